@@ -1,0 +1,1 @@
+"""The broker: replicates partitions, answers clients, and coordinates groups and transactions."""

@@ -1,0 +1,1 @@
+"""The controller: registers brokers, elects partition leaders and propagates metadata."""

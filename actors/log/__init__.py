@@ -1,0 +1,1 @@
+"""A replica's log: its batches, leader epochs, producer state and snapshots."""

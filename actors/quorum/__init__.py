@@ -1,0 +1,1 @@
+"""The KRaft quorum: roles, their transitions, and the voters' replicated metadata log."""

@@ -1,0 +1,1 @@
+"""What happens to a cluster: scenarios, faults, their schedules, and the library of incidents."""

@@ -1,0 +1,1 @@
+"""Runs scenarios on clusters, collects traces, judges invariants and reports the verdict."""

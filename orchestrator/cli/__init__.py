@@ -1,0 +1,1 @@
+"""The krift command, one module for each subcommand."""

@@ -1,0 +1,1 @@
+"""Three ways to run the same folds: in process, as a Spark batch, as a Spark stream."""

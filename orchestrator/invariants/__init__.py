@@ -1,0 +1,1 @@
+"""The promises under test, each a keyed fold over the ordered trace."""

@@ -1,0 +1,1 @@
+"""Collection of the nodes' traces into one ordered dataset."""

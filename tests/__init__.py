@@ -1,0 +1,1 @@
+"""Tests of Krift, in one folder for each purpose."""

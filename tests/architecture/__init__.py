@@ -1,0 +1,1 @@
+"""Tests of the repository itself: its layers, sizes and habits."""

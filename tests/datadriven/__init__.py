@@ -1,0 +1,1 @@
+"""Protocol behaviour as scripts whose whole expected output stands below the commands."""

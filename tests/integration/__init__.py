@@ -1,0 +1,1 @@
+"""Real Ray, gRPC and Spark, on loopback."""

@@ -1,0 +1,1 @@
+"""The same scenario on both runtimes, with the same outcome."""

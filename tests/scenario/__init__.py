@@ -1,0 +1,1 @@
+"""Whole scenarios, run and judged."""
