@@ -1,0 +1,61 @@
+# The verbs of this repository; `make help` lists them. Each sets up what it needs in .venv by itself.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help setup proto lint test demo bench java
+MAKEFLAGS += --no-print-directory
+
+PYTHON ?= python3
+BIN := .venv/bin
+PROTOS := $(wildcard proto/krift/v1/*.proto)
+INSTALLED := .venv/installed
+GENERATED := .venv/generated
+
+# Loopback only. Ray stores a token on first use and some of its processes then demand it of others that have none;
+# so the mode is always said.
+export RAY_AUTH_MODE := disabled
+export SPARK_LOCAL_IP := 127.0.0.1
+export RAY_USAGE_STATS_ENABLED := 0
+
+help: ## list the verbs
+	@sed -nE 's/^([a-z]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+
+setup: java $(GENERATED) ## a virtual environment in .venv with Krift and its tools
+	@echo "Ready: $(BIN)/krift"
+
+proto: $(GENERATED) ## generate krift/v1 from proto/
+
+lint: $(GENERATED) ## format, lint, types, layers and wire
+	@echo "ruff"; $(BIN)/ruff check --quiet .; $(BIN)/ruff format --quiet --check . || { echo "not formatted: run $(BIN)/ruff format ." >&2; exit 1; }
+	@echo "mypy"; $(BIN)/mypy --no-error-summary
+	@echo "import-linter"; $(BIN)/lint-imports --no-logo > .venv/lint-imports.log || { cat .venv/lint-imports.log; exit 1; }
+	@echo "buf"; $(BIN)/buf lint proto
+	@echo "codespell"; git ls-files -z | xargs -0 $(BIN)/codespell
+
+# Two workers, for two cores. Tests with a Ray cluster or a Spark session form one group, which one worker runs in turn.
+test: java lint ## everything that a change must pass
+	@$(BIN)/pytest -n 2 --dist loadgroup $(PYTEST_ARGS)
+
+demo: java $(GENERATED) ## KIP-207 on a live cluster: the incident without it, and its absence with it
+	@$(BIN)/krift run kip-207 --runtime live --variant off --variant seed
+
+bench: java $(GENERATED) ## the figures in docs, measured here beside their yardsticks
+	@$(BIN)/python -m benchmarks $(BENCH_ARGS)
+
+java:
+	@java="$${JAVA_HOME:+$$JAVA_HOME/bin/}java"; \
+	version=$$("$$java" -version 2>&1 | sed -nE '1s/.*version "([0-9]+).*/\1/p' || true); \
+	[ "$${version:-0}" -ge 17 ] || { echo "Krift needs Java 17 or newer for Spark; found: $${version:-none}. Install one, or set JAVA_HOME." >&2; exit 1; }
+
+$(INSTALLED): pyproject.toml constraints.txt hatch_build.py
+	@command -v $(PYTHON) >/dev/null && $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	{ echo "Krift needs Python 3.11 or newer as $(PYTHON); set PYTHON=/path/to/python3.11 if it has another name." >&2; exit 1; }
+	@echo "Installing into .venv (once; a few minutes)"
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+$(GENERATED): $(INSTALLED) $(PROTOS)
+	@$(BIN)/python hatch_build.py
+	@touch $@
