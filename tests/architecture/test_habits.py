@@ -1,0 +1,55 @@
+"""Habits of this repository that no linter knows."""
+
+from __future__ import annotations
+
+import ast
+
+from tests.architecture.sources import name, python_files, repository_files
+
+# Written in pieces, so that this file does not name them either.
+REGISTRIES = [
+    ".".join(parts)
+    for parts in (
+        ("pypi", "org"),
+        ("files", "pythonhosted", "org"),
+        ("registry", "npmjs", "org"),
+        ("proxy", "golang", "org"),
+        ("repo1", "maven", "org"),
+        ("repo", "maven", "apache", "org"),
+        ("conda", "anaconda", "org"),
+        ("crates", "io"),
+    )
+]
+
+
+def test_no_file_names_a_package_registry() -> None:
+    """Shows that where packages come from is left to the machine that installs them."""
+    found = []
+    for path in repository_files():
+        text = path.read_bytes().decode("utf-8", errors="ignore")
+        found += [f"{name(path)} names {registry}" for registry in REGISTRIES if registry in text]
+    assert not found, found
+
+
+def test_tests_do_not_sleep() -> None:
+    """Shows that tests wait for a condition or a named point, and never for a stretch of wall time."""
+    sleeps = [
+        f"{name(path)}:{node.lineno}"
+        for path in python_files("tests")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("time.sleep", "sleep")
+    ]
+    assert not sleeps, sleeps
+
+
+def test_every_test_says_what_it_shows() -> None:
+    """Shows that every test begins with a sentence on what it shows."""
+    silent = [
+        f"{name(path)}:{node.lineno} {node.name}"
+        for path in python_files("tests")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.name.startswith("test_")
+        and not ast.get_docstring(node)
+    ]
+    assert not silent, silent

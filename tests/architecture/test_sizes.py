@@ -1,0 +1,40 @@
+"""A module says what it is, and both modules and functions stay small enough to read at once."""
+
+from __future__ import annotations
+
+import ast
+
+from tests.architecture.sources import ROOT, name, python_files
+
+FUNCTION_LINES_MAX = 70
+MODULE_LINES_MAX = 600
+PACKAGES = ("actors", "chaos", "orchestrator")
+
+
+def test_every_module_says_what_it_is() -> None:
+    """Shows that a reader who opens any file learns in its first line what the file is for."""
+    paths = [*python_files(*PACKAGES, "tests", "benchmarks"), ROOT / "hatch_build.py"]
+    silent = [name(path) for path in paths if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))]
+    assert not silent, f"without a docstring: {silent}"
+
+
+def test_functions_fit_a_screen() -> None:
+    """Shows that no function is longer than a screen, its docstring and decorators included."""
+    long = []
+    for path in python_files(*PACKAGES, "tests", "benchmarks"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                lines = (node.end_lineno or node.lineno) - node.lineno + 1
+                if lines > FUNCTION_LINES_MAX:
+                    long.append(f"{name(path)}:{node.lineno} {node.name} has {lines} lines")
+    assert not long, f"longer than {FUNCTION_LINES_MAX} lines: {long}"
+
+
+def test_modules_stay_small() -> None:
+    """Shows that no module has grown into several."""
+    long = []
+    for path in python_files(*PACKAGES):
+        lines = len(path.read_text(encoding="utf-8").splitlines())
+        if lines > MODULE_LINES_MAX:
+            long.append(f"{name(path)} has {lines} lines")
+    assert not long, f"longer than {MODULE_LINES_MAX} lines: {long}"
