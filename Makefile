@@ -25,6 +25,7 @@ setup: java $(GENERATED) ## a virtual environment in .venv with Krift and its to
 	@echo "Ready: $(BIN)/krift"
 
 proto: $(GENERATED) ## generate krift/v1 from proto/
+	@:
 
 lint: $(GENERATED) ## format, lint, types, layers and wire
 	@echo "ruff"; $(BIN)/ruff check --quiet .; $(BIN)/ruff format --quiet --check . || { echo "not formatted: run $(BIN)/ruff format ." >&2; exit 1; }
