@@ -29,7 +29,7 @@ proto: $(GENERATED) ## generate krift/v1 from proto/
 
 lint: $(GENERATED) ## format, lint, types, layers and wire
 	@echo "ruff"; $(BIN)/ruff check --quiet .; $(BIN)/ruff format --quiet --check . || { echo "not formatted: run $(BIN)/ruff format ." >&2; exit 1; }
-	@echo "mypy"; $(BIN)/mypy --no-error-summary
+	@echo "mypy"; $(BIN)/mypy --no-error-summary; $(BIN)/mypy --no-error-summary -p krift
 	@echo "import-linter"; $(BIN)/lint-imports --no-logo > .venv/lint-imports.log || { cat .venv/lint-imports.log; exit 1; }
 	@echo "buf"; $(BIN)/buf lint proto
 	@echo "codespell"; git ls-files -z | xargs -0 $(BIN)/codespell
