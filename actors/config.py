@@ -1,0 +1,90 @@
+"""Kafka's configuration keys that Krift reads, with Kafka's names and defaults."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+Scope = Literal["controller", "broker", "topic", "producer", "consumer", "krift"]
+
+
+class ConfigKey(msgspec.Struct, frozen=True):
+    """One key. Values are int (a count, bytes or milliseconds as the name says), bool or str.
+    ``low`` and ``high`` bound an int; ``choices`` a str."""
+
+    name: str
+    default: Any
+    scopes: tuple[Scope, ...]
+    about: str
+    low: int = 0
+    high: int = 2**31 - 1
+    choices: tuple[str, ...] = ()
+
+
+_C: tuple[Scope, ...] = ("controller",)
+_B: tuple[Scope, ...] = ("broker",)
+_CB: tuple[Scope, ...] = ("controller", "broker")
+_P: tuple[Scope, ...] = ("producer",)
+_N: tuple[Scope, ...] = ("consumer",)
+_PN: tuple[Scope, ...] = ("producer", "consumer")
+_ALL: tuple[Scope, ...] = ("controller", "broker", "producer", "consumer")
+
+CONFIG: dict[str, ConfigKey] = {
+    key.name: key
+    for key in (
+        # quorum
+        ConfigKey("controller.quorum.election.timeout.ms", 1000, _CB, "Silence after which a voter stands.", 1),
+        ConfigKey("controller.quorum.fetch.timeout.ms", 2000, _CB, "Follower gives up on the leader.", 1),
+        ConfigKey("controller.quorum.election.backoff.max.ms", 1000, _CB, "Longest delay after EndQuorumEpoch."),
+        ConfigKey("controller.quorum.request.timeout.ms", 2000, _CB, "In-flight quorum RPC.", 1),
+        ConfigKey("controller.quorum.retry.backoff.ms", 20, _CB, "Pause after a failed quorum RPC."),
+        ConfigKey("controller.quorum.append.linger.ms", 25, _C, "Batching of the leader's appends."),
+        ConfigKey("metadata.max.idle.interval.ms", 500, _C, "No-op record so that the high watermark moves."),
+        # controller and registration
+        ConfigKey("broker.session.timeout.ms", 9000, _CB, "Silence after which a broker is fenced.", 1),
+        ConfigKey("broker.heartbeat.interval.ms", 2000, _CB, "Between a broker's heartbeats.", 1),
+        ConfigKey("unclean.leader.election.enable", False, ("controller", "broker", "topic"), "Elect outside the ISR."),
+        # replication
+        ConfigKey("min.insync.replicas", 1, ("broker", "controller", "topic"), "Least ISR for acks=all.", 1),
+        ConfigKey("replica.lag.time.max.ms", 30000, _B, "Lag after which a follower leaves the ISR.", 1),
+        ConfigKey("replica.fetch.wait.max.ms", 500, _B, "Longest parking of a follower's Fetch."),
+        ConfigKey("replica.fetch.min.bytes", 1, _B, "Least bytes for a follower's Fetch."),
+        ConfigKey("replica.fetch.max.bytes", 1048576, _B, "Bytes per partition of a follower's Fetch.", 1),
+        ConfigKey("replica.fetch.response.max.bytes", 10485760, _B, "Bytes of a follower's Fetch.", 1),
+        ConfigKey("replica.fetch.backoff.ms", 1000, _B, "Pause of a fetcher after an error."),
+        ConfigKey("replica.socket.timeout.ms", 30000, _B, "Time-out of a follower's Fetch.", 1),
+        ConfigKey("replica.high.watermark.checkpoint.interval.ms", 5000, _B, "Between checkpoints of the HW.", 1),
+        ConfigKey("num.io.threads", 8, _CB, "Request handler slots.", 1),
+        ConfigKey("producer.id.expiration.ms", 86400000, _B, "Idle time after which a producer id is forgotten.", 1),
+        ConfigKey("request.timeout.ms", 30000, _ALL, "A client's request; a broker's call to the controller.", 1),
+        # clients
+        ConfigKey("reconnect.backoff.ms", 50, _ALL, "Pause before a connection is tried again."),
+        ConfigKey("reconnect.backoff.max.ms", 1000, _ALL, "Longest such pause; it doubles per failure."),
+        ConfigKey("retry.backoff.ms", 100, _PN, "Pause before a request is tried again."),
+        ConfigKey("retry.backoff.max.ms", 1000, _PN, "Longest such pause; it doubles per failure."),
+        ConfigKey("metadata.max.age.ms", 300000, _PN, "Age at which metadata is refreshed anyway.", 1),
+        ConfigKey("acks", "all", _P, "0, 1 or all.", choices=("0", "1", "all")),
+        ConfigKey("enable.idempotence", True, _P, "Sequence numbers; needs acks=all."),
+        ConfigKey("linger.ms", 5, _P, "Wait for more records before a batch is sent."),
+        ConfigKey("batch.size", 16384, _P, "Bytes at which a batch is full.", 1),
+        ConfigKey("max.in.flight.requests.per.connection", 5, _P, "Unanswered requests per connection.", 1, 5),
+        ConfigKey("retries", 2147483647, _P, "Attempts after the first."),
+        ConfigKey("delivery.timeout.ms", 120000, _P, "Time in which a send succeeds or fails.", 1),
+        ConfigKey("isolation.level", "read_uncommitted", _N, "", choices=("read_uncommitted", "read_committed")),
+        ConfigKey("fetch.max.wait.ms", 500, _N, "Longest parking of a consumer's Fetch."),
+        ConfigKey("fetch.min.bytes", 1, _N, "Least bytes for a consumer's Fetch."),
+        ConfigKey("fetch.max.bytes", 52428800, _N, "Bytes of a Fetch.", 1),
+        ConfigKey("max.partition.fetch.bytes", 1048576, _N, "Bytes per partition of a Fetch.", 1),
+        ConfigKey("auto.offset.reset", "earliest", _N, "Kafka's default is latest; a checker wants every record.",
+                  choices=("earliest", "latest", "none")),
+        ConfigKey("default.api.timeout.ms", 60000, _N, "Time for one operation of the application.", 1),
+        # the emulator's own
+        ConfigKey("krift.request.service.us", 0, ("broker", "krift"), "Modelled time in a request handler slot."),
+    )
+}
+
+
+def default_config(scope: Scope) -> dict[str, Any]:
+    """Every key of a scope at its default, in the order of the table."""
+    return {key.name: key.default for key in CONFIG.values() if scope in key.scopes}

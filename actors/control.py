@@ -1,0 +1,151 @@
+"""What the hand that breaks things can ask of a runtime: the vocabulary both runtimes share with ``chaos``.
+
+Control never travels over the links it cuts.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+from actors.trace.events import AnyTraceEvent, Stamped
+
+
+class LinkRule(msgspec.Struct, frozen=True):
+    """A rule on every message from a node of ``sources`` to a node of ``targets`` (requests and replies alike).
+
+    hold: the message waits, in order, until the rule is removed. delay: it takes that much longer, drawn from
+    [delay_min_us, delay_max_us], and order on a connection is kept.
+    """
+
+    id: str
+    kind: Literal["hold", "delay"]
+    sources: list[str]
+    targets: list[str]
+    delay_min_us: int = 0
+    delay_max_us: int = 0
+
+
+class Action(msgspec.Struct, frozen=True, tag=True):
+    """Base of all control actions."""
+
+
+class InstallRule(Action, frozen=True):
+    """Put a link rule in force."""
+
+    rule: LinkRule
+
+
+class RemoveRule(Action, frozen=True):
+    """End a link rule; what it held is delivered (or lost, as drawn, where its connection has since closed)."""
+
+    rule: str
+
+
+class Crash(Action, frozen=True):
+    """Kill the process of a node (SIGKILL): its memory is gone, its Writes are kept."""
+
+    node: str
+
+
+class Restart(Action, frozen=True):
+    """Start a crashed node again from its disk, as a new incarnation."""
+
+    node: str
+
+
+class Pause(Action, frozen=True):
+    """Stop a node's process (SIGSTOP): it takes no step; what reaches it waits."""
+
+    node: str
+
+
+class Resume(Action, frozen=True):
+    """Let a paused process go on (SIGCONT); its overdue timers fire at once."""
+
+    node: str
+
+
+class Invoke(Action, frozen=True):
+    """Give a node an operation (the event Invoked)."""
+
+    node: str
+    operation: str
+    kind: str
+    arguments: dict[str, Any] = {}
+
+
+class RecordEvent(Action, frozen=True):
+    """Put an event of the driver's own (ctl.fault, ctl.window) into the trace of the node "driver"."""
+
+    event: AnyTraceEvent
+
+
+AnyAction = InstallRule | RemoveRule | Crash | Restart | Pause | Resume | Invoke | RecordEvent
+
+
+class Predicate(msgspec.Struct, frozen=True):
+    """A named predicate over trace events with its arguments (``chaos.scenario.triggers`` defines them)."""
+
+    name: str
+    arguments: dict[str, Any] = {}
+
+
+class Barrier(msgspec.Struct, frozen=True):
+    """A seen-trigger as a runtime arms it. The first event that matches stops the recording node before any
+    later effect of its step until the actions it causes are carried out."""
+
+    id: str
+    predicate: Predicate
+
+
+WATCHED = frozenset(
+    {"part.change", "part.assume", "q.role", "node.up", "node.down", "broker.reg", "link.rule"}
+)
+"""Event types of low volume that the live runtime forwards to the conductor as they happen."""
+
+
+class Conductor(Protocol):
+    """What decides about a run while it goes on: start of workloads, faults, healing, drain, end
+    (``chaos.conductor`` has the one implementation).
+
+    It is sans-IO like the nodes: the runtime tells it the time and the events, and carries out the actions it
+    returns, in order, at once. Times are microseconds since ``begin``.
+    """
+
+    @property
+    def finished(self) -> bool:
+        """The run is over: the runtime calls ``end`` and stops the nodes."""
+        ...
+
+    @property
+    def barriers(self) -> list[Barrier]:
+        """Predicates that each node's runtime must evaluate on its own events; fixed before ``begin``."""
+        ...
+
+    def begin(self) -> list[AnyAction]:
+        """Every node was started."""
+        ...
+
+    def next_time_us(self) -> int | None:
+        """When ``on_time`` wants to be called next, or None."""
+        ...
+
+    def on_time(self, now_us: int) -> list[AnyAction]:
+        """The time it asked for has come."""
+        ...
+
+    def on_event(self, now_us: int, event: Stamped) -> list[AnyAction]:
+        """An event was recorded. Sim: every event, in order, before any later effect of its step. Live: those
+        that match a barrier, likewise; and a little late those of a WATCHED type and the first op.return with
+        outcome ok of each client incarnation."""
+        ...
+
+    def on_complete(self, now_us: int, node: str, operation: str, result: dict[str, Any]) -> list[AnyAction]:
+        """A node ended an operation that an Invoke gave it."""
+        ...
+
+    def end(self, now_us: int) -> list[AnyAction]:
+        """The run ends, early or not: the actions that end every fault still in force (no Restart)."""
+        ...

@@ -1,0 +1,49 @@
+"""Named defects: deliberate bugs, each a one-place change, that an invariant must catch.
+
+A defect changes what a node or a runtime does, never what it records (those of X4 excepted). The place asks
+``"name" in step.defects`` (a node) or ``"name" in spec.defects`` (a runtime).
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Defect(msgspec.Struct, frozen=True):
+    """``where``: module that has it. ``caught_by``: invariant meant for it. ``source``: the real bug, if any."""
+
+    name: str
+    where: str
+    caught_by: str
+    about: str
+    source: str = ""
+
+
+_ALL: tuple[Defect, ...] = (
+    Defect("double-vote", "actors.quorum", "Q2", "A voter forgets whom it voted for and grants again in the epoch."),
+    Defect("vote-before-sync", "actors.quorum", "Q2", "A vote leaves before quorum-state is on disk."),
+    Defect("same-epoch-leader", "actors.quorum", "Q1", "A candidate becomes leader without a majority."),
+    Defect("epoch-reset", "actors.quorum", "Q3", "A voter ignores its quorum-state at start and begins at epoch 0."),
+    Defect("commit-old-epoch", "actors.quorum", "Q8", "The high watermark passes entries of older epochs only.",
+           "KAFKA-12619"),
+    Defect("quorum-hw-regress", "actors.quorum", "Q9", "A quorum leader lets its high watermark go down."),
+    Defect("stale-leader-epoch", "actors.controller", "P1", "An election reuses the leader epoch."),
+    Defect("append-epoch-mixup", "actors.log", "P3", "A follower keeps its own records where the leader's differ."),
+    Defect("elect-any-replica", "actors.controller", "P4", "Clean election ignores the ISR."),
+    Defect("isr-without-epoch-start", "actors.broker", "P7", "A follower rejoins the ISR below the epoch's start.",
+           "KAFKA-7128"),
+    Defect("hw-ignores-isr", "actors.broker", "P10", "The leader's high watermark is its own log end."),
+    Defect("truncate-to-hw", "actors.broker", "P11", "A new follower truncates to its high watermark.", "KIP-101"),
+    Defect("ack-before-hw", "actors.broker", "P17", "acks=all is answered after the local append."),
+    Defect("list-log-end", "actors.broker", "H1", "ListOffsets tells clients the log end, not the high watermark."),
+    Defect("refuse-too-long", "actors.broker", "H2", "A leader refuses ListOffsets although it has caught up."),
+    Defect("refuse-replicas", "actors.broker", "H5", "The KIP-207 refusal also hits other brokers."),
+    Defect("lose-acked", "actors.broker", "C1", "An acknowledged batch is dropped before it is appended."),
+    Defect("consumer-mislabel", "actors.client", "C3", "A consumer hands out a record under its neighbour's offset."),
+    Defect("skip-sequence-check", "actors.log", "T2", "A leader takes any sequence number."),
+    Defect("raise", "actors.broker", "X3", "A broker raises an exception on its hundredth request."),
+    Defect("lose-trace", "runtime", "X4", "The runtime drops every hundredth event of a node."),
+    Defect("version-too-new", "actors.broker", "X7", "OFFSET_NOT_AVAILABLE is sent to old clients too."),
+)
+
+DEFECTS: dict[str, Defect] = {defect.name: defect for defect in _ALL}

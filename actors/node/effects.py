@@ -1,0 +1,113 @@
+"""What a node asks of its runtime: the outputs of ``step``, carried out in order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from google.protobuf.message import Message
+
+from actors.trace.events import TraceEvent
+
+
+class Effect(msgspec.Struct, frozen=True, tag=True):
+    """Base of all outputs."""
+
+
+class Call(Effect, frozen=True):
+    """Send a request to ``peer`` (a node's name). ``connection`` is this node's own name for one of its
+    connections to that peer; the runtime opens it on first use and again after it broke. ``call`` is unique
+    within the incarnation."""
+
+    call: int
+    peer: str
+    connection: str
+    request: Message
+    timeout_ms: int
+
+
+class Reply(Effect, frozen=True):
+    """Answer the request outstanding on a connection. ``response`` None: no answer is sent (acks=0), the
+    connection is just free for its next request."""
+
+    connection: str
+    response: Message | None
+
+
+class Close(Effect, frozen=True):
+    """Close a connection on which this node serves; the peer's open calls on it fail with a disconnect."""
+
+    connection: str
+
+
+class Append(msgspec.Struct, frozen=True, tag=True):
+    """Add entries at the end of a file."""
+
+    entries: list[bytes]
+
+
+class Truncate(msgspec.Struct, frozen=True, tag=True):
+    """Keep the first ``entries`` entries of a file."""
+
+    entries: int
+
+
+class Replace(msgspec.Struct, frozen=True, tag=True):
+    """Put ``content`` in place of the whole file, atomically (temporary file, then rename)."""
+
+    content: bytes
+
+
+FileOperation = Append | Truncate | Replace
+
+
+class Write(Effect, frozen=True):
+    """Change a file. It survives the death of the process; only a later Sync makes it survive power loss.
+    ``number`` counts the writes to this file in this incarnation, from 1."""
+
+    file: str
+    number: int
+    operation: FileOperation
+
+
+class Sync(Effect, frozen=True):
+    """Make every Write so far to ``file`` durable; the runtime answers Synced."""
+
+    file: str
+
+
+class SetTimer(Effect, frozen=True):
+    """(Re)start a timer. The runtime draws the delay from [min_ms, max_ms]."""
+
+    name: str
+    min_ms: int
+    max_ms: int
+
+
+class CancelTimer(Effect, frozen=True):
+    """Stop a timer; without effect if it is not running."""
+
+    name: str
+
+
+class Choose(Effect, frozen=True):
+    """Ask for a number in [0, n); the runtime answers Chosen with the same name, at once."""
+
+    name: str
+    n: int
+
+
+class Complete(Effect, frozen=True):
+    """End an operation that Invoked began. ``result`` is JSON-like."""
+
+    operation: str
+    result: dict[str, Any]
+
+
+class Record(Effect, frozen=True):
+    """Append an event to the trace. It is in the trace before any later effect can be seen by anyone."""
+
+    event: TraceEvent
+
+
+AnyEffect = Call | Reply | Close | Write | Sync | SetTimer | CancelTimer | Choose | Complete | Record

@@ -1,0 +1,91 @@
+"""What the runtime hands to a node: the inputs of ``step``.
+
+Every class is plain data. Times are milliseconds of the clock the node is shown.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+from google.protobuf.message import Message
+
+from actors.node.spec import NodeSpec
+
+DiskImage = dict[str, list[bytes]]
+"""What a node finds on its disk: file name -> entries in order (a file written by Replace has one)."""
+
+FailureReason = Literal["disconnect", "timeout"]
+
+
+class Event(msgspec.Struct, frozen=True, tag=True):
+    """Base of all inputs."""
+
+
+class Started(Event, frozen=True):
+    """First input of every incarnation. ``incarnation`` counts the starts of this node from 0."""
+
+    spec: NodeSpec
+    incarnation: int
+    disk: DiskImage
+
+
+class Received(Event, frozen=True):
+    """A request arrived. ``connection`` is unique in the run; the next request of this connection is
+    delivered only after this one was answered with Reply, as Kafka mutes a channel."""
+
+    connection: str
+    request: Message
+
+
+class Disconnected(Event, frozen=True):
+    """A connection on which this node served requests is gone. Nothing more arrives on it; a Reply to it
+    is ignored by the runtime."""
+
+    connection: str
+
+
+class Answered(Event, frozen=True):
+    """The response to a Call. Exactly one of Answered and Failed ends each Call."""
+
+    call: int
+    response: Message
+
+
+class Failed(Event, frozen=True):
+    """A Call ended without a response: its time-out ran out, or its connection broke. Neither says whether
+    the peer acted on the request."""
+
+    call: int
+    reason: FailureReason
+
+
+class Synced(Event, frozen=True):
+    """Every Write to ``file`` up to and including sequence number ``upto`` survives power loss."""
+
+    file: str
+    upto: int
+
+
+class TimedOut(Event, frozen=True):
+    """A timer fired. A timer that was cancelled or set anew never fires for its old setting."""
+
+    timer: str
+
+
+class Chosen(Event, frozen=True):
+    """The answer to Choose: a number in [0, n)."""
+
+    choice: str
+    value: int
+
+
+class Invoked(Event, frozen=True):
+    """An operation from outside (start or stop a workload, an operator's action). ``arguments`` is JSON-like."""
+
+    operation: str
+    kind: str
+    arguments: dict[str, Any] = {}
+
+
+AnyEvent = Started | Received | Disconnected | Answered | Failed | Synced | TimedOut | Chosen | Invoked

@@ -1,0 +1,106 @@
+"""The APIs of the wire: keys, request and response classes, and what is read from them generically."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from google.protobuf.message import Message
+
+from krift.v1 import (
+    api_versions_pb2,
+    controller_pb2,
+    fetch_pb2,
+    list_offsets_pb2,
+    metadata_pb2,
+    produce_pb2,
+    producer_ids_pb2,
+    quorum_pb2,
+)
+
+
+class Api(IntEnum):
+    """Kafka's API keys. The name is the gRPC method's name."""
+
+    Produce = 0
+    Fetch = 1
+    ListOffsets = 2
+    Metadata = 3
+    ApiVersions = 18
+    InitProducerId = 22
+    Vote = 52
+    BeginQuorumEpoch = 53
+    EndQuorumEpoch = 54
+    AlterPartition = 56
+    BrokerRegistration = 62
+    BrokerHeartbeat = 63
+    AllocateProducerIds = 67
+
+
+REQUESTS: dict[Api, type[Message]] = {
+    Api.Produce: produce_pb2.ProduceRequest,
+    Api.Fetch: fetch_pb2.FetchRequest,
+    Api.ListOffsets: list_offsets_pb2.ListOffsetsRequest,
+    Api.Metadata: metadata_pb2.MetadataRequest,
+    Api.ApiVersions: api_versions_pb2.ApiVersionsRequest,
+    Api.InitProducerId: producer_ids_pb2.InitProducerIdRequest,
+    Api.Vote: quorum_pb2.VoteRequest,
+    Api.BeginQuorumEpoch: quorum_pb2.BeginQuorumEpochRequest,
+    Api.EndQuorumEpoch: quorum_pb2.EndQuorumEpochRequest,
+    Api.AlterPartition: controller_pb2.AlterPartitionRequest,
+    Api.BrokerRegistration: controller_pb2.BrokerRegistrationRequest,
+    Api.BrokerHeartbeat: controller_pb2.BrokerHeartbeatRequest,
+    Api.AllocateProducerIds: producer_ids_pb2.AllocateProducerIdsRequest,
+}
+
+RESPONSES: dict[Api, type[Message]] = {
+    Api.Produce: produce_pb2.ProduceResponse,
+    Api.Fetch: fetch_pb2.FetchResponse,
+    Api.ListOffsets: list_offsets_pb2.ListOffsetsResponse,
+    Api.Metadata: metadata_pb2.MetadataResponse,
+    Api.ApiVersions: api_versions_pb2.ApiVersionsResponse,
+    Api.InitProducerId: producer_ids_pb2.InitProducerIdResponse,
+    Api.Vote: quorum_pb2.VoteResponse,
+    Api.BeginQuorumEpoch: quorum_pb2.BeginQuorumEpochResponse,
+    Api.EndQuorumEpoch: quorum_pb2.EndQuorumEpochResponse,
+    Api.AlterPartition: controller_pb2.AlterPartitionResponse,
+    Api.BrokerRegistration: controller_pb2.BrokerRegistrationResponse,
+    Api.BrokerHeartbeat: controller_pb2.BrokerHeartbeatResponse,
+    Api.AllocateProducerIds: producer_ids_pb2.AllocateProducerIdsResponse,
+}
+
+API_OF_REQUEST: dict[str, Api] = {kind.DESCRIPTOR.full_name: api for api, kind in REQUESTS.items()}
+"""Full protobuf name of a request -> its API."""
+
+MESSAGE_CODES: dict[str, int] = {}
+"""Full protobuf name -> number under which ``actors.node.codec`` embeds the message: the API key for
+requests, -1 - key for responses."""
+MESSAGES_BY_CODE: dict[int, type[Message]] = {}
+for _api in Api:
+    for _code, _kind in ((int(_api), REQUESTS[_api]), (-1 - int(_api), RESPONSES[_api])):
+        MESSAGE_CODES[_kind.DESCRIPTOR.full_name] = _code
+        MESSAGES_BY_CODE[_code] = _kind
+
+
+def api_of(request: Message) -> Api:
+    """The API a request belongs to."""
+    return API_OF_REQUEST[request.DESCRIPTOR.full_name]
+
+
+def response_errors(response: Message) -> list[int]:
+    """All error codes other than NONE in a response, outermost first, in wire order."""
+    errors: list[int] = []
+    _collect_errors(response, errors)
+    return errors
+
+
+_ERROR_FIELDS = ("error_code", "partition_error_code")
+
+
+def _collect_errors(message: Message, errors: list[int]) -> None:
+    for field, value in message.ListFields():
+        if field.name in _ERROR_FIELDS:
+            if value:
+                errors.append(value)
+        elif field.name in ("responses", "partitions", "partition_responses", "topics"):
+            for item in value:
+                _collect_errors(item, errors)

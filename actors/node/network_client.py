@@ -1,0 +1,246 @@
+"""One node's outgoing connections, as Kafka's NetworkClient keeps them: version negotiation on every new
+connection, requests in flight, reconnect back-off (``clients/.../NetworkClient.java``).
+
+A component asks ``ready`` before it sends; when that is False the client is already working on it and the node
+polls its components again after the event that changes it (an answer, a failure, the timer ``reconnect/...``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from google.protobuf.message import Message
+
+from actors.node.events import Answered, Failed, FailureReason
+from actors.node.messages import Api, api_of, response_errors
+from actors.node.step import Step
+from actors.trace.events import Rpc
+from actors.versions import Ranges, check_fields, negotiate
+from krift.v1.api_versions_pb2 import ApiVersionsRequest, ApiVersionsResponse
+from krift.v1.fetch_pb2 import FetchResponse
+
+RECONNECT = "reconnect/"
+"""Prefix of the timers this module sets: ``reconnect/<peer>/<connection>``."""
+
+
+class PeerConnection(msgspec.Struct):
+    """State of one connection. ``ranges`` None: ApiVersions is still under way or was never sent."""
+
+    peer: str
+    connection: str
+    negotiating: bool = False
+    ranges: Ranges | None = None
+    failures: int = 0
+    backing_off: bool = False
+
+
+class InFlight(msgspec.Struct):
+    """A call that has not ended. ``purpose`` names the component and how it goes on, e.g. ``replica-fetch/2``."""
+
+    call: int
+    peer: str
+    connection: str
+    api: int
+    version: int
+    purpose: str
+    request: Message
+    sent_ms: int
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """How a call ended: ``response`` is None when it failed for ``reason``."""
+
+    call: int
+    peer: str
+    connection: str
+    api: int
+    version: int
+    purpose: str
+    request: Any
+    response: Any
+    reason: FailureReason | None
+
+
+class NetworkClient(msgspec.Struct):
+    """All outgoing connections of a node.
+
+    client_id: what requests carry. ranges: what this node speaks. Back-off doubles from ``backoff_ms`` to
+    ``backoff_max_ms`` with Kafka's jitter of 20 %.
+    """
+
+    client_id: str
+    ranges: Ranges
+    backoff_ms: int
+    backoff_max_ms: int
+    request_timeout_ms: int
+    connections: dict[str, PeerConnection] = {}
+    in_flight: dict[int, InFlight] = {}
+    calls: int = 0
+
+    def _connection(self, peer: str, connection: str) -> PeerConnection:
+        key = f"{peer}/{connection}"
+        found = self.connections.get(key)
+        if found is None:
+            found = self.connections[key] = PeerConnection(peer, connection)
+        return found
+
+    def ready(self, step: Step, peer: str, connection: str) -> bool:
+        """Whether a request can be sent now; starts connecting if that is what it takes."""
+        state = self._connection(peer, connection)
+        if state.ranges is not None:
+            return True
+        if not state.negotiating and not state.backing_off:
+            state.negotiating = True
+            self._send_api_versions(step, state)
+        return False
+
+    def version(self, peer: str, connection: str, api: Api) -> int | None:
+        """The version to use for ``api`` on a ready connection; None: the peer does not speak it."""
+        state = self._connection(peer, connection)
+        return None if state.ranges is None else negotiate(self.ranges, state.ranges, api)
+
+    def usable(self, peer: str, connection: str) -> bool:
+        """Whether the connection is ready or may be tried now (not backing off)."""
+        return not self._connection(peer, connection).backing_off
+
+    def pending(self, peer: str, connection: str) -> int:
+        """Number of calls in flight on a connection."""
+        return sum(1 for c in self.in_flight.values() if c.peer == peer and c.connection == connection)
+
+    def send(
+        self,
+        step: Step,
+        peer: str,
+        connection: str,
+        request: Message,
+        version: int,
+        purpose: str,
+        timeout_ms: int | None = None,
+    ) -> int:
+        """Send ``request`` at ``version`` on a ready connection; returns the number of the call.
+
+        Raises VersionError if the request sets a field that the version lacks.
+        """
+        self.calls += 1
+        header = request.header  # type: ignore[attr-defined]
+        api = api_of(request)
+        header.api_key = int(api)
+        header.api_version = version
+        header.client_id = self.client_id
+        header.correlation_id = self.calls
+        check_fields(request, version)
+        timeout = self.request_timeout_ms if timeout_ms is None else timeout_ms
+        self.in_flight[self.calls] = InFlight(
+            self.calls, peer, connection, int(api), version, purpose, request, step.now_ms
+        )
+        step.call(self.calls, peer, connection, request, timeout)
+        return self.calls
+
+    def on_answered(self, step: Step, event: Answered) -> Ended | None:
+        """Take an answer. None: it was this client's own (version negotiation)."""
+        flight = self.in_flight.pop(event.call, None)
+        if flight is None:
+            return None
+        state = self._connection(flight.peer, flight.connection)
+        state.failures = 0
+        self._record(step, flight, event.response, None)
+        if isinstance(event.response, ApiVersionsResponse):
+            self._on_api_versions(step, state, flight, event.response)
+            return None
+        return self._ended(flight, event.response, None)
+
+    def on_failed(self, step: Step, event: Failed) -> Ended | None:
+        """Take a failure: the connection is gone and is tried again after the back-off. None: the call was this
+        client's own."""
+        flight = self.in_flight.pop(event.call, None)
+        if flight is None:
+            return None
+        self._record(step, flight, None, event.reason)
+        state = self._connection(flight.peer, flight.connection)
+        if state.ranges is not None or state.negotiating:
+            self._back_off(step, state)
+        if flight.api == Api.ApiVersions:
+            return None
+        return self._ended(flight, None, event.reason)
+
+    def on_timer(self, timer: str) -> bool:
+        """Take one of this client's timers; False: the timer is somebody else's."""
+        if not timer.startswith(RECONNECT):
+            return False
+        self.connections[timer.removeprefix(RECONNECT)].backing_off = False
+        return True
+
+    def _ended(self, flight: InFlight, response: Message | None, reason: FailureReason | None) -> Ended:
+        return Ended(
+            flight.call,
+            flight.peer,
+            flight.connection,
+            flight.api,
+            flight.version,
+            flight.purpose,
+            flight.request,
+            response,
+            reason,
+        )
+
+    def _send_api_versions(self, step: Step, state: PeerConnection) -> None:
+        low, high = self.ranges[Api.ApiVersions.name]
+        request = ApiVersionsRequest()
+        if high >= 3:
+            request.client_software_name = "krift"
+            request.client_software_version = "1"
+        del low
+        self.send(step, state.peer, state.connection, request, high, "api-versions")
+
+    def _on_api_versions(
+        self, step: Step, state: PeerConnection, flight: InFlight, response: ApiVersionsResponse
+    ) -> None:
+        theirs: Ranges = {}
+        for api in response.api_keys:
+            if api.api_key in Api._value2member_map_:
+                theirs[Api(api.api_key).name] = [api.min_version, api.max_version]
+        if response.error_code:
+            # UNSUPPORTED_VERSION comes with the peer's own range of ApiVersions: ask again within it.
+            version = negotiate(self.ranges, theirs, Api.ApiVersions)
+            if version is None or version == flight.version:
+                self._back_off(step, state)
+                return
+            self.send(step, state.peer, state.connection, ApiVersionsRequest(), version, "api-versions")
+            return
+        state.ranges = theirs
+        state.negotiating = False
+
+    def _back_off(self, step: Step, state: PeerConnection) -> None:
+        state.ranges = None
+        state.negotiating = False
+        if state.backing_off:
+            return
+        delay = min(self.backoff_max_ms, self.backoff_ms << min(state.failures, 16))
+        state.failures += 1
+        state.backing_off = True
+        step.set_timer(f"{RECONNECT}{state.peer}/{state.connection}", delay * 8 // 10, delay * 12 // 10)
+
+    def _record(self, step: Step, flight: InFlight, response: Message | None, reason: FailureReason | None) -> None:
+        errors: list[int] = []
+        if response is not None:
+            errors = response_errors(response)
+            if isinstance(response, FetchResponse) and not errors and not _has_news(response):
+                return
+        step.record(
+            Rpc(
+                Api(flight.api).name,
+                flight.version,
+                flight.peer,
+                flight.connection,
+                flight.call,
+                reason or "answered",
+                errors,
+            )
+        )
+
+
+def _has_news(response: FetchResponse) -> bool:
+    return any(
+        data.records or data.HasField("diverging_epoch") for topic in response.responses for data in topic.partitions
+    )

@@ -1,0 +1,74 @@
+"""What a node is told about itself and its cluster when it starts."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+Role = Literal["controller", "broker", "producer", "consumer", "list-offsets"]
+
+METADATA_TOPIC = "__cluster_metadata"
+METADATA_PARTITION = "__cluster_metadata-0"
+
+FIRST_CONTROLLER_ID = 101
+"""Controllers have node ids 101, 102, ...; brokers 1, 2, ...: one id space, as KRaft demands."""
+
+
+class TopicSpec(msgspec.Struct, frozen=True):
+    """A topic of the scenario. ``replicas[p]`` is the assignment of partition ``p`` (broker ids, preferred
+    leader first); ``config`` are topic-level overrides with Kafka's keys."""
+
+    name: str
+    topic_id: str
+    replicas: list[list[int]]
+    config: dict[str, Any] = {}
+
+
+class ClusterSpec(msgspec.Struct, frozen=True):
+    """What all nodes of a run know alike: ids of voters and brokers and the topics to create."""
+
+    cluster_id: str
+    voters: list[int]
+    brokers: list[int]
+    topics: list[TopicSpec] = []
+
+
+class NodeSpec(msgspec.Struct, frozen=True):
+    """One node, fully resolved.
+
+    config: Kafka's keys, defaults filled in (``actors.config``).
+    features: switches of ``actors.features``, e.g. ``{"kip-207": "kafka"}``.
+    versions: API name -> [min, max] that this node speaks (``actors.versions``).
+    defects: names from ``actors.defects`` that this node has.
+    workload: what a client does: topic, partitions, rate, interval, timestamp, isolation, ... (clients only).
+    """
+
+    name: str
+    role: Role
+    node_id: int
+    directory_id: str
+    cluster: ClusterSpec
+    config: dict[str, Any] = {}
+    features: dict[str, str] = {}
+    versions: dict[str, list[int]] = {}
+    defects: list[str] = []
+    workload: dict[str, Any] = {}
+
+
+def node_name(node_id: int) -> str:
+    """Name of the broker or controller with this id: ``broker-1``, ``controller-1`` (id 101)."""
+    if node_id >= FIRST_CONTROLLER_ID:
+        return f"controller-{node_id - FIRST_CONTROLLER_ID + 1}"
+    return f"broker-{node_id}"
+
+
+def topic_partition(topic: str, partition: int) -> str:
+    """The key under which state and trace know a topic partition: ``orders-0``."""
+    return f"{topic}-{partition}"
+
+
+def split_topic_partition(tp: str) -> tuple[str, int]:
+    """Inverse of ``topic_partition``."""
+    topic, _, partition = tp.rpartition("-")
+    return topic, int(partition)

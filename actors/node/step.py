@@ -1,0 +1,83 @@
+"""The effects of one step while they are being collected."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from google.protobuf.message import Message
+
+from actors.node.effects import (
+    AnyEffect,
+    Append,
+    Call,
+    CancelTimer,
+    Choose,
+    Close,
+    Complete,
+    FileOperation,
+    Record,
+    Replace,
+    Reply,
+    SetTimer,
+    Sync,
+    Truncate,
+    Write,
+)
+from actors.trace.events import TraceEvent
+
+
+class Step:
+    """Handed down through a node during one step: the time, and the list the effects go to.
+
+    It lives for one step and is no part of the state.
+    """
+
+    __slots__ = ("defects", "effects", "now_ms")
+
+    def __init__(self, now_ms: int, defects: tuple[str, ...] = ()) -> None:
+        self.now_ms = now_ms
+        self.effects: list[AnyEffect] = []
+        self.defects = defects
+
+    def call(self, call: int, peer: str, connection: str, request: Message, timeout_ms: int) -> None:
+        """Emit Call. Nodes go through ``NetworkClient`` instead, which negotiates versions."""
+        self.effects.append(Call(call, peer, connection, request, timeout_ms))
+
+    def reply(self, connection: str, response: Message | None) -> None:
+        """Emit Reply."""
+        self.effects.append(Reply(connection, response))
+
+    def close(self, connection: str) -> None:
+        """Emit Close."""
+        self.effects.append(Close(connection))
+
+    def write(self, file: str, number: int, operation: FileOperation) -> None:
+        """Emit Write; ``actors.node.files.Files`` counts the writes of a file."""
+        self.effects.append(Write(file, number, operation))
+
+    def sync(self, file: str) -> None:
+        """Emit Sync."""
+        self.effects.append(Sync(file))
+
+    def set_timer(self, name: str, min_ms: int, max_ms: int | None = None) -> None:
+        """Emit SetTimer; without ``max_ms`` the delay is exactly ``min_ms``."""
+        self.effects.append(SetTimer(name, min_ms, min_ms if max_ms is None else max_ms))
+
+    def cancel_timer(self, name: str) -> None:
+        """Emit CancelTimer."""
+        self.effects.append(CancelTimer(name))
+
+    def choose(self, name: str, n: int) -> None:
+        """Emit Choose."""
+        self.effects.append(Choose(name, n))
+
+    def complete(self, operation: str, result: dict[str, Any]) -> None:
+        """Emit Complete."""
+        self.effects.append(Complete(operation, result))
+
+    def record(self, event: TraceEvent) -> None:
+        """Emit Record."""
+        self.effects.append(Record(event))
+
+
+__all__ = ["Append", "Replace", "Step", "Truncate"]

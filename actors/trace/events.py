@@ -1,0 +1,478 @@
+"""The typed events of the trace: one per state change or protocol decision.
+
+A node emits the body (a ``TraceEvent``); its runtime adds the envelope (``Stamped``). ``tp`` is a topic
+partition ("orders-0", the metadata log is "__cluster_metadata-0"). Offsets named ``end``, ``new`` and ``to``
+are exclusive ends. ``ph`` is the prefix hash at such a boundary (``actors.log.prefix_hash``).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+
+class TraceEvent(msgspec.Struct, frozen=True, tag_field="type"):
+    """Base of all bodies; the tag is the event's type."""
+
+
+# ---- run and runtime -------------------------------------------------------------------------------------
+
+
+class RunMeta(TraceEvent, frozen=True, tag="run.meta"):
+    """First event of a run, by the driver ("driver" is the node's name). ``profile``: features, config and
+    versions as resolved, whole cluster."""
+
+    scenario: str
+    variant: str
+    runtime: Literal["live", "sim"]
+    seed: int
+    nodes: list[str]
+    profile: dict[str, Any]
+
+
+class RunEnd(TraceEvent, frozen=True, tag="run.end"):
+    """Last event of a run: for each "node/incarnation" the last sequence number it is known to have written,
+    or -1 where the incarnation was killed and nobody can say."""
+
+    final_seq: dict[str, int]
+
+
+class CtlFault(TraceEvent, frozen=True, tag="ctl.fault"):
+    """The injector started or stopped a fault. ``targets`` are node names after selection."""
+
+    fault: str
+    kind: str
+    phase: Literal["start", "stop"]
+    targets: list[str]
+    parameters: dict[str, Any]
+
+
+class CtlWindow(TraceEvent, frozen=True, tag="ctl.window"):
+    """A stability window: no fault is in force between members of ``core`` from now on, for ``length_us``."""
+
+    window: str
+    core: list[str]
+    length_us: int
+
+
+class LinkRuleChange(TraceEvent, frozen=True, tag="link.rule"):
+    """The runtime that enforces a link rule installed or removed it. ``held``: messages held back so far."""
+
+    rule: str
+    kind: Literal["hold", "delay"]
+    phase: Literal["start", "stop"]
+    sources: list[str]
+    targets: list[str]
+    held: int
+
+
+class NodeUp(TraceEvent, frozen=True, tag="node.up"):
+    """An incarnation begins. ``wiped``: it came back with an empty disk; ``clean``: after a clean shutdown;
+    ``torn``: entries of torn tails that were dropped from its files."""
+
+    role: str
+    node_id: int
+    directory_id: str
+    wiped: bool
+    clean: bool
+    torn: int = 0
+
+
+class NodeDown(TraceEvent, frozen=True, tag="node.down"):
+    """An incarnation ended. Written at collection for a killed one, one tick after its last event.
+    mode: clean (it shut itself down), crash (process killed), lossy (unsynced writes gone too), bug (it raised
+    an exception: ``detail``), end (the run ended). ``lost``: tp -> first lost offset (lossy only)."""
+
+    mode: Literal["clean", "crash", "lossy", "bug", "end"]
+    detail: str = ""
+    lost: dict[str, int] = {}
+
+
+class Tick(TraceEvent, frozen=True, tag="tick"):
+    """Once a second, by every runtime: it is alive and its clock has come this far."""
+
+
+# ---- RPCs ------------------------------------------------------------------------------------------------
+
+
+class Rpc(TraceEvent, frozen=True, tag="rpc"):
+    """One exchange, by the caller, at its end. ``errors``: all error codes in the answer except NONE."""
+
+    api: str
+    version: int
+    dst: str
+    connection: str
+    correlation_id: int
+    outcome: Literal["answered", "disconnect", "timeout"]
+    errors: list[int]
+    answered_version: int = -1
+
+
+class ReplyPartition(msgspec.Struct, frozen=True):
+    """What a server told about one partition in a Produce or ListOffsets answer, and what it knew then.
+
+    ``offset``: Produce: base offset; ListOffsets: the offset told (-1 none). ``last_offset``: Produce only.
+    ``leader_epoch``, ``high_watermark``, ``leader_epoch_start``, ``log_end``: of the server's replica, -1 where
+    it hosts none. ``isr``: size of the maximal ISR.
+    """
+
+    tp: str
+    error: int
+    offset: int = -1
+    last_offset: int = -1
+    timestamp: int = -1
+    leader_epoch: int = -1
+    high_watermark: int = -1
+    leader_epoch_start: int = -1
+    log_end: int = -1
+    isr: int = 0
+    min_isr: int = 0
+
+
+class RpcReply(TraceEvent, frozen=True, tag="rpc.reply"):
+    """A server's answer to Produce or ListOffsets, by the server, before it leaves. ``replica_id``: as in the
+    request (-1 client). ``acks``: Produce only, else 0."""
+
+    api: str
+    version: int
+    src: str
+    connection: str
+    correlation_id: int
+    replica_id: int
+    isolation: int
+    acks: int
+    partitions: list[ReplyPartition]
+
+
+# ---- quorum ----------------------------------------------------------------------------------------------
+
+
+class QPersist(TraceEvent, frozen=True, tag="q.persist"):
+    """A quorum-state file content became durable (recorded when its Sync was reported)."""
+
+    directory_id: str
+    epoch: int
+    leader_id: int
+    voted_for: int
+
+
+class QVote(TraceEvent, frozen=True, tag="q.vote"):
+    """A vote request was decided, by the voter (``candidate`` itself for its own vote)."""
+
+    directory_id: str
+    epoch: int
+    candidate: int
+    granted: bool
+    pre: bool
+    candidate_last_epoch: int
+    candidate_end: int
+    voter_last_epoch: int
+    voter_end: int
+
+
+class QRole(TraceEvent, frozen=True, tag="q.role"):
+    """A member of the quorum changed its role. ``votes``: ids that granted (leader only)."""
+
+    directory_id: str
+    epoch: int
+    role: Literal["unattached", "prospective", "candidate", "leader", "follower", "resigned"]
+    leader_id: int
+    log_end: int
+    votes: list[int] = []
+
+
+# ---- logs ------------------------------------------------------------------------------------------------
+
+
+class LogAppend(TraceEvent, frozen=True, tag="log.append"):
+    """A batch was appended to a replica. ``batch_epoch``: leader epoch of the batch; ``leader_epoch``: epoch in
+    which this replica appends it. ``ph``: prefix hash at ``last`` + 1. ``uids``: of the records, in order."""
+
+    tp: str
+    role: Literal["leader", "follower"]
+    base: int
+    last: int
+    batch_epoch: int
+    leader_epoch: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    control: bool
+    ph: int
+    uids: list[str]
+
+
+class LogFlush(TraceEvent, frozen=True, tag="log.flush"):
+    """Everything below ``end`` of this replica survives power loss."""
+
+    tp: str
+    end: int
+
+
+class LogTrunc(TraceEvent, frozen=True, tag="log.trunc"):
+    """A replica cut its log from ``was`` to ``to``. ``ph``: prefix hash at ``to``."""
+
+    tp: str
+    was: int
+    to: int
+    reason: Literal["diverge", "high-watermark", "out-of-range", "recovery"]
+    leader_epoch: int
+    ph: int
+
+
+class LogHw(TraceEvent, frozen=True, tag="log.hw"):
+    """A replica's high watermark changed. ``counted``: replica ids whose log ends the leader took the minimum
+    (or the majority) of. ``log_end``, ``log_start``: of this replica, at this moment."""
+
+    tp: str
+    role: Literal["leader", "follower"]
+    leader_epoch: int
+    new: int
+    ph: int
+    log_end: int
+    log_start: int
+    counted: list[int] = []
+
+
+# ---- partitions ------------------------------------------------------------------------------------------
+
+
+class PartChange(TraceEvent, frozen=True, tag="part.change"):
+    """The active controller's log got a new state of a partition, at ``offset`` of the metadata log (recorded
+    when it is appended; it may still be lost with that controller).
+    cause: create, elect, unclean, alter-isr, fence, unfence, controlled-shutdown, preferred."""
+
+    tp: str
+    offset: int
+    quorum_epoch: int
+    leader: int
+    leader_epoch: int
+    partition_epoch: int
+    isr: list[int]
+    replicas: list[int]
+    cause: str
+
+
+class PartAssume(TraceEvent, frozen=True, tag="part.assume"):
+    """A broker took up a role for a partition. ``log_end``: its LEO; ``leader_epoch_start``: LEO with which it
+    became leader of this leader epoch (-1 follower); ``ph``: prefix hash at ``log_end``."""
+
+    tp: str
+    role: Literal["leader", "follower"]
+    leader: int
+    leader_epoch: int
+    partition_epoch: int
+    log_end: int
+    leader_epoch_start: int
+    high_watermark: int
+    ph: int
+    metadata_offset: int
+
+
+class IsrPropose(TraceEvent, frozen=True, tag="isr.propose"):
+    """A leader asked for an ISR (outcome "proposed"), or learned what became of its proposal (an error name, or
+    "accepted"). ``members``: id -> broker epoch as the leader knows it."""
+
+    tp: str
+    proposal: int
+    leader_epoch: int
+    partition_epoch: int
+    isr: list[int]
+    members: dict[str, int]
+    high_watermark: int
+    leader_epoch_start: int
+    outcome: str
+
+
+class RepFetch(TraceEvent, frozen=True, tag="rep.fetch"):
+    """A leader took note of a follower's fetch (only when the position it holds for the follower changes, and
+    when a fetch diverges or is refused)."""
+
+    tp: str
+    follower: int
+    leader_epoch: int
+    follower_epoch: int
+    broker_epoch: int
+    offset: int
+    last_fetched_epoch: int
+    diverging_epoch: int = -1
+    diverging_end: int = -1
+    error: int = 0
+
+
+class BrokerReg(TraceEvent, frozen=True, tag="broker.reg"):
+    """The active controller's view of a broker's registration changed, at ``offset`` of the metadata log."""
+
+    broker: int
+    broker_epoch: int
+    incarnation: str
+    fenced: bool
+    shutting_down: bool
+    unclean: bool
+    offset: int
+
+
+class MetaImage(TraceEvent, frozen=True, tag="meta.image"):
+    """A broker applied the metadata log up to (exclusive) ``offset``. Recorded when something but a no-op was
+    in it. ``digest``: hash over all records below ``offset``."""
+
+    offset: int
+    digest: int
+
+
+# ---- clients ---------------------------------------------------------------------------------------------
+
+
+class MetaView(TraceEvent, frozen=True, tag="meta.view"):
+    """A client got a Metadata answer (or a leader hint): the leader epoch per partition that differs from what
+    it had; ``accepted``: tps it took over."""
+
+    server: str
+    epochs: dict[str, int]
+    accepted: list[str]
+
+
+class OpInvoke(TraceEvent, frozen=True, tag="op.invoke"):
+    """An application began an operation. ``op`` is unique in the run.
+    send: ``uid``, ``acks``; poll: ``offset``, ``isolation``; list: ``timestamp``, ``isolation``, ``version``."""
+
+    op: str
+    kind: Literal["send", "poll", "list"]
+    tp: str
+    uid: str = ""
+    acks: int = 0
+    idempotent: bool = False
+    offset: int = -1
+    timestamp: int = 0
+    isolation: int = 0
+    version: int = -1
+
+
+class Polled(msgspec.Struct, frozen=True, array_like=True):
+    """A record as a consumer got it."""
+
+    offset: int
+    leader_epoch: int
+    uid: str
+
+
+class OpReturn(TraceEvent, frozen=True, tag="op.return"):
+    """An operation returned to the application. outcome: ok; fail (definitely did not happen); unknown.
+    send: ``offset`` and ``leader_epoch`` (of the leader that answered, -1 unknown); poll: ``records``;
+    list: ``offset``, ``leader_epoch`` (epoch of the replica that answered, carried in the trace even where the
+    wire's version has no field for it). ``broker``: who answered. ``version``: of the answer. ``error``: code of
+    the last error, 0 none."""
+
+    op: str
+    kind: Literal["send", "poll", "list"]
+    tp: str
+    outcome: Literal["ok", "fail", "unknown"]
+    error: int = 0
+    uid: str = ""
+    acks: int = 0
+    idempotent: bool = False
+    offset: int = -1
+    leader_epoch: int = -1
+    broker: str = ""
+    timestamp: int = 0
+    isolation: int = 0
+    version: int = -1
+    records: list[Polled] = []
+
+
+class ConsPos(TraceEvent, frozen=True, tag="cons.pos"):
+    """A consumer's position moved other than by delivering. reason: assign, seek, reset, truncation."""
+
+    tp: str
+    old: int
+    new: int
+    epoch: int
+    reason: Literal["assign", "seek", "reset", "truncation"]
+
+
+class ErrorSeen(TraceEvent, frozen=True, tag="client.error"):
+    """A client met a retriable error of an API and goes on; ``tp`` empty for errors of a whole request."""
+
+    tp: str
+    api: str
+    version: int
+    error: int
+    broker: str
+
+
+AnyTraceEvent = (
+    RunMeta
+    | RunEnd
+    | CtlFault
+    | CtlWindow
+    | LinkRuleChange
+    | NodeUp
+    | NodeDown
+    | Tick
+    | Rpc
+    | RpcReply
+    | QPersist
+    | QVote
+    | QRole
+    | LogAppend
+    | LogFlush
+    | LogTrunc
+    | LogHw
+    | PartChange
+    | PartAssume
+    | IsrPropose
+    | RepFetch
+    | BrokerReg
+    | MetaImage
+    | MetaView
+    | OpInvoke
+    | OpReturn
+    | ConsPos
+    | ErrorSeen
+)
+
+EVENT_TYPES: dict[str, type[TraceEvent]] = {
+    str(kind.__struct_config__.tag): kind for kind in TraceEvent.__subclasses__()
+}
+"""Type name -> class, in the order of this file."""
+
+
+class Stamped(msgspec.Struct, frozen=True):
+    """An event with its envelope: one row of the trace.
+
+    run: run id. node, incarnation, seq: identify the event. wall (microseconds since the epoch, or since the
+    start of a sim run) and logical: hybrid logical clock. cause: id of the last event of the node whose message
+    triggered this step, or "". req: "connection#number" of the request that this step serves or whose
+    answer it handles, or "". body: the event.
+    """
+
+    run: str
+    node: str
+    incarnation: int
+    seq: int
+    wall: int
+    logical: int
+    cause: str
+    req: str
+    body: AnyTraceEvent
+
+    @property
+    def id(self) -> str:
+        """``node/incarnation/seq``."""
+        return f"{self.node}/{self.incarnation}/{self.seq}"
+
+    @property
+    def type(self) -> str:
+        """Type name of the body."""
+        return str(self.body.__struct_config__.tag)
+
+    @property
+    def tp(self) -> str:
+        """The topic partition the event is about, or ""."""
+        return getattr(self.body, "tp", "")
+
+    @property
+    def order(self) -> tuple[int, int, str, int, int]:
+        """The total order of the trace: happened-before implies it."""
+        return (self.wall, self.logical, self.node, self.incarnation, self.seq)
