@@ -76,8 +76,13 @@ CONFIG: dict[str, ConfigKey] = {
         ConfigKey("fetch.min.bytes", 1, _N, "Least bytes for a consumer's Fetch."),
         ConfigKey("fetch.max.bytes", 52428800, _N, "Bytes of a Fetch.", 1),
         ConfigKey("max.partition.fetch.bytes", 1048576, _N, "Bytes per partition of a Fetch.", 1),
-        ConfigKey("auto.offset.reset", "earliest", _N, "Kafka's default is latest; a checker wants every record.",
-                  choices=("earliest", "latest", "none")),
+        ConfigKey(
+            "auto.offset.reset",
+            "earliest",
+            _N,
+            "Kafka's default is latest; a checker wants every record.",
+            choices=("earliest", "latest", "none"),
+        ),
         ConfigKey("default.api.timeout.ms", 60000, _N, "Time for one operation of the application.", 1),
         # the emulator's own
         ConfigKey("krift.request.service.us", 0, ("broker", "krift"), "Modelled time in a request handler slot."),

@@ -100,9 +100,7 @@ class Barrier(msgspec.Struct, frozen=True):
     predicate: Predicate
 
 
-WATCHED = frozenset(
-    {"part.change", "part.assume", "q.role", "node.up", "node.down", "broker.reg", "link.rule"}
-)
+WATCHED = frozenset({"part.change", "part.assume", "q.role", "node.up", "node.down", "broker.reg", "link.rule"})
 """Event types of low volume that the live runtime forwards to the conductor as they happen."""
 
 
