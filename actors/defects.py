@@ -33,7 +33,7 @@ _ALL: tuple[Defect, ...] = (
     ),
     Defect("quorum-hw-regress", "actors.quorum", "Q9", "A quorum leader lets its high watermark go down."),
     Defect("stale-leader-epoch", "actors.controller", "P1", "An election reuses the leader epoch."),
-    Defect("append-epoch-mixup", "actors.log", "P3", "A follower keeps its own records where the leader's differ."),
+    Defect("follower-reorders-batch", "actors.log", "P3", "A follower appends the records of a batch in reverse."),
     Defect("elect-any-replica", "actors.controller", "P4", "Clean election ignores the ISR."),
     Defect(
         "isr-without-epoch-start",

@@ -1,0 +1,71 @@
+"""Leader epochs of a log and where each begins (``LeaderEpochFileCache.java``)."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+import msgspec
+
+UNDEFINED_EPOCH = -1
+UNDEFINED_OFFSET = -1
+
+
+class EpochEntry(msgspec.Struct, frozen=True, array_like=True):
+    """``epoch`` begins at ``start_offset``."""
+
+    epoch: int
+    start_offset: int
+
+
+class LeaderEpochCache(msgspec.Struct):
+    """Entries in ascending order of both epoch and start offset."""
+
+    entries: list[EpochEntry] = []
+
+    @property
+    def latest_epoch(self) -> int:
+        """Epoch of the newest entry, -1 if there is none."""
+        return self.entries[-1].epoch if self.entries else UNDEFINED_EPOCH
+
+    def assign(self, epoch: int, start_offset: int) -> None:
+        """Note that ``epoch`` begins at ``start_offset``; an epoch that is already known is left alone.
+
+        Entries that a new, older-looking one contradicts are dropped, as Kafka does on a restored log.
+        """
+        if self.entries and epoch <= self.entries[-1].epoch and start_offset >= self.entries[-1].start_offset:
+            return
+        while self.entries and (self.entries[-1].epoch >= epoch or self.entries[-1].start_offset >= start_offset):
+            self.entries.pop()
+        self.entries.append(EpochEntry(epoch, start_offset))
+
+    def end_offset_for(self, epoch: int, log_end: int) -> tuple[int, int]:
+        """(largest epoch <= ``epoch``, its exclusive end); (-1, -1) where Kafka answers undefined.
+
+        The newest epoch ends at ``log_end``; an epoch beyond it is undefined; one below the first entry is answered
+        with itself and the first entry's start.
+        """
+        if epoch == UNDEFINED_EPOCH or not self.entries or epoch > self.entries[-1].epoch:
+            return (UNDEFINED_EPOCH, UNDEFINED_OFFSET)
+        if epoch == self.entries[-1].epoch:
+            return (epoch, log_end)
+        above = bisect_right(self.entries, epoch, key=lambda entry: entry.epoch)
+        if above == 0:
+            return (epoch, self.entries[0].start_offset)
+        return (self.entries[above - 1].epoch, self.entries[above].start_offset)
+
+    def epoch_at(self, offset: int) -> int:
+        """Epoch of the entry at ``offset``, -1 if it lies before the first one."""
+        index = bisect_right(self.entries, offset, key=lambda entry: entry.start_offset)
+        return self.entries[index - 1].epoch if index else UNDEFINED_EPOCH
+
+    def start_of(self, epoch: int) -> int | None:
+        """Start offset of ``epoch`` if the cache knows it."""
+        index = bisect_right(self.entries, epoch, key=lambda entry: entry.epoch)
+        if index and self.entries[index - 1].epoch == epoch:
+            return self.entries[index - 1].start_offset
+        return None
+
+    def truncate_from_end(self, end_offset: int) -> None:
+        """Drop entries that begin at or after ``end_offset``."""
+        while self.entries and self.entries[-1].start_offset >= end_offset:
+            self.entries.pop()

@@ -1,0 +1,273 @@
+"""The log of one replica: batches, leader epochs, producer state, high watermark (``UnifiedLog.java``)."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import Literal
+
+import msgspec
+
+from actors.log.batch import (
+    EMPTY_PREFIX_HASH,
+    Batch,
+    LogRecord,
+    make_batch,
+    records_from_proto,
+)
+from actors.log.leader_epoch_cache import LeaderEpochCache
+from actors.log.producer_state import ProducerStateManager
+from actors.node.codec import decode, encode
+from actors.node.errors import KafkaError
+from actors.node.files import Files
+from actors.node.step import Step
+from actors.trace.events import LogAppend, LogHw, LogTrunc
+from krift.v1.records_pb2 import RecordBatch
+
+ReplicaRole = Literal["leader", "follower"]
+TruncationReason = Literal["diverge", "high-watermark", "out-of-range", "recovery"]
+
+
+class AppendResult(msgspec.Struct, frozen=True):
+    """What became of a leader's append. ``duplicate``: the batch was there already; its old offsets are given."""
+
+    error: KafkaError
+    base_offset: int = -1
+    last_offset: int = -1
+    duplicate: bool = False
+
+
+class ReplicaLog(msgspec.Struct):
+    """All offsets from ``start_offset`` (0 so far) to ``end_offset``, in batches.
+
+    ``file`` holds one entry per batch, in order. The owner decides when to Sync it.
+    """
+
+    tp: str = ""
+    file: str = ""
+    start_offset: int = 0
+    high_watermark: int = 0
+    batches: list[Batch] = []
+    epochs: LeaderEpochCache = msgspec.field(default_factory=LeaderEpochCache)
+    producers: ProducerStateManager = msgspec.field(default_factory=ProducerStateManager)
+
+    # ---- reading -----------------------------------------------------------------------------------------
+
+    @property
+    def end_offset(self) -> int:
+        """LEO: the next offset to be written."""
+        return self.batches[-1].last_offset + 1 if self.batches else self.start_offset
+
+    @property
+    def last_epoch(self) -> int:
+        """Leader epoch of the last batch, -1 if the log is empty."""
+        return self.batches[-1].epoch if self.batches else -1
+
+    @property
+    def end_ph(self) -> int:
+        """Prefix hash at the log end."""
+        return self.batches[-1].ph if self.batches else EMPTY_PREFIX_HASH
+
+    def ph_at(self, offset: int) -> int:
+        """Prefix hash at a batch boundary; AssertionError elsewhere."""
+        if offset == self.start_offset:
+            return EMPTY_PREFIX_HASH
+        if offset == self.end_offset:
+            return self.end_ph
+        index = bisect_right(self.batches, offset - 1, key=_base_offset) - 1
+        if index < 0 or self.batches[index].end_offset != offset:
+            raise AssertionError(f"{self.tp}: {offset} is no batch boundary")
+        return self.batches[index].ph
+
+    def read(self, from_offset: int, limit_offset: int, max_bytes: int) -> list[Batch]:
+        """Batches that hold ``from_offset`` and later ones, as far as they end at or below ``limit_offset``, at most
+        ``max_bytes`` of them but at least one (KIP-74)."""
+        index = max(bisect_right(self.batches, from_offset, key=_base_offset) - 1, 0)
+        found: list[Batch] = []
+        size = 0
+        for position in range(index, len(self.batches)):
+            batch = self.batches[position]
+            if batch.end_offset > limit_offset:
+                break
+            if batch.end_offset <= from_offset:
+                continue
+            size += batch.size_bytes
+            if found and size > max_bytes:
+                break
+            found.append(batch)
+        return found
+
+    def bytes_between(self, from_offset: int, limit_offset: int, enough: int) -> int:
+        """Bytes that ``read`` could return, counted no further than ``enough``."""
+        if from_offset >= limit_offset or from_offset >= self.end_offset:
+            return 0
+        size = 0
+        for position in range(max(bisect_right(self.batches, from_offset, key=_base_offset) - 1, 0), len(self.batches)):
+            batch = self.batches[position]
+            if batch.end_offset > limit_offset:
+                break
+            if batch.end_offset > from_offset:
+                size += batch.size_bytes
+                if size >= enough:
+                    break
+        return size
+
+    def epoch_end_offset(self, epoch: int) -> tuple[int, int]:
+        """(largest epoch <= ``epoch``, its exclusive end), (-1, -1) if undefined; see LeaderEpochCache."""
+        return self.epochs.end_offset_for(epoch, self.end_offset)
+
+    def find_by_timestamp(self, timestamp_ms: int) -> tuple[int, int, int] | None:
+        """(offset, timestamp, epoch) of the first record, in offset order, with at least this timestamp."""
+        for batch in self.batches:
+            for index, record in enumerate(batch.records):
+                if record.timestamp_ms >= timestamp_ms and not batch.is_control:
+                    return (batch.base_offset + index, record.timestamp_ms, batch.epoch)
+        return None
+
+    def find_max_timestamp(self) -> tuple[int, int, int] | None:
+        """(offset, timestamp, epoch) of the first record that carries the greatest timestamp."""
+        best: tuple[int, int, int] | None = None
+        for batch in self.batches:
+            for index, record in enumerate(batch.records):
+                if not batch.is_control and (best is None or record.timestamp_ms > best[1]):
+                    best = (batch.base_offset + index, record.timestamp_ms, batch.epoch)
+        return best
+
+    # ---- appending ---------------------------------------------------------------------------------------
+
+    def append_as_leader(self, step: Step, files: Files, batch: RecordBatch, leader_epoch: int) -> AppendResult:
+        """Append a producer's batch: offsets and leader epoch are assigned here, sequences are checked first."""
+        records = records_from_proto(batch)
+        if not records:
+            return AppendResult(KafkaError.INVALID_REQUEST)
+        if batch.producer_id >= 0 and batch.base_sequence >= 0:
+            known = self.producers.find_duplicate(
+                batch.producer_id, batch.producer_epoch, batch.base_sequence, len(records)
+            )
+            if known is not None:
+                return AppendResult(KafkaError.NONE, known.base_offset, known.last_offset, duplicate=True)
+            error = self.producers.check(batch.producer_id, batch.producer_epoch, batch.base_sequence)
+            if error and "skip-sequence-check" not in step.defects:
+                return AppendResult(error)
+        appended = make_batch(
+            self.end_ph,
+            self.end_offset,
+            leader_epoch,
+            records,
+            producer_id=batch.producer_id,
+            producer_epoch=batch.producer_epoch,
+            base_sequence=batch.base_sequence,
+        )
+        self._append(step, files, appended, "leader", leader_epoch)
+        return AppendResult(KafkaError.NONE, appended.base_offset, appended.last_offset)
+
+    def append_records(
+        self, step: Step, files: Files, records: list[LogRecord], leader_epoch: int, *, is_control: bool = False
+    ) -> Batch:
+        """Append records of the leader's own (the quorum's log): no producer, no checks."""
+        batch = make_batch(self.end_ph, self.end_offset, leader_epoch, records, is_control=is_control)
+        self._append(step, files, batch, "leader", leader_epoch)
+        return batch
+
+    def append_as_follower(self, step: Step, files: Files, batches: list[RecordBatch], leader_epoch: int) -> int:
+        """Append what a leader sent, as it is; returns how many batches.
+
+        Stops at the first batch whose epoch exceeds ``leader_epoch`` (it was not fetched for that epoch), and skips
+        batches that the log already holds. AssertionError if a batch does not begin at the log end.
+        """
+        appended = 0
+        for batch in batches:
+            if batch.partition_leader_epoch > leader_epoch:
+                break
+            if batch.base_offset + len(batch.records) <= self.end_offset:
+                continue
+            if batch.base_offset != self.end_offset:
+                raise AssertionError(f"{self.tp}: batch at {batch.base_offset}, log ends at {self.end_offset}")
+            records = records_from_proto(batch)
+            if "follower-reorders-batch" in step.defects:
+                records.reverse()
+            copy = make_batch(
+                self.end_ph,
+                batch.base_offset,
+                batch.partition_leader_epoch,
+                records,
+                producer_id=batch.producer_id,
+                producer_epoch=batch.producer_epoch,
+                base_sequence=batch.base_sequence,
+                is_control=batch.is_control,
+            )
+            self._append(step, files, copy, "follower", leader_epoch)
+            appended += 1
+        return appended
+
+    def _append(self, step: Step, files: Files, batch: Batch, role: ReplicaRole, leader_epoch: int) -> None:
+        self.epochs.assign(batch.epoch, batch.base_offset)
+        self.batches.append(batch)
+        self.producers.update(batch)
+        step.record(
+            LogAppend(
+                self.tp,
+                role,
+                batch.base_offset,
+                batch.last_offset,
+                batch.epoch,
+                leader_epoch,
+                batch.producer_id,
+                batch.producer_epoch,
+                batch.base_sequence,
+                batch.is_control,
+                batch.ph,
+                [record.uid for record in batch.records],
+            )
+        )
+        files.append(step, self.file, [encode(batch)])
+
+    # ---- changing what is there --------------------------------------------------------------------------
+
+    def truncate_to(self, step: Step, files: Files, offset: int, reason: TruncationReason, leader_epoch: int) -> None:
+        """Drop every batch that reaches beyond ``offset``; nothing happens if none does.
+
+        The high watermark goes down with the log end. Producer state is derived anew from what is left.
+        """
+        was = self.end_offset
+        keep = len(self.batches)
+        while keep and self.batches[keep - 1].end_offset > offset:
+            keep -= 1
+        if keep == len(self.batches):
+            return
+        del self.batches[keep:]
+        self.epochs.truncate_from_end(self.end_offset)
+        self.producers.rebuild(self.batches)
+        step.record(LogTrunc(self.tp, was, self.end_offset, reason, leader_epoch, self.end_ph))
+        files.truncate(step, self.file, keep)
+        if self.high_watermark > self.end_offset:
+            self.set_high_watermark(step, "follower", leader_epoch, self.end_offset, [])
+
+    def set_high_watermark(
+        self, step: Step, role: ReplicaRole, leader_epoch: int, new: int, counted: list[int]
+    ) -> None:
+        """Move the high watermark and record it; nothing happens if it stays where it is."""
+        if new == self.high_watermark:
+            return
+        self.high_watermark = new
+        step.record(
+            LogHw(
+                self.tp, role, leader_epoch, new, self.ph_at(new), self.end_offset, self.start_offset, sorted(counted)
+            )
+        )
+
+
+def load_log(tp: str, file: str, entries: list[bytes]) -> ReplicaLog:
+    """A log as its file has it. The high watermark is the log start: the owner knows better from its checkpoint."""
+    log = ReplicaLog(tp, file)
+    for entry in entries:
+        batch: Batch = decode(entry, Batch)
+        if batch.base_offset != log.end_offset:
+            raise AssertionError(f"{file}: batch at {batch.base_offset}, expected {log.end_offset}")
+        log.epochs.assign(batch.epoch, batch.base_offset)
+        log.batches.append(batch)
+        log.producers.update(batch)
+    return log
+
+
+def _base_offset(batch: Batch) -> int:
+    return batch.base_offset

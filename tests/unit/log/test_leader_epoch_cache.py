@@ -1,0 +1,34 @@
+"""Leader epochs of a log: what end offset an epoch has (protocol notes 3.2)."""
+
+from actors.log.leader_epoch_cache import LeaderEpochCache
+
+
+def cache(*entries: tuple[int, int]) -> LeaderEpochCache:
+    built = LeaderEpochCache()
+    for epoch, start in entries:
+        built.assign(epoch, start)
+    return built
+
+
+def test_end_offsets_follow_the_table() -> None:
+    """Shows each row of the rule: undefined, newest, beyond, below the first, between (E-063's log)."""
+    epochs = cache((0, 0), (3, 2), (4, 8), (7, 13), (9, 14))
+    assert epochs.end_offset_for(-1, 17) == (-1, -1)
+    assert epochs.end_offset_for(9, 17) == (9, 17)
+    assert epochs.end_offset_for(11, 17) == (-1, -1)
+    assert epochs.end_offset_for(2, 17) == (0, 2)
+    assert epochs.end_offset_for(6, 17) == (4, 13)
+    assert cache((5, 10)).end_offset_for(3, 20) == (3, 10)
+    assert cache().end_offset_for(0, 0) == (-1, -1)
+
+
+def test_truncation_drops_epochs_that_begin_behind_it() -> None:
+    """Shows that an epoch is forgotten when its first offset is cut, and kept when only a tail is."""
+    epochs = cache((0, 0), (3, 2), (4, 8))
+    epochs.truncate_from_end(8)
+    assert epochs.latest_epoch == 3
+    epochs.truncate_from_end(3)
+    assert epochs.latest_epoch == 3
+    assert epochs.epoch_at(1) == 0
+    assert epochs.start_of(3) == 2
+    assert epochs.start_of(2) is None

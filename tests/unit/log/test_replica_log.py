@@ -1,0 +1,104 @@
+"""The replica's log: idempotent appends, reading, truncation, prefix hashes."""
+
+from actors.log.batch import LogRecord
+from actors.log.replica_log import ReplicaLog, load_log
+from actors.node.effects import Record, Write
+from actors.node.errors import KafkaError
+from actors.node.files import Files
+from actors.node.step import Step
+from krift.v1 import records_pb2
+
+
+def producer_batch(sequence: int, *uids: str, epoch: int = 0, producer_id: int = 7) -> records_pb2.RecordBatch:
+    return records_pb2.RecordBatch(
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        base_sequence=sequence,
+        records=[records_pb2.Record(timestamp_ms=100 + i, uid=uid) for i, uid in enumerate(uids)],
+    )
+
+
+def new_log() -> tuple[ReplicaLog, Step, Files]:
+    return ReplicaLog("orders-0", "orders-0/log"), Step(0), Files()
+
+
+def test_an_exact_duplicate_is_answered_with_its_old_offsets() -> None:
+    """Shows row 1 of the sequence checks (protocol notes 6.2): success, nothing appended."""
+    log, step, files = new_log()
+    log.append_as_leader(step, files, producer_batch(0, "a", "b"), 0)
+    again = log.append_as_leader(step, files, producer_batch(0, "a", "b"), 0)
+    assert (again.error, again.base_offset, again.last_offset, again.duplicate) == (KafkaError.NONE, 0, 1, True)
+    assert log.end_offset == 2
+
+
+def test_sequences_must_follow_each_other() -> None:
+    """Shows rows 3, 6, 7 and 8: old epoch, new epoch not at 0, gap, and the first batch of an unknown producer."""
+    log, step, files = new_log()
+    assert log.append_as_leader(step, files, producer_batch(5, "a"), 0).error == KafkaError.NONE
+    assert log.append_as_leader(step, files, producer_batch(7, "b"), 0).error == KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert (
+        log.append_as_leader(step, files, producer_batch(3, "b", epoch=1), 0).error
+        == KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER
+    )
+    assert log.append_as_leader(step, files, producer_batch(0, "b", epoch=1), 0).error == KafkaError.NONE
+    assert log.append_as_leader(step, files, producer_batch(6, "c"), 0).error == KafkaError.INVALID_PRODUCER_EPOCH
+
+
+def test_a_defect_takes_any_sequence() -> None:
+    """Shows that the defect skip-sequence-check changes behaviour in its one place."""
+    log, _, files = new_log()
+    step = Step(0, ("skip-sequence-check",))
+    log.append_as_leader(step, files, producer_batch(0, "a"), 0)
+    assert log.append_as_leader(step, files, producer_batch(9, "b"), 0).error == KafkaError.NONE
+
+
+def test_sequences_wrap_to_zero() -> None:
+    """Shows that 2^31 - 1 is followed by 0."""
+    log, step, files = new_log()
+    log.append_as_leader(step, files, producer_batch(2**31 - 1, "a"), 0)
+    assert log.append_as_leader(step, files, producer_batch(0, "b"), 0).error == KafkaError.NONE
+
+
+def test_truncation_rebuilds_producer_state_and_lowers_the_high_watermark() -> None:
+    """Shows that what was cut may be produced again with the same sequences."""
+    log, step, files = new_log()
+    log.append_as_leader(step, files, producer_batch(0, "a"), 0)
+    log.append_as_leader(step, files, producer_batch(1, "b"), 1)
+    log.set_high_watermark(step, "leader", 1, 2, [1])
+    log.truncate_to(step, files, 1, "diverge", 2)
+    assert (log.end_offset, log.high_watermark, log.last_epoch, log.epochs.latest_epoch) == (1, 1, 0, 0)
+    assert not log.append_as_leader(step, files, producer_batch(1, "b"), 2).duplicate
+
+
+def test_a_batch_of_a_later_epoch_is_not_appended() -> None:
+    """Shows E-076: a follower in epoch 4 leaves out the batch of epoch 5."""
+    leader, step, files = new_log()
+    for epoch in (3, 4, 5):
+        leader.append_records(step, files, [LogRecord(0, f"u{epoch}")], epoch)
+    follower = ReplicaLog("orders-0", "orders-0/log")
+    sent = [batch.to_proto() for batch in leader.read(0, 3, 1000)]
+    assert follower.append_as_follower(step, files, sent, 4) == 2
+    assert follower.end_ph == leader.ph_at(2)
+
+
+def test_reading_respects_limits_but_returns_at_least_one_batch() -> None:
+    """Shows max bytes, the exclusive limit offset, and a start inside a batch."""
+    log, step, files = new_log()
+    for n in range(4):
+        log.append_as_leader(step, files, producer_batch(2 * n, f"a{n}", f"b{n}"), 0)
+    assert [b.base_offset for b in log.read(3, 8, 1)] == [2]
+    assert [b.base_offset for b in log.read(0, 5, 10_000)] == [0, 2]
+    assert log.read(8, 8, 10_000) == []
+    assert log.find_by_timestamp(101) == (1, 101, 0)
+    assert log.find_by_timestamp(500) is None
+
+
+def test_a_log_read_back_from_its_file_is_the_same_log() -> None:
+    """Shows that the entries written are all that a restart needs."""
+    log, step, files = new_log()
+    log.append_as_leader(step, files, producer_batch(0, "a", "b"), 0)
+    log.append_as_leader(step, files, producer_batch(2, "c"), 3)
+    entries = [e for w in step.effects if isinstance(w, Write) for e in getattr(w.operation, "entries", [])]
+    again = load_log("orders-0", "orders-0/log", entries)
+    assert again == log
+    assert any(isinstance(effect, Record) for effect in step.effects)
