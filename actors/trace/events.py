@@ -113,6 +113,7 @@ class ReplyPartition(msgspec.Struct, frozen=True):
     """What a server told about one partition in a Produce or ListOffsets answer, and what it knew then.
 
     ``offset``: Produce: base offset; ListOffsets: the offset told (-1 none). ``last_offset``: Produce only.
+    ``timestamp``: ListOffsets: the timestamp that was asked for (-1 LATEST, -2 EARLIEST, ...), not the one told.
     ``leader_epoch``, ``high_watermark``, ``leader_epoch_start``, ``log_end``: of the server's replica, -1 where
     it hosts none. ``isr``: size of the maximal ISR.
     """
