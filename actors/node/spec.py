@@ -10,6 +10,8 @@ Role = Literal["controller", "broker", "producer", "consumer", "list-offsets"]
 
 METADATA_TOPIC = "__cluster_metadata"
 METADATA_PARTITION = "__cluster_metadata-0"
+METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+"""The topic id that Kafka reserves for the metadata log."""
 
 FIRST_CONTROLLER_ID = 101
 """Controllers have node ids 101, 102, ...; brokers 1, 2, ...: one id space, as KRaft demands."""

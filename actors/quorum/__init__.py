@@ -1,1 +1,1 @@
-"""The KRaft quorum: roles, their transitions, and the voters' replicated metadata log."""
+"""The KRaft quorum: voters and observers of the metadata log."""

@@ -1,0 +1,239 @@
+"""Elections: votes given, votes asked for, and the timeouts that begin them (``KafkaRaftClient.java``)."""
+
+from __future__ import annotations
+
+from actors.node.errors import KafkaError
+from actors.node.messages import Api
+from actors.node.network_client import Ended, NetworkClient
+from actors.node.spec import node_name
+from actors.node.step import Step
+from actors.quorum.quorum_state import ELECTION
+from actors.quorum.raft_state import CONNECTION, RaftState
+from actors.quorum.roles import Candidate, Follower, Prospective, Resigned, Unattached
+from actors.quorum.voter_set import ReplicaKey
+from actors.trace.events import QVote
+from krift.v1.quorum_pb2 import VoteRequest, VoteResponse
+
+PRE_VOTE_VERSION = 2
+"""First version of Vote that has PreVote."""
+
+# ---- asked for a vote --------------------------------------------------------------------------------------
+
+
+def on_vote_request(raft: RaftState, step: Step, connection: str, request: VoteRequest) -> None:
+    """Answer a Vote request."""
+    error, granted = KafkaError.NONE, False
+    if not raft.speaks(Api.Vote.name, request) or (request.pre_vote and not raft.config.pre_vote):
+        raft.answer(step, connection, request, VoteResponse(error_code=KafkaError.UNSUPPORTED_VERSION))
+        return
+    if not raft.same_cluster(request):
+        raft.answer(step, connection, request, VoteResponse(error_code=KafkaError.INCONSISTENT_CLUSTER_ID))
+        return
+    error = _validate(raft, request)
+    if not error:
+        if request.replica_epoch > raft.quorum.epoch:
+            # Even for a PreVote, and even if the request turns out to be meant for somebody else.
+            raft.learn(step, request.replica_epoch, -1)
+        error = _check_voter_key(raft, request)
+    if not error:
+        granted = _decide(raft, step, request)
+    response = VoteResponse(
+        partition_error_code=error,
+        leader_id=raft.quorum.leader_id,
+        leader_epoch=raft.quorum.epoch,
+        vote_granted=granted,
+    )
+    raft.answer(step, connection, request, response)
+
+
+def _validate(raft: RaftState, request: VoteRequest) -> KafkaError:
+    """Protocol errors of a Vote request, in Kafka's order; nothing changes where there is one."""
+    illegal_epoch = (
+        request.last_offset_epoch > request.replica_epoch
+        if request.pre_vote
+        else request.last_offset_epoch >= request.replica_epoch
+    )
+    if request.last_offset < 0 or request.last_offset_epoch < 0 or illegal_epoch:
+        return KafkaError.INVALID_REQUEST
+    if request.replica_epoch < raft.quorum.epoch:
+        return KafkaError.FENCED_LEADER_EPOCH
+    if request.replica_id < 0:
+        return KafkaError.INVALID_REQUEST
+    return KafkaError.NONE
+
+
+def _check_voter_key(raft: RaftState, request: VoteRequest) -> KafkaError:
+    wrong_id = request.voter_id >= 0 and request.voter_id != raft.config.node_id
+    wrong_directory = request.voter_directory_id and request.voter_directory_id != raft.config.directory_id
+    return KafkaError.INVALID_VOTER_KEY if wrong_id or wrong_directory else KafkaError.NONE
+
+
+def _decide(raft: RaftState, step: Step, request: VoteRequest) -> bool:
+    """Grant or refuse, and take note of what was decided."""
+    candidate = ReplicaKey(request.replica_id, request.replica_directory_id)
+    up_to_date = raft.is_up_to_date(request.last_offset_epoch, request.last_offset)
+    granted = raft.quorum.can_grant_vote(candidate, up_to_date, request.pre_vote, step)
+    role = raft.quorum.role
+    if granted and not request.pre_vote and isinstance(role, Unattached | Prospective) and role.voted != candidate:
+        raft.quorum.add_vote(step, raft.log.end_offset, candidate)
+    _record_vote(raft, step, candidate.id, granted, request.pre_vote, request.last_offset_epoch, request.last_offset)
+    return granted
+
+
+def _record_vote(
+    raft: RaftState, step: Step, candidate: int, granted: bool, pre_vote: bool, last_epoch: int, end_offset: int
+) -> None:
+    raft.quorum.record(
+        step,
+        QVote(
+            raft.config.directory_id,
+            raft.quorum.epoch,
+            candidate,
+            granted,
+            pre_vote,
+            last_epoch,
+            end_offset,
+            raft.last_epoch,
+            raft.log.end_offset,
+        ),
+    )
+
+
+# ---- standing for election ---------------------------------------------------------------------------------
+
+
+def on_election_timeout(raft: RaftState, step: Step) -> None:
+    """The election timer is over in the present role."""
+    role, log_end = raft.quorum.role, raft.log.end_offset
+    if isinstance(role, Resigned) and raft.config.pre_vote:
+        raft.quorum.transition_to_unattached_after_resigning(step, log_end)
+    elif isinstance(role, Unattached | Resigned):
+        stand_for_election(raft, step)
+    elif isinstance(role, Prospective):
+        raft.quorum.lose_pre_vote(step, log_end)
+    elif isinstance(role, Candidate):
+        _on_candidate_timeout(raft, step, role)
+
+
+def on_fetch_timeout(raft: RaftState, step: Step) -> None:
+    """A follower has not heard from its leader for the fetch timeout, or its leader told it not to wait for that."""
+    role = raft.quorum.role
+    if not isinstance(role, Follower):
+        return
+    if raft.config.is_voter:
+        stand_for_election(raft, step)
+    else:
+        role.timed_out = True
+
+
+def stand_for_election(raft: RaftState, step: Step) -> None:
+    """Ask whether this node could win, or without PreVote raise the epoch at once."""
+    if raft.config.pre_vote:
+        raft.quorum.transition_to_prospective(step, raft.log.end_offset)
+    else:
+        become_candidate(raft, step)
+
+
+def become_candidate(raft: RaftState, step: Step) -> None:
+    """Raise the epoch, with this node's own vote."""
+    raft.quorum.transition_to_candidate(step, raft.log.end_offset)
+    record_own_vote(raft, step)
+
+
+def record_own_vote(raft: RaftState, step: Step) -> None:
+    """Trace the vote that a candidate gave itself."""
+    _record_vote(raft, step, raft.config.node_id, True, False, raft.last_epoch, raft.log.end_offset)
+
+
+def _on_candidate_timeout(raft: RaftState, step: Step, role: Candidate) -> None:
+    if raft.config.pre_vote:
+        raft.quorum.transition_to_prospective(step, raft.log.end_offset)
+    elif role.backing_off:
+        become_candidate(raft, step)
+    else:
+        _start_backing_off(raft, step, role)
+
+
+def _start_backing_off(raft: RaftState, step: Step, role: Candidate) -> None:
+    """Without PreVote a loser waits a random while, longer after each election, before it stands again."""
+    role.backing_off = True
+    slots = (2 << min(role.retries - 1, 10)) - 1
+    longest = min(slots * raft.config.retry_backoff_ms, raft.config.election_backoff_max_ms)
+    step.set_timer(ELECTION, 0, longest)
+
+
+def advance(raft: RaftState, step: Step) -> None:
+    """Go on where an election is decided. A candidate's own vote must be durable before it counts."""
+    quorum = raft.quorum
+    role = quorum.role
+    if isinstance(role, Prospective) and role.election.is_granted(raft.config.voters):
+        become_candidate(raft, step)
+    elif isinstance(role, Candidate) and not quorum.waiting:
+        if role.election.is_granted(raft.config.voters) or "same-epoch-leader" in step.defects:
+            quorum.transition_to_leader(step, raft.log.end_offset)
+
+
+def poll(raft: RaftState, step: Step, net: NetworkClient, role: Prospective | Candidate) -> None:
+    """Ask the voters that have not answered."""
+    if isinstance(role, Candidate) and role.backing_off:
+        return
+    pre_vote = isinstance(role, Prospective)
+    kind = "pre-vote" if pre_vote else "vote"
+    for peer in role.election.unrecorded(raft.config.voters):
+        if not raft.can_call(step, net, peer, kind):
+            continue
+        version = net.version(node_name(peer), CONNECTION, Api.Vote)
+        if version is None:
+            raft.back_off(step, peer)
+        elif pre_vote and version < PRE_VOTE_VERSION:
+            # The peer cannot be asked beforehand, so this voter goes without.
+            become_candidate(raft, step)
+            return
+        else:
+            raft.call(step, net, peer, kind, _vote_request(raft, peer, version, pre_vote), version)
+
+
+def _vote_request(raft: RaftState, peer: int, version: int, pre_vote: bool) -> VoteRequest:
+    request = VoteRequest(
+        cluster_id=raft.config.cluster_id,
+        replica_epoch=raft.quorum.epoch,
+        replica_id=raft.config.node_id,
+        last_offset_epoch=raft.last_epoch,
+        last_offset=raft.log.end_offset,
+    )
+    if version >= 1:
+        request.voter_id = peer
+        request.replica_directory_id = raft.config.directory_id
+    if version >= PRE_VOTE_VERSION:
+        request.pre_vote = pre_vote
+    return request
+
+
+def on_vote_ended(raft: RaftState, step: Step, ended: Ended, peer: int) -> None:
+    """Count an answer, if it is one to the election that still goes on."""
+    response: VoteResponse | None = ended.response
+    if response is None:
+        return
+    role = raft.quorum.role
+    if KafkaError.UNSUPPORTED_VERSION in (response.error_code, response.partition_error_code):
+        if isinstance(role, Prospective) and ended.request.replica_epoch == role.epoch:
+            become_candidate(raft, step)
+        return
+    if response.error_code:
+        raft.back_off(step, peer)
+        return
+    if raft.learn_from_response(step, response.partition_error_code, response.leader_epoch, response.leader_id):
+        if response.partition_error_code:
+            raft.back_off(step, peer)
+        return
+    role = raft.quorum.role
+    if not isinstance(role, Prospective | Candidate) or ended.request.replica_epoch != role.epoch:
+        return
+    if ended.request.pre_vote != isinstance(role, Prospective):
+        return
+    role.election.record(peer, response.vote_granted)
+    if role.election.is_rejected(raft.config.voters):
+        if isinstance(role, Prospective):
+            raft.quorum.lose_pre_vote(step, raft.log.end_offset)
+        elif not raft.config.pre_vote and not role.backing_off:
+            _start_backing_off(raft, step, role)

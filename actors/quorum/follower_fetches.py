@@ -1,0 +1,179 @@
+"""The side of a Fetch between quorum members that asks: a follower's, an observer's, and that of a member which looks
+for the leader (``KafkaRaftClient.handleFetchResponse``)."""
+
+from __future__ import annotations
+
+from actors.node.files import Files
+from actors.node.messages import Api
+from actors.node.network_client import Ended, NetworkClient
+from actors.node.spec import METADATA_TOPIC, METADATA_TOPIC_ID, node_name
+from actors.node.step import Step
+from actors.quorum.quorum_state import FETCH_TIMEOUT, role_name
+from actors.quorum.raft_config import FETCH_MAX_BYTES, FETCH_MAX_WAIT_MS
+from actors.quorum.raft_state import FETCH_CONNECTION, FetchInFlight, RaftState
+from actors.quorum.roles import Follower, Unattached
+from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
+
+FETCH_BACKOFF = "raft/fetch-backoff"
+FETCH_CONNECT = "raft/fetch-connect"
+"""Timer that gives up on a drawn voter to which no connection comes about."""
+BOOTSTRAP = "raft/bootstrap"
+"""The choice of a random voter to fetch from."""
+
+
+def poll(raft: RaftState, step: Step, net: NetworkClient, role: Follower | Unattached) -> None:
+    """Send the next Fetch, if the last has ended and all that it brought is durable."""
+    if raft.flushes or raft.fetch_backoff or _is_fetching(raft):
+        return
+    leader = role.leader_id
+    if isinstance(role, Follower) and not role.timed_out and net.usable(node_name(leader), FETCH_CONNECTION):
+        if net.ready(step, node_name(leader), FETCH_CONNECTION):
+            _send(raft, step, net, leader)
+        return
+    _poll_bootstrap(raft, step, net)
+
+
+def _is_fetching(raft: RaftState) -> bool:
+    """Whether the Fetch in flight is one of the present role; one of an earlier role is no reason to wait."""
+    fetch = raft.fetch
+    return fetch is not None and fetch.epoch == raft.quorum.epoch and fetch.role == role_name(raft.quorum.role)
+
+
+def _poll_bootstrap(raft: RaftState, step: Step, net: NetworkClient) -> None:
+    """Fetch from a random voter: whoever it is will tell who leads."""
+    if raft.bootstrap:
+        return
+    target = raft.fetch_target
+    if target >= 0 and net.usable(node_name(target), FETCH_CONNECTION):
+        if net.ready(step, node_name(target), FETCH_CONNECTION):
+            _send(raft, step, net, target)
+        return
+    raft.fetch_target = -1
+    usable = [
+        voter
+        for voter in raft.config.voters.others(raft.config.node_id)
+        if net.usable(node_name(voter), FETCH_CONNECTION)
+    ]
+    if usable:
+        raft.bootstrap = usable
+        step.choose(BOOTSTRAP, len(usable))
+
+
+def on_bootstrap_chosen(raft: RaftState, step: Step, value: int) -> None:
+    """A voter was drawn."""
+    raft.fetch_target = raft.bootstrap[value]
+    raft.bootstrap = []
+    step.set_timer(FETCH_CONNECT, raft.config.request_timeout_ms)
+
+
+def _send(raft: RaftState, step: Step, net: NetworkClient, peer: int) -> None:
+    raft.fetch_target = -1
+    version = net.version(node_name(peer), FETCH_CONNECTION, Api.Fetch)
+    if version is None:
+        _back_off(raft, step)
+        return
+    request = _fetch_request(raft, version)
+    timeout_ms = raft.config.request_timeout_ms
+    call = net.send(step, node_name(peer), FETCH_CONNECTION, request, version, f"raft/fetch/{peer}", timeout_ms)
+    raft.fetch = FetchInFlight(call, peer, raft.quorum.epoch, role_name(raft.quorum.role), raft.log.end_offset)
+
+
+def _fetch_request(raft: RaftState, version: int) -> FetchRequest:
+    request = FetchRequest(max_wait_ms=FETCH_MAX_WAIT_MS, max_bytes=FETCH_MAX_BYTES)
+    partition = FetchRequest.FetchPartition(fetch_offset=raft.log.end_offset)
+    topic = request.topics.add()
+    if version >= 9:
+        partition.current_leader_epoch = raft.quorum.epoch
+    if version >= 12:
+        request.cluster_id = raft.config.cluster_id
+        partition.last_fetched_epoch = raft.last_epoch
+    if version >= 13:
+        topic.topic_id = METADATA_TOPIC_ID
+    else:
+        topic.topic = METADATA_TOPIC
+    if version >= 15:
+        request.replica_state.replica_id = raft.config.node_id
+    else:
+        request.replica_id = raft.config.node_id
+    if version >= 17:
+        partition.replica_directory_id = raft.config.directory_id
+    if version >= 18:
+        partition.high_watermark = raft.log.high_watermark or -1
+    topic.partitions.append(partition)
+    return request
+
+
+def on_fetch_ended(raft: RaftState, step: Step, files: Files, ended: Ended) -> None:
+    """Take the end of the Fetch in flight; the end of one that was given up is ignored."""
+    fetch = raft.fetch
+    if fetch is None or fetch.call != ended.call:
+        return
+    raft.fetch = None
+    response: FetchResponse | None = ended.response
+    if response is None:
+        _back_off(raft, step)
+        return
+    if response.error_code or not response.responses or not response.responses[0].partitions:
+        _back_off(raft, step)
+        return
+    data = response.responses[0].partitions[0]
+    epoch = data.current_leader.leader_epoch if data.HasField("current_leader") else fetch.epoch
+    leader_id = data.current_leader.leader_id if data.HasField("current_leader") else -1
+    known = (raft.quorum.epoch, raft.quorum.leader_id)
+    if raft.learn_from_response(step, data.error_code, epoch, leader_id):
+        if known == (raft.quorum.epoch, raft.quorum.leader_id):
+            _back_off(raft, step)
+        return
+    role = raft.quorum.role
+    # What arrives together with the news of a leader is fetched again, once the role it belongs to is durable.
+    if raft.quorum.waiting or not isinstance(role, Follower) or fetch.offset != raft.log.end_offset:
+        return
+    _take(raft, step, files, role, data)
+
+
+def _take(raft: RaftState, step: Step, files: Files, role: Follower, data: FetchResponse.PartitionData) -> None:
+    """Take over what the leader sent: a point to cut the log at, or batches and the high watermark."""
+    if data.HasField("diverging_epoch"):
+        _truncate(raft, step, files, data.diverging_epoch.epoch, data.diverging_epoch.end_offset)
+    elif data.HasField("snapshot_id"):
+        _back_off(raft, step)
+        return
+    else:
+        if raft.log.append_as_follower(step, files, list(data.records), role.epoch):
+            raft.flush(step, files)
+        new = raft.boundary_at_or_below(min(data.high_watermark, raft.log.end_offset))
+        if new > raft.log.high_watermark:
+            raft.log.set_high_watermark(step, "follower", role.epoch, new, [])
+    role.has_fetched = True
+    role.timed_out = False
+    step.set_timer(FETCH_TIMEOUT, raft.config.fetch_timeout_ms)
+
+
+def _truncate(raft: RaftState, step: Step, files: Files, epoch: int, end_offset: int) -> None:
+    """Cut the log back towards the leader's; several rounds may be needed (``RaftLog.truncateToEndOffset``).
+
+    AssertionError if committed records would be cut: Kafka stops such a node.
+    """
+    log = raft.log
+    if epoch == 0:
+        offset = min(end_offset, log.end_offset)
+    else:
+        local_epoch, local_end = log.epoch_end_offset(epoch)
+        if local_epoch < 0:
+            local_epoch, local_end = raft.last_epoch, log.end_offset
+        offset = min(local_end, end_offset) if local_epoch == epoch else local_end
+    if offset < log.high_watermark:
+        raise AssertionError(
+            f"asked to cut the metadata log at {offset}, below its high watermark {log.high_watermark}"
+        )
+    raft.truncate(step, files, offset)
+
+
+def on_connect_timeout(raft: RaftState) -> None:
+    """No connection to the drawn voter came about: draw again."""
+    raft.fetch_target = -1
+
+
+def _back_off(raft: RaftState, step: Step) -> None:
+    raft.fetch_backoff = True
+    step.set_timer(FETCH_BACKOFF, raft.config.retry_backoff_ms)

@@ -1,0 +1,183 @@
+"""The leader's side of a Fetch between quorum members: check, park, answer (``KafkaRaftClient.handleFetchRequest``)."""
+
+from __future__ import annotations
+
+import msgspec
+
+from actors.node.errors import KafkaError
+from actors.node.messages import Api
+from actors.node.spec import METADATA_TOPIC, METADATA_TOPIC_ID
+from actors.node.step import Step
+from actors.quorum.leadership import update_high_watermark
+from actors.quorum.raft_config import FETCH_MAX_BYTES
+from actors.quorum.raft_state import ParkedFetch, RaftState
+from actors.quorum.roles import Leader, ReplicaProgress
+from actors.versions import request_version
+from krift.v1.common_pb2 import LeaderAndEpoch
+from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
+
+PARKED = "raft/parked/"
+"""Prefix of the timers that end the parking of a Fetch: ``raft/parked/<connection>``."""
+
+NO_HIGH_WATERMARK_WISH = 2**63 - 1
+"""What a fetcher states that does not want to hear of a newer high watermark."""
+
+
+class FetchAnswer(msgspec.Struct, frozen=True):
+    """What a Fetch deserves at this moment. valid: it fits this leader's log. diverging: (epoch, end offset)."""
+
+    error: KafkaError = KafkaError.NONE
+    valid: bool = False
+    diverging: tuple[int, int] | None = None
+
+
+def on_fetch_request(raft: RaftState, step: Step, connection: str, request: FetchRequest) -> None:
+    """Answer a Fetch of the metadata log, now or later."""
+    version = request_version(request)
+    if not raft.speaks(Api.Fetch.name, request):
+        _refuse(raft, step, connection, request, KafkaError.UNSUPPORTED_VERSION)
+        return
+    if not raft.same_cluster(request):
+        _refuse(raft, step, connection, request, KafkaError.INCONSISTENT_CLUSTER_ID)
+        return
+    if not is_metadata_fetch(request):
+        _refuse(raft, step, connection, request, KafkaError.INVALID_REQUEST)
+        return
+    answer = _validate(raft, request)
+    if answer.valid:
+        _note_progress(raft, step, request, version)
+    if _is_due(raft, request, answer):
+        raft.answer(step, connection, request, _response(raft, request, answer))
+        return
+    raft.parked[connection] = ParkedFetch(connection, request)
+    step.set_timer(f"{PARKED}{connection}", request.max_wait_ms)
+
+
+def is_metadata_fetch(request: FetchRequest) -> bool:
+    """Whether a Fetch is for the one partition of the metadata log."""
+    if len(request.topics) != 1 or len(request.topics[0].partitions) != 1:
+        return False
+    topic = request.topics[0]
+    return topic.topic_id == METADATA_TOPIC_ID or topic.topic == METADATA_TOPIC
+
+
+def complete(raft: RaftState, step: Step, connection: str) -> None:
+    """Answer one parked Fetch with what there is now."""
+    parked = raft.parked.pop(connection, None)
+    if parked is None:
+        return
+    step.cancel_timer(f"{PARKED}{connection}")
+    request = parked.request
+    assert isinstance(request, FetchRequest)
+    raft.answer(step, connection, request, _response(raft, request, _validate(raft, request)))
+
+
+def complete_all(raft: RaftState, step: Step) -> None:
+    """Answer every parked Fetch: records were appended, the high watermark moved, or the leadership is over."""
+    for connection in list(raft.parked):
+        complete(raft, step, connection)
+
+
+def _validate(raft: RaftState, request: FetchRequest) -> FetchAnswer:
+    """Check a Fetch in Kafka's order."""
+    fetch = request.topics[0].partitions[0]
+    if (
+        request.max_wait_ms < 0
+        or fetch.fetch_offset < 0
+        or not 0 <= fetch.last_fetched_epoch <= fetch.current_leader_epoch
+    ):
+        return FetchAnswer(KafkaError.INVALID_REQUEST)
+    if fetch.current_leader_epoch < raft.quorum.epoch:
+        return FetchAnswer(KafkaError.FENCED_LEADER_EPOCH)
+    if fetch.current_leader_epoch > raft.quorum.epoch:
+        return FetchAnswer(KafkaError.UNKNOWN_LEADER_EPOCH)
+    role = raft.quorum.role
+    if not isinstance(role, Leader) or not role.started:
+        return FetchAnswer(KafkaError.NOT_LEADER_OR_FOLLOWER)
+    if fetch.fetch_offset == 0:
+        return FetchAnswer(valid=True)
+    epoch, end = raft.log.epoch_end_offset(fetch.last_fetched_epoch)
+    if epoch < 0:
+        epoch, end = raft.last_epoch, raft.log.end_offset
+    if epoch != fetch.last_fetched_epoch or end < fetch.fetch_offset:
+        return FetchAnswer(diverging=(epoch, end))
+    return FetchAnswer(valid=True)
+
+
+def _note_progress(raft: RaftState, step: Step, request: FetchRequest, version: int) -> None:
+    """A valid Fetch says how far the replica's log goes, and that it is alive."""
+    role = raft.quorum.role
+    replica_id = request.replica_state.replica_id if version >= 15 else request.replica_id
+    if not isinstance(role, Leader) or replica_id < 0 or replica_id == raft.config.node_id:
+        return
+    offset, leader_end = request.topics[0].partitions[0].fetch_offset, raft.log.end_offset
+    progress = role.replicas.get(replica_id)
+    if progress is None:
+        progress = role.replicas[replica_id] = ReplicaProgress()
+    if offset >= leader_end:
+        progress.last_caught_up_ms = step.now_ms
+    elif offset >= progress.leader_end_at_last_fetch >= 0:
+        progress.last_caught_up_ms = progress.last_fetch_ms
+    progress.end_offset = offset
+    progress.last_fetch_ms = step.now_ms
+    progress.leader_end_at_last_fetch = leader_end
+    if not raft.config.voters.is_voter(replica_id):
+        return
+    if replica_id in role.begin_due:
+        role.begin_due.remove(replica_id)
+    _count_for_check_quorum(raft, step, role, replica_id)
+    if update_high_watermark(raft, step, role, replica_id):
+        complete_all(raft, step)
+
+
+def _count_for_check_quorum(raft: RaftState, step: Step, role: Leader, replica_id: int) -> None:
+    if replica_id not in role.fetched:
+        role.fetched.append(replica_id)
+    mine = 1 if raft.config.is_voter else 0
+    if len(role.fetched) >= raft.config.voters.majority - mine:
+        role.fetched = []
+        raft.quorum.start_check_quorum(step)
+
+
+def _is_due(raft: RaftState, request: FetchRequest, answer: FetchAnswer) -> bool:
+    """Whether the answer is to be given at once."""
+    if not answer.valid or request.max_wait_ms == 0:
+        return True
+    fetch = request.topics[0].partitions[0]
+    return fetch.fetch_offset < raft.log.end_offset or fetch.high_watermark < _known_high_watermark(raft)
+
+
+def _known_high_watermark(raft: RaftState) -> int:
+    """The leader's high watermark, -1 before its rule held for the first time."""
+    role = raft.quorum.role
+    return raft.log.high_watermark if isinstance(role, Leader) and role.high_watermark_known else -1
+
+
+def _response(raft: RaftState, request: FetchRequest, answer: FetchAnswer) -> FetchResponse:
+    version = request_version(request)
+    data = FetchResponse.PartitionData(error_code=answer.error, high_watermark=_known_high_watermark(raft))
+    if version >= 5:
+        data.log_start_offset = raft.log.start_offset
+    if version >= 12:
+        leader = LeaderAndEpoch(leader_id=raft.quorum.leader_id, leader_epoch=raft.quorum.epoch)
+        data.current_leader.CopyFrom(leader)
+        if answer.diverging is not None:
+            data.diverging_epoch.epoch, data.diverging_epoch.end_offset = answer.diverging
+    if answer.valid:
+        fetch = request.topics[0].partitions[0]
+        batches = raft.log.read(fetch.fetch_offset, raft.log.end_offset, min(request.max_bytes, FETCH_MAX_BYTES))
+        data.records.extend(batch.to_proto() for batch in batches)
+    topic = FetchResponse.FetchableTopicResponse(partitions=[data])
+    if version >= 13:
+        topic.topic_id = METADATA_TOPIC_ID
+    else:
+        topic.topic = METADATA_TOPIC
+    return FetchResponse(responses=[topic])
+
+
+def _refuse(raft: RaftState, step: Step, connection: str, request: FetchRequest, error: KafkaError) -> None:
+    """Answer with an error of the whole request; a version without a place for it gets an empty answer."""
+    response = FetchResponse()
+    if request_version(request) >= 7:
+        response.error_code = error
+    raft.answer(step, connection, request, response)

@@ -1,0 +1,224 @@
+"""What a leader of the quorum does: begin and end its epoch, append, move the high watermark (``LeaderState.java``)."""
+
+from __future__ import annotations
+
+from actors.log.batch import LogRecord
+from actors.node.errors import KafkaError
+from actors.node.files import Files
+from actors.node.messages import Api
+from actors.node.network_client import Ended, NetworkClient
+from actors.node.spec import node_name
+from actors.node.step import Step
+from actors.quorum.quorum_state import BEGIN_QUORUM, FETCH_TIMEOUT
+from actors.quorum.raft_state import CONNECTION, PendingRecords, RaftState
+from actors.quorum.roles import Follower, Leader, Resigned
+from krift.v1.quorum_pb2 import (
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+)
+from krift.v1.records_pb2 import ControlRecord, LeaderChangeMessage
+
+APPEND_LINGER = "raft/append-linger"
+
+# ---- the leader's log --------------------------------------------------------------------------------------
+
+
+def start_epoch(raft: RaftState, step: Step, files: Files, role: Leader) -> None:
+    """The leadership is durable: append the first record of the epoch."""
+    role.started = True
+    message = LeaderChangeMessage(
+        leader_id=raft.config.node_id, voters=raft.config.voters.ids, granting_voters=role.granting
+    )
+    value = ControlRecord(leader_change=message).SerializeToString(deterministic=True)
+    raft.log.append_records(step, files, [LogRecord(step.now_ms, value=value)], role.epoch, is_control=True)
+    raft.flush(step, files)
+
+
+def accept(raft: RaftState, step: Step, values: list[bytes]) -> int:
+    """Take records to be appended as part of one batch; returns the offset of the last of them."""
+    if not raft.pending.values:
+        step.set_timer(APPEND_LINGER, raft.config.append_linger_ms)
+    raft.pending.values.extend(values)
+    return raft.log.end_offset + len(raft.pending.values) - 1
+
+
+def drain(raft: RaftState, step: Step, files: Files, role: Leader) -> bool:
+    """Append what was accepted; False if there was nothing. The caller answers the parked fetches: they may have the
+    records before this node has flushed them, but their acknowledgements are handled after that."""
+    values = raft.pending.values
+    if not values:
+        return False
+    raft.pending = PendingRecords()
+    raft.log.append_records(step, files, [LogRecord(step.now_ms, value=value) for value in values], role.epoch)
+    raft.flush(step, files)
+    return True
+
+
+def update_high_watermark(raft: RaftState, step: Step, role: Leader, reporter: int) -> bool:
+    """Move the high watermark to what a majority of the voters has, by the rule of the own epoch: only past the
+    epoch's first offset. ``reporter``: whose log end has changed. True if it moved."""
+    voters = raft.config.voters.ids
+    ends = {voter: role.replicas[voter].end_offset if voter in role.replicas else -1 for voter in voters}
+    reached = sorted(ends.values(), reverse=True)[len(voters) // 2]
+    if "quorum-hw-regress" in step.defects and ends.get(reporter, -1) >= 0:
+        reached = ends[reporter]
+    reached = raft.boundary_at_or_below(reached)
+    own_epoch = raft.config.own_epoch_commit and "commit-old-epoch" not in step.defects
+    if reached <= (role.epoch_start if own_epoch else 0):
+        return False
+    if reached < raft.log.high_watermark and "quorum-hw-regress" not in step.defects:
+        return False
+    moved = not role.high_watermark_known or reached != raft.log.high_watermark
+    role.high_watermark_known = True
+    if moved:
+        counted = sorted(voter for voter, end in ends.items() if end >= reached)
+        raft.log.set_high_watermark(step, "leader", role.epoch, reached, counted)
+    return moved
+
+
+# ---- BeginQuorumEpoch --------------------------------------------------------------------------------------
+
+
+def on_begin_quorum_timer(raft: RaftState, step: Step, role: Leader) -> None:
+    """Remind the voters that have not fetched for half the fetch timeout."""
+    period = raft.config.fetch_timeout_ms // 2
+    for voter in raft.config.voters.others(raft.config.node_id):
+        progress = role.replicas.get(voter)
+        silent = progress is None or progress.last_fetch_ms < 0 or step.now_ms - progress.last_fetch_ms >= period
+        if silent and voter not in role.begin_due:
+            role.begin_due.append(voter)
+    step.set_timer(BEGIN_QUORUM, period)
+
+
+def poll_begin(raft: RaftState, step: Step, net: NetworkClient, role: Leader) -> None:
+    """Send BeginQuorumEpoch to those who are due."""
+    for peer in list(role.begin_due):
+        if not raft.can_call(step, net, peer, "begin"):
+            continue
+        role.begin_due.remove(peer)
+        version = net.version(node_name(peer), CONNECTION, Api.BeginQuorumEpoch)
+        if version is None:
+            continue
+        request = BeginQuorumEpochRequest(
+            cluster_id=raft.config.cluster_id, leader_id=raft.config.node_id, leader_epoch=role.epoch
+        )
+        if version >= 1:
+            request.voter_id = peer
+        raft.call(step, net, peer, "begin", request, version)
+
+
+def on_begin_request(raft: RaftState, step: Step, connection: str, request: BeginQuorumEpochRequest) -> None:
+    """Answer BeginQuorumEpoch: follow the leader that it announces."""
+    if not raft.speaks(Api.BeginQuorumEpoch.name, request):
+        top = KafkaError.UNSUPPORTED_VERSION
+        raft.answer(step, connection, request, BeginQuorumEpochResponse(error_code=top))
+        return
+    if not raft.same_cluster(request):
+        top = KafkaError.INCONSISTENT_CLUSTER_ID
+        raft.answer(step, connection, request, BeginQuorumEpochResponse(error_code=top))
+        return
+    error = _learn_from_leader(raft, step, request.leader_id, request.leader_epoch)
+    wrong_id = request.voter_id >= 0 and request.voter_id != raft.config.node_id
+    wrong_directory = request.voter_directory_id and request.voter_directory_id != raft.config.directory_id
+    if not error and (wrong_id or wrong_directory):
+        error = KafkaError.INVALID_VOTER_KEY
+    response = BeginQuorumEpochResponse(
+        partition_error_code=error, leader_id=raft.quorum.leader_id, leader_epoch=raft.quorum.epoch
+    )
+    raft.answer(step, connection, request, response)
+
+
+def _learn_from_leader(raft: RaftState, step: Step, leader_id: int, epoch: int) -> KafkaError:
+    """What a request from a leader tells. Two leaders of one epoch are refused, where Kafka would stop the node."""
+    if epoch < raft.quorum.epoch:
+        return KafkaError.FENCED_LEADER_EPOCH
+    if leader_id < 0 or not raft.learn(step, epoch, leader_id):
+        return KafkaError.INVALID_REQUEST
+    return KafkaError.NONE
+
+
+def on_begin_ended(raft: RaftState, step: Step, ended: Ended, peer: int) -> None:
+    """Take the answer to BeginQuorumEpoch; a lost one is repeated with the period, unless the voter fetches."""
+    response: BeginQuorumEpochResponse | None = ended.response
+    if response is None:
+        return
+    if response.error_code:
+        raft.back_off(step, peer)
+        return
+    raft.learn_from_response(step, response.partition_error_code, response.leader_epoch, response.leader_id)
+
+
+# ---- resignation -------------------------------------------------------------------------------------------
+
+
+def poll_end(raft: RaftState, step: Step, net: NetworkClient, role: Resigned) -> None:
+    """Send EndQuorumEpoch to the voters that have not acknowledged it."""
+    for peer in role.unacknowledged:
+        if not raft.can_call(step, net, peer, "end"):
+            continue
+        version = net.version(node_name(peer), CONNECTION, Api.EndQuorumEpoch)
+        if version is None:
+            raft.back_off(step, peer)
+            continue
+        request = EndQuorumEpochRequest(
+            cluster_id=raft.config.cluster_id, leader_id=raft.config.node_id, leader_epoch=role.epoch
+        )
+        if version == 0:
+            request.preferred_successors.extend(role.preferred)
+        else:
+            request.preferred_candidates.extend(
+                EndQuorumEpochRequest.ReplicaInfo(candidate_id=voter) for voter in role.preferred
+            )
+        raft.call(step, net, peer, "end", request, version)
+
+
+def on_end_request(raft: RaftState, step: Step, connection: str, request: EndQuorumEpochRequest) -> None:
+    """Answer EndQuorumEpoch: a follower of the sender stands for election, the sooner the better its log is."""
+    if not raft.speaks(Api.EndQuorumEpoch.name, request):
+        top = KafkaError.UNSUPPORTED_VERSION
+        raft.answer(step, connection, request, EndQuorumEpochResponse(error_code=top))
+        return
+    if not raft.same_cluster(request):
+        top = KafkaError.INCONSISTENT_CLUSTER_ID
+        raft.answer(step, connection, request, EndQuorumEpochResponse(error_code=top))
+        return
+    error = _learn_from_leader(raft, step, request.leader_id, request.leader_epoch)
+    role = raft.quorum.role
+    if not error and isinstance(role, Follower) and role.leader_id == request.leader_id and raft.config.is_voter:
+        preferred = [info.candidate_id for info in request.preferred_candidates] or list(request.preferred_successors)
+        step.set_timer(FETCH_TIMEOUT, election_delay_ms(raft, preferred))
+    response = EndQuorumEpochResponse(
+        partition_error_code=error, leader_id=raft.quorum.leader_id, leader_epoch=raft.quorum.epoch
+    )
+    raft.answer(step, connection, request, response)
+
+
+def election_delay_ms(raft: RaftState, preferred: list[int]) -> int:
+    """How long a follower waits after its leader resigned: nothing for the first in the list, then doubling up to
+    the longest back-off, which is also for those not listed (``KafkaRaftClient.endEpochElectionBackoff``)."""
+    longest = raft.config.election_backoff_max_ms
+    if raft.config.node_id not in preferred:
+        return longest
+    position = preferred.index(raft.config.node_id)
+    if position == 0:
+        return 0
+    return min(longest, (longest >> (len(preferred) - 1)) << (position - 1))
+
+
+def on_end_ended(raft: RaftState, step: Step, ended: Ended, peer: int) -> None:
+    """Take the answer to EndQuorumEpoch."""
+    response: EndQuorumEpochResponse | None = ended.response
+    if response is None:
+        return
+    if response.error_code:
+        raft.back_off(step, peer)
+        return
+    if raft.learn_from_response(step, response.partition_error_code, response.leader_epoch, response.leader_id):
+        if response.partition_error_code:
+            raft.back_off(step, peer)
+        return
+    role = raft.quorum.role
+    if isinstance(role, Resigned) and peer in role.unacknowledged and ended.request.leader_epoch == role.epoch:
+        role.unacknowledged.remove(peer)

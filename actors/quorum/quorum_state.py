@@ -1,0 +1,366 @@
+"""Who a quorum member is in its epoch: every change of role, and what of it must be on disk first.
+
+Nothing outside this file replaces a role. The legal changes are the table ``TRANSITIONS``; any other is a bug and
+raises AssertionError, so handlers ask before they act on what a peer says (``QuorumState.java``).
+
+A change of role takes effect in memory at once. Except for those to Prospective and Resigned it must be durable
+before anybody may learn of it: until the Sync of ``quorum-state`` is reported the owner gives no further input to
+this component, and replies and trace events that depend on the change are held here.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+from google.protobuf.message import Message
+
+from actors.node.files import Files
+from actors.node.step import Step
+from actors.quorum.quorum_state_store import (
+    QUORUM_STATE_FILE,
+    ElectionState,
+    read_election_state,
+    write_election_state,
+)
+from actors.quorum.raft_config import RaftConfig
+from actors.quorum.roles import (
+    Candidate,
+    EpochElection,
+    Follower,
+    Leader,
+    Prospective,
+    ReplicaProgress,
+    Resigned,
+    Role,
+    Unattached,
+)
+from actors.quorum.voter_set import ReplicaKey
+from actors.trace.events import AnyTraceEvent, QPersist, QRole
+
+RoleName = Literal["unattached", "prospective", "candidate", "leader", "follower", "resigned"]
+EpochChange = Literal["same", "next", "higher", "same or higher"]
+
+TRANSITIONS: dict[tuple[RoleName, RoleName], EpochChange] = {
+    ("unattached", "unattached"): "same or higher",  # same: a vote was granted
+    ("unattached", "prospective"): "same",  # election timeout
+    ("unattached", "follower"): "same or higher",
+    ("prospective", "unattached"): "same or higher",  # same: lost, and no leader is known
+    ("prospective", "prospective"): "same",  # a vote was granted
+    ("prospective", "candidate"): "next",
+    ("prospective", "follower"): "same or higher",  # same: lost, or the leader was found
+    ("candidate", "unattached"): "higher",
+    ("candidate", "prospective"): "same",  # election timeout
+    ("candidate", "leader"): "same",
+    ("candidate", "follower"): "same or higher",
+    ("leader", "unattached"): "higher",
+    ("leader", "follower"): "higher",
+    ("leader", "resigned"): "same",
+    ("follower", "unattached"): "higher",
+    ("follower", "prospective"): "same",  # fetch timeout
+    ("follower", "follower"): "higher",
+    ("resigned", "unattached"): "higher",  # by one at the election timeout
+    ("resigned", "follower"): "higher",
+}
+"""(from, to) -> what becomes of the epoch."""
+
+TRANSITIONS_WITHOUT_PRE_VOTE: dict[tuple[RoleName, RoleName], EpochChange] = {
+    ("unattached", "candidate"): "next",
+    ("follower", "candidate"): "next",
+    ("candidate", "candidate"): "next",
+    ("resigned", "candidate"): "next",
+}
+"""Added to the table where the feature kip-996 is off; ("unattached", "prospective") and the like are then unused."""
+
+ELECTION = "raft/election"
+FETCH_TIMEOUT = "raft/fetch-timeout"
+CHECK_QUORUM = "raft/check-quorum"
+BEGIN_QUORUM = "raft/begin-quorum"
+
+TIMERS: dict[RoleName, tuple[str, ...]] = {
+    "unattached": (ELECTION,),
+    "prospective": (ELECTION,),
+    "candidate": (ELECTION,),
+    "leader": (CHECK_QUORUM, BEGIN_QUORUM),
+    "follower": (FETCH_TIMEOUT,),
+    "resigned": (ELECTION,),
+}
+"""The timers a role lives with; a change of role stops the others."""
+
+
+class HeldReply(msgspec.Struct, frozen=True, tag=True):
+    """A reply that waits for the Sync."""
+
+    connection: str
+    response: Message
+
+
+class HeldRecord(msgspec.Struct, frozen=True, tag=True):
+    """A trace event that waits for the Sync."""
+
+    event: AnyTraceEvent
+
+
+def role_name(role: Role) -> RoleName:
+    """The name under which a role is traced."""
+    name: RoleName = role.__struct_config__.tag  # type: ignore[assignment]  # the tags are these names
+    return name
+
+
+def is_legal(source: Role, target: Role, pre_vote: bool) -> bool:
+    """Whether the table has the change from ``source`` to ``target``."""
+    pair = (role_name(source), role_name(target))
+    rule = TRANSITIONS.get(pair)
+    if rule is None and not pre_vote:
+        rule = TRANSITIONS_WITHOUT_PRE_VOTE.get(pair)
+    step = target.epoch - source.epoch
+    return (
+        (rule == "same" and step == 0)
+        or (rule == "next" and step == 1)
+        or (rule == "higher" and step > 0)
+        or (rule == "same or higher" and step >= 0)
+    )
+
+
+class QuorumState(msgspec.Struct):
+    """A member's role, and the gate between a change of role and its becoming known.
+
+    dirty: the role differs from what was last written. syncing: number of the write whose Sync is open, else 0.
+    """
+
+    config: RaftConfig = RaftConfig()
+    role: Role = msgspec.field(default_factory=Unattached)
+    dirty: bool = False
+    syncing: int = 0
+    written: ElectionState = ElectionState()
+    held: list[HeldReply | HeldRecord] = []
+
+    # ---- what it is --------------------------------------------------------------------------------------
+
+    @property
+    def epoch(self) -> int:
+        """The quorum epoch."""
+        return self.role.epoch
+
+    @property
+    def leader_id(self) -> int:
+        """Leader of the epoch as this node tells others, -1 unknown. A resigned leader still names itself."""
+        role = self.role
+        if isinstance(role, Leader | Resigned):
+            return self.config.node_id
+        return -1 if isinstance(role, Candidate) else role.leader_id
+
+    @property
+    def has_leader(self) -> bool:
+        """Whether the leader of the epoch is known."""
+        return self.leader_id >= 0
+
+    @property
+    def election_state(self) -> ElectionState:
+        """What must be durable of the present role."""
+        role = self.role
+        if isinstance(role, Candidate):
+            return ElectionState(role.epoch, -1, ReplicaKey(self.config.node_id, self.config.directory_id))
+        if isinstance(role, Leader | Resigned):
+            return ElectionState(role.epoch, self.config.node_id)
+        return ElectionState(role.epoch, role.leader_id, role.voted)
+
+    def is_consistent_leader(self, epoch: int, leader_id: int) -> bool:
+        """Whether a claim that ``leader_id`` (-1 none) leads ``epoch`` contradicts nothing this node knows."""
+        if leader_id == self.config.node_id:
+            return isinstance(self.role, Leader) and epoch == self.epoch
+        return epoch != self.epoch or leader_id < 0 or self.leader_id in (-1, leader_id)
+
+    def can_grant_vote(self, candidate: ReplicaKey, up_to_date: bool, pre_vote: bool, step: Step) -> bool:
+        """Whether this node grants a vote of its present epoch. ``up_to_date``: the candidate's log is not behind."""
+        role = self.role
+        if pre_vote:
+            if isinstance(role, Follower):
+                return up_to_date and not role.has_fetched
+            return up_to_date and not isinstance(role, Leader)
+        if not isinstance(role, Unattached | Prospective):
+            return False
+        if role.voted is not None and "double-vote" not in step.defects:
+            # The log is not compared again: this is the same vote, whose answer was lost.
+            return role.voted.matches(candidate)
+        return role.leader_id < 0 and up_to_date
+
+    # ---- start -------------------------------------------------------------------------------------------
+
+    def initialize(self, step: Step, config: RaftConfig, stored: bytes | None, log_epoch: int, log_end: int) -> None:
+        """Take up the role that the disk calls for; never Leader. ``log_epoch``: epoch of the last record, or 0."""
+        self.config = config
+        election = ElectionState() if stored is None else read_election_state(stored)
+        if "epoch-reset" in step.defects:
+            election, log_epoch = ElectionState(), 0
+        self._enter(step, self._initial_role(election, log_epoch), log_end)
+        if isinstance(self.role, Follower):
+            step.set_timer(FETCH_TIMEOUT, config.fetch_timeout_ms)
+        else:
+            self._start_election_timer(step)
+
+    def _initial_role(self, election: ElectionState, log_epoch: int) -> Role:
+        me = ReplicaKey(self.config.node_id, self.config.directory_id)
+        if election.epoch < log_epoch:
+            return Unattached(log_epoch)
+        if election.leader_id == me.id and me.id >= 0:
+            # Records of this epoch that were not flushed may be lost: this node must not write in it again.
+            return Resigned(election.epoch, self.config.voters.others(me.id))
+        if election.voted is not None and me.matches(election.voted):
+            return Candidate(election.epoch, EpochElection([me.id]))
+        if election.leader_id >= 0 and self.config.voters.is_voter(election.leader_id):
+            return Follower(election.epoch, election.leader_id, election.voted)
+        return Unattached(election.epoch, election.leader_id, election.voted)
+
+    # ---- transitions -------------------------------------------------------------------------------------
+
+    def transition_to_unattached(self, step: Step, log_end: int, epoch: int, leader_id: int = -1) -> None:
+        """A higher epoch whose leader is unknown or has no known endpoint. A running election timer runs on."""
+        previous = self.role
+        self._change(step, Unattached(epoch, leader_id), log_end)
+        if isinstance(previous, Leader | Follower):
+            self._start_election_timer(step)
+
+    def transition_to_unattached_after_resigning(self, step: Step, log_end: int) -> None:
+        """The election timeout of a resigned leader is over: the next epoch, and the next election at once."""
+        self._change(step, Unattached(self.epoch + 1), log_end)
+        step.set_timer(ELECTION, 0)
+
+    def add_vote(self, step: Step, log_end: int, candidate: ReplicaKey) -> None:
+        """Grant a vote. The timer starts anew: the candidate has as good a chance as this node."""
+        role = self.role
+        if isinstance(role, Prospective):
+            election = EpochElection([self.config.node_id])
+            self._change(step, Prospective(role.epoch, role.leader_id, candidate, election), log_end)
+            self.dirty = True
+        else:
+            self._change(step, Unattached(role.epoch, self.leader_id, candidate), log_end)
+        self._start_election_timer(step)
+
+    def transition_to_prospective(self, step: Step, log_end: int) -> None:
+        """Begin to ask for PreVotes; the leader and the vote of the epoch are kept."""
+        election = self.election_state
+        voted = None if isinstance(self.role, Candidate) else election.voted
+        tally = EpochElection([self.config.node_id])
+        self._change(step, Prospective(election.epoch, election.leader_id, voted, tally), log_end)
+        self._start_election_timer(step)
+
+    def transition_to_candidate(self, step: Step, log_end: int) -> None:
+        """Raise the epoch and vote for itself."""
+        retries = self.role.retries + 1 if isinstance(self.role, Candidate) else 1
+        role = Candidate(self.epoch + 1, EpochElection([self.config.node_id]), retries)
+        self._change(step, role, log_end)
+        self._start_election_timer(step)
+
+    def transition_to_leader(self, step: Step, log_end: int) -> None:
+        """The election is won: the epoch starts at the log end."""
+        role = self.role
+        assert isinstance(role, Candidate)
+        others = self.config.voters.others(self.config.node_id)
+        replicas = {self.config.node_id: ReplicaProgress()}
+        leader = Leader(role.epoch, log_end, sorted(role.election.granting), replicas=replicas, begin_due=others)
+        self._change(step, leader, log_end)
+        self.start_check_quorum(step)
+        if others:
+            step.set_timer(BEGIN_QUORUM, self.config.fetch_timeout_ms // 2)
+
+    def transition_to_follower(self, step: Step, log_end: int, epoch: int, leader_id: int) -> None:
+        """Follow ``leader_id``, whose endpoint is known. A vote of the same epoch is kept."""
+        role = self.role
+        voted = role.voted if isinstance(role, Unattached | Prospective) and role.epoch == epoch else None
+        self._change(step, Follower(epoch, leader_id, voted), log_end)
+        step.set_timer(FETCH_TIMEOUT, self.config.fetch_timeout_ms)
+
+    def transition_to_resigned(self, step: Step, log_end: int) -> None:
+        """Give up the leadership. Not written: a stored leader starts as Resigned anyway."""
+        role = self.role
+        assert isinstance(role, Leader)
+        others = self.config.voters.others(self.config.node_id)
+        preferred = role.voters_by_descending_end(others)
+        self._change(step, Resigned(role.epoch, others, preferred), log_end)
+        self._start_election_timer(step)
+
+    def lose_pre_vote(self, step: Step, log_end: int) -> None:
+        """A Prospective found no majority: back to the leader it knows, or Unattached, in the same epoch."""
+        role = self.role
+        assert isinstance(role, Prospective)
+        if self.config.voters.is_voter(role.leader_id):
+            self.transition_to_follower(step, log_end, role.epoch, role.leader_id)
+            return
+        self._change(step, Unattached(role.epoch, role.leader_id, role.voted), log_end)
+        self._start_election_timer(step)
+
+    def start_check_quorum(self, step: Step) -> None:
+        """(Re)start the time in which a majority must fetch; a lone voter needs nobody."""
+        if self.config.check_quorum and not self.config.voters.is_only_voter(self.config.node_id):
+            step.set_timer(CHECK_QUORUM, self.config.fetch_timeout_ms * 3 // 2)
+
+    def _start_election_timer(self, step: Step) -> None:
+        if self.config.is_voter:
+            base = self.config.election_timeout_ms
+            step.set_timer(ELECTION, base, max(base, 2 * base - 1))
+
+    def _change(self, step: Step, role: Role, log_end: int) -> None:
+        if not is_legal(self.role, role, self.config.pre_vote):
+            raise AssertionError(f"no transition from {self.role} to {role}")
+        for timer in TIMERS[role_name(self.role)]:
+            if timer not in TIMERS[role_name(role)]:
+                step.cancel_timer(timer)
+        self._enter(step, role, log_end)
+
+    def _enter(self, step: Step, role: Role, log_end: int) -> None:
+        self.role = role
+        if not isinstance(role, Prospective | Resigned):
+            self.dirty = True
+        votes = role.granting if isinstance(role, Leader) else []
+        self.record(step, QRole(self.config.directory_id, role.epoch, role_name(role), self.leader_id, log_end, votes))
+
+    # ---- the gate ----------------------------------------------------------------------------------------
+
+    @property
+    def waiting(self) -> bool:
+        """Whether the present role is not durable yet."""
+        return self.dirty or self.syncing > 0
+
+    def record(self, step: Step, event: AnyTraceEvent) -> None:
+        """Record an event that speaks of the present role: now, or when that is durable."""
+        if self.waiting:
+            self.held.append(HeldRecord(event))
+        else:
+            step.record(event)
+
+    def reply(self, step: Step, connection: str, response: Message) -> None:
+        """Answer a request: now, or when the present role is durable."""
+        if self.waiting:
+            self.held.append(HeldReply(connection, response))
+        else:
+            step.reply(connection, response)
+
+    def settle(self, step: Step, files: Files) -> None:
+        """At the end of an input: write and sync what changed."""
+        if not self.dirty:
+            return
+        self.dirty = False
+        self.written = self.election_state
+        content = write_election_state(self.written, self.config.voters.ids, self.config.kraft_version)
+        self.syncing = files.replace(step, QUORUM_STATE_FILE, content)
+        files.sync(step, QUORUM_STATE_FILE)
+        if "vote-before-sync" in step.defects:
+            self._release(step)
+
+    def on_synced(self, step: Step, upto: int) -> None:
+        """The file is durable up to write ``upto``: let go what waited for it."""
+        if not self.syncing or upto < self.syncing:
+            return
+        self.syncing = 0
+        state = self.written
+        step.record(QPersist(self.config.directory_id, state.epoch, state.leader_id, state.voted_id))
+        self._release(step)
+
+    def _release(self, step: Step) -> None:
+        held, self.held = self.held, []
+        for item in held:
+            if isinstance(item, HeldReply):
+                step.reply(item.connection, item.response)
+            else:
+                step.record(item.event)

@@ -1,0 +1,333 @@
+"""A member of the metadata quorum: a voter in a controller, an observer in a broker (``KafkaRaftClient.java``).
+
+The parts are ``quorum_state`` (roles and what is durable), ``elections``, ``leadership``, ``leader_fetches`` and
+``follower_fetches``; this is the door to them. While ``quorum-state`` is being synced, inputs queue here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from google.protobuf.message import Message
+
+from actors.log.batch import Batch
+from actors.log.replica_log import load_log
+from actors.node.events import Chosen, DiskImage, Synced
+from actors.node.files import Files
+from actors.node.messages import Api, api_of
+from actors.node.network_client import Ended, NetworkClient
+from actors.node.spec import METADATA_PARTITION, NodeSpec
+from actors.node.step import Step
+from actors.quorum import elections, follower_fetches, leader_fetches, leadership
+from actors.quorum.quorum_state import BEGIN_QUORUM, CHECK_QUORUM, ELECTION, FETCH_TIMEOUT
+from actors.quorum.quorum_state_store import QUORUM_STATE_FILE
+from actors.quorum.raft_config import raft_config
+from actors.quorum.raft_state import BACKOFF, PendingRecords, RaftState
+from actors.quorum.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
+from krift.v1.records_pb2 import MetadataRecord
+
+METADATA_LOG_FILE = f"{METADATA_PARTITION}/log"
+PREFIX = "raft/"
+"""Prefix of this component's timers, choices and purposes of calls."""
+
+
+class LeaderChange(msgspec.Struct, frozen=True):
+    """Who leads (-1 nobody known) in which epoch; ``epoch_start``: first offset of it if this node leads, else -1."""
+
+    leader_id: int
+    epoch: int
+    epoch_start: int = -1
+
+
+class QueuedRequest(msgspec.Struct, frozen=True, tag=True):
+    """A request that waits for the Sync."""
+
+    connection: str
+    request: Message
+
+
+class QueuedEnd(msgspec.Struct, frozen=True, tag=True):
+    """The end of a call that waits for the Sync."""
+
+    ended: Ended
+
+
+class QueuedTimer(msgspec.Struct, frozen=True, tag=True):
+    """A timer that waits for the Sync."""
+
+    name: str
+
+
+class QueuedChoice(msgspec.Struct, frozen=True, tag=True):
+    """A choice that waits for the Sync."""
+
+    value: int
+
+
+class QueuedFlush(msgspec.Struct, frozen=True, tag=True):
+    """A report about the log that waits for the Sync of the quorum-state."""
+
+    upto: int
+
+
+Queued = QueuedRequest | QueuedEnd | QueuedTimer | QueuedChoice | QueuedFlush
+
+
+class RaftClient(RaftState):
+    """The quorum as the rest of a node sees it. Its methods are given the step and the node's files and network.
+
+    Every input is taken in the order it comes; after each, the node calls ``poll``.
+    """
+
+    queue: list[Queued] = msgspec.field(default_factory=list)
+
+    # ---- what the rest of the node asks ------------------------------------------------------------------
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this node leads and may append."""
+        role = self.quorum.role
+        return isinstance(role, Leader) and role.started
+
+    @property
+    def epoch(self) -> int:
+        """The quorum epoch."""
+        return self.quorum.epoch
+
+    @property
+    def leader_id(self) -> int:
+        """Node id of the active leader, -1 unknown."""
+        return -1 if isinstance(self.quorum.role, Resigned) else self.quorum.leader_id
+
+    @property
+    def high_watermark(self) -> int:
+        """End of what this node knows to be committed."""
+        return self.log.high_watermark
+
+    @property
+    def end_offset(self) -> int:
+        """End of the metadata log."""
+        return self.log.end_offset
+
+    def append(self, step: Step, files: Files, records: list[MetadataRecord]) -> int | None:
+        """Append records, all or none of which will be committed; the offset of the last, None if not leader."""
+        if not self.is_leader or self.quorum.waiting:
+            return None
+        offset = leadership.accept(self, step, [record.SerializeToString(deterministic=True) for record in records])
+        if self.config.append_linger_ms == 0:
+            self._drain(step, files)
+        return offset
+
+    def take_commits(self) -> list[Batch]:
+        """Batches committed since the last call, control batches included: each once per incarnation, from offset
+        0 on."""
+        committed = self.log.high_watermark
+        if self.delivered >= committed:
+            return []
+        batches = self.log.read(self.delivered, committed, 2**62)
+        if batches:
+            self.delivered = batches[-1].end_offset
+        return batches
+
+    def take_leader_changes(self) -> list[LeaderChange]:
+        """What changed since the last call. This node itself is named only after everything below its epoch's start
+        was handed out by ``take_commits``; a leader that resigned is named no longer."""
+        role = self.quorum.role
+        if role.epoch == self.announced_epoch and self.leader_id == self.announced_leader:
+            return []
+        if self.quorum.waiting:
+            return []
+        epoch_start = -1
+        if isinstance(role, Leader):
+            if not role.started or self.delivered < role.epoch_start:
+                return []
+            epoch_start = role.epoch_start
+        self.announced_epoch, self.announced_leader = role.epoch, self.leader_id
+        return [LeaderChange(self.leader_id, role.epoch, epoch_start)]
+
+    def resign(self, step: Step, files: Files) -> None:
+        """Give up the leadership, for a graceful shutdown or because the controller cannot go on; no-op if this node
+        does not lead."""
+        if self.is_leader and not self.quorum.waiting:
+            self.quorum.transition_to_resigned(step, self.log.end_offset)
+            self._advance(step, files)
+
+    # ---- inputs ------------------------------------------------------------------------------------------
+
+    def start(
+        self, step: Step, files: Files, net: NetworkClient, spec: NodeSpec, incarnation: int, disk: DiskImage
+    ) -> None:
+        """Begin an incarnation with what the disk holds."""
+        self.config = raft_config(spec)
+        self.log = load_log(METADATA_PARTITION, METADATA_LOG_FILE, disk.get(METADATA_LOG_FILE, []))
+        stored = disk.get(QUORUM_STATE_FILE)
+        content = stored[0] if stored else None
+        self.quorum.initialize(step, self.config, content, self.last_epoch, self.log.end_offset)
+        if isinstance(self.quorum.role, Candidate):
+            elections.record_own_vote(self, step)
+        if self.log.batches:
+            # The process may have died between a Write and its Sync, and the first Fetch will vouch for all of it.
+            self.flush(step, files)
+        self._advance(step, files)
+
+    def on_request(self, step: Step, files: Files, net: NetworkClient, connection: str, request: Message) -> bool:
+        """Take a request; False if it is not one of the quorum's, or this node does not serve them."""
+        if not self.config.serves:
+            return False
+        api = api_of(request)
+        if api not in (Api.Vote, Api.BeginQuorumEpoch, Api.EndQuorumEpoch, Api.Fetch):
+            return False
+        self._take(step, files, QueuedRequest(connection, request))
+        return True
+
+    def on_disconnected(self, connection: str) -> None:
+        """Forget the Fetch that is parked on a connection which is gone. Its timer finds nothing."""
+        self.parked.pop(connection, None)
+
+    def on_ended(self, step: Step, files: Files, net: NetworkClient, ended: Ended) -> bool:
+        """Take the end of a call; False if it is somebody else's."""
+        if not ended.purpose.startswith(PREFIX):
+            return False
+        self._take(step, files, QueuedEnd(ended))
+        return True
+
+    def on_timer(self, step: Step, files: Files, net: NetworkClient, name: str) -> bool:
+        """Take a timer; False if it is somebody else's."""
+        if not name.startswith(PREFIX):
+            return False
+        self._take(step, files, QueuedTimer(name))
+        return True
+
+    def on_chosen(self, step: Step, files: Files, net: NetworkClient, event: Chosen) -> bool:
+        """Take a choice; False if it is somebody else's."""
+        if not event.choice.startswith(PREFIX):
+            return False
+        self._take(step, files, QueuedChoice(event.value))
+        return True
+
+    def on_synced(self, step: Step, files: Files, net: NetworkClient, event: Synced) -> None:
+        """Take a report about a file; those of other components are ignored."""
+        if event.file == METADATA_LOG_FILE:
+            self._take(step, files, QueuedFlush(event.upto))
+        elif event.file == QUORUM_STATE_FILE:
+            self.quorum.on_synced(step, event.upto)
+            self._advance(step, files)
+            while self.queue and not self.quorum.waiting:
+                self._handle(step, files, self.queue.pop(0))
+
+    def poll(self, step: Step, files: Files, net: NetworkClient) -> None:
+        """Send what the present role calls for and the network lets through. Called after every event."""
+        quorum = self.quorum
+        if quorum.waiting:
+            return
+        role = quorum.role
+        if isinstance(role, Leader):
+            if role.begin_due:
+                leadership.poll_begin(self, step, net, role)
+        elif isinstance(role, Follower | Unattached):
+            follower_fetches.poll(self, step, net, role)
+        elif isinstance(role, Resigned):
+            leadership.poll_end(self, step, net, role)
+        else:
+            elections.poll(self, step, net, role)
+            self._advance(step, files)
+
+    # ---- inside ------------------------------------------------------------------------------------------
+
+    def _take(self, step: Step, files: Files, item: Queued) -> None:
+        if self.quorum.waiting:
+            self.queue.append(item)
+        else:
+            self._handle(step, files, item)
+
+    def _handle(self, step: Step, files: Files, item: Queued) -> None:
+        if isinstance(item, QueuedRequest):
+            self._on_request(step, item.connection, item.request)
+        elif isinstance(item, QueuedEnd):
+            self._on_ended(step, files, item.ended)
+        elif isinstance(item, QueuedTimer):
+            self._on_timer(step, files, item.name)
+        elif isinstance(item, QueuedFlush):
+            self._on_flushed(step, item.upto)
+        else:
+            follower_fetches.on_bootstrap_chosen(self, step, item.value)
+        self._advance(step, files)
+
+    def _on_request(self, step: Step, connection: str, request: Any) -> None:
+        match api_of(request):
+            case Api.Vote:
+                elections.on_vote_request(self, step, connection, request)
+            case Api.BeginQuorumEpoch:
+                leadership.on_begin_request(self, step, connection, request)
+            case Api.EndQuorumEpoch:
+                leadership.on_end_request(self, step, connection, request)
+            case _:
+                leader_fetches.on_fetch_request(self, step, connection, request)
+
+    def _on_ended(self, step: Step, files: Files, ended: Ended) -> None:
+        _, kind, number = ended.purpose.split("/")
+        peer = int(number)
+        if kind == "fetch":
+            follower_fetches.on_fetch_ended(self, step, files, ended)
+            return
+        self.call_ended(ended, peer)
+        if kind == "begin":
+            leadership.on_begin_ended(self, step, ended, peer)
+        elif kind == "end":
+            leadership.on_end_ended(self, step, ended, peer)
+        else:
+            elections.on_vote_ended(self, step, ended, peer)
+
+    def _on_timer(self, step: Step, files: Files, name: str) -> None:
+        role = self.quorum.role
+        if name == ELECTION:
+            elections.on_election_timeout(self, step)
+        elif name == FETCH_TIMEOUT:
+            elections.on_fetch_timeout(self, step)
+        elif name.startswith(leader_fetches.PARKED):
+            leader_fetches.complete(self, step, name.removeprefix(leader_fetches.PARKED))
+        elif name.startswith(BACKOFF):
+            self.backing_off.remove(int(name.removeprefix(BACKOFF)))
+        elif name == follower_fetches.FETCH_BACKOFF:
+            self.fetch_backoff = False
+        elif name == follower_fetches.FETCH_CONNECT:
+            follower_fetches.on_connect_timeout(self)
+        elif name == leadership.APPEND_LINGER:
+            self._drain(step, files)
+        elif name == CHECK_QUORUM and isinstance(role, Leader):
+            self.quorum.transition_to_resigned(step, self.log.end_offset)
+        elif name == BEGIN_QUORUM and isinstance(role, Leader):
+            leadership.on_begin_quorum_timer(self, step, role)
+
+    def _on_flushed(self, step: Step, upto: int) -> None:
+        end = self.flushed(step, upto)
+        role = self.quorum.role
+        if end is None or not isinstance(role, Leader):
+            return
+        mine = role.replicas[self.config.node_id]
+        mine.end_offset = max(mine.end_offset, end)
+        if leadership.update_high_watermark(self, step, role, self.config.node_id):
+            leader_fetches.complete_all(self, step)
+
+    def _drain(self, step: Step, files: Files) -> None:
+        role = self.quorum.role
+        if isinstance(role, Leader) and role.started and leadership.drain(self, step, files, role):
+            leader_fetches.complete_all(self, step)
+
+    def _advance(self, step: Step, files: Files) -> None:
+        """Draw the consequences of an input, up to the next thing that must become durable first."""
+        quorum = self.quorum
+        role = quorum.role
+        if isinstance(role, Prospective | Candidate):
+            elections.advance(self, step)
+        elif isinstance(role, Leader):
+            if not role.started and not quorum.waiting:
+                leadership.start_epoch(self, step, files, role)
+        if self.parked and not isinstance(quorum.role, Leader):
+            leader_fetches.complete_all(self, step)
+        if self.pending.values and not isinstance(quorum.role, Leader):
+            self.pending = PendingRecords()
+            step.cancel_timer(leadership.APPEND_LINGER)
+        if quorum.dirty:
+            quorum.settle(step, files)

@@ -1,0 +1,217 @@
+"""The state of a quorum member, and what all its parts share: the flush of the log, replies, calls to peers."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import Any
+
+import msgspec
+from google.protobuf.message import Message
+
+from actors.log.replica_log import ReplicaLog
+from actors.node.errors import KafkaError
+from actors.node.files import Files
+from actors.node.network_client import Ended, NetworkClient
+from actors.node.spec import node_name
+from actors.node.step import Step
+from actors.quorum.quorum_state import QuorumState
+from actors.quorum.raft_config import RaftConfig
+from actors.quorum.roles import Follower, Leader
+from actors.trace.events import LogFlush
+from actors.versions import check_fields, request_version
+
+CONNECTION = "raft"
+"""Connection of Vote, BeginQuorumEpoch and EndQuorumEpoch; a parked Fetch on it would hold them up."""
+FETCH_CONNECTION = "raft-fetch"
+
+BACKOFF = "raft/backoff/"
+"""Prefix of the timers that end the pause after an error of a peer."""
+
+
+class Flush(msgspec.Struct):
+    """A Sync of the log that is open: it covers write ``number`` and makes everything below ``end`` durable."""
+
+    number: int
+    end: int
+
+
+class Outstanding(msgspec.Struct, frozen=True):
+    """The quorum RPC a peer has not answered. One of an older epoch or another kind is no reason to wait."""
+
+    call: int
+    kind: str
+    epoch: int
+
+
+class FetchInFlight(msgspec.Struct, frozen=True):
+    """The Fetch that has not ended, and the role in which it was sent."""
+
+    call: int
+    peer: int
+    epoch: int
+    role: str
+    offset: int
+
+
+class ParkedFetch(msgspec.Struct, frozen=True):
+    """A Fetch that waits at the leader for records or a new high watermark, on ``connection``."""
+
+    connection: str
+    request: Message
+
+
+class PendingRecords(msgspec.Struct):
+    """Records that the leader has accepted and will append as one batch when the linger is over."""
+
+    values: list[bytes] = []
+
+
+class RaftState(msgspec.Struct):
+    """All of a quorum member. ``actors.quorum.raft_client.RaftClient`` is the door to it.
+
+    flushes: open Syncs of the log. fetch: see FetchInFlight; fetch_backoff: it pauses. bootstrap: voters among which
+    a random one was asked for; fetch_target: the one that was drawn (-1 none). delivered: end of what take_commits
+    handed out. announced: last (leader, epoch) that take_leader_changes gave.
+    """
+
+    config: RaftConfig = RaftConfig()
+    quorum: QuorumState = msgspec.field(default_factory=QuorumState)
+    log: ReplicaLog = msgspec.field(default_factory=ReplicaLog)
+    flushes: list[Flush] = []
+    parked: dict[str, ParkedFetch] = {}
+    pending: PendingRecords = msgspec.field(default_factory=PendingRecords)
+    outstanding: dict[int, Outstanding] = {}
+    backing_off: list[int] = []
+    fetch: FetchInFlight | None = None
+    fetch_backoff: bool = False
+    bootstrap: list[int] = []
+    fetch_target: int = -1
+    delivered: int = 0
+    announced_leader: int = -1
+    announced_epoch: int = -1
+
+    # ---- what it knows -----------------------------------------------------------------------------------
+
+    @property
+    def last_epoch(self) -> int:
+        """Epoch of the last record; 0 for an empty log."""
+        return max(self.log.last_epoch, 0)
+
+    def is_up_to_date(self, last_epoch: int, end_offset: int) -> bool:
+        """Whether a log that ends so is not behind this node's."""
+        return (last_epoch, end_offset) >= (self.last_epoch, self.log.end_offset)
+
+    def boundary_at_or_below(self, offset: int) -> int:
+        """The greatest batch boundary of the log that is not above ``offset``."""
+        if offset >= self.log.end_offset:
+            return self.log.end_offset
+        index = bisect_right(self.log.batches, offset, key=lambda batch: batch.base_offset)
+        return self.log.batches[index - 1].base_offset if index else self.log.start_offset
+
+    # ---- serving -----------------------------------------------------------------------------------------
+
+    def speaks(self, api: str, request: Any) -> bool:
+        """Whether this node speaks the version of ``request``."""
+        bounds = self.config.versions.get(api)
+        return bounds is None or bounds[0] <= request_version(request) <= bounds[1]
+
+    def same_cluster(self, request: Any) -> bool:
+        """Whether a request that names a cluster names this one."""
+        return not request.cluster_id or request.cluster_id == self.config.cluster_id
+
+    def answer(self, step: Step, connection: str, request: Any, response: Message) -> None:
+        """Reply with ``response`` once the present role is durable."""
+        check_fields(response, request_version(request))
+        self.quorum.reply(step, connection, response)
+
+    # ---- calling -----------------------------------------------------------------------------------------
+
+    def can_call(self, step: Step, net: NetworkClient, peer: int, kind: str) -> bool:
+        """Whether a request of this kind and epoch can go to ``peer`` now."""
+        open_call = self.outstanding.get(peer)
+        if open_call is not None and open_call.kind == kind and open_call.epoch == self.quorum.epoch:
+            return False
+        return peer not in self.backing_off and net.ready(step, node_name(peer), CONNECTION)
+
+    def call(self, step: Step, net: NetworkClient, peer: int, kind: str, request: Message, version: int) -> None:
+        """Send a quorum RPC; its end arrives with the purpose ``raft/<kind>/<peer>``."""
+        number = net.send(
+            step,
+            node_name(peer),
+            CONNECTION,
+            request,
+            version,
+            f"raft/{kind}/{peer}",
+            self.config.request_timeout_ms,
+        )
+        self.outstanding[peer] = Outstanding(number, kind, self.quorum.epoch)
+
+    def call_ended(self, ended: Ended, peer: int) -> None:
+        """Note that ``peer`` can be called again."""
+        open_call = self.outstanding.get(peer)
+        if open_call is not None and open_call.call == ended.call:
+            del self.outstanding[peer]
+
+    def back_off(self, step: Step, peer: int) -> None:
+        """Leave ``peer`` alone for the retry back-off."""
+        if peer not in self.backing_off:
+            self.backing_off.append(peer)
+            step.set_timer(f"{BACKOFF}{peer}", self.config.retry_backoff_ms)
+
+    # ---- what peers say about the leader -----------------------------------------------------------------
+
+    def learn(self, step: Step, epoch: int, leader_id: int) -> bool:
+        """Adopt an epoch or a leader that a message names (-1 none). False: it contradicts what this node knows
+        and nothing was done."""
+        quorum = self.quorum
+        if epoch < quorum.epoch:
+            return True
+        if not quorum.is_consistent_leader(epoch, leader_id):
+            return False
+        reachable = leader_id >= 0 and self.config.voters.is_voter(leader_id)
+        if epoch > quorum.epoch:
+            if reachable:
+                quorum.transition_to_follower(step, self.log.end_offset, epoch, leader_id)
+            else:
+                quorum.transition_to_unattached(step, self.log.end_offset, epoch, leader_id)
+        elif reachable and not isinstance(quorum.role, Follower | Leader):
+            quorum.transition_to_follower(step, self.log.end_offset, epoch, leader_id)
+        return True
+
+    def learn_from_response(self, step: Step, error: int, epoch: int, leader_id: int) -> bool:
+        """The part that is common to all responses; True if there is nothing more to do with this one
+        (``KafkaRaftClient.maybeHandleCommonResponse``)."""
+        before = self.quorum.epoch
+        if epoch < before or error == KafkaError.UNKNOWN_LEADER_EPOCH:
+            return True
+        if epoch > before or error in (KafkaError.FENCED_LEADER_EPOCH, KafkaError.NOT_LEADER_OR_FOLLOWER):
+            self.learn(step, epoch, leader_id)
+            return True
+        if leader_id >= 0 and not self.quorum.has_leader:
+            self.learn(step, epoch, leader_id)
+        return error != KafkaError.NONE
+
+    # ---- the log -----------------------------------------------------------------------------------------
+
+    def flush(self, step: Step, files: Files) -> None:
+        """Make everything in the log durable."""
+        state = files.states.get(self.log.file)
+        self.flushes.append(Flush(state.written if state is not None else 0, self.log.end_offset))
+        files.sync(step, self.log.file)
+
+    def flushed(self, step: Step, upto: int) -> int | None:
+        """The log is durable up to write ``upto``: the end of what is now known to be, None if nothing new is."""
+        done = [flush for flush in self.flushes if flush.number <= upto]
+        if not done:
+            return None
+        self.flushes = [flush for flush in self.flushes if flush.number > upto]
+        end = max(flush.end for flush in done)
+        step.record(LogFlush(self.log.tp, end))
+        return end
+
+    def truncate(self, step: Step, files: Files, offset: int) -> None:
+        """Cut the log where it diverges. A Sync that is open no longer vouches for what was cut."""
+        self.log.truncate_to(step, files, offset, "diverge", self.quorum.epoch)
+        for flush in self.flushes:
+            flush.end = min(flush.end, self.log.end_offset)
+        self.flush(step, files)
