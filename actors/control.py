@@ -93,8 +93,10 @@ class Predicate(msgspec.Struct, frozen=True):
 
 
 class Barrier(msgspec.Struct, frozen=True):
-    """A seen-trigger as a runtime arms it. The first event that matches stops the recording node before any
-    later effect of its step until the actions it causes are carried out."""
+    """A seen-trigger as a runtime arms it. Every event that matches stops the recording node before any later
+    effect of its step until the conductor has heard of it and the actions it causes are carried out; the
+    conductor decides whether this match counts (time 0 has come, it is the n-th). A match is handed over once,
+    even if its type is WATCHED too."""
 
     id: str
     predicate: Predicate

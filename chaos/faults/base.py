@@ -1,0 +1,42 @@
+"""What a fault is: a small frozen value that is aimed when it fires and then knows how it begins and ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import msgspec
+
+from actors.control import AnyAction
+from chaos.view import ClusterView
+
+
+class Aimed(msgspec.Struct, frozen=True):
+    """A fault with its targets chosen, compiled to what a runtime is asked for.
+
+    targets: all nodes it concerns. parameters: for the trace. begin, end: actions, in order. Its effect is seen
+    when every rule in ``rules`` was installed and every node in ``stopped`` went down.
+    """
+
+    kind: str
+    targets: list[str]
+    parameters: dict[str, Any]
+    begin: list[AnyAction]
+    end: list[AnyAction]
+    rules: list[str] = []
+    stopped: list[str] = []
+
+
+class Fault(msgspec.Struct, frozen=True, tag=True):
+    """Base of all faults."""
+
+    kind: ClassVar[str] = ""
+
+    def aim(self, fault: str, view: ClusterView, nodes: Sequence[str], busy: frozenset[str]) -> Aimed | None:
+        """Choose the targets now. ``fault`` is its id, ``nodes`` all of the run's, ``busy`` those that another
+        fault has stopped. None: there is nothing to hit (a partition without a leader)."""
+        raise NotImplementedError
+
+    def describe(self) -> str:
+        """What it hits, in the scenario's words."""
+        raise NotImplementedError

@@ -1,0 +1,134 @@
+"""A run as it will be carried out: nodes, schedule, expectations, with nothing left to default or to draw."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from actors.control import Predicate
+from actors.node.spec import ClusterSpec, NodeSpec
+from chaos.faults.network import NetworkDelay, NetworkPartition
+from chaos.faults.process import NodeCrash, NodePause
+from chaos.scenario.durations import format_duration
+from chaos.scenario.triggers import describe
+
+AnyFault = NetworkPartition | NetworkDelay | NodeCrash | NodePause
+
+
+class At(msgspec.Struct, frozen=True, tag=True):
+    """A time, microseconds from time 0."""
+
+    us: int
+
+    def __str__(self) -> str:
+        return f"at {format_duration(self.us)}"
+
+
+class Seen(msgspec.Struct, frozen=True, tag=True):
+    """The n-th time from time 0 on that something is seen, and then ``delay_us`` later."""
+
+    predicate: Predicate
+    nth: int = 1
+    delay_us: int = 0
+
+    def __str__(self) -> str:
+        nth = f" (number {self.nth})" if self.nth > 1 else ""
+        delay = f", {format_duration(self.delay_us)} later" if self.delay_us else ""
+        return f"when seen: {describe(self.predicate)}{nth}{delay}"
+
+
+class ScheduledFault(msgspec.Struct, frozen=True):
+    """A fault of the schedule. Exactly one of ``for_us`` and ``until`` says when it ends, if the end of the chaos
+    does not come first."""
+
+    id: str
+    fault: AnyFault
+    when: At | Seen
+    for_us: int | None = None
+    until: At | Seen | None = None
+
+    @property
+    def ending(self) -> str:
+        """When it ends, in words."""
+        return f"for {format_duration(self.for_us)}" if self.for_us is not None else f"until {self.until}"
+
+
+class Expectation(msgspec.Struct, frozen=True):
+    """What the run should show. ``declared`` False: nothing was said, so nothing may be violated."""
+
+    declared: bool = False
+    violated: list[str] = []
+    held: list[str] = []
+    may: list[str] = []
+    must_happen: list[Predicate] = []
+
+
+class PlanBudgets(msgspec.Struct, frozen=True):
+    """How long each phase may take before the run is given up."""
+
+    steady_state_us: int
+    heal_us: int
+    drain_us: int
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """A run as it will be carried out.
+
+    nodes: in the run's order (controllers, brokers, clients), each fully resolved. features, config, versions: the
+    cluster's (a node may differ). drawn: what the seed decided, by place in the scenario. duration_us: of the
+    chaos, from time 0. document: the resolved scenario, itself a valid scenario file.
+    """
+
+    scenario: str
+    about: str
+    variant: str
+    seed: int
+    duration_us: int
+    cluster: ClusterSpec
+    nodes: list[NodeSpec]
+    features: dict[str, str]
+    config: dict[str, Any]
+    versions: dict[str, list[int]]
+    schedule: list[ScheduledFault]
+    expect: Expectation
+    budgets: PlanBudgets
+    drawn: dict[str, list[str]]
+    defects: list[str]
+    document: dict[str, Any] = {}
+
+    @property
+    def names(self) -> list[str]:
+        """Names of all nodes."""
+        return [node.name for node in self.nodes]
+
+    @property
+    def clients(self) -> list[NodeSpec]:
+        """The nodes that have a workload."""
+        return [node for node in self.nodes if node.node_id < 0]
+
+    def profile(self) -> dict[str, Any]:
+        """Features, config and versions of the cluster and where nodes differ: ``profile`` of ``run.meta``."""
+        differing: dict[str, dict[str, Any]] = {}
+        for node in self.nodes:
+            other: dict[str, Any] = {}
+            if node.features != self.features:
+                other["features"] = node.features
+            if node.versions != self.versions:
+                other["versions"] = node.versions
+            config = {key: value for key, value in node.config.items() if self.config.get(key, value) != value}
+            if config or node.node_id < 0:
+                other["config"] = config if node.node_id >= 0 else node.config
+            if other:
+                differing[node.name] = other
+        return {
+            "features": self.features,
+            "config": self.config,
+            "versions": self.versions,
+            "nodes": differing,
+            "topics": {
+                topic.name: {"replicas": topic.replicas, "config": topic.config} for topic in self.cluster.topics
+            },
+            "duration_us": self.duration_us,
+            "defects": self.defects,
+        }

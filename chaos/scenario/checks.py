@@ -1,0 +1,371 @@
+"""References between the parts of a scenario: nodes, topics, features, configuration keys, versions, triggers.
+
+The models see one value at a time; these checks see the whole, for every variant, whether it will be run or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from actors.config import CONFIG, ConfigKey, Scope
+from actors.defects import DEFECTS
+from actors.features import FEATURES
+from actors.node.errors import KafkaError
+from actors.node.messages import Api
+from actors.versions import API_VERSIONS
+from chaos.errors import Mistake, nearest
+from chaos.scenario.durations import format_duration, format_versions
+from chaos.scenario.invariant_ids import INVARIANT_IDS
+from chaos.scenario.model import Chaos, Client, Expect, NodeOverride, Scenario, Topic, Variant
+from chaos.scenario.names import client_names, node_names
+from chaos.scenario.selectors import Selector, members
+from chaos.scenario.triggers import TRIGGERS, Argument
+from chaos.scenario.yaml_tree import Document, Path_, dotted
+
+FEATURE_GROUPS: dict[str, tuple[str, ...]] = {
+    "kip-595": tuple(name for name in FEATURES if name.startswith("kip-595.")),
+}
+"""A plain name that stands for several switches."""
+
+SERVER_SCOPES: tuple[Scope, ...] = ("controller", "broker", "krift")
+CLIENT_SCOPES: dict[str, tuple[Scope, ...]] = {
+    "producer": ("producer",),
+    "consumer": ("consumer",),
+    "list-offsets": ("consumer",),
+}
+
+
+class Mistakes:
+    """Collects what is wrong, with its place in the document."""
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+        self.found: list[Mistake] = []
+
+    def add(self, path: Path_, problem: str, expected: str = "", suggestion: str = "") -> None:
+        self.found.append(
+            Mistake(self.document.file, self.document.line(path), dotted(path), problem, expected, suggestion)
+        )
+
+    def unknown(self, path: Path_, word: str, what: str, known: Iterable[str]) -> None:
+        """``word`` is none of ``known``; names the nearest, or all of them where they are few."""
+        known = list(known)
+        near = nearest(word, known)
+        expected = "one of " + ", ".join(known) if len(known) <= 12 or not near else f"a known {what}"
+        self.add(path, f"{word} is not a {what}", expected, near)
+
+
+def check_references(scenario: Scenario, document: Document) -> list[Mistake]:
+    """Everything that is wrong between the parts of ``scenario``."""
+    mistakes = Mistakes(document)
+    nodes = node_names(scenario)
+    _check_cluster(scenario, mistakes)
+    _check_switches((), scenario.features, scenario.versions, scenario.nodes, nodes, mistakes)
+    for index, defect in enumerate(scenario.defects):
+        if defect not in DEFECTS:
+            mistakes.unknown(("defects", index), defect, "defect", DEFECTS)
+    _check_workload(scenario, mistakes)
+    for index, chaos in enumerate(scenario.chaos):
+        _check_chaos(("chaos", index), chaos, scenario, nodes, mistakes)
+    _check_outcome((), scenario.expect, scenario.must_happen, scenario, nodes, mistakes)
+    for name, variant in scenario.variants.items():
+        _check_variant(("variants", name), variant, scenario, nodes, mistakes)
+    return mistakes.found
+
+
+def _check_variant(path: Path_, variant: Variant, scenario: Scenario, nodes: list[str], mistakes: Mistakes) -> None:
+    _check_switches(path, variant.features, variant.versions, variant.nodes, nodes, mistakes)
+    check_config((*path, "config"), variant.config, SERVER_SCOPES, mistakes)
+    _check_outcome(path, variant.expect, variant.must_happen or [], scenario, nodes, mistakes)
+    for index, chaos in enumerate(scenario.chaos if variant.duration is not None else []):
+        end = chaos_end_us(chaos)
+        if variant.duration is not None and end is not None and end > variant.duration:
+            mistakes.add((*path, "duration"), f"chaos[{index}] ends later", f"at least {format_duration(end)}")
+
+
+# ---- cluster ---------------------------------------------------------------------------------------------------
+
+
+def _check_cluster(scenario: Scenario, mistakes: Mistakes) -> None:
+    cluster = scenario.cluster
+    check_config(("cluster", "config"), cluster.config, SERVER_SCOPES, mistakes)
+    for name, topic in cluster.topics.items():
+        path: Path_ = ("cluster", "topics", name)
+        if name.startswith("__"):
+            mistakes.add(path, "names that begin with __ are Kafka's own", "another name")
+        check_config((*path, "config"), topic.config, ("topic",), mistakes)
+        _check_assignment(path, topic, cluster.brokers, mistakes)
+
+
+def _check_assignment(path: Path_, topic: Topic, brokers: int, mistakes: Mistakes) -> None:
+    if topic.replication is not None and topic.replication > brokers:
+        mistakes.add(
+            (*path, "replication"), f"{topic.replication} replicas", f"at most {brokers}, the brokers there are"
+        )
+    if topic.replicas is not None and not 1 <= len(topic.replicas) <= 1000:
+        mistakes.add((*path, "replicas"), "no partition is given", "1 to 1000 lists of broker ids")
+    for index, replicas in enumerate(topic.replicas or []):
+        place = (*path, "replicas", index)
+        if not replicas:
+            mistakes.add(place, "the partition has no replica", "at least one broker id")
+        if len(set(replicas)) != len(replicas):
+            mistakes.add(place, "a broker is named twice", "each broker once")
+        for broker in sorted(set(replicas)):
+            if not 1 <= broker <= brokers:
+                mistakes.add(place, f"there is no broker {broker}", f"ids from 1 to {brokers}")
+
+
+def _check_switches(
+    path: Path_,
+    features: Mapping[str, str],
+    versions: Mapping[str, list[int]],
+    overrides: Mapping[str, NodeOverride],
+    nodes: list[str],
+    mistakes: Mistakes,
+) -> None:
+    check_features((*path, "features"), features, mistakes)
+    check_versions((*path, "versions"), versions, mistakes)
+    for name, override in overrides.items():
+        place = (*path, "nodes", name)
+        if name not in nodes:
+            mistakes.unknown(place, name, "node of this scenario", nodes)
+            continue
+        check_features((*place, "features"), override.features, mistakes)
+        check_versions((*place, "versions"), override.versions, mistakes)
+        check_config((*place, "config"), override.config, scopes_of(name), mistakes)
+
+
+def scopes_of(node: str) -> tuple[Scope, ...]:
+    """Which configuration keys a node reads."""
+    kind = node.rpartition("-")[0]
+    if kind == "controller":
+        return ("controller",)
+    return ("broker", "krift") if kind == "broker" else CLIENT_SCOPES[kind]
+
+
+def check_features(path: Path_, features: Mapping[str, str], mistakes: Mistakes) -> None:
+    """Names and values of feature switches."""
+    for name, value in features.items():
+        switches = FEATURE_GROUPS.get(name, (name,))
+        known = [FEATURES[switch] for switch in switches if switch in FEATURES]
+        if not known:
+            mistakes.unknown((*path, name), name, "feature", [*FEATURES, *FEATURE_GROUPS])
+        elif any(value not in feature.values for feature in known):
+            values = [v for v in known[0].values if all(v in feature.values for feature in known)]
+            mistakes.add((*path, name), f"{value!r} is not a value of {name}", "one of " + ", ".join(values))
+
+
+def check_versions(path: Path_, versions: Mapping[str, list[int]], mistakes: Mistakes) -> None:
+    """Names of APIs and ranges that Krift speaks."""
+    for name, (low, high) in versions.items():
+        if name not in Api.__members__:
+            mistakes.unknown((*path, name), name, "API", Api.__members__)
+            continue
+        bounds = API_VERSIONS[Api[name]]
+        if low < bounds[0] or high > bounds[1]:
+            wrong = f"{name} {format_versions(low, high)} is not spoken"
+            mistakes.add((*path, name), wrong, f"versions within {format_versions(*bounds)}")
+
+
+def check_config(path: Path_, config: Mapping[str, Any], scopes: tuple[Scope, ...], mistakes: Mistakes) -> None:
+    """Names, types and bounds of configuration keys, and whether they belong here."""
+    for name, value in config.items():
+        key = CONFIG.get(name)
+        place = (*path, name)
+        if key is None:
+            mistakes.unknown(
+                place, name, "configuration key", [k for k in CONFIG if set(CONFIG[k].scopes) & set(scopes)]
+            )
+        elif not set(key.scopes) & set(scopes):
+            mistakes.add(
+                place,
+                f"{name} is no key of a {' or '.join(s for s in scopes if s != 'krift')}",
+                f"it in the config of a {' or '.join(key.scopes)}",
+            )
+        else:
+            expected = _config_expected(key, value)
+            if expected:
+                mistakes.add(place, f"{value!r} is not a value of {name}", expected)
+
+
+def _config_expected(key: ConfigKey, value: Any) -> str:
+    """What the key expects, or "" if ``value`` will do."""
+    if isinstance(key.default, bool):
+        return "" if isinstance(value, bool) else "true or false"
+    if isinstance(key.default, int):
+        if isinstance(value, int) and not isinstance(value, bool) and key.low <= value <= key.high:
+            return ""
+        return f"a whole number from {key.low} to {key.high}"
+    return "" if str(value) in key.choices else "one of " + ", ".join(key.choices)
+
+
+# ---- workload --------------------------------------------------------------------------------------------------
+
+
+def _check_workload(scenario: Scenario, mistakes: Mistakes) -> None:
+    for index, (kind, _, client) in enumerate(client_names(scenario)):
+        path = ("workload", index, kind)
+        if client.topic not in scenario.cluster.topics:
+            mistakes.unknown((*path, "topic"), client.topic, "topic of this scenario", scenario.cluster.topics)
+        else:
+            _check_partitions((*path, "partitions"), client, scenario.cluster.topics[client.topic], mistakes)
+        check_features((*path, "features"), client.features, mistakes)
+        check_versions((*path, "versions"), client.versions, mistakes)
+        check_config((*path, "config"), client.config, CLIENT_SCOPES[kind], mistakes)
+        _check_acks(path, scenario, index, mistakes)
+        every = getattr(client, "every", 1_000)
+        if every % 1_000:
+            mistakes.add((*path, "every"), f"{format_duration(every)} is too fine", "whole milliseconds")
+
+
+def _check_acks(path: Path_, scenario: Scenario, index: int, mistakes: Mistakes) -> None:
+    producer = scenario.workload[index].producer
+    if producer is None:
+        return
+    for name, given in (("acks", producer.acks), ("enable.idempotence", producer.idempotent)):
+        if given is not None and name in producer.config:
+            mistakes.add((*path, "config", name), f"{name} is given twice", "it once, at the producer or in config")
+    acks = producer.config.get("acks", "all" if producer.acks is None else producer.acks)
+    if producer.config.get("enable.idempotence", producer.idempotent) and str(acks) != "all":
+        mistakes.add((*path, "acks"), f"an idempotent producer with acks {acks}", "acks: all, or idempotent: false")
+
+
+def _check_partitions(path: Path_, client: Client, topic: Topic, mistakes: Mistakes) -> None:
+    if client.partitions is None:
+        return
+    count = partition_count(topic)
+    if not client.partitions or len(set(client.partitions)) != len(client.partitions):
+        mistakes.add(path, "the partitions are not each given once", "a list of partition numbers")
+    for partition in client.partitions:
+        if not 0 <= partition < count:
+            mistakes.add(path, f"{client.topic} has no partition {partition}", f"numbers from 0 to {count - 1}")
+
+
+def partition_count(topic: Topic) -> int:
+    """Number of partitions of a topic."""
+    return len(topic.replicas) if topic.replicas is not None else topic.partitions or 1
+
+
+# ---- chaos and outcome -----------------------------------------------------------------------------------------
+
+
+def chaos_end_us(chaos: Chaos) -> int | None:
+    """When a fault ends, if it is known beforehand."""
+    if chaos.until is not None:
+        return chaos.until.at
+    if chaos.when.at is None or chaos.lasts is None:
+        return None
+    return chaos.when.at + chaos.lasts
+
+
+def _check_chaos(path: Path_, chaos: Chaos, scenario: Scenario, nodes: list[str], mistakes: Mistakes) -> None:
+    limit = format_duration(scenario.duration)
+    end = chaos_end_us(chaos)
+    if chaos.when.at is not None and chaos.when.at >= scenario.duration:
+        mistakes.add((*path, "when", "at"), "the fault begins after the chaos", f"less than the duration, {limit}")
+    elif end is not None and end > scenario.duration:
+        key = "for" if chaos.until is None else "until"
+        mistakes.add((*path, key), f"the fault ends at {format_duration(end)}", f"at most the duration, {limit}")
+    if chaos.until is not None and chaos.until.at is not None and chaos.until.at <= (chaos.when.at or 0):
+        mistakes.add((*path, "until", "at"), "the fault ends before it begins", "a later time")
+    for key, moment in (("when", chaos.when), ("until", chaos.until)):
+        if moment is not None and moment.seen is not None:
+            _check_trigger((*path, key, "seen"), moment.seen, scenario, nodes, mistakes)
+    place = (*path, "fault")
+    for kind in ("partition", "delay"):
+        link = getattr(chaos.fault, kind)
+        for key, field in (("from", "sources"), ("to", "targets"), ("between", "between"), ("and", "others")):
+            _check_selectors((*place, kind, key), getattr(link, field, None) or [], scenario, nodes, mistakes)
+        _check_selectors((*place, kind, "isolate"), getattr(link, "isolate", None) or [], scenario, nodes, mistakes)
+    _check_selectors((*place, "crash"), chaos.fault.crash or [], scenario, nodes, mistakes)
+    _check_selectors((*place, "pause"), chaos.fault.pause or [], scenario, nodes, mistakes)
+
+
+def _check_selectors(
+    path: Path_, selectors: list[Selector], scenario: Scenario, nodes: list[str], mistakes: Mistakes
+) -> None:
+    for number, selector in enumerate(selectors):
+        place = (*path, number)
+        if selector.kind == "name" and selector.argument not in nodes:
+            mistakes.unknown(place, selector.argument, "node of this scenario", nodes)
+        elif selector.kind in ("leader", "followers", "isr"):
+            replicas = _check_topic_partition(place, selector.argument, scenario, mistakes)
+            last = replicas - (2 if selector.kind == "followers" else 1)
+            if replicas and selector.index > last:
+                expected = f"an index from 0 to {last}" if last >= 0 else "a partition with more replicas"
+                mistakes.add(place, f"{selector} is beyond the replicas", expected)
+        elif selector.kind == "any":
+            there_are = len(members(selector.argument, nodes))
+            if selector.count > there_are:
+                mistakes.add(place, f"any({selector.count}) of {there_are} {selector.argument}", f"at most {there_are}")
+
+
+def _check_topic_partition(path: Path_, tp: str, scenario: Scenario, mistakes: Mistakes) -> int:
+    """Number of replicas of a topic partition, 0 if there is none of that name."""
+    name, _, number = tp.rpartition("-")
+    topic = scenario.cluster.topics.get(name)
+    if topic is None or not number.isdigit() or int(number) >= partition_count(topic):
+        known = [f"{n}-{p}" for n, t in scenario.cluster.topics.items() for p in range(min(partition_count(t), 4))]
+        mistakes.unknown(path, tp, "topic partition of this scenario", known)
+        return 0
+    return len(topic.replicas[int(number)]) if topic.replicas is not None else topic.replication or 1
+
+
+def _check_trigger(
+    path: Path_, reference: Mapping[str, Mapping[str, Any]], scenario: Scenario, nodes: list[str], mistakes: Mistakes
+) -> None:
+    ((name, given),) = reference.items()
+    trigger = TRIGGERS.get(name)
+    if trigger is None:
+        mistakes.unknown(path, name, "trigger", TRIGGERS)
+        return
+    known = {argument.name: argument for argument in trigger.arguments}
+    for key, value in given.items():
+        if key not in known:
+            mistakes.unknown((*path, name, key), key, f"argument of {name}", known)
+        else:
+            _check_argument((*path, name, key), known[key], value, scenario, nodes, mistakes)
+    for argument in trigger.arguments:
+        if argument.required and argument.name not in given:
+            mistakes.add((*path, name), f"{name} needs {argument.name}", argument.about)
+
+
+def _check_argument(
+    path: Path_, argument: Argument, value: Any, scenario: Scenario, nodes: list[str], mistakes: Mistakes
+) -> None:
+    if argument.kind == "int":
+        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            mistakes.add(path, f"{value!r} is not a number", "a whole number, at least 0")
+    elif argument.kind == "tp":
+        _check_topic_partition(path, str(value), scenario, mistakes)
+    elif argument.kind == "node":
+        if value not in nodes:
+            mistakes.unknown(path, str(value), "node of this scenario", nodes)
+    elif argument.kind == "api":
+        if value not in Api.__members__:
+            mistakes.unknown(path, str(value), "API", Api.__members__)
+    elif value not in KafkaError.__members__:
+        mistakes.unknown(path, str(value), "Kafka error", KafkaError.__members__)
+
+
+def _check_outcome(
+    path: Path_,
+    expect: Expect | None,
+    must_happen: list[dict[str, dict[str, Any]]],
+    scenario: Scenario,
+    nodes: list[str],
+    mistakes: Mistakes,
+) -> None:
+    where: dict[str, str] = {}
+    for key in ("violated", "held", "may"):
+        for index, invariant in enumerate(getattr(expect, key, [])):
+            place = (*path, "expect", key, index)
+            if invariant not in INVARIANT_IDS:
+                mistakes.add(
+                    place, f"{invariant} is not an invariant", "an id such as H1", nearest(invariant, INVARIANT_IDS)
+                )
+            elif where.setdefault(invariant, key) != key:
+                mistakes.add(place, f"{invariant} is also in {where[invariant]}", "each invariant in one list")
+    for index, reference in enumerate(must_happen):
+        _check_trigger((*path, "must-happen", index), reference, scenario, nodes, mistakes)

@@ -1,0 +1,42 @@
+"""What a client is told: its configuration and its workload."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from actors.config import Scope, default_config
+from actors.node.spec import ClusterSpec
+from chaos.scenario.checks import CLIENT_SCOPES
+from chaos.scenario.model import Client, Consumer, ListOffsets, Producer
+
+
+def client_config(kind: str, client: Client) -> dict[str, Any]:
+    """The configuration of a client: defaults, its config, and the keys it gives by their short names. As in
+    Kafka, idempotence that nobody asked for goes off by itself where acks is not all."""
+    scopes: tuple[Scope, ...] = CLIENT_SCOPES[kind]
+    config = {**default_config(scopes[0]), **client.config}
+    if isinstance(client, Producer):
+        if client.acks is not None:
+            config["acks"] = client.acks
+        config["acks"] = str(config["acks"])
+        if client.idempotent is not None:
+            config["enable.idempotence"] = client.idempotent
+        elif "enable.idempotence" not in client.config and config["acks"] != "all":
+            config["enable.idempotence"] = False
+    elif isinstance(client, Consumer) and client.isolation is not None:
+        config["isolation.level"] = client.isolation
+    return config
+
+
+def client_workload(client: Client, cluster: ClusterSpec) -> dict[str, Any]:
+    """The workload of a client's ``NodeSpec``: topic, partitions, and what its kind needs."""
+    topic = next(topic for topic in cluster.topics if topic.name == client.topic)
+    partitions = list(range(len(topic.replicas))) if client.partitions is None else list(client.partitions)
+    workload: dict[str, Any] = {"topic": client.topic, "partitions": partitions}
+    if isinstance(client, Producer):
+        workload["rate"] = client.rate
+    elif isinstance(client, ListOffsets):
+        workload["every_ms"] = client.every // 1_000
+        workload["timestamp"] = client.timestamp
+        workload["isolation"] = 1 if client.isolation == "read_committed" else 0
+    return workload

@@ -1,0 +1,156 @@
+"""A resolved scenario as a file that a person can read, and that is itself a scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import yaml
+
+from actors.control import Predicate
+from actors.node.spec import ClusterSpec
+from chaos.faults.network import NetworkDelay, NetworkPartition, Reach
+from chaos.plan import AnyFault, At, Plan, ScheduledFault, Seen
+from chaos.scenario.clients import client_config, client_workload
+from chaos.scenario.durations import format_duration, format_versions
+from chaos.scenario.model import SCHEMA, TIMESTAMPS, Client, Scenario
+from chaos.scenario.names import client_names
+from chaos.scenario.selectors import Selector
+from chaos.scenario.yaml_tree import parse_scalar
+
+
+def resolved_document(scenario: Scenario, plan: Plan) -> dict[str, Any]:
+    """The scenario with nothing left to default or to draw, as plain values. Loading and resolving it again gives
+    the same plan."""
+    document: dict[str, Any] = {
+        "schema": SCHEMA,
+        "name": plan.scenario,
+        "variant": plan.variant,
+        "about": plan.about,
+        "source": list(scenario.source),
+        "seed": plan.seed,
+        "duration": format_duration(plan.duration_us),
+        "cluster": {
+            "voters": scenario.cluster.voters,
+            "brokers": scenario.cluster.brokers,
+            "topics": {t.name: {"replicas": t.replicas, "config": dict(t.config)} for t in plan.cluster.topics},
+            "config": dict(plan.config),
+        },
+        "features": dict(plan.features),
+        "versions": _ranges(plan.versions),
+        "nodes": _overrides(scenario),
+        "defects": list(plan.defects),
+        "workload": [_client(kind, client, plan.cluster) for kind, _, client in client_names(scenario)],
+        "chaos": [_chaos(fault) for fault in plan.schedule],
+        "must-happen": [_reference(predicate) for predicate in plan.expect.must_happen],
+        "budgets": {
+            "steady-state": format_duration(plan.budgets.steady_state_us),
+            "heal": format_duration(plan.budgets.heal_us),
+            "drain": format_duration(plan.budgets.drain_us),
+        },
+    }
+    if plan.expect.declared:
+        document["expect"] = {key: list(getattr(plan.expect, key)) for key in ("violated", "held", "may")}
+    return document
+
+
+def _ranges(versions: Mapping[str, list[int]]) -> dict[str, str]:
+    return {api: format_versions(low, high) for api, (low, high) in versions.items()}
+
+
+def _overrides(scenario: Scenario) -> dict[str, Any]:
+    return {
+        name: {
+            "features": dict(override.features),
+            "versions": _ranges(override.versions),
+            "config": dict(override.config),
+        }
+        for name, override in scenario.nodes.items()
+    }
+
+
+def _client(kind: str, client: Client, cluster: ClusterSpec) -> dict[str, Any]:
+    """An entry of the workload, its configuration filled up with defaults."""
+    workload = client_workload(client, cluster)
+    entry: dict[str, Any] = {
+        "topic": client.topic,
+        "partitions": workload["partitions"],
+        "count": client.count,
+        "features": dict(client.features),
+        "versions": _ranges(client.versions),
+        "config": client_config(kind, client),
+    }
+    if kind == "producer":
+        entry["rate"] = _rate(workload["rate"])
+    elif kind == "list-offsets":
+        names = {value: name for name, value in TIMESTAMPS.items()}
+        entry["every"] = f"{workload['every_ms']}ms"
+        entry["timestamp"] = names.get(workload["timestamp"], workload["timestamp"])
+        entry["isolation"] = "read_committed" if workload["isolation"] else "read_uncommitted"
+    return {kind: entry}
+
+
+def _rate(rate: float) -> str:
+    per_second = f"{rate:.6f}".rstrip("0").rstrip(".")
+    return f"{per_second}/s" if float(per_second) == rate else f"{rate * 60:.6f}".rstrip("0").rstrip(".") + "/m"
+
+
+def _chaos(scheduled: ScheduledFault) -> dict[str, Any]:
+    entry: dict[str, Any] = {"when": _moment(scheduled.when), "fault": {scheduled.fault.kind: _fault(scheduled.fault)}}
+    if scheduled.for_us is not None:
+        entry["for"] = format_duration(scheduled.for_us)
+    if scheduled.until is not None:
+        entry["until"] = _moment(scheduled.until)
+    return entry
+
+
+def _moment(moment: At | Seen) -> dict[str, Any]:
+    if isinstance(moment, At):
+        return {"at": format_duration(moment.us)}
+    return {"seen": _reference(moment.predicate), "nth": moment.nth, "delay": format_duration(moment.delay_us)}
+
+
+def _reference(predicate: Predicate) -> dict[str, Any]:
+    return {predicate.name: dict(predicate.arguments)}
+
+
+def _fault(fault: AnyFault) -> Any:
+    if isinstance(fault, NetworkDelay):
+        return {**_reach(fault.reach), "by": format_duration(fault.by_us), "jitter": format_duration(fault.jitter_us)}
+    if isinstance(fault, NetworkPartition):
+        return _reach(fault.reach)
+    return _texts(fault.nodes)
+
+
+def _reach(reach: Reach) -> dict[str, Any]:
+    if not reach.targets:
+        return {"isolate": _texts(reach.sources)}
+    first, second = ("between", "and") if reach.both_ways else ("from", "to")
+    return {first: _texts(reach.sources), second: _texts(reach.targets)}
+
+
+def _texts(selectors: Sequence[Selector]) -> list[str]:
+    return [str(selector) for selector in selectors]
+
+
+# ---- YAML ------------------------------------------------------------------------------------------------------
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes what the loader would read as something else than text, and writes no aliases."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    plain = isinstance(parse_scalar(text), str)
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if plain else "'")
+
+
+_Dumper.add_representer(str, _represent_text)
+
+
+def to_yaml(document: Mapping[str, Any]) -> str:
+    """The text of a resolved scenario."""
+    return yaml.dump(dict(document), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)

@@ -1,0 +1,75 @@
+"""Durations, rates and version ranges as a scenario writes them: ``3s``, ``4500ms``, ``100/s``, ``1-4``."""
+
+from __future__ import annotations
+
+import re
+
+UNITS_US = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000}
+"""Unit -> microseconds."""
+
+DURATION_PATTERN = r"^\d{1,12}(\.\d{1,6})?(us|ms|s|m|h)$"
+RATE_PATTERN = r"^\d{1,9}(\.\d{1,6})?/(s|m)$"
+VERSIONS_PATTERN = r"^\d{1,3}(-\d{1,3})?$"
+
+DURATION_EXPECTED = "a duration such as 3s, 4500ms or 2m"
+RATE_EXPECTED = "a rate such as 100/s or 30/m"
+VERSIONS_EXPECTED = "a range of versions such as 1-4, or one version"
+
+_DURATION = re.compile(r"(-?)(\d{1,12})(?:\.(\d{1,6}))?\s?(us|ms|s|m|h)")
+_RATE = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)/(s|m)")
+_VERSIONS = re.compile(r"(\d{1,3})(?:-(\d{1,3}))?")
+
+
+class Malformed(ValueError):
+    """A value that is not of its kind: ``problem`` and ``expected`` are halves of the message."""
+
+    def __init__(self, problem: str, expected: str) -> None:
+        self.problem, self.expected = problem, expected
+        super().__init__(f"{problem}; expected {expected}")
+
+
+def parse_duration_us(text: str) -> int:
+    """Microseconds of a duration. Raises Malformed if it has no unit, is negative, or is finer than 1 us."""
+    match = _DURATION.fullmatch(text.strip())
+    if match is None:
+        raise Malformed(f"{text!r} is not a duration", DURATION_EXPECTED)
+    sign, whole, fraction, unit = match.groups()
+    if sign:
+        raise Malformed(f"{text!r} is negative", f"{DURATION_EXPECTED}, at least 0")
+    scale = UNITS_US[unit]
+    micros, rest = divmod(int(fraction or 0) * scale, int("1" + "0" * len(fraction or "")))
+    if rest:
+        raise Malformed(f"{text!r} is finer than a microsecond", DURATION_EXPECTED)
+    return int(whole) * scale + micros
+
+
+def format_duration(us: int) -> str:
+    """The shortest text that ``parse_duration_us`` reads back as ``us``: ``3s``, ``4500ms``."""
+    for unit in ("h", "m", "s", "ms"):
+        if us and us % UNITS_US[unit] == 0:
+            return f"{us // UNITS_US[unit]}{unit}"
+    return f"{us}us" if us else "0s"
+
+
+def parse_rate(text: str) -> float:
+    """Records (or operations) a second."""
+    match = _RATE.fullmatch(text.strip())
+    if match is None or float(match[1]) == 0:
+        raise Malformed(f"{text!r} is not a rate above 0", RATE_EXPECTED)
+    return float(match[1]) / (1 if match[2] == "s" else 60)
+
+
+def parse_versions(text: str) -> tuple[int, int]:
+    """Lowest and highest of a range of API versions."""
+    match = _VERSIONS.fullmatch(text.strip())
+    if match is None:
+        raise Malformed(f"{text!r} is not a range of versions", VERSIONS_EXPECTED)
+    low, high = int(match[1]), int(match[2] or match[1])
+    if low > high:
+        raise Malformed(f"{text!r} ends before it begins", VERSIONS_EXPECTED)
+    return low, high
+
+
+def format_versions(low: int, high: int) -> str:
+    """``1-4``, or ``4`` for a range of one."""
+    return str(low) if low == high else f"{low}-{high}"

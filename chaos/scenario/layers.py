@@ -1,0 +1,161 @@
+"""Variants and ``--set`` options laid over a scenario, which is then checked again as a whole.
+
+Later layers win: scenario, variant, seed, ``--set``. A mistake names the file and line, or the option, it is in.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from chaos.errors import InputError, Mistake, nearest
+from chaos.scenario.checks import FEATURE_GROUPS, check_references
+from chaos.scenario.loader import Loaded, validate
+from chaos.scenario.model import Scenario
+from chaos.scenario.yaml_tree import Document, Path_, dotted, parse_scalar
+
+SETTINGS = (
+    "features.NAME",
+    "config.KEY",
+    "versions.API",
+    "nodes.NODE.features.NAME",
+    "nodes.NODE.config.KEY",
+    "nodes.NODE.versions.API",
+    "cluster.voters",
+    "cluster.brokers",
+    "duration",
+    "seed",
+)
+"""What ``--set`` can set."""
+
+
+class Setting(msgspec.Struct, frozen=True):
+    """One ``--set`` option: where it goes in the scenario, and its value."""
+
+    option: str
+    path: Path_
+    value: Any
+
+
+def parse_setting(text: str) -> Setting:
+    """``features.kip-207=seed``. Keys may have dots: what follows ``config.`` is one key. Raises InputError."""
+    option = f"--set {text}"
+    target, equals, value = text.partition("=")
+    if not equals:
+        raise InputError([Mistake(option, 0, "", "there is no value", "KEY=VALUE")])
+    path = _target(target.strip())
+    if path is None:
+        raise InputError(
+            [Mistake(option, 0, target, "nothing to set by that name", "one of " + ", ".join(SETTINGS), _near(target))]
+        )
+    return Setting(option, path, parse_scalar(value.strip()))
+
+
+def _near(target: str) -> str:
+    head = target.partition(".")[0]
+    return nearest(head, {name.partition(".")[0] for name in SETTINGS})
+
+
+def _target(target: str) -> Path_ | None:
+    if target in ("seed", "duration"):
+        return (target,)
+    if target in ("cluster.voters", "cluster.brokers"):
+        return tuple(target.split("."))
+    head, _, rest = target.partition(".")
+    if head == "cluster":
+        head, _, rest = rest.partition(".")
+        if head != "config":
+            return None
+    if head == "nodes":
+        node, _, rest = rest.partition(".")
+        kind, _, key = rest.partition(".")
+        return ("nodes", node, kind, key) if node and key and kind in ("features", "config", "versions") else None
+    if head == "config" and rest:
+        return ("cluster", "config", rest)
+    return (head, rest) if head in ("features", "versions") and rest else None
+
+
+def merge_layers(loaded: Loaded, variant: str, seed: int | None, settings: Sequence[str]) -> Scenario:
+    """The scenario with the chosen variant, seed and settings in it and no variants left. Raises InputError."""
+    document = copy.deepcopy(loaded.document)
+    tree: dict[str, Any] = document.value
+    variants = tree.pop("variants", None) or {}
+    if variant and variant not in variants and not (variant == tree.get("variant") and not variants):
+        known = ", ".join(variants) or "none: the scenario has no variants"
+        wrong = Mistake(document.file, document.line(("variants",)), "variants", f"there is no variant {variant}")
+        raise InputError([msgspec.structs.replace(wrong, expected=known, suggestion=nearest(variant, variants))])
+    _expand(tree)
+    if variant in variants:
+        _lay_variant(document, variant, variants[variant] or {})
+    if seed is not None:
+        tree["seed"] = seed
+    parsed = [parse_setting(text) for text in settings]
+    for setting in parsed:
+        _lay_setting(tree, setting)
+    try:
+        scenario = validate(Scenario, document)
+        mistakes = check_references(scenario, document)
+        if mistakes:
+            raise InputError(mistakes)
+    except InputError as error:
+        raise InputError([_blame(mistake, parsed) for mistake in error.mistakes]) from error
+    return scenario
+
+
+def _lay_variant(document: Document, name: str, variant: dict[str, Any]) -> None:
+    tree = document.value
+    _expand(variant)
+    for key, value in variant.items():
+        target: Path_ = ("cluster", "config") if key == "config" else (key,)
+        if key == "about":
+            continue
+        if isinstance(value, dict) and key in ("features", "versions", "config"):
+            _mapping(tree, target).update(value)
+        elif key == "nodes":
+            for node, override in (value or {}).items():
+                for kind, values in (override or {}).items():
+                    _mapping(tree, ("nodes", node, kind)).update(values or {})
+        else:
+            tree[key] = value
+        for path, line in list(document.lines.items()):
+            if path[:3] == ("variants", name, key):
+                document.lines[(*target, *path[3:])] = line
+
+
+def _expand(layer: dict[str, Any]) -> None:
+    """Write feature groups out, so that a later layer's group wins over an earlier layer's single switch."""
+    layers = [layer, *(node for node in (layer.get("nodes") or {}).values() if isinstance(node, dict))]
+    for one in layers:
+        features = one.get("features")
+        if not features:
+            continue
+        expanded = {s: value for name, value in features.items() for s in FEATURE_GROUPS.get(name, ())}
+        one["features"] = {**expanded, **{n: v for n, v in features.items() if n not in FEATURE_GROUPS}}
+
+
+def _lay_setting(tree: dict[str, Any], setting: Setting) -> None:
+    *parents, last = setting.path
+    target = _mapping(tree, tuple(parents))
+    for key in FEATURE_GROUPS.get(str(last), (last,)) if "features" in parents else (last,):
+        target[str(key)] = setting.value
+
+
+def _mapping(tree: dict[str, Any], path: Path_) -> dict[str, Any]:
+    """The mapping at ``path``, made where it is missing or empty."""
+    for part in path:
+        found = tree.get(str(part))
+        if found is None:
+            found = tree[str(part)] = {}
+        tree = found
+    return tree
+
+
+def _blame(mistake: Mistake, settings: list[Setting]) -> Mistake:
+    """A mistake that a setting made is the option's, not the file's."""
+    for setting in settings:
+        if mistake.key == dotted(setting.path):
+            return msgspec.structs.replace(mistake, file=setting.option, line=0)
+    return mistake

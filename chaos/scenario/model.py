@@ -1,0 +1,410 @@
+"""The scenario language as typed models: what a scenario file may say, before anything is resolved.
+
+Strict (no value is turned into another type behind the writer's back) and closed (an unknown key is an error).
+Keys are written with hyphens. ``docs/scenarios.md`` is the reference, ``docs/scenario.schema.json`` is made from
+these classes. References between parts (nodes, topics, configuration keys, ...) are checked in
+``chaos.scenario.checks``.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+
+from chaos.scenario.durations import (
+    DURATION_EXPECTED,
+    DURATION_PATTERN,
+    RATE_EXPECTED,
+    RATE_PATTERN,
+    VERSIONS_EXPECTED,
+    VERSIONS_PATTERN,
+    Malformed,
+    parse_duration_us,
+    parse_rate,
+    parse_versions,
+)
+from chaos.scenario.selectors import EXPECTED as SELECTOR_EXPECTED
+from chaos.scenario.selectors import Selector, parse_selector
+
+SCHEMA = "krift/v1"
+NAME_PATTERN = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
+TOPIC_PATTERN = r"^[a-zA-Z0-9][a-zA-Z0-9._-]{0,199}$"
+
+TIMESTAMPS = {"latest": -1, "earliest": -2, "max-timestamp": -3}
+"""Names for the special timestamps of ListOffsets (``ListOffsetsRequest.java``)."""
+
+DURATION_MAX_US = 7 * 24 * 3_600_000_000
+"""Longest run: a week's soak."""
+
+# ---- scalars ---------------------------------------------------------------------------------------------------
+
+
+def _text(value: Any, expected: str) -> str:
+    if not isinstance(value, str):
+        raise Malformed(f"{value!r} is not text", expected)
+    return value
+
+
+def _duration(value: Any) -> int:
+    return parse_duration_us(_text(value, DURATION_EXPECTED))
+
+
+def _rate(value: Any) -> float:
+    return parse_rate(_text(value, RATE_EXPECTED))
+
+
+def _versions(value: Any) -> list[int]:
+    text = str(value) if isinstance(value, int) and not isinstance(value, bool) else _text(value, VERSIONS_EXPECTED)
+    return list(parse_versions(text))
+
+
+def _selectors(value: Any) -> list[Selector]:
+    texts = value if isinstance(value, list) else [value]
+    if not texts:
+        raise Malformed("the list is empty", "at least one selector")
+    return [parse_selector(_text(text, SELECTOR_EXPECTED)) for text in texts]
+
+
+def _positive(us: int) -> int:
+    if us <= 0:
+        raise Malformed("it is 0", f"{DURATION_EXPECTED}, above 0")
+    return us
+
+
+def _not_too_long(us: int) -> int:
+    if us > DURATION_MAX_US:
+        raise Malformed(f"{us // 3_600_000_000}h is too long", "at most 168h")
+    return us
+
+
+def _scalar(value: Any) -> bool | int | str:
+    if isinstance(value, bool | int | str):
+        return value
+    raise Malformed(f"{value!r} is not a single value", "a whole number, true, false or a word")
+
+
+def _timestamp(value: Any) -> int:
+    if isinstance(value, str) and value in TIMESTAMPS:
+        return TIMESTAMPS[value]
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    raise Malformed(f"{value!r} is not a timestamp", f"{', '.join(TIMESTAMPS)}, or milliseconds")
+
+
+def _references(value: Any) -> dict[str, dict[str, Any]]:
+    """A trigger by name, or with arguments as a mapping of one key."""
+    if isinstance(value, str):
+        return {value: {}}
+    if isinstance(value, dict) and len(value) == 1:
+        ((name, arguments),) = value.items()
+        if isinstance(name, str) and isinstance(arguments, dict | None):
+            return {name: arguments or {}}
+    raise Malformed("it is not one trigger", "a trigger's name, or {name: {argument: value}}")
+
+
+def _duration_schema(about: str) -> WithJsonSchema:
+    return WithJsonSchema({"type": "string", "pattern": DURATION_PATTERN, "description": about})
+
+
+_SELECTORS_SCHEMA = WithJsonSchema(
+    {
+        "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}],
+        "description": f"One or more of: {SELECTOR_EXPECTED}.",
+    }
+)
+_TRIGGER_SCHEMA = WithJsonSchema(
+    {
+        "anyOf": [
+            {"type": "string"},
+            {"type": "object", "additionalProperties": {"type": "object"}, "minProperties": 1, "maxProperties": 1},
+        ],
+        "description": "A trigger's name, or {name: {argument: value}}.",
+    }
+)
+
+Name = Annotated[str, Field(pattern=NAME_PATTERN)]
+TopicName = Annotated[str, Field(pattern=TOPIC_PATTERN)]
+Duration = Annotated[int, BeforeValidator(_duration), _duration_schema("3s, 4500ms, 2m")]
+PositiveDuration = Annotated[
+    int, AfterValidator(_positive), BeforeValidator(_duration), _duration_schema("3s, 4500ms, 2m; above 0")
+]
+RunDuration = Annotated[PositiveDuration, AfterValidator(_not_too_long)]
+Rate = Annotated[
+    float,
+    BeforeValidator(_rate),
+    WithJsonSchema({"type": "string", "pattern": RATE_PATTERN, "description": "100/s, 30/m"}),
+]
+Versions = Annotated[
+    list[int],
+    BeforeValidator(_versions),
+    WithJsonSchema(
+        {"anyOf": [{"type": "string", "pattern": VERSIONS_PATTERN}, {"type": "integer"}], "description": "1-4, or 4"}
+    ),
+]
+Selectors = Annotated[list[Selector], BeforeValidator(_selectors), _SELECTORS_SCHEMA]
+ConfigValue = Annotated[
+    Any, AfterValidator(_scalar), WithJsonSchema({"type": ["boolean", "integer", "string"], "description": "Kafka's"})
+]
+TriggerReference = Annotated[dict[str, dict[str, ConfigValue]], BeforeValidator(_references), _TRIGGER_SCHEMA]
+Timestamp = Annotated[
+    Any,
+    AfterValidator(_timestamp),
+    WithJsonSchema({"anyOf": [{"enum": list(TIMESTAMPS)}, {"type": "integer", "minimum": 0}]}),
+]
+Config = dict[str, ConfigValue]
+FeatureValues = dict[str, str]
+VersionRanges = dict[str, Versions]
+
+
+class Model(BaseModel):
+    """Base: strict, closed, unchangeable, keys with hyphens."""
+
+    model_config = ConfigDict(
+        strict=True,
+        extra="forbid",
+        frozen=True,
+        arbitrary_types_allowed=True,
+        alias_generator=lambda name: name.replace("_", "-"),
+    )
+
+    def one_of(self, *names: str) -> None:
+        """Raise Malformed unless exactly one of the fields is set."""
+        given = [name.replace("_", "-") for name in names if getattr(self, name) is not None]
+        if len(given) != 1:
+            options = ", ".join(name.replace("_", "-") for name in names)
+            what = f"{' and '.join(given)} are given together" if given else "none is given"
+            raise Malformed(what, f"exactly one of {options}")
+
+
+# ---- cluster ---------------------------------------------------------------------------------------------------
+
+
+class Topic(Model):
+    """A topic: either the whole assignment, or partitions and replication, spread round robin."""
+
+    replicas: list[list[int]] | None = Field(None, description="Broker ids per partition, preferred leader first.")
+    partitions: int | None = Field(None, ge=1, le=1000)
+    replication: int | None = Field(None, ge=1, le=50)
+    config: Config = Field({}, description="Topic-level configuration, Kafka's keys.")
+
+    @model_validator(mode="after")
+    def _one_form(self) -> Topic:
+        if (self.replicas is None) == (self.partitions is None and self.replication is None):
+            raise Malformed("its assignment is not given once", "either replicas, or partitions and replication")
+        return self
+
+
+class Cluster(Model):
+    """Voters (controllers) and brokers, the topics they start with, and the configuration of both."""
+
+    voters: int = Field(3, ge=1, le=9, description="controller-1 to controller-N")
+    brokers: int = Field(3, ge=1, le=50, description="broker-1 to broker-N")
+    topics: dict[TopicName, Topic] = Field(min_length=1, max_length=100)
+    config: Config = Field({}, description="Of controllers and brokers, Kafka's keys.")
+
+
+class NodeOverride(Model):
+    """What one node has otherwise than the others."""
+
+    features: FeatureValues = {}
+    versions: VersionRanges = {}
+    config: Config = {}
+
+
+# ---- workload --------------------------------------------------------------------------------------------------
+
+
+class Client(Model):
+    """What all clients have."""
+
+    topic: TopicName
+    partitions: list[int] | None = Field(None, description="Partitions of the topic; all of them if not given.")
+    count: int = Field(1, ge=1, le=100, description="As many clients alike.")
+    features: FeatureValues = {}
+    versions: VersionRanges = {}
+    config: Config = {}
+
+
+class Producer(Client):
+    """Sends records at a steady rate, round robin over the partitions."""
+
+    rate: Rate
+    acks: Literal["all", 0, 1] | None = None
+    idempotent: bool | None = None
+
+
+class Consumer(Client):
+    """Reads its partitions from the start and follows them."""
+
+    isolation: Literal["read_uncommitted", "read_committed"] | None = None
+
+
+class ListOffsets(Client):
+    """Asks for an offset of each partition again and again."""
+
+    every: PositiveDuration
+    timestamp: Timestamp = -1
+    isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
+
+
+class Workload(Model):
+    """One entry of the workload."""
+
+    producer: Producer | None = None
+    consumer: Consumer | None = None
+    list_offsets: ListOffsets | None = None
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Workload:
+        self.one_of("producer", "consumer", "list_offsets")
+        return self
+
+
+# ---- chaos -----------------------------------------------------------------------------------------------------
+
+
+class Moment(Model):
+    """When something happens: at a time, or when something is seen (the n-th time), and then after a delay."""
+
+    at: Duration | None = None
+    seen: TriggerReference | None = None
+    nth: int = Field(1, ge=1, le=1_000_000)
+    delay: Duration = 0
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Moment:
+        self.one_of("at", "seen")
+        if self.at is not None and (self.nth != 1 or self.delay):
+            raise Malformed("nth and delay go with seen", "at alone, or seen with nth and delay")
+        return self
+
+
+class Link(Model):
+    """Which messages a fault on links hits: one way (from, to), both ways (between, and), or everything that a
+    node exchanges with the rest (isolate)."""
+
+    sources: Selectors | None = Field(None, alias="from")
+    targets: Selectors | None = Field(None, alias="to")
+    between: Selectors | None = None
+    others: Selectors | None = Field(None, alias="and")
+    isolate: Selectors | None = None
+
+    @model_validator(mode="after")
+    def _one_form(self) -> Link:
+        given = {key for key, value in self._forms().items() if value is not None}
+        if given not in ({"from", "to"}, {"between", "and"}, {"isolate"}):
+            raise Malformed(
+                f"{', '.join(sorted(given)) or 'nothing'} does not say which messages",
+                "from and to, or between and and, or isolate",
+            )
+        return self
+
+    def _forms(self) -> dict[str, list[Selector] | None]:
+        return {
+            "from": self.sources,
+            "to": self.targets,
+            "between": self.between,
+            "and": self.others,
+            "isolate": self.isolate,
+        }
+
+
+class Delay(Link):
+    """Messages take longer: ``by``, plus a part of ``jitter`` drawn for each."""
+
+    by: PositiveDuration
+    jitter: Duration = 0
+
+
+class Fault(Model):
+    """Exactly one fault."""
+
+    partition: Link | None = None
+    delay: Delay | None = None
+    crash: Selectors | None = None
+    pause: Selectors | None = None
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Fault:
+        self.one_of("partition", "delay", "crash", "pause")
+        return self
+
+
+class Chaos(Model):
+    """A fault with its beginning and its end."""
+
+    when: Moment
+    fault: Fault
+    lasts: PositiveDuration | None = Field(None, alias="for", description="How long it lasts.")
+    until: Moment | None = Field(None, description="When it ends; at the latest with the chaos.")
+
+    @model_validator(mode="after")
+    def _ends(self) -> Chaos:
+        if (self.lasts is None) == (self.until is None):
+            problem = "the fault has no end" if self.lasts is None else "the fault has two ends"
+            raise Malformed(problem, "either for: a duration, or until: a moment")
+        return self
+
+
+# ---- outcome ---------------------------------------------------------------------------------------------------
+
+
+class Expect(Model):
+    """What the run should show, by invariant ids."""
+
+    violated: list[str] = []
+    held: list[str] = []
+    may: list[str] = []
+
+
+class Budgets(Model):
+    """How long the run waits for the cluster before it gives up."""
+
+    steady_state: PositiveDuration = 60_000_000
+    heal: PositiveDuration = 60_000_000
+    drain: PositiveDuration = 60_000_000
+
+
+class Variant(Model):
+    """A named override of the scenario."""
+
+    about: str = ""
+    duration: RunDuration | None = None
+    features: FeatureValues = {}
+    versions: VersionRanges = {}
+    config: Config = {}
+    nodes: dict[str, NodeOverride] = {}
+    expect: Expect | None = None
+    must_happen: list[TriggerReference] | None = None
+
+
+class Scenario(Model):
+    """A scenario file."""
+
+    schema_: Literal["krift/v1"] = Field(alias="schema")
+    name: Name
+    about: str = Field("", max_length=2000)
+    source: list[str] = []
+    seed: int = Field(1, ge=0, le=2**63 - 1)
+    duration: RunDuration = Field(description="Of the chaos, from time 0.")
+    cluster: Cluster
+    features: FeatureValues = {}
+    versions: VersionRanges = {}
+    nodes: dict[str, NodeOverride] = {}
+    defects: list[str] = []
+    workload: list[Workload] = Field(min_length=1, max_length=100)
+    chaos: list[Chaos] = Field([], max_length=1000)
+    expect: Expect | None = None
+    must_happen: list[TriggerReference] = []
+    budgets: Budgets = Budgets()
+    variants: dict[Name, Variant] = Field({}, max_length=50)
+    variant: str = Field("", pattern=r"^([a-z0-9-]{1,63})?$", description="Of a resolved file: what it came from.")
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of a scenario file (the shape; references between its parts are checked when it is read)."""
+    schema = Scenario.model_json_schema(by_alias=True)
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    schema["title"] = "Krift scenario"
+    return schema

@@ -1,0 +1,38 @@
+"""Names of a scenario's nodes: brokers and controllers by number, clients by kind and order."""
+
+from __future__ import annotations
+
+from chaos.scenario.model import Client, Scenario, Workload
+
+
+def client_kind(entry: Workload) -> str:
+    """``producer``, ``consumer`` or ``list-offsets``."""
+    if entry.producer is not None:
+        return "producer"
+    return "consumer" if entry.consumer is not None else "list-offsets"
+
+
+def client_of(entry: Workload) -> Client:
+    """The one client that an entry of the workload describes."""
+    found = entry.producer or entry.consumer or entry.list_offsets
+    assert found is not None, "the model admits exactly one"
+    return found
+
+
+def client_names(scenario: Scenario) -> list[tuple[str, list[str], Client]]:
+    """For each entry of the workload its kind, the names of its clients and its description."""
+    counts: dict[str, int] = {}
+    entries = []
+    for entry in scenario.workload:
+        kind, client = client_kind(entry), client_of(entry)
+        first = counts.get(kind, 0) + 1
+        counts[kind] = first + client.count - 1
+        entries.append((kind, [f"{kind}-{number}" for number in range(first, counts[kind] + 1)], client))
+    return entries
+
+
+def node_names(scenario: Scenario) -> list[str]:
+    """All nodes in the run's order: controllers, brokers, clients."""
+    controllers = [f"controller-{number}" for number in range(1, scenario.cluster.voters + 1)]
+    brokers = [f"broker-{number}" for number in range(1, scenario.cluster.brokers + 1)]
+    return [*controllers, *brokers, *(name for _, names, _ in client_names(scenario) for name in names)]

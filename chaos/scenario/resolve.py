@@ -1,0 +1,233 @@
+"""From a scenario, a variant, a seed and ``--set`` options to a plan: everything filled in, everything drawn."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from actors.config import CONFIG, default_config
+from actors.control import Predicate
+from actors.defects import DEFECTS
+from actors.features import default_features
+from actors.node.spec import FIRST_CONTROLLER_ID, ClusterSpec, NodeSpec, Role, TopicSpec
+from actors.versions import default_ranges
+from chaos.errors import InputError, Mistake, nearest
+from chaos.faults.network import NetworkDelay, NetworkPartition, Reach
+from chaos.faults.process import NodeCrash, NodePause
+from chaos.plan import AnyFault, At, Expectation, Plan, PlanBudgets, ScheduledFault, Seen
+from chaos.scenario.checks import FEATURE_GROUPS
+from chaos.scenario.clients import client_config, client_workload
+from chaos.scenario.dump import resolved_document
+from chaos.scenario.layers import merge_layers
+from chaos.scenario.loader import Loaded
+from chaos.scenario.model import Chaos, Client, Link, Moment, NodeOverride, Scenario, Topic
+from chaos.scenario.names import client_names, node_names
+from chaos.scenario.selectors import Selector, draw
+
+
+def resolve(
+    loaded: Loaded,
+    variant: str = "",
+    seed: int | None = None,
+    settings: Sequence[str] = (),
+    defects: Sequence[str] = (),
+) -> Plan:
+    """The plan of one run.
+
+    variant: "" for the scenario without any. seed: None for the scenario's own. settings: ``--set`` options such
+    as ``features.kip-207=seed``, which win over the variant. Raises InputError.
+    """
+    scenario = merge_layers(loaded, variant, seed, settings)
+    for defect in defects:
+        if defect not in DEFECTS:
+            wrong = Mistake(f"--defect {defect}", 0, "", "unknown defect", "a known one", nearest(defect, DEFECTS))
+            raise InputError([wrong])
+    defects = [*scenario.defects, *(name for name in defects if name not in scenario.defects)]
+    features = {**default_features(), **expand_features(scenario.features)}
+    versions = {**default_ranges(), **scenario.versions}
+    config = {**default_config("controller"), **default_config("broker"), **scenario.cluster.config}
+    cluster = _cluster(scenario)
+    drawn: dict[str, list[str]] = {}
+    schedule = [_scheduled(index, chaos, scenario, drawn) for index, chaos in enumerate(scenario.chaos)]
+    plan = Plan(
+        scenario=scenario.name,
+        about=scenario.about,
+        variant=variant or scenario.variant,
+        seed=scenario.seed,
+        duration_us=scenario.duration,
+        cluster=cluster,
+        nodes=_Builder(scenario, cluster, features, versions, config, list(defects)).nodes(),
+        features=features,
+        config=config,
+        versions=versions,
+        schedule=schedule,
+        expect=_expectation(scenario),
+        budgets=PlanBudgets(scenario.budgets.steady_state, scenario.budgets.heal, scenario.budgets.drain),
+        drawn=drawn,
+        defects=list(defects),
+    )
+    return msgspec.structs.replace(plan, document=resolved_document(scenario, plan))
+
+
+def expand_features(features: Mapping[str, str]) -> dict[str, str]:
+    """Plain names that stand for several switches written out; a switch's own entry wins."""
+    expanded = {
+        switch: value for name, value in features.items() if name in FEATURE_GROUPS for switch in FEATURE_GROUPS[name]
+    }
+    expanded.update({name: value for name, value in features.items() if name not in FEATURE_GROUPS})
+    return expanded
+
+
+# ---- cluster and nodes -----------------------------------------------------------------------------------------
+
+
+def _uuid(*parts: object) -> str:
+    """A 16-byte id as Kafka's Uuid prints it (base64, 22 characters, never a leading dash), from its name alone."""
+    for attempt in range(256):
+        digest = hashlib.blake2b("/".join(map(str, (*parts, attempt))).encode(), digest_size=16).digest()
+        text = base64.urlsafe_b64encode(digest).decode().rstrip("=")
+        if not text.startswith("-"):
+            return text
+    raise AssertionError("256 digests that begin with a dash")
+
+
+def _cluster(scenario: Scenario) -> ClusterSpec:
+    brokers = list(range(1, scenario.cluster.brokers + 1))
+    voters = [FIRST_CONTROLLER_ID + number for number in range(scenario.cluster.voters)]
+    topics = [
+        TopicSpec(name, _uuid("topic", scenario.seed, name), _assignment(topic, brokers), dict(topic.config))
+        for name, topic in scenario.cluster.topics.items()
+    ]
+    return ClusterSpec(_uuid("cluster", scenario.seed, scenario.name), voters, brokers, topics)
+
+
+def _assignment(topic: Topic, brokers: list[int]) -> list[list[int]]:
+    if topic.replicas is not None:
+        return [list(replicas) for replicas in topic.replicas]
+    replication = topic.replication or 1
+    return [
+        [brokers[(partition + replica) % len(brokers)] for replica in range(replication)]
+        for partition in range(topic.partitions or 1)
+    ]
+
+
+class _Builder:
+    """Makes the specs of all nodes from the cluster's values and each node's own."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        cluster: ClusterSpec,
+        features: dict[str, str],
+        versions: dict[str, list[int]],
+        config: dict[str, Any],
+        defects: list[str],
+    ) -> None:
+        self.scenario, self.cluster = scenario, cluster
+        self.features, self.versions, self.config, self.defects = features, versions, config, defects
+
+    def nodes(self) -> list[NodeSpec]:
+        """Controllers, brokers, clients."""
+        ids = [*self.cluster.voters, *self.cluster.brokers]
+        names = node_names(self.scenario)
+        servers = [self._server(name, node_id) for name, node_id in zip(names, ids, strict=False)]
+        clients = [
+            self._client(name, kind, client) for kind, named, client in client_names(self.scenario) for name in named
+        ]
+        return servers + clients
+
+    def _server(self, name: str, node_id: int) -> NodeSpec:
+        role: Role = "controller" if node_id >= FIRST_CONTROLLER_ID else "broker"
+        own = self.scenario.nodes.get(name, NodeOverride())
+        shared = {key: value for key, value in self.config.items() if role in CONFIG[key].scopes}
+        return self._spec(name, role, node_id, NodeOverride(), {**shared, **own.config}, {})
+
+    def _client(self, name: str, kind: str, client: Client) -> NodeSpec:
+        assert kind in ("producer", "consumer", "list-offsets")
+        role: Role = kind  # type: ignore[assignment]  # narrowed by the line above, which mypy does not follow
+        own = self.scenario.nodes.get(name, NodeOverride())
+        config = client_config(kind, client)
+        return self._spec(name, role, -1, client, {**config, **own.config}, client_workload(client, self.cluster))
+
+    def _spec(
+        self,
+        name: str,
+        role: Role,
+        node_id: int,
+        client: Client | NodeOverride,
+        config: dict[str, Any],
+        workload: dict[str, Any],
+    ) -> NodeSpec:
+        own = self.scenario.nodes.get(name, NodeOverride())
+        return NodeSpec(
+            name=name,
+            role=role,
+            node_id=node_id,
+            directory_id=_uuid("directory", self.scenario.seed, name),
+            cluster=self.cluster,
+            config=config,
+            features={**self.features, **expand_features(client.features), **expand_features(own.features)},
+            versions={**self.versions, **client.versions, **own.versions},
+            defects=list(self.defects),
+            workload=workload,
+        )
+
+
+# ---- schedule and expectation ----------------------------------------------------------------------------------
+
+
+def _scheduled(index: int, chaos: Chaos, scenario: Scenario, drawn: dict[str, list[str]]) -> ScheduledFault:
+    def drawing(key: str, selectors: Sequence[Selector] | None) -> tuple[Selector, ...]:
+        chosen: list[Selector] = []
+        for number, selector in enumerate(selectors or ()):
+            place = f"chaos[{index}].fault.{key}[{number}]"
+            names = draw(selector, nodes, scenario.seed, place)
+            if selector.kind == "any":
+                drawn[place] = [str(name) for name in names]
+            chosen.extend(names)
+        return tuple(chosen)
+
+    def reach(key: str, link: Link) -> Reach:
+        if link.isolate is not None:
+            return Reach(drawing(f"{key}.isolate", link.isolate), (), True)
+        if link.between is not None:
+            return Reach(drawing(f"{key}.between", link.between), drawing(f"{key}.and", link.others), True)
+        return Reach(drawing(f"{key}.from", link.sources), drawing(f"{key}.to", link.targets), False)
+
+    nodes = node_names(scenario)
+    fault: AnyFault
+    if chaos.fault.partition is not None:
+        fault = NetworkPartition(reach("partition", chaos.fault.partition))
+    elif chaos.fault.delay is not None:
+        delay = chaos.fault.delay
+        fault = NetworkDelay(reach("delay", delay), delay.by, delay.jitter)
+    elif chaos.fault.crash is not None:
+        fault = NodeCrash(drawing("crash", chaos.fault.crash))
+    else:
+        fault = NodePause(drawing("pause", chaos.fault.pause))
+    until = None if chaos.until is None else _moment(chaos.until)
+    return ScheduledFault(f"f{index + 1}", fault, _moment(chaos.when), chaos.lasts, until)
+
+
+def _moment(moment: Moment) -> At | Seen:
+    if moment.at is not None:
+        return At(moment.at)
+    assert moment.seen is not None, "the model admits exactly one"
+    return Seen(_predicate(moment.seen), moment.nth, moment.delay)
+
+
+def _predicate(reference: Mapping[str, Mapping[str, Any]]) -> Predicate:
+    ((name, arguments),) = reference.items()
+    return Predicate(name, dict(arguments))
+
+
+def _expectation(scenario: Scenario) -> Expectation:
+    must = [_predicate(reference) for reference in scenario.must_happen]
+    if scenario.expect is None:
+        return Expectation(must_happen=must)
+    expect = scenario.expect
+    return Expectation(True, list(expect.violated), list(expect.held), list(expect.may), must)

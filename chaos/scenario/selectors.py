@@ -1,0 +1,146 @@
+"""Selectors: how a fault names the nodes it hits.
+
+::
+
+    broker-2  controller-1  producer-1     a node by name
+    brokers  controllers  clients          all of a kind
+    leader(orders-0)                       the leader of a topic partition
+    followers(orders-0)[i]                 its i-th other replica in assignment order; without [i] all of them
+    isr(orders-0)[i]                       its i-th in-sync replica in assignment order; without [i] all of them
+    active-controller                      the leader of the quorum
+    any(n)  any(n, controllers)            n brokers (or controllers, clients), drawn from the seed
+
+``any`` is drawn when the scenario is resolved; all others when the fault fires, against what the trace has told by
+then (``chaos.view``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Literal
+
+import msgspec
+
+from actors.node.spec import node_name
+from chaos.scenario.durations import Malformed
+from chaos.view import ClusterView
+
+Kind = Literal["name", "group", "leader", "followers", "isr", "active-controller", "any"]
+
+GROUPS = ("brokers", "controllers", "clients")
+EXPECTED = (
+    "a node's name, brokers, controllers, clients, leader(topic-0), followers(topic-0)[0], isr(topic-0)[0], "
+    "active-controller or any(n)"
+)
+
+NODE_PATTERN = re.compile(r"(broker|controller|producer|consumer|list-offsets)-[1-9][0-9]{0,3}")
+_CALL = re.compile(r"(leader|followers|isr)\(\s*([A-Za-z0-9._-]+-[0-9]+)\s*\)(?:\[([0-9]{1,3})\])?")
+_ANY = re.compile(r"any\(\s*([1-9][0-9]{0,2})\s*(?:,\s*([a-z]+)\s*)?\)")
+
+
+class Selector(msgspec.Struct, frozen=True):
+    """A parsed selector. argument: the name, the group or the topic partition. index: -1 all. count: of ``any``."""
+
+    kind: Kind
+    argument: str = ""
+    index: int = -1
+    count: int = 0
+
+    def __str__(self) -> str:
+        if self.kind in ("name", "group"):
+            return self.argument
+        if self.kind == "active-controller":
+            return self.kind
+        if self.kind == "any":
+            return f"any({self.count}, {self.argument})"
+        return f"{self.kind}({self.argument})" + (f"[{self.index}]" if self.index >= 0 else "")
+
+
+def parse_selector(text: str) -> Selector:
+    """Raises Malformed if ``text`` is not a selector."""
+    text = text.strip()
+    if text in GROUPS:
+        return Selector("group", text)
+    if text == "active-controller":
+        return Selector("active-controller")
+    if NODE_PATTERN.fullmatch(text):
+        return Selector("name", text)
+    if match := _ANY.fullmatch(text):
+        group = match[2] or "brokers"
+        if group not in GROUPS:
+            raise Malformed(f"{text!r} draws from {group!r}", "any(n) of brokers, controllers or clients")
+        return Selector("any", group, count=int(match[1]))
+    if match := _CALL.fullmatch(text):
+        index = -1 if match[3] is None else int(match[3])
+        if match[1] == "leader":
+            if index >= 0:
+                raise Malformed(f"{text!r} numbers the leader", "leader(topic-0), which is one node")
+            return Selector("leader", match[2])
+        return Selector("followers" if match[1] == "followers" else "isr", match[2], index)
+    raise Malformed(f"{text!r} is not a selector", EXPECTED)
+
+
+def members(group: str, nodes: Sequence[str]) -> list[str]:
+    """The nodes of a group, in the run's order."""
+    if group == "brokers":
+        return [name for name in nodes if name.startswith("broker-")]
+    if group == "controllers":
+        return [name for name in nodes if name.startswith("controller-")]
+    return [name for name in nodes if not name.startswith(("broker-", "controller-"))]
+
+
+def draw(selector: Selector, nodes: Sequence[str], seed: int, purpose: str) -> list[Selector]:
+    """``any`` turned into names, from a stream of the seed for this purpose alone; others as they are."""
+    if selector.kind != "any":
+        return [selector]
+    pool = members(selector.argument, nodes)
+    chosen = Random(f"{seed}/{purpose}").sample(pool, selector.count)
+    return [Selector("name", name) for name in sorted(chosen, key=pool.index)]
+
+
+def select(selectors: Sequence[Selector], view: ClusterView, nodes: Sequence[str]) -> list[str]:
+    """The names of the nodes that the selectors mean now, each once, in order; a selector that means nothing now
+    (a partition without a leader) adds none."""
+    chosen: dict[str, None] = {}
+    for selector in selectors:
+        for name in _SELECT[selector.kind](selector, view, nodes):
+            chosen.setdefault(name)
+    return list(chosen)
+
+
+def _pick(names: list[str], index: int) -> list[str]:
+    return names if index < 0 else names[index : index + 1]
+
+
+def _leader(selector: Selector, view: ClusterView, nodes: Sequence[str]) -> list[str]:
+    partition = view.partitions[selector.argument]
+    return [node_name(partition.leader)] if partition.leader >= 0 else []
+
+
+def _followers(selector: Selector, view: ClusterView, nodes: Sequence[str]) -> list[str]:
+    partition = view.partitions[selector.argument]
+    if partition.leader < 0:
+        return []
+    return _pick([node_name(r) for r in partition.replicas if r != partition.leader], selector.index)
+
+
+def _isr(selector: Selector, view: ClusterView, nodes: Sequence[str]) -> list[str]:
+    partition = view.partitions[selector.argument]
+    return _pick([node_name(r) for r in partition.replicas if r in partition.isr], selector.index)
+
+
+def _drawn_too_late(selector: Selector, view: ClusterView, nodes: Sequence[str]) -> list[str]:
+    raise AssertionError(f"{selector} is drawn when the scenario is resolved")
+
+
+_SELECT: dict[Kind, Callable[[Selector, ClusterView, Sequence[str]], list[str]]] = {
+    "name": lambda selector, view, nodes: [selector.argument],
+    "group": lambda selector, view, nodes: members(selector.argument, nodes),
+    "leader": _leader,
+    "followers": _followers,
+    "isr": _isr,
+    "active-controller": lambda selector, view, nodes: [view.controller] if view.controller else [],
+    "any": _drawn_too_late,
+}

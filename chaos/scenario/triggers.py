@@ -1,0 +1,266 @@
+"""Things that can be seen in a run: one registry of named predicates over trace events.
+
+A scenario uses the names in ``when: {seen: ...}`` (a fault begins when it is seen), in ``until: {seen: ...}`` and in
+``must-happen`` (without it the run proves nothing). Both runtimes evaluate them with ``matches``, which is pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal, cast
+
+import msgspec
+
+from actors.control import Predicate
+from actors.node.errors import KafkaError
+from actors.node.messages import Api
+from actors.trace.events import (
+    BrokerReg,
+    ErrorSeen,
+    LogAppend,
+    LogHw,
+    LogTrunc,
+    NodeDown,
+    NodeUp,
+    PartAssume,
+    PartChange,
+    QRole,
+    Rpc,
+    RpcReply,
+    Stamped,
+    TraceEvent,
+)
+
+ArgumentKind = Literal["tp", "node", "int", "api", "error"]
+
+
+class Argument(msgspec.Struct, frozen=True):
+    """An argument of a trigger. kind: tp (``orders-0``), node (a name), int, api (``ListOffsets``), error
+    (``OFFSET_NOT_AVAILABLE``)."""
+
+    name: str
+    kind: ArgumentKind
+    about: str
+    required: bool = False
+
+
+class Trigger(msgspec.Struct, frozen=True):
+    """A named predicate. ``type``: the one class of events it can match. ``test``: event and arguments -> seen."""
+
+    name: str
+    type: type[TraceEvent]
+    about: str
+    arguments: tuple[Argument, ...]
+    test: Callable[[Stamped, dict[str, Any]], bool]
+
+
+def _error(code: int, wanted: str) -> bool:
+    return code == KafkaError[wanted].value
+
+
+def _leader_elected(event: Stamped, _: dict[str, Any]) -> bool:
+    body = cast(PartAssume, event.body)
+    return body.role == "leader" and body.leader_epoch > 0
+
+
+def _lagging_leader(event: Stamped, _: dict[str, Any]) -> bool:
+    body = cast(PartAssume, event.body)
+    return body.role == "leader" and body.leader_epoch_start > body.high_watermark
+
+
+def _unclean_election(event: Stamped, _: dict[str, Any]) -> bool:
+    return cast(PartChange, event.body).cause == "unclean"
+
+
+def _isr_shrunk(event: Stamped, _: dict[str, Any]) -> bool:
+    body = cast(PartChange, event.body)
+    return body.cause not in ("create", "unfence", "preferred") and len(body.isr) < len(body.replicas)
+
+
+def _isr_expanded(event: Stamped, _: dict[str, Any]) -> bool:
+    body = cast(PartChange, event.body)
+    return body.cause == "alter-isr" and len(body.isr) == len(body.replicas)
+
+
+def _refused(error: KafkaError) -> Callable[[Stamped, dict[str, Any]], bool]:
+    def test(event: Stamped, arguments: dict[str, Any]) -> bool:
+        body = cast(RpcReply, event.body)
+        if body.api != Api.ListOffsets.name or body.replica_id >= 0:
+            return False
+        tp = arguments.get("tp")
+        return any(part.error == error and tp in (None, part.tp) for part in body.partitions)
+
+    return test
+
+
+def _quorum_leader(event: Stamped, arguments: dict[str, Any]) -> bool:
+    body = cast(QRole, event.body)
+    return body.role == "leader" and body.epoch >= int(arguments.get("epoch", 0))
+
+
+def _committed(event: Stamped, arguments: dict[str, Any]) -> bool:
+    body = cast(LogHw, event.body)
+    return body.role == "leader" and body.new >= int(arguments["offset"])
+
+
+def _log_reached(event: Stamped, arguments: dict[str, Any]) -> bool:
+    return cast(LogAppend, event.body).last + 1 >= int(arguments["offset"])
+
+
+def _fenced(fenced: bool) -> Callable[[Stamped, dict[str, Any]], bool]:
+    def test(event: Stamped, arguments: dict[str, Any]) -> bool:
+        body = cast(BrokerReg, event.body)
+        wanted = arguments.get("broker")
+        return body.fenced is fenced and wanted in (None, f"broker-{body.broker}")
+
+    return test
+
+
+def _rpc(event: Stamped, arguments: dict[str, Any]) -> bool:
+    body = cast(Rpc, event.body)
+    if body.api != arguments["api"] or arguments.get("to") not in (None, body.dst):
+        return False
+    return "error" not in arguments or any(_error(code, arguments["error"]) for code in body.errors)
+
+
+def _client_error(event: Stamped, arguments: dict[str, Any]) -> bool:
+    body = cast(ErrorSeen, event.body)
+    return _error(body.error, arguments["error"]) and arguments.get("api") in (None, body.api)
+
+
+def _restarted(event: Stamped, _: dict[str, Any]) -> bool:
+    return event.incarnation > 0
+
+
+def _always(event: Stamped, _: dict[str, Any]) -> bool:
+    return True
+
+
+_NODE = Argument("node", "node", "the node that records it")
+_TP = Argument("tp", "tp", "the topic partition")
+_OFFSET = Argument("offset", "int", "exclusive end", required=True)
+_NEEDS_TP = Argument("tp", "tp", "the topic partition", required=True)
+_BROKER = Argument("broker", "node", "the broker")
+_API = Argument("api", "api", "the API", required=True)
+
+TRIGGERS: dict[str, Trigger] = {
+    trigger.name: trigger
+    for trigger in (
+        Trigger(
+            "leader-elected",
+            PartAssume,
+            "A broker took up the leadership of a partition after an election.",
+            (_TP, _NODE),
+            _leader_elected,
+        ),
+        Trigger(
+            "lagging-leader",
+            PartAssume,
+            "A broker became leader with a high watermark below the log end it starts with: what KIP-207 is about.",
+            (_TP, _NODE),
+            _lagging_leader,
+        ),
+        Trigger(
+            "unclean-election",
+            PartChange,
+            "The controller elected a leader outside the ISR.",
+            (_TP,),
+            _unclean_election,
+        ),
+        Trigger(
+            "isr-shrunk",
+            PartChange,
+            "The controller's log got a state of a partition whose ISR lacks a replica.",
+            (_TP,),
+            _isr_shrunk,
+        ),
+        Trigger("isr-expanded", PartChange, "An ISR has all its replicas again.", (_TP,), _isr_expanded),
+        Trigger(
+            "offset-not-available",
+            RpcReply,
+            "A broker refused a client's ListOffsets with OFFSET_NOT_AVAILABLE.",
+            (_TP, _NODE),
+            _refused(KafkaError.OFFSET_NOT_AVAILABLE),
+        ),
+        Trigger(
+            "leader-not-available",
+            RpcReply,
+            "A broker refused a client's ListOffsets with LEADER_NOT_AVAILABLE.",
+            (_TP, _NODE),
+            _refused(KafkaError.LEADER_NOT_AVAILABLE),
+        ),
+        Trigger(
+            "quorum-leader-elected",
+            QRole,
+            "A voter became leader of the quorum.",
+            (_NODE, Argument("epoch", "int", "in this quorum epoch or a later one")),
+            _quorum_leader,
+        ),
+        Trigger(
+            "committed",
+            LogHw,
+            "A leader's high watermark reached an offset.",
+            (_NEEDS_TP, _OFFSET, _NODE),
+            _committed,
+        ),
+        Trigger(
+            "log-reached", LogAppend, "A replica's log reached an offset.", (_NEEDS_TP, _OFFSET, _NODE), _log_reached
+        ),
+        Trigger("truncated", LogTrunc, "A replica cut its log.", (_TP, _NODE), _always),
+        Trigger("broker-fenced", BrokerReg, "The active controller fenced a broker.", (_BROKER,), _fenced(True)),
+        Trigger("broker-unfenced", BrokerReg, "The active controller unfenced a broker.", (_BROKER,), _fenced(False)),
+        Trigger(
+            "rpc",
+            Rpc,
+            "An exchange ended (with nth: the n-th of its kind), at the caller.",
+            (
+                _API,
+                _NODE,
+                Argument("to", "node", "the node that serves"),
+                Argument("error", "error", "an error code in the answer"),
+            ),
+            _rpc,
+        ),
+        Trigger(
+            "client-error",
+            ErrorSeen,
+            "A client met a retriable error.",
+            (Argument("error", "error", "the error", required=True), Argument("api", "api", "the API"), _TP, _NODE),
+            _client_error,
+        ),
+        Trigger("node-restarted", NodeUp, "A node came back as a new incarnation.", (_NODE,), _restarted),
+        Trigger("node-down", NodeDown, "An incarnation ended.", (_NODE,), _always),
+    )
+}
+
+
+def matches(predicate: Predicate, event: Stamped) -> bool:
+    """Whether ``event`` is what ``predicate`` names. Pure; raises KeyError only for a name not in the registry."""
+    trigger = TRIGGERS[predicate.name]
+    if type(event.body) is not trigger.type:
+        return False
+    arguments = predicate.arguments
+    if arguments.get("node") not in (None, event.node):
+        return False
+    # A reply is about several partitions: its test looks at them itself.
+    if trigger.type is not RpcReply and arguments.get("tp") not in (None, event.tp):
+        return False
+    return trigger.test(event, arguments)
+
+
+def happened(wanted: Sequence[Predicate], events: Iterable[Stamped]) -> list[bool]:
+    """For each predicate whether any event is what it names; reads no further than it must."""
+    open_ = dict(enumerate(wanted))
+    for event in events:
+        if not open_:
+            break
+        for index in [index for index, predicate in open_.items() if matches(predicate, event)]:
+            del open_[index]
+    return [index not in open_ for index in range(len(wanted))]
+
+
+def describe(predicate: Predicate) -> str:
+    """``committed(tp=orders-0, offset=100)``."""
+    if not predicate.arguments:
+        return predicate.name
+    return f"{predicate.name}({', '.join(f'{name}={value}' for name, value in predicate.arguments.items())})"
