@@ -77,7 +77,7 @@ class Invoke(Action, frozen=True):
 
 
 class RecordEvent(Action, frozen=True):
-    """Put an event of the driver's own (ctl.fault, ctl.window) into the trace of the node "driver"."""
+    """Put an event of the driver's own (ctl.fault, ctl.window, ctl.phase) into the trace of the node "driver"."""
 
     event: AnyTraceEvent
 

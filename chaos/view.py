@@ -35,17 +35,20 @@ class PartitionView(msgspec.Struct):
 
 
 class ClusterView(msgspec.Struct):
-    """The cluster as its trace tells it so far.
+    """The cluster as its trace tells it so far; events of different nodes may come in any order.
 
-    up: node -> incarnation that is running. fenced: broker -> whether the active controller fences it (absent: not
-    registered yet). controller: name of the quorum's leader, "" if none is known.
+    up: node -> incarnation that is running. started: node -> newest incarnation, running or not.
+    fenced: broker -> whether the active controller fences it (absent: not registered yet).
+    registered_at: broker -> (offset, wall) of the event that said so.
+    controller: name of the quorum's leader, "" if none is known.
     """
 
     brokers: list[str]
     partitions: dict[str, PartitionView]
     up: dict[str, int] = {}
+    started: dict[str, int] = {}
     fenced: dict[str, bool] = {}
-    registered_at: dict[str, int] = {}
+    registered_at: dict[str, tuple[int, int]] = {}
     controller: str = ""
     quorum_epoch: int = -1
 
@@ -59,10 +62,11 @@ class ClusterView(msgspec.Struct):
         elif isinstance(body, QRole):
             self._on_role(event.node, body)
         elif isinstance(body, BrokerReg):
-            self._on_registration(body)
+            self._on_registration(event.wall, body)
         elif isinstance(body, NodeUp):
-            if event.incarnation >= self.up.get(event.node, -1):
-                self.up[event.node] = event.incarnation
+            if event.incarnation > self.started.get(event.node, -1):
+                self.up[event.node] = self.started[event.node] = event.incarnation
+                self._on_start(event)
         elif isinstance(body, NodeDown):
             if self.up.get(event.node) == event.incarnation:
                 del self.up[event.node]
@@ -89,10 +93,16 @@ class ClusterView(msgspec.Struct):
         elif body.epoch > self.quorum_epoch or node == self.controller:
             self.quorum_epoch, self.controller = body.epoch, ""
 
-    def _on_registration(self, body: BrokerReg) -> None:
+    def _on_start(self, event: Stamped) -> None:
+        # A broker that came back must register again, whatever the controller still believes. The hybrid clock says
+        # whether a registration that is already known is that one.
+        if self.registered_at.get(event.node, (-1, -1))[1] < event.wall:
+            self.fenced.pop(event.node, None)
+
+    def _on_registration(self, wall: int, body: BrokerReg) -> None:
         name = node_name(body.broker)
-        if body.offset >= self.registered_at.get(name, -1):
-            self.registered_at[name], self.fenced[name] = body.offset, body.fenced
+        if (body.offset, wall) > self.registered_at.get(name, (-1, -1)):
+            self.registered_at[name], self.fenced[name] = (body.offset, wall), body.fenced
 
     @property
     def unsteady(self) -> str:

@@ -56,6 +56,14 @@ class CtlWindow(TraceEvent, frozen=True, tag="ctl.window"):
     length_us: int
 
 
+class CtlPhase(TraceEvent, frozen=True, tag="ctl.phase"):
+    """The run entered a phase (``chaos.conductor``): starting, warming, chaos (its beginning is time 0 of the
+    scenario), healing, stopping, draining, finished. ``detail``: why the run was given up, else empty."""
+
+    phase: str
+    detail: str = ""
+
+
 class LinkRuleChange(TraceEvent, frozen=True, tag="link.rule"):
     """The runtime that enforces a link rule installed or removed it. ``held``: messages held back so far."""
 
@@ -407,6 +415,7 @@ AnyTraceEvent = (
     | RunEnd
     | CtlFault
     | CtlWindow
+    | CtlPhase
     | LinkRuleChange
     | NodeUp
     | NodeDown

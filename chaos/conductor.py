@@ -1,0 +1,323 @@
+"""The conductor: takes a run through its phases.
+
+::
+
+    starting   the cluster forms: every broker unfenced, every partition with its whole ISR and assumed by its leader
+    warming    workloads were started; each must succeed once
+    chaos      its beginning is time 0; the injector carries out the schedule until the duration is over
+    healing    every fault is ended, every node back, the cluster steady again
+    stopping   producers and probers stop: everything sent has returned
+    draining   consumers read to the end
+    finished
+
+Each wait has a budget, and running out of it has a name: "did not reach the steady state", "did not heal", "did not
+drain".
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from actors.control import AnyAction, Barrier, Invoke, RecordEvent
+from actors.node.spec import NodeSpec
+from actors.trace.events import (
+    BrokerReg,
+    CtlPhase,
+    CtlWindow,
+    NodeDown,
+    NodeUp,
+    OpReturn,
+    PartAssume,
+    PartChange,
+    QRole,
+    Stamped,
+    TraceEvent,
+)
+from chaos.injector import FaultOutcome, Injector
+from chaos.plan import Plan
+from chaos.scenario.triggers import TRIGGERS, describe, matches
+from chaos.view import ClusterView, new_view
+
+Phase = Literal["starting", "warming", "chaos", "healing", "stopping", "draining", "finished"]
+Status = Literal[
+    "running", "completed", "did not reach the steady state", "did not heal", "did not drain", "interrupted"
+]
+
+VIEWED: frozenset[type[TraceEvent]] = frozenset({PartChange, PartAssume, QRole, BrokerReg, NodeUp, NodeDown})
+"""Events that change the view of the cluster."""
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """Where a run stands. time_us: since time 0, -1 before it. waiting_for: what the phase waits for."""
+
+    phase: Phase
+    time_us: int
+    duration_us: int
+    leaders: dict[str, str]
+    controller: str
+    faults: list[str]
+    events: int
+    waiting_for: str
+
+
+class ScenarioConductor:
+    """Conducts one run of a plan; implements ``actors.control.Conductor``.
+
+    status, detail: how the run ended. seen: which of the plan's ``must-happen`` were seen, by description (in a
+    live run only those the runtime forwards: there the trace has the last word, see ``triggers.happened``).
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.view: ClusterView = new_view(plan.cluster)
+        self.injector = Injector(plan.schedule, plan.names, self.view)
+        self.phase: Phase = "starting"
+        self.status: Status = "running"
+        self.detail = ""
+        self.seen: dict[str, bool] = {describe(predicate): False for predicate in plan.expect.must_happen}
+        self.zero_us: int | None = None
+        self.results: dict[str, dict[str, Any]] = {}
+        self._begun = False
+        self._now_us = 0
+        self._deadline_us: int | None = None
+        self._events = 0
+        self._waiting: set[str] = set()
+        self._invoked: dict[str, int] = {}
+        self._window_until_us = -1
+        self._windows = 0
+        self._clients: dict[str, NodeSpec] = {node.name: node for node in plan.clients}
+        self._unseen = {describe(predicate): predicate for predicate in plan.expect.must_happen}
+        self._types = self._interesting()
+
+    def _interesting(self) -> set[type[TraceEvent]]:
+        types = {*VIEWED, *self.injector.types(), *(TRIGGERS[p.name].type for p in self._unseen.values())}
+        if self.phase in ("starting", "warming"):
+            types.add(OpReturn)
+        return types
+
+    # ---- the runtime's side -------------------------------------------------------------------------------
+
+    @property
+    def finished(self) -> bool:
+        """The run is over, one way or another."""
+        return self.phase == "finished"
+
+    @property
+    def barriers(self) -> list[Barrier]:
+        """The schedule's seen-triggers."""
+        return self.injector.barriers()
+
+    def begin(self) -> list[AnyAction]:
+        """Every node was started."""
+        self._begun = True
+        self._deadline_us = self.plan.budgets.steady_state_us
+        return [self._phase_event(), *self._advance(0)]
+
+    def next_time_us(self) -> int | None:
+        """The next move of the schedule, or the end of a budget or of the chaos."""
+        times = [self._deadline_us, self.injector.next_time_us() if self.phase == "chaos" else None]
+        return min((time for time in times if time is not None), default=None)
+
+    def on_time(self, now_us: int) -> list[AnyAction]:
+        """Move the schedule, end the chaos, or give up."""
+        self._now_us = now_us
+        actions: list[AnyAction] = []
+        if self.phase == "chaos" and (self._deadline_us is None or now_us < self._deadline_us):
+            actions += self.injector.on_time(now_us)
+            actions += self._window(now_us)
+        if self._deadline_us is not None and now_us >= self._deadline_us:
+            actions += self._heal(now_us) if self.phase == "chaos" else self._give_up(now_us)
+        return actions
+
+    def on_event(self, now_us: int, event: Stamped) -> list[AnyAction]:
+        """Take note of an event; see ``actors.control.Conductor.on_event`` for which ones come."""
+        self._events += 1
+        kind = type(event.body)
+        if kind not in self._types or self.phase == "finished":
+            return []
+        self._now_us = now_us
+        if kind in VIEWED:
+            self.view.fold(event)
+        self._look(event)
+        actions: list[AnyAction] = []
+        if kind is NodeUp:
+            actions += self._start_again(event)
+        elif kind is OpReturn:
+            self._succeeded(event)
+        actions += self.injector.on_event(now_us, event)
+        if self._begun:
+            actions += self._advance(now_us)
+        return actions
+
+    def on_complete(self, now_us: int, node: str, operation: str, result: dict[str, Any]) -> list[AnyAction]:
+        """A client ended an operation; only the stops count."""
+        self._now_us = now_us
+        if self.phase not in ("stopping", "draining") or operation != _stop(node):
+            return []
+        self.results[node] = result
+        self._waiting.discard(node)
+        return self._advance(now_us)
+
+    def end(self, now_us: int) -> list[AnyAction]:
+        """End every fault still in force, without restarts."""
+        self._now_us = now_us
+        actions = self.injector.abort(now_us)
+        if self.phase != "finished":
+            actions += self._finish("interrupted", f"in the phase {self.phase}")
+        return actions
+
+    # ---- phases -------------------------------------------------------------------------------------------
+
+    def _advance(self, now_us: int) -> list[AnyAction]:
+        """Go on to the next phase, and the next, as long as nothing is waited for."""
+        actions: list[AnyAction] = []
+        while not self.finished:
+            before = self.phase
+            actions += self._step(now_us)
+            if self.phase == before:
+                break
+        return actions
+
+    def _step(self, now_us: int) -> list[AnyAction]:
+        if self.phase == "chaos":
+            return self._window(now_us)
+        if self._waiting_for():
+            return self._window(now_us) if self.phase == "healing" else []
+        if self.phase == "starting":
+            return self._warm(now_us)
+        if self.phase == "warming":
+            return self._begin_chaos(now_us)
+        if self.phase == "healing":
+            return [*self._window(now_us), *self._stop(now_us, "stopping")]
+        if self.phase == "stopping":
+            return self._stop(now_us, "draining")
+        return self._finish("completed", "")
+
+    def _waiting_for(self) -> str:
+        """What the phase still waits for, in words; "" if nothing."""
+        if self.phase == "starting":
+            return self.view.unsteady
+        if self.phase == "healing":
+            away = sorted(self.injector.awaited)
+            return f"not back: {', '.join(away)}" if away else self.view.unsteady
+        if self.phase in ("warming", "stopping", "draining"):
+            return ", ".join(name for name in self._clients if name in self._waiting)
+        return ""
+
+    def _enter(self, phase: Phase, deadline_us: int | None) -> RecordEvent:
+        self.phase, self._deadline_us = phase, deadline_us
+        return self._phase_event()
+
+    def _phase_event(self) -> RecordEvent:
+        return RecordEvent(CtlPhase(self.phase, self.detail))
+
+    def _warm(self, now_us: int) -> list[AnyAction]:
+        # The budget for the steady state covers the first success of the workloads too.
+        event = self._enter("warming", self._deadline_us)
+        self._waiting = set(self._clients)
+        return [event, *(self._start(name, self.view.started.get(name, 0)) for name in self._clients)]
+
+    def _begin_chaos(self, now_us: int) -> list[AnyAction]:
+        self.zero_us = now_us
+        event = self._enter("chaos", now_us + self.plan.duration_us)
+        self._types = self._interesting()
+        return [event, *self.injector.start(now_us), *self._window(now_us)]
+
+    def _heal(self, now_us: int) -> list[AnyAction]:
+        actions = self.injector.heal(now_us)
+        return [*actions, self._enter("healing", now_us + self.plan.budgets.heal_us), *self._advance(now_us)]
+
+    def _stop(self, now_us: int, phase: Literal["stopping", "draining"]) -> list[AnyAction]:
+        # One budget for both: stopping begins it.
+        deadline = now_us + self.plan.budgets.drain_us if phase == "stopping" else self._deadline_us
+        event = self._enter(phase, deadline)
+        names = [name for name, node in self._clients.items() if (node.role == "consumer") == (phase == "draining")]
+        self._waiting = set(names)
+        return [event, *(Invoke(name, _stop(name), "stop") for name in names)]
+
+    def _give_up(self, now_us: int) -> list[AnyAction]:
+        reasons: dict[Phase, Status] = {
+            "starting": "did not reach the steady state",
+            "warming": "did not reach the steady state",
+            "healing": "did not heal",
+            "stopping": "did not drain",
+            "draining": "did not drain",
+        }
+        return self._finish(reasons[self.phase], f"{self.phase}: {self._waiting_for()}")
+
+    def _finish(self, status: Status, detail: str) -> list[AnyAction]:
+        self.status, self.detail = status, detail
+        return [self._enter("finished", None)]
+
+    # ---- workloads ----------------------------------------------------------------------------------------
+
+    def _start(self, name: str, incarnation: int) -> Invoke:
+        self._invoked[name] = incarnation
+        return Invoke(name, f"{name}/start/{incarnation}", "start")
+
+    def _start_again(self, event: Stamped) -> list[AnyAction]:
+        """A client that came back does nothing before it is told to."""
+        name = event.node
+        if name not in self._clients or event.incarnation <= self._invoked.get(name, event.incarnation):
+            return []
+        return [self._start(name, event.incarnation)]
+
+    def _succeeded(self, event: Stamped) -> None:
+        assert isinstance(event.body, OpReturn)
+        if self.phase == "warming" and event.body.outcome == "ok":
+            self._waiting.discard(event.node)
+
+    def _look(self, event: Stamped) -> None:
+        """Tick off what must happen."""
+        for name in [name for name, predicate in self._unseen.items() if matches(predicate, event)]:
+            self.seen[name] = True
+            del self._unseen[name]
+            self._types = self._interesting()
+
+    # ---- stability windows --------------------------------------------------------------------------------
+
+    def _window(self, now_us: int) -> list[AnyAction]:
+        """Say so when a stretch without faults begins whose length is known: until the next fault, or else until
+        the run's budgets end, as no fault comes after the chaos."""
+        if not self.injector.quiet:
+            self._window_until_us = -1
+            return []
+        if now_us < self._window_until_us or (self.phase == "chaos" and self.injector.watching):
+            return []
+        until = self.injector.next_time_us() if self.phase == "chaos" else None
+        if until is None:
+            budgets = self.plan.budgets
+            end_of_chaos = (self.zero_us or 0) + self.plan.duration_us
+            until = max(end_of_chaos, now_us) + budgets.heal_us + budgets.drain_us
+        if until <= now_us:
+            return []
+        self._window_until_us = until
+        self._windows += 1
+        return [RecordEvent(CtlWindow(f"w{self._windows}", self.plan.names, until - now_us))]
+
+    # ---- what others ask ----------------------------------------------------------------------------------
+
+    @property
+    def outcomes(self) -> list[FaultOutcome]:
+        """What became of each fault of the schedule."""
+        return self.injector.outcomes()
+
+    def progress(self) -> Progress:
+        """A snapshot for the command line's status line."""
+        return Progress(
+            phase=self.phase,
+            time_us=-1 if self.zero_us is None else self._now_us - self.zero_us,
+            duration_us=self.plan.duration_us,
+            leaders=self.view.leaders(),
+            controller=self.view.controller,
+            faults=self.injector.in_force(),
+            events=self._events,
+            waiting_for=self._waiting_for(),
+        )
+
+
+def _stop(name: str) -> str:
+    """Id of the operation that stops a client."""
+    return f"{name}/stop"

@@ -1,0 +1,233 @@
+"""The injector: carries out the schedule. The only way in for faults, in both runtimes.
+
+It waits for a fault's moment, aims it, begins it, watches that it takes effect, and ends it. Ending early, healing
+and aborting are one code path. It is sans-IO like everything around it: times in, actions out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+import msgspec
+
+from actors.control import AnyAction, Barrier, RecordEvent, Restart
+from actors.trace.events import CtlFault, LinkRuleChange, NodeDown, NodeUp, Stamped, TraceEvent
+from chaos.faults.base import Aimed
+from chaos.plan import At, ScheduledFault, Seen
+from chaos.scenario.triggers import TRIGGERS, matches
+from chaos.view import ClusterView
+
+Phase = Literal["waiting", "in force", "ended", "cancelled", "without target"]
+
+
+class FaultOutcome(msgspec.Struct, frozen=True):
+    """What became of a fault. Times are microseconds since time 0, -1 if it never came to that. took_effect: the
+    runtime's events showed it (a pause shows no event of its own, and is taken from the runtime that did it)."""
+
+    id: str
+    kind: str
+    phase: Phase
+    targets: list[str]
+    started_us: int
+    ended_us: int
+    took_effect: bool
+
+
+class _Course:
+    """One fault of the schedule on its way."""
+
+    def __init__(self, scheduled: ScheduledFault) -> None:
+        self.scheduled = scheduled
+        self.phase: Phase = "waiting"
+        self.begins_us: int | None = None
+        self.ends_us: int | None = None
+        self.seen = 0
+        self.seen_until = 0
+        self.aimed: Aimed | None = None
+        self.started_us = -1
+        self.ended_us = -1
+        self.missing: set[str] = set()
+
+    @property
+    def due_us(self) -> int | None:
+        """When it is due for its next move, if that is known."""
+        if self.phase == "waiting":
+            return self.begins_us
+        return self.ends_us if self.phase == "in force" else None
+
+
+class Injector:
+    """Times are the runtime's microseconds; ``start`` says which of them is time 0."""
+
+    def __init__(self, schedule: Sequence[ScheduledFault], nodes: Sequence[str], view: ClusterView) -> None:
+        self.nodes, self.view = list(nodes), view
+        self.courses = [_Course(scheduled) for scheduled in schedule]
+        self.zero_us: int | None = None
+        self.awaited: dict[str, int] = {}
+        """Restarted nodes that have not come up yet -> the incarnation that was crashed."""
+
+    # ---- what it waits for --------------------------------------------------------------------------------
+
+    def barriers(self) -> list[Barrier]:
+        """The seen-triggers of all faults."""
+        return [
+            Barrier(f"{course.scheduled.id}/{part}", moment.predicate)
+            for course in self.courses
+            for part, moment in (("when", course.scheduled.when), ("until", course.scheduled.until))
+            if isinstance(moment, Seen)
+        ]
+
+    def types(self) -> set[type[TraceEvent]]:
+        """Types of events that ``on_event`` must see."""
+        triggers = {TRIGGERS[barrier.predicate.name].type for barrier in self.barriers()}
+        return {LinkRuleChange, NodeDown, NodeUp, *triggers}
+
+    def next_time_us(self) -> int | None:
+        """When the next fault begins or ends, if that is known."""
+        return min((course.due_us for course in self.courses if course.due_us is not None), default=None)
+
+    @property
+    def quiet(self) -> bool:
+        """No fault is in force, and every node that one stopped is back."""
+        return not self.awaited and all(course.phase != "in force" for course in self.courses)
+
+    @property
+    def watching(self) -> bool:
+        """A fault may begin at any time, as soon as something is seen."""
+        return any(course.phase == "waiting" and isinstance(course.scheduled.when, Seen) for course in self.courses)
+
+    def in_force(self) -> list[str]:
+        """``f1 partition``, in the order of the schedule."""
+        return [f"{c.scheduled.id} {c.scheduled.fault.kind}" for c in self.courses if c.phase == "in force"]
+
+    def outcomes(self) -> list[FaultOutcome]:
+        """What became of each fault so far."""
+        zero = self.zero_us or 0
+        return [
+            FaultOutcome(
+                id=course.scheduled.id,
+                kind=course.scheduled.fault.kind,
+                phase=course.phase,
+                targets=[] if course.aimed is None else list(course.aimed.targets),
+                started_us=course.started_us - zero if course.started_us >= 0 else -1,
+                ended_us=course.ended_us - zero if course.ended_us >= 0 else -1,
+                took_effect=course.aimed is not None and not course.missing,
+            )
+            for course in self.courses
+        ]
+
+    # ---- what moves it ------------------------------------------------------------------------------------
+
+    def start(self, now_us: int) -> list[AnyAction]:
+        """Time 0 is now."""
+        self.zero_us = now_us
+        for course in self.courses:
+            if isinstance(course.scheduled.when, At):
+                course.begins_us = now_us + course.scheduled.when.us
+        return self.on_time(now_us)
+
+    def on_time(self, now_us: int) -> list[AnyAction]:
+        """Begin and end what is due, in the order of time, then of the schedule; at one time ends come first."""
+        actions: list[AnyAction] = []
+        due = [c for c in self.courses if c.due_us is not None and c.due_us <= now_us]
+        for course in sorted(due, key=lambda c: (c.due_us or 0, c.phase == "waiting")):
+            actions += self._end(course, now_us) if course.phase == "in force" else self._begin(course, now_us)
+        return actions
+
+    def on_event(self, now_us: int, event: Stamped) -> list[AnyAction]:
+        """Note effects, and fire what waited to see this. ``view`` has taken the event in already."""
+        self._observe(event)
+        if self.zero_us is None:
+            return []
+        actions: list[AnyAction] = []
+        for course in self.courses:
+            scheduled = course.scheduled
+            if course.phase == "waiting" and isinstance(scheduled.when, Seen) and course.begins_us is None:
+                if matches(scheduled.when.predicate, event):
+                    course.seen += 1
+                    if course.seen == scheduled.when.nth:
+                        course.begins_us = now_us + scheduled.when.delay_us
+            elif course.phase == "in force" and isinstance(scheduled.until, Seen) and course.ends_us is None:
+                if matches(scheduled.until.predicate, event):
+                    course.seen_until += 1
+                    if course.seen_until == scheduled.until.nth:
+                        course.ends_us = now_us + scheduled.until.delay_us
+            else:
+                continue
+            if course.due_us is not None and course.due_us <= now_us:
+                actions += self._end(course, now_us) if course.phase == "in force" else self._begin(course, now_us)
+        return actions
+
+    def heal(self, now_us: int) -> list[AnyAction]:
+        """The chaos is over: cancel what waits, end what is in force, bring back what was stopped."""
+        actions: list[AnyAction] = []
+        for course in self.courses:
+            if course.phase == "waiting":
+                course.phase = "cancelled"
+            elif course.phase == "in force":
+                actions += self._end(course, now_us)
+        return actions
+
+    def abort(self, now_us: int) -> list[AnyAction]:
+        """The same for a run that ends now: nothing is restarted."""
+        return [action for action in self.heal(now_us) if not isinstance(action, Restart)]
+
+    # ---- beginning and end --------------------------------------------------------------------------------
+
+    def _begin(self, course: _Course, now_us: int) -> list[AnyAction]:
+        scheduled = course.scheduled
+        aimed = scheduled.fault.aim(scheduled.id, self.view, self.nodes, self._busy())
+        if aimed is None:
+            course.phase = "without target"
+            return []
+        course.aimed, course.phase, course.started_us = aimed, "in force", now_us
+        course.missing = {*aimed.rules, *aimed.stopped}
+        if scheduled.for_us is not None:
+            course.ends_us = now_us + scheduled.for_us
+        elif isinstance(scheduled.until, At):
+            assert self.zero_us is not None
+            course.ends_us = self.zero_us + scheduled.until.us
+        return [self._record(course, "start"), *aimed.begin]
+
+    def _end(self, course: _Course, now_us: int) -> list[AnyAction]:
+        aimed = course.aimed
+        assert aimed is not None, "only what began can end"
+        course.phase, course.ended_us = "ended", now_us
+        for node in aimed.stopped:
+            self.awaited.setdefault(node, self._crashed_incarnation(node))
+        return [*aimed.end, self._record(course, "stop")]
+
+    def _crashed_incarnation(self, node: str) -> int:
+        return self.view.started.get(node, 0)
+
+    def _busy(self) -> frozenset[str]:
+        stopped = (c.aimed.targets for c in self.courses if c.phase == "in force" and c.aimed and _stops(c.aimed))
+        return frozenset([*self.awaited, *(node for targets in stopped for node in targets)])
+
+    def _record(self, course: _Course, phase: Literal["start", "stop"]) -> RecordEvent:
+        aimed = course.aimed
+        assert aimed is not None
+        return RecordEvent(CtlFault(course.scheduled.id, aimed.kind, phase, aimed.targets, aimed.parameters))
+
+    def _observe(self, event: Stamped) -> None:
+        body = event.body
+        if isinstance(body, LinkRuleChange):
+            self._took_effect([body.rule] if body.phase == "start" else [])
+        elif isinstance(body, NodeDown):
+            self._took_effect([event.node])
+        elif isinstance(body, NodeUp):
+            crashed = self.awaited.get(event.node)
+            if crashed is not None and event.incarnation > crashed:
+                del self.awaited[event.node]
+                # A new incarnation shows that the old one is gone, even where nobody could say so before.
+                self._took_effect([event.node])
+
+    def _took_effect(self, what: Iterable[str]) -> None:
+        for course in self.courses:
+            if course.missing and course.phase in ("in force", "ended"):
+                course.missing.difference_update(what)
+
+
+def _stops(aimed: Aimed) -> bool:
+    return aimed.kind in ("crash", "pause")
