@@ -232,7 +232,7 @@ class QuorumState(msgspec.Struct):
         if isinstance(role, Prospective):
             election = EpochElection([self.config.node_id])
             self._change(step, Prospective(role.epoch, role.leader_id, candidate, election), log_end)
-            self.dirty = True
+            self.dirty = True  # this once: a vote must be durable whatever the role
         else:
             self._change(step, Unattached(role.epoch, self.leader_id, candidate), log_end)
         self._start_election_timer(step)
@@ -306,12 +306,16 @@ class QuorumState(msgspec.Struct):
         for timer in TIMERS[role_name(self.role)]:
             if timer not in TIMERS[role_name(role)]:
                 step.cancel_timer(timer)
-        self._enter(step, role, log_end)
+        gave_vote_only = type(role) is type(self.role) and role.epoch == self.epoch
+        self._enter(step, role, None if gave_vote_only else log_end)
 
-    def _enter(self, step: Step, role: Role, log_end: int) -> None:
+    def _enter(self, step: Step, role: Role, log_end: int | None) -> None:
+        """Take up a role and say so, unless ``log_end`` is None: a vote alone is no change of role."""
         self.role = role
         if not isinstance(role, Prospective | Resigned):
             self.dirty = True
+        if log_end is None:
+            return
         votes = role.granting if isinstance(role, Leader) else []
         self.record(step, QRole(self.config.directory_id, role.epoch, role_name(role), self.leader_id, log_end, votes))
 

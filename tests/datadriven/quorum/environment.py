@@ -1,0 +1,387 @@
+"""Verbs of the quorum's transcripts.
+
+Nodes are named c1, c2, ... (controllers) and b1, ... (brokers). What a verb prints is every trace event of the quorum
+and every message, in order; a line ``a -> b =Vote ...`` is an answer. A voter that was never started is scripted:
+requests to it wait for the verb ``answer``. Messages move with ``stabilize`` or ``run`` only.
+"""
+
+from __future__ import annotations
+
+from google.protobuf.message import Message
+
+from actors.log.batch import EMPTY_PREFIX_HASH, LogRecord, make_batch
+from actors.node.codec import encode
+from actors.node.errors import KafkaError
+from actors.node.spec import METADATA_TOPIC, METADATA_TOPIC_ID, ClusterSpec
+from actors.node.step import Step
+from actors.quorum.quorum_state import role_name
+from actors.quorum.quorum_state_store import QUORUM_STATE_FILE, ElectionState, write_election_state
+from actors.quorum.raft_client import METADATA_LOG_FILE
+from actors.quorum.roles import Follower, Prospective, Unattached
+from actors.quorum.voter_set import ReplicaKey
+from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
+from krift.v1.quorum_pb2 import (
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+    VoteRequest,
+    VoteResponse,
+)
+from krift.v1.records_pb2 import MetadataRecord, NoOpRecord, Record, RecordBatch
+from tests.datadriven.quorum.members import Letter, Member, Quorum
+from tests.datadriven.quorum.rendering import describe_message, short, who
+from tests.datadriven.runner import Command
+
+TIMERS = {
+    "election": "raft/election",
+    "fetch": "raft/fetch-timeout",
+    "check-quorum": "raft/check-quorum",
+    "begin-quorum": "raft/begin-quorum",
+    "linger": "raft/append-linger",
+    "fetch-backoff": "raft/fetch-backoff",
+}
+
+
+def full_name(name: str) -> str:
+    """``controller-1`` for c1."""
+    return f"{ {'c': 'controller', 'b': 'broker'}[name[0]] }-{name[1:]}"
+
+
+def node_id(name: str) -> int:
+    """The id of c1, b1, or of a plain number."""
+    if name == "none":
+        return -1
+    if name[0] not in "cb":
+        return int(name)
+    return int(name[1:]) + (100 if name[0] == "c" else 0)
+
+
+def log_entries(batches: list[str]) -> list[bytes]:
+    """A log's file with batches ``epoch:records``."""
+    entries, ph, base = [], EMPTY_PREFIX_HASH, 0
+    for batch in batches:
+        epoch, count = (int(part) for part in batch.split(":"))
+        made = make_batch(ph, base, epoch, [LogRecord(0) for _ in range(count)])
+        entries.append(encode(made))
+        ph, base = made.ph, made.end_offset
+    return entries
+
+
+class Environment:
+    """One transcript's quorum."""
+
+    def __init__(self) -> None:
+        self.quorum = Quorum(ClusterSpec("krift", [101, 102, 103], [1]))
+        self.requests = 0
+
+    def _told(self) -> str:
+        lines, self.quorum.lines = self.quorum.lines, []
+        return "\n".join(lines)
+
+    def _member(self, command: Command, word: int = 0) -> Member:
+        return self.quorum.members[full_name(command.words[word])]
+
+    # ---- the cluster -----------------------------------------------------------------------------------------
+
+    def verb_cluster(self, command: Command) -> str:
+        """cluster voters=3 features=(kip-996=off) [timers]: the shape of the quorum."""
+        voters = list(range(101, 101 + command.number("voters", 3)))
+        self.quorum.cluster = ClusterSpec("krift", voters, [1])
+        self.quorum.features = dict(item.split("=") for item in command.many("features", "()"))
+        self.quorum.show_timers = command.has("timers")
+        return ""
+
+    def verb_versions(self, command: Command) -> str:
+        """versions c2 Vote=0-1: what a node speaks."""
+        api = next(iter(command.arguments))
+        bounds = [int(part) for part in command.text(api).split("-")]
+        self.quorum.versions.setdefault(full_name(command.words[0]), {})[api] = bounds
+        return ""
+
+    def verb_disk(self, command: Command) -> str:
+        """disk c1 epoch=3 leader=c2 voted=c1 log=(1:3,2:1): what a node will find when it starts."""
+        disk = self.quorum.disks.setdefault(full_name(command.words[0]), {})
+        if "epoch" in command.arguments:
+            voted = node_id(command.text("voted", "none"))
+            key = None if voted < 0 else ReplicaKey(voted)
+            election = ElectionState(command.number("epoch"), node_id(command.text("leader", "none")), key)
+            disk[QUORUM_STATE_FILE] = [write_election_state(election, self.quorum.cluster.voters, 0)]
+        disk[METADATA_LOG_FILE] = log_entries(command.many("log", "()"))
+        return ""
+
+    def verb_start(self, command: Command) -> str:
+        """start c1 c2 defects=(double-vote): begin incarnations."""
+        for name in command.words:
+            self.quorum.start(full_name(name), command.many("defects", "()"))
+        return self._told()
+
+    def verb_crash(self, command: Command) -> str:
+        """crash c1: kill a node; its disk stays."""
+        self.quorum.crash(full_name(command.words[0]))
+        return self._told()
+
+    def verb_hold_syncs(self, command: Command) -> str:
+        """hold-syncs c1: its Syncs stay open until ``sync c1``."""
+        self._member(command).manual_sync = True
+        return ""
+
+    def verb_sync(self, command: Command) -> str:
+        """sync c1: the open Syncs are done."""
+        member = self._member(command)
+        held, member.held_syncs = member.held_syncs, []
+        for synced in held:
+            self.quorum.report_sync(member, synced)
+        return self._told()
+
+    def verb_cut(self, command: Command) -> str:
+        """cut c1 c2: nothing gets from the first to the second node, nor back."""
+        one, other = (full_name(name) for name in command.words)
+        self.quorum.cut |= {(one, other), (other, one)}
+        return ""
+
+    def verb_heal(self, command: Command) -> str:
+        """heal: no cut is left."""
+        self.quorum.cut = set()
+        return ""
+
+    # ---- moving on -------------------------------------------------------------------------------------------
+
+    def verb_stabilize(self, command: Command) -> str:
+        """stabilize: deliver messages until there are none. quiet: without a word."""
+        self.quorum.stabilize()
+        told = self._told()
+        return "" if command.has("quiet") else told
+
+    def verb_run(self, command: Command) -> str:
+        """run ms=1000 [quiet | roles]: let time pass, timers fire and messages arrive."""
+        self.quorum.run_for(command.number("ms"))
+        told = self._told()
+        if command.has("roles"):
+            return "\n".join(line for line in told.splitlines() if line.split()[1] in ("role", "vote", "high"))
+        return "" if command.has("quiet") else told
+
+    def verb_timeout(self, command: Command) -> str:
+        """timeout c1 election: a timer fires now."""
+        self.quorum.fire(self._member(command), TIMERS[command.words[1]])
+        return self._told()
+
+    def verb_lose(self, command: Command) -> str:
+        """lose c1 [fetch] to=c2 reason=timeout: the newest request (or Fetch) to c2 ends without an answer."""
+        source, target = full_name(command.words[0]), full_name(command.text("to"))
+        letter = self._take(source, target, command.has("fetch"))
+        self.quorum.fail(letter.source, letter.call, command.text("reason", "timeout"))
+        return self._told()
+
+    def verb_append(self, command: Command) -> str:
+        """append c1 n=2: the leader is given records; prints the offset of the last."""
+        member = self._member(command)
+        records = [MetadataRecord(no_op=NoOpRecord()) for _ in range(command.number("n", 1))]
+        offsets: list[int | None] = []
+        self.quorum.step(member, lambda step: offsets.append(member.raft.append(step, member.files, records)))
+        return f"offset {offsets[0]}\n{self._told()}"
+
+    def verb_resign(self, command: Command) -> str:
+        """resign c1: the leader gives up."""
+        member = self._member(command)
+
+        def resign(step: Step) -> None:
+            member.raft.resign(step, member.files)
+
+        self.quorum.step(member, resign)
+        return self._told()
+
+    # ---- looking ---------------------------------------------------------------------------------------------
+
+    def verb_state(self, command: Command) -> str:
+        """state [c1 ...]: role, epoch, leader, log end and high watermark."""
+        names = [full_name(name) for name in command.words] or sorted(self.quorum.members)
+        lines = []
+        for name in names:
+            raft = self.quorum.members[name].raft
+            role = raft.quorum.role
+            voted = role.voted if isinstance(role, Unattached | Prospective | Follower) else None
+            extra = "" if voted is None else f" voted={who(voted.id)}"
+            leader = f"leader={who(raft.quorum.leader_id)}{extra}"
+            lines.append(
+                f"{short(name)} {role_name(role)} epoch={role.epoch} {leader} end={raft.end_offset} "
+                f"hw={raft.high_watermark}"
+            )
+        return "\n".join(lines)
+
+    def verb_log(self, command: Command) -> str:
+        """log c1: its batches."""
+        batches = self._member(command).raft.log.batches
+        return "\n".join(
+            f"{batch.base_offset}-{batch.last_offset} epoch={batch.epoch}{' control' if batch.is_control else ''}"
+            for batch in batches
+        )
+
+    def verb_file(self, command: Command) -> str:
+        """file c1: what is in its quorum-state."""
+        return self.quorum.disks[full_name(command.words[0])][QUORUM_STATE_FILE][0].decode()
+
+    def verb_timers(self, command: Command) -> str:
+        """timers c1: those that run, with the ranges they were set with."""
+        timers = self._member(command).timers
+        return "\n".join(
+            f"{name} {timer.low_ms}" + (f"-{timer.high_ms}" if timer.high_ms != timer.low_ms else "")
+            for name, timer in sorted(timers.items())
+        )
+
+    def verb_replicas(self, command: Command) -> str:
+        """replicas c1: what the leader knows of the others."""
+        role = self._member(command).raft.quorum.role
+        replicas = getattr(role, "replicas", {})
+        return "\n".join(f"{who(replica)} end={replicas[replica].end_offset}" for replica in sorted(replicas))
+
+    def verb_commits(self, command: Command) -> str:
+        """commits c1: what the state machine is given, and who it hears is leader."""
+        raft = self._member(command).raft
+        lines = [f"commit {batch.base_offset}-{batch.last_offset}" for batch in raft.take_commits()]
+        changes = raft.take_leader_changes()
+        return "\n".join(
+            lines
+            + [f"leader {who(change.leader_id)} epoch={change.epoch} start={change.epoch_start}" for change in changes]
+        )
+
+    def verb_waiting(self, command: Command) -> str:
+        """waiting: the requests that scripted peers have not answered."""
+        return "\n".join(
+            describe_message(letter.source, letter.target, letter.message) or "ApiVersions"
+            for letter in self.quorum.queue
+        )
+
+    # ---- scripted peers --------------------------------------------------------------------------------------
+
+    def _request(self, command: Command, request: Message, version: int) -> str:
+        """Send a request of the transcript's own; prints what it leads to."""
+        request.header.api_version = version  # type: ignore[attr-defined]
+        self.requests += 1
+        member = self.quorum.members[full_name(command.text("to"))]
+        self.quorum.request(member, f"test>{self.requests}", request)
+        return self._told()
+
+    def verb_vote(self, command: Command) -> str:
+        """vote to=c1 from=c2 epoch=2 last=(1,4) [pre] [voter=c1] [directory=..] [voter-directory=..] [cluster=..]."""
+        version = command.number("version", 2)
+        last_epoch, last_offset = command.numbers("last", "(0,0)")
+        request = VoteRequest(
+            cluster_id=command.text("cluster", "krift"),
+            replica_epoch=command.number("epoch"),
+            replica_id=node_id(command.text("from")),
+            last_offset_epoch=last_epoch,
+            last_offset=last_offset,
+        )
+        if version >= 1:
+            request.replica_directory_id = command.text("directory", f"dir-{command.text('from')}")
+            request.voter_id = node_id(command.text("voter", command.text("to")))
+            request.voter_directory_id = command.text("voter-directory", "")
+        if version >= 2:
+            request.pre_vote = command.has("pre")
+        return self._request(command, request, version)
+
+    def verb_begin(self, command: Command) -> str:
+        """begin to=c1 from=c2 epoch=2 [voter=c1] [version=1]."""
+        version = command.number("version", 1)
+        request = BeginQuorumEpochRequest(
+            cluster_id=command.text("cluster", "krift"),
+            leader_id=node_id(command.text("from")),
+            leader_epoch=command.number("epoch"),
+        )
+        if version >= 1:
+            request.voter_id = node_id(command.text("voter", command.text("to")))
+        return self._request(command, request, version)
+
+    def verb_end(self, command: Command) -> str:
+        """end to=c1 from=c2 epoch=2 preferred=(c1,c3) [version=1]."""
+        version = command.number("version", 1)
+        preferred = [node_id(name) for name in command.many("preferred", "()")]
+        request = EndQuorumEpochRequest(
+            cluster_id=command.text("cluster", "krift"),
+            leader_id=node_id(command.text("from")),
+            leader_epoch=command.number("epoch"),
+        )
+        if version == 0:
+            request.preferred_successors.extend(preferred)
+        else:
+            request.preferred_candidates.extend(
+                EndQuorumEpochRequest.ReplicaInfo(candidate_id=voter) for voter in preferred
+            )
+        return self._request(command, request, version)
+
+    def verb_fetch(self, command: Command) -> str:
+        """fetch to=c1 from=c2 epoch=2 offset=6 last-epoch=2 [wait=500] [hw=..] [version=18]."""
+        version = command.number("version", 18)
+        request = FetchRequest(max_wait_ms=command.number("wait", 500), max_bytes=1 << 20)
+        topic = request.topics.add()
+        replica = node_id(command.text("from"))
+        partition = topic.partitions.add(
+            current_leader_epoch=command.number("epoch"),
+            fetch_offset=command.number("offset"),
+            last_fetched_epoch=command.number("last-epoch"),
+        )
+        if version >= 12:
+            request.cluster_id = command.text("cluster", "krift")
+        if version >= 13:
+            topic.topic_id = METADATA_TOPIC_ID
+        else:
+            topic.topic = METADATA_TOPIC
+        if version >= 15:
+            request.replica_state.replica_id = replica
+        else:
+            request.replica_id = replica
+        if "hw" in command.arguments:
+            partition.high_watermark = command.number("hw")
+        return self._request(command, request, version)
+
+    def _take(self, source: str, target: str, fetch: bool) -> Letter:
+        """The newest request from ``source`` to ``target`` that is (not) a Fetch."""
+        for letter in reversed(self.quorum.queue):
+            if (letter.source, letter.target, letter.is_reply) == (source, target, False):
+                if isinstance(letter.message, FetchRequest) == fetch:
+                    self.quorum.queue.remove(letter)
+                    return letter
+        raise AssertionError(f"no such request from {source} to {target} is under way")
+
+    def verb_answer(self, command: Command) -> str:
+        """answer c2 to=c1 [granted] [error=..] [top-error=..] epoch=.. leader=..: answer the newest request of c1;
+        answer c2 fetch to=c1 ... [hw=..] [diverging=(3,2)] [records=(3:2)] [base=4]: its newest Fetch."""
+        source, target = full_name(command.text("to")), full_name(command.words[0])
+        letter = self._take(source, target, command.has("fetch"))
+        error = KafkaError[command.text("error", "NONE")]
+        top = KafkaError[command.text("top-error", "NONE")]
+        leader, epoch = node_id(command.text("leader", "none")), command.number("epoch", 0)
+        response: Message
+        match letter.message:
+            case VoteRequest():
+                response = VoteResponse(
+                    error_code=top,
+                    partition_error_code=error,
+                    leader_id=leader,
+                    leader_epoch=epoch,
+                    vote_granted=command.has("granted"),
+                )
+            case BeginQuorumEpochRequest():
+                response = BeginQuorumEpochResponse(partition_error_code=error, leader_id=leader, leader_epoch=epoch)
+            case EndQuorumEpochRequest():
+                response = EndQuorumEpochResponse(partition_error_code=error, leader_id=leader, leader_epoch=epoch)
+            case _:
+                response = self._fetch_response(command, error, leader, epoch)
+        reply = Letter(letter.target, letter.source, letter.connection, letter.call, response, True)
+        self.quorum.deliver(reply)
+        return self._told()
+
+    def _fetch_response(self, command: Command, error: int, leader: int, epoch: int) -> FetchResponse:
+        data = FetchResponse.PartitionData(error_code=error, high_watermark=command.number("hw", -1))
+        data.current_leader.leader_id, data.current_leader.leader_epoch = leader, epoch
+        if "diverging" in command.arguments:
+            data.diverging_epoch.epoch, data.diverging_epoch.end_offset = command.numbers("diverging")
+        base = command.number("base", 0)
+        for batch in command.many("records", "()"):
+            batch_epoch, count = (int(part) for part in batch.split(":"))
+            data.records.append(
+                RecordBatch(base_offset=base, partition_leader_epoch=batch_epoch, records=[Record()] * count)
+            )
+            base += count
+        return FetchResponse(responses=[FetchResponse.FetchableTopicResponse(partitions=[data])])

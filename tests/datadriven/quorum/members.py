@@ -1,0 +1,322 @@
+"""A quorum in one process: members without the rest of their nodes, joined by a queue that the test empties."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from google.protobuf.message import Message
+
+from actors.node.codec import decode, encode
+from actors.node.effects import (
+    AnyEffect,
+    Append,
+    Call,
+    CancelTimer,
+    Choose,
+    Record,
+    Replace,
+    Reply,
+    SetTimer,
+    Sync,
+    Truncate,
+    Write,
+)
+from actors.node.events import Answered, Chosen, Failed, Synced
+from actors.node.files import Files
+from actors.node.network_client import NetworkClient
+from actors.node.spec import ClusterSpec, NodeSpec, node_name
+from actors.node.step import Step
+from actors.quorum.raft_client import RaftClient
+from actors.versions import Ranges, default_ranges
+from krift.v1.api_versions_pb2 import ApiVersionsRequest, ApiVersionsResponse
+from tests.datadriven.quorum.rendering import describe_event, describe_message, short
+
+
+@dataclass
+class Letter:
+    """A request or a reply under way. ``call``: number of the caller's call; ``connection``: as the server sees it."""
+
+    source: str
+    target: str
+    connection: str
+    call: int
+    message: Message
+    is_reply: bool
+
+
+@dataclass
+class Timer:
+    """A timer that runs."""
+
+    due_ms: int
+    low_ms: int
+    high_ms: int
+
+
+@dataclass
+class Member:
+    """One quorum member: its RaftClient, its disk, its timers. ``held_syncs``: files to report when released."""
+
+    spec: NodeSpec
+    raft: RaftClient
+    files: Files
+    net: NetworkClient
+    disk: dict[str, list[bytes]]
+    timers: dict[str, Timer] = field(default_factory=dict)
+    manual_sync: bool = False
+    held_syncs: list[Synced] = field(default_factory=list)
+
+
+def new_member(spec: NodeSpec, disk: dict[str, list[bytes]]) -> Member:
+    """A member that was not started."""
+    config = spec.config
+    net = NetworkClient(spec.name, spec.versions, 50, config.get("reconnect.backoff.max.ms", 1000), 30000)
+    return Member(spec, RaftClient(), Files(), net, disk)
+
+
+@dataclass
+class Quorum:
+    """Members by name, what is under way, and what happened since it was last asked (``lines``)."""
+
+    cluster: ClusterSpec
+    features: dict[str, str] = field(default_factory=dict)
+    now_ms: int = 0
+    members: dict[str, Member] = field(default_factory=dict)
+    disks: dict[str, dict[str, list[bytes]]] = field(default_factory=dict)
+    versions: dict[str, Ranges] = field(default_factory=dict)
+    incarnations: dict[str, int] = field(default_factory=dict)
+    queue: list[Letter] = field(default_factory=list)
+    cut: set[tuple[str, str]] = field(default_factory=set)
+    lines: list[str] = field(default_factory=list)
+    show_timers: bool = False
+    draws: int = 0
+
+    # ---- life ------------------------------------------------------------------------------------------------
+
+    def spec(self, name: str, defects: list[str]) -> NodeSpec:
+        """The specification of a node: controllers are voters or spare, brokers are observers."""
+        role, _, number = name.partition("-")
+        node_id = int(number) + (100 if role == "controller" else 0)
+        ranges = {**default_ranges(), **self.versions.get(name, {})}
+        return NodeSpec(
+            name,
+            "controller" if role == "controller" else "broker",
+            node_id,
+            f"dir-{short(name)}",
+            self.cluster,
+            features=self.features,
+            versions=ranges,
+            defects=defects,
+        )
+
+    def start(self, name: str, defects: list[str]) -> None:
+        """Begin an incarnation of a node with what its disk holds."""
+        member = new_member(self.spec(name, defects), self.disks.setdefault(name, {}))
+        self.members[name] = member
+        incarnation = self.incarnations[name] = self.incarnations.get(name, -1) + 1
+        image = {file: list(entries) for file, entries in member.disk.items()}
+        self.step(
+            member,
+            lambda step: member.raft.start(step, member.files, member.net, member.spec, incarnation, image),
+        )
+
+    def crash(self, name: str) -> None:
+        """End an incarnation: calls to it and from it end, its disk stays."""
+        del self.members[name]
+        lost = [letter for letter in self.queue if name in (letter.source, letter.target)]
+        self.queue = [letter for letter in self.queue if letter not in lost]
+        for letter in lost:
+            caller = letter.target if letter.is_reply else letter.source
+            if caller != name:
+                self.fail(caller, letter.call, "disconnect")
+        for member in list(self.members.values()):
+            for flight in [f for f in member.net.in_flight.values() if f.peer == name]:
+                self.fail(member.spec.name, flight.call, "disconnect")
+
+    # ---- steps -----------------------------------------------------------------------------------------------
+
+    def step(self, member: Member, action: Callable[[Step], object]) -> None:
+        """Let a member take one input, and carry out what it asks for. Its state survives encoding each time."""
+        step = Step(self.now_ms, tuple(member.spec.defects))
+        action(step)
+        member.raft.poll(step, member.files, member.net)
+        assert decode(encode(member.raft), RaftClient) == member.raft
+        for effect in step.effects:
+            self._carry_out(member, effect)
+        for letter in [letter for letter in self.queue if isinstance(letter.message, ApiVersionsRequest)]:
+            if letter in self.queue and (letter.source, letter.target) not in self.cut:
+                self.queue.remove(letter)
+                self.deliver(letter)
+
+    def _carry_out(self, member: Member, effect: AnyEffect) -> None:
+        name = member.spec.name
+        match effect:
+            case Record(event):
+                self._say(describe_event(name, event))
+            case Call(call, peer, connection, request, _):
+                self._say(describe_message(name, peer, request))
+                self.queue.append(Letter(name, peer, f"{name}>{peer}/{connection}#{call}", call, request, False))
+            case Reply(connection, response) if response is not None:
+                caller = connection.partition(">")[0]
+                self._say(describe_message(name, caller, response))
+                if caller in self.members:
+                    call = int(connection.rpartition("#")[2])
+                    self.queue.append(Letter(name, caller, connection, call, response, True))
+            case Write():
+                self._write(member, effect)
+            case Sync(file):
+                synced = Synced(file, member.files.states[file].syncing)
+                if member.manual_sync:
+                    self._say(f"{short(name)} sync {file} is open")
+                    member.held_syncs.append(synced)
+                else:
+                    self.report_sync(member, synced)
+            case SetTimer(timer, low, high):
+                # Draws are spread over the range by the number of the node, so that elections have one winner.
+                part = member.spec.node_id % 10
+                member.timers[timer] = Timer(self.now_ms + low + (high - low) * part // 10, low, high)
+                if self.show_timers:
+                    self._say(f"{short(name)} timer {timer} {low}" + (f"-{high}" if high != low else ""))
+            case CancelTimer(timer):
+                member.timers.pop(timer, None)
+            case Choose(choice, n):
+                self.draws += 1
+                value = self.draws % n
+                self.step(
+                    member,
+                    lambda step: member.raft.on_chosen(step, member.files, member.net, Chosen(choice, value)),
+                )
+
+    def _say(self, line: str | None) -> None:
+        if line is not None:
+            self.lines.append(line)
+
+    def _write(self, member: Member, effect: Write) -> None:
+        entries = member.disk.setdefault(effect.file, [])
+        match effect.operation:
+            case Append(new):
+                entries.extend(new)
+            case Truncate(count):
+                del entries[count:]
+            case Replace(content):
+                entries[:] = [content]
+
+    def report_sync(self, member: Member, synced: Synced) -> None:
+        """Tell a member that a Sync is done."""
+        member.files.on_synced(synced)
+        self.step(member, lambda step: member.raft.on_synced(step, member.files, member.net, synced))
+
+    # ---- messages --------------------------------------------------------------------------------------------
+
+    def deliver(self, letter: Letter) -> None:
+        """Hand a letter to its target; a target that does not run breaks the connection."""
+        member = self.members.get(letter.target)
+        if letter.is_reply:
+            if member is not None:
+                self._answer(member, letter)
+        elif isinstance(letter.message, ApiVersionsRequest):
+            self._answer_api_versions(letter)
+        elif member is None:
+            self.fail(letter.source, letter.call, "disconnect")
+        else:
+            request = type(letter.message).FromString(letter.message.SerializeToString())
+            self.request(member, letter.connection, request)
+
+    def request(self, member: Member, connection: str, request: Message) -> None:
+        """Let a member receive a request."""
+        self.step(
+            member,
+            lambda step: member.raft.on_request(step, member.files, member.net, connection, request),
+        )
+
+    def _answer(self, member: Member, letter: Letter) -> None:
+        def handle(step: Step) -> None:
+            ended = member.net.on_answered(step, Answered(letter.call, letter.message))
+            if ended is not None:
+                member.raft.on_ended(step, member.files, member.net, ended)
+
+        self.step(member, handle)
+
+    def _answer_api_versions(self, letter: Letter) -> None:
+        """Versions are agreed on without a line in the transcript; a scripted peer speaks everything."""
+        if letter.target not in self.members and letter.target not in self.scripted:
+            self.fail(letter.source, letter.call, "disconnect")
+            return
+        response = ApiVersionsResponse()
+        for api, (low, high) in {**default_ranges(), **self.versions.get(letter.target, {})}.items():
+            response.api_keys.add(api_key=api_key(api), min_version=low, max_version=high)
+        reply = Letter(letter.target, letter.source, letter.connection, letter.call, response, True)
+        self._answer(self.members[letter.source], reply)
+
+    @property
+    def scripted(self) -> set[str]:
+        """Voters that do not run and for which the transcript answers."""
+        names = {node_name(voter) for voter in self.cluster.voters}
+        return {name for name in names if name not in self.members and name not in self.incarnations}
+
+    def fail(self, name: str, call: int, reason: str) -> None:
+        """End a call without an answer."""
+        member = self.members[name]
+
+        def handle(step: Step) -> None:
+            ended = member.net.on_failed(step, Failed(call, "timeout" if reason == "timeout" else "disconnect"))
+            if ended is not None:
+                member.raft.on_ended(step, member.files, member.net, ended)
+
+        self.step(member, handle)
+
+    def next_letter(self) -> Letter | None:
+        """Take the first letter that no cut holds back and that no scripted peer must answer."""
+        for letter in self.queue:
+            held = (letter.source, letter.target) in self.cut
+            waits = letter.target in self.scripted and not isinstance(letter.message, ApiVersionsRequest)
+            if not held and not waits:
+                self.queue.remove(letter)
+                return letter
+        return None
+
+    def stabilize(self, limit: int = 1000) -> None:
+        """Deliver until nothing more can be."""
+        for _ in range(limit):
+            letter = self.next_letter()
+            if letter is None:
+                return
+            self.deliver(letter)
+        raise AssertionError("the messages never come to an end")
+
+    # ---- time ------------------------------------------------------------------------------------------------
+
+    def fire(self, member: Member, timer: str) -> None:
+        """Let a timer fire now."""
+        del member.timers[timer]
+
+        def handle(step: Step) -> None:
+            if not member.net.on_timer(timer):
+                member.raft.on_timer(step, member.files, member.net, timer)
+
+        self.step(member, handle)
+
+    def run_for(self, duration_ms: int) -> None:
+        """Let time pass: timers fire in order, and messages take no time."""
+        end_ms = self.now_ms + duration_ms
+        self.stabilize()
+        while True:
+            due = sorted(
+                (timer.due_ms, name, timer_name)
+                for name, member in self.members.items()
+                for timer_name, timer in member.timers.items()
+            )
+            if not due or due[0][0] > end_ms:
+                break
+            self.now_ms, name, timer_name = due[0]
+            self.fire(self.members[name], timer_name)
+            self.stabilize()
+        self.now_ms = end_ms
+
+
+def api_key(name: str) -> int:
+    """Number of an API."""
+    from actors.node.messages import Api
+
+    return int(Api[name])

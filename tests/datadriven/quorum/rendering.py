@@ -1,0 +1,114 @@
+"""One line for each thing that happens in a quorum."""
+
+from __future__ import annotations
+
+from google.protobuf.message import Message
+
+from actors.node.errors import error_name
+from actors.node.spec import node_name
+from actors.trace.events import LogAppend, LogFlush, LogHw, LogTrunc, QPersist, QRole, QVote, TraceEvent
+from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
+from krift.v1.quorum_pb2 import (
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+    VoteRequest,
+    VoteResponse,
+)
+
+
+def short(name: str) -> str:
+    """``c1`` for controller-1, ``b1`` for broker-1."""
+    role, _, number = name.partition("-")
+    return f"{role[0]}{number}" if number else name
+
+
+def who(node_id: int) -> str:
+    """The short name of a node id; ``none`` for -1."""
+    return "none" if node_id < 0 else short(node_name(node_id))
+
+
+def describe_event(name: str, event: TraceEvent) -> str | None:
+    """A line for a trace event; None for those that the messages show already."""
+    me = short(name)
+    match event:
+        case QPersist():
+            return f"{me} persist epoch={event.epoch} leader={who(event.leader_id)} voted={who(event.voted_for)}"
+        case QVote():
+            kind, verdict = "pre-vote" if event.pre else "vote", "granted" if event.granted else "refused"
+            return f"{me} {kind} {verdict} to {who(event.candidate)} epoch={event.epoch}"
+        case QRole():
+            votes = f" votes={','.join(who(vote) for vote in event.votes)}" if event.votes else ""
+            return f"{me} role {event.role} epoch={event.epoch} leader={who(event.leader_id)}{votes}"
+        case LogAppend():
+            kind = "control " if event.control else ""
+            return f"{me} append {kind}{event.base}-{event.last} epoch={event.batch_epoch}"
+        case LogFlush():
+            return f"{me} flush end={event.end}"
+        case LogTrunc():
+            return f"{me} truncate {event.was} to {event.to}"
+        case LogHw():
+            counted = f" counted={','.join(who(replica) for replica in event.counted)}" if event.counted else ""
+            return f"{me} high watermark {event.new}{counted}"
+    return None
+
+
+def describe_message(source: str, target: str, message: Message) -> str | None:
+    """A line for a request or a response; None for version negotiation."""
+    text = _request(message) or _response(message)
+    return None if text is None else f"{short(source)} -> {short(target)} {text}"
+
+
+def _request(message: Message) -> str | None:
+    match message:
+        case VoteRequest():
+            kind = "PreVote" if message.pre_vote else "Vote"
+            last = f"({message.last_offset_epoch},{message.last_offset})"
+            return f"{kind} v{message.header.api_version} epoch={message.replica_epoch} last={last}"
+        case BeginQuorumEpochRequest():
+            return f"BeginQuorumEpoch v{message.header.api_version} epoch={message.leader_epoch}"
+        case EndQuorumEpochRequest():
+            preferred = [info.candidate_id for info in message.preferred_candidates] or message.preferred_successors
+            names = ",".join(who(voter) for voter in preferred)
+            return f"EndQuorumEpoch v{message.header.api_version} epoch={message.leader_epoch} preferred=({names})"
+        case FetchRequest():
+            fetch = message.topics[0].partitions[0]
+            wish = f" hw={fetch.high_watermark}" if fetch.HasField("high_watermark") else ""
+            where = f"offset={fetch.fetch_offset} last-epoch={fetch.last_fetched_epoch}"
+            return f"Fetch v{message.header.api_version} epoch={fetch.current_leader_epoch} {where}{wish}"
+    return None
+
+
+def _error(*codes: int) -> str:
+    return "".join(f" {error_name(code)}" for code in codes if code)
+
+
+def _response(message: Message) -> str | None:
+    match message:
+        case VoteResponse():
+            error = _error(message.error_code, message.partition_error_code)
+            verdict = "granted" if message.vote_granted else "refused"
+            return f"=Vote{error or ' ' + verdict} epoch={message.leader_epoch} leader={who(message.leader_id)}"
+        case BeginQuorumEpochResponse() | EndQuorumEpochResponse():
+            name = message.DESCRIPTOR.name.removesuffix("Response")
+            error = _error(message.error_code, message.partition_error_code)
+            return f"={name}{error} epoch={message.leader_epoch} leader={who(message.leader_id)}"
+        case FetchResponse():
+            return f"=Fetch{_fetch_response(message)}"
+    return None
+
+
+def _fetch_response(message: FetchResponse) -> str:
+    if message.error_code or not message.responses:
+        return _error(message.error_code)
+    data = message.responses[0].partitions[0]
+    text = _error(data.error_code)
+    leader = data.current_leader
+    text += f" epoch={leader.leader_epoch} leader={who(leader.leader_id)} hw={data.high_watermark}"
+    if data.HasField("diverging_epoch"):
+        text += f" diverging=({data.diverging_epoch.epoch},{data.diverging_epoch.end_offset})"
+    if data.records:
+        last = data.records[-1]
+        text += f" records={data.records[0].base_offset}-{last.base_offset + len(last.records) - 1}"
+    return text
