@@ -1,0 +1,118 @@
+"""The engine that checks a run while it goes on, in the same process: fed with ordered events, one at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+
+from actors.trace.events import RunMeta, Stamped, TraceEvent
+from orchestrator.engines.key_group import KeyGroup
+from orchestrator.invariants.conclusion import InvariantResult, KeyResult, conclude
+from orchestrator.invariants.fold import Invariant, Profile, profile_of
+from orchestrator.invariants.registry import AnyFold, folds
+
+
+class OutOfOrder(ValueError):
+    """An event came after a later one."""
+
+
+class _Branch:
+    """One route: its folds and its groups by key."""
+
+    __slots__ = ("folds", "groups", "keys")
+
+    def __init__(self, keys: Callable[[Stamped], Sequence[str]]) -> None:
+        self.keys = keys
+        self.folds: list[AnyFold] = []
+        self.groups: dict[str, KeyGroup] = {}
+
+
+class InProcessEngine:
+    """Feed it with ``feed`` in the order of the trace, then ask for ``results`` once.
+
+    The profile comes from the run's first event, ``run.meta``, unless it is given. ``violated`` turns true with the
+    first violation, so that a runtime may stop there.
+    """
+
+    def __init__(self, only: Collection[str] | None = None, profile: Profile | None = None) -> None:
+        self.profile = Profile() if profile is None else profile
+        self.violated = False
+        self.events = 0
+        self._given_profile = profile is not None
+        self._last: Stamped | None = None
+        self._branches: dict[str, _Branch] = {}
+        self._by_type: dict[type[TraceEvent], list[_Branch]] = {}
+        self._invariants: dict[str, Invariant] = {}
+        for fold in folds(only):
+            branch = self._branches.get(fold.route.name)
+            if branch is None:
+                branch = self._branches[fold.route.name] = _Branch(fold.route.keys)
+            branch.folds.append(fold)
+            self._invariants.update((each.id, each) for each in fold.invariants)
+            for kind in fold.event_types:
+                listening = self._by_type.setdefault(kind, [])
+                if branch not in listening:
+                    listening.append(branch)
+
+    def feed(self, event: Stamped) -> None:
+        """Take the next event.
+
+        Raises OutOfOrder if it comes before the last one in the order of the trace; the same event twice counts once.
+        """
+        last = self._last
+        if last is not None and event.wall <= last.wall:
+            if event.order < last.order:
+                raise OutOfOrder(f"{event.id} comes after {last.id}")
+            if event.order == last.order:
+                return
+        self._last = event
+        self.events += 1
+        kind = type(event.body)
+        if kind is RunMeta and not self._given_profile:
+            self._take_profile(event)
+        for branch in self._by_type.get(kind, ()):
+            groups = branch.groups
+            for key in branch.keys(event):
+                group = groups.get(key)
+                if group is None:
+                    group = groups[key] = KeyGroup(branch.folds, key, self.profile)
+                for step, state, cell in group.handlers.get(kind, ()):
+                    if cell.deadlines and cell.pass_time(event.wall):
+                        self.violated = True
+                    emissions = step(state, event)
+                    if emissions and cell.take(emissions):
+                        self.violated = True
+
+    def feed_all(self, events: Iterable[Stamped]) -> None:
+        """Take several events."""
+        for event in events:
+            self.feed(event)
+
+    def key_results(self) -> list[KeyResult]:
+        """End the trace: what was found at each key."""
+        horizon_us = 0 if self._last is None else self._last.wall
+        return [
+            result
+            for branch in self._branches.values()
+            for _, group in sorted(branch.groups.items())
+            for result in group.close(horizon_us)
+        ]
+
+    def results(self) -> list[InvariantResult]:
+        """End the trace: one result per invariant."""
+        return conclude(self._invariants, self.key_results(), self.profile)
+
+    def _take_profile(self, event: Stamped) -> None:
+        body = event.body
+        assert type(body) is RunMeta
+        self.profile = profile_of(body.profile)
+
+
+def check(events: Iterable[Stamped], only: Collection[str] | None = None) -> list[InvariantResult]:
+    """Check a whole trace, ordered or not, that fits into memory."""
+    engine = InProcessEngine(only)
+    engine.feed_all(sorted(events, key=_order))
+    return engine.results()
+
+
+def _order(event: Stamped) -> tuple[int, int, str, int, int]:
+    return event.order

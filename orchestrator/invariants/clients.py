@@ -1,0 +1,299 @@
+"""What producers and consumers were promised: acknowledged records stay, and an offset holds one record."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from actors.trace.events import ConsPos, LogHw, OpReturn, PartAssume, Stamped
+from orchestrator.invariants.fold import NOTHING, Emissions, Profile, State, Witness, witness
+from orchestrator.invariants.log_fold import LogInvariant
+from orchestrator.invariants.log_mirror import LogMirror, Prefix
+from orchestrator.invariants.replication import UNCLEAN
+
+ACKS_ALL = -1
+
+
+class Acknowledged(msgspec.Struct, frozen=True, gc=False):
+    """A send that returned ok."""
+
+    uid: str
+    acks: int
+    leader_epoch: int
+    by: Witness
+
+
+class Reader(msgspec.Struct):
+    """What one consumer has read without a jump: offsets in [start, end), and earlier such stretches."""
+
+    start: int = -1
+    end: int = -1
+    earlier: list[tuple[int, int]] = []
+
+    def covers(self, offset: int) -> bool:
+        """Whether this consumer must have seen ``offset``."""
+        return self.start <= offset < self.end or any(start <= offset < end for start, end in self.earlier)
+
+
+class Sends(State):
+    """``recent``: offset -> acknowledged send, as far as a new leader's log could still lack it; ``unread``: those
+    that no consumer has got so far; ``read``: per offset whether a consumer got it."""
+
+    recent: dict[int, Acknowledged] = {}
+    unread: dict[int, Acknowledged] = {}
+    read: bytearray = msgspec.field(default_factory=bytearray)
+    readers: dict[str, Reader] = {}
+    floor: int = 0
+    min_isr: int = 1
+
+
+class AcknowledgedIsNotLost(LogInvariant[Sends]):
+    """The promise that producers pay for with acks=all.
+
+    Example: producer-1 was told that its record producer-1:57 is at offset 41 of orders-0. Broker-2 takes over with
+    a log in which offset 41 holds another record; or all consumers read on past 41 and none of them got it.
+    """
+
+    id = "C1"
+    title = "A record acknowledged with acks=all stays at its offset, and whoever reads past it reads it"
+    types = (OpReturn, ConsPos, PartAssume, LogHw)
+    exemptions = {
+        "acks<=1": "The producer asked for less than acks=all.",
+        "unclean-election": UNCLEAN,
+        "loss-budget": "Power loss took the record from at least min.insync.replicas of the replicas that held it.",
+    }
+
+    def initial(self, key: str, profile: Profile) -> Sends:
+        return Sends(key, min_isr=int(profile.topic_setting(key, "min.insync.replicas", default=1)))
+
+    def step(self, state: Sends, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        if type(body) is OpReturn:
+            if body.outcome != "ok":
+                return NOTHING
+            if body.kind == "send":
+                return self._acknowledged(state, event, body, mirror) if body.offset >= 0 else NOTHING
+            if body.kind == "poll" and body.records:
+                self._read(state, event, body)
+        elif type(body) is ConsPos:
+            reader = state.readers.setdefault(event.node, Reader())
+            if reader.end > reader.start >= 0:
+                reader.earlier.append((reader.start, reader.end))
+            reader.start = reader.end = body.new
+        elif type(body) is PartAssume:
+            return self._new_leader(state, event, body, mirror) if body.role == "leader" else NOTHING
+        elif mirror.committed.floor > state.floor:
+            state.floor = mirror.committed.floor
+            state.recent = {offset: sent for offset, sent in state.recent.items() if offset >= state.floor}
+        return NOTHING
+
+    def _acknowledged(self, state: Sends, event: Stamped, body: OpReturn, mirror: LogMirror) -> Emissions:
+        offset = body.offset
+        sent = Acknowledged(body.uid, body.acks, body.leader_epoch, witness(event))
+        if body.acks == ACKS_ALL:
+            state.tested += 1
+        if offset >= state.floor:
+            state.recent[offset] = sent
+        if offset >= len(state.read) or not state.read[offset]:
+            state.unread[offset] = sent
+        log = mirror.committed
+        if offset >= log.end:
+            log = mirror.replica(body.broker).log
+        where = f"the log of {body.broker} at that time"
+        found = self._look(state, sent, offset, log, where, body.leader_epoch, mirror)
+        if found or body.leader_epoch < 0:
+            return found
+        for lineage in mirror.lineages.values():
+            if lineage.epoch > body.leader_epoch:
+                found = self._in_lineage(state, sent, offset, lineage.epoch, mirror)
+                if found:
+                    return found
+        return NOTHING
+
+    def _new_leader(self, state: Sends, event: Stamped, body: PartAssume, mirror: LogMirror) -> Emissions:
+        lineage = mirror.lineages.get(body.leader_epoch)
+        if lineage is None or lineage.assumed.id != event.id:
+            return NOTHING
+        found: list[Any] = []
+        for offset, sent in state.recent.items():
+            found.extend(self._in_lineage(state, sent, offset, lineage.epoch, mirror))
+        return found
+
+    def _in_lineage(self, state: Sends, sent: Acknowledged, offset: int, epoch: int, mirror: LogMirror) -> Emissions:
+        log = mirror.lineage_log(epoch)
+        lineage = mirror.lineages[epoch]
+        if log is None:
+            return NOTHING
+        where = f"the log of {lineage.leader}, leader of epoch {epoch}"
+        return self._look(state, sent, offset, log, where, epoch, mirror, lineage.assumed)
+
+    def _look(
+        self,
+        state: Sends,
+        sent: Acknowledged,
+        offset: int,
+        log: Prefix,
+        where: str,
+        epoch: int,
+        mirror: LogMirror,
+        proof: Witness | None = None,
+    ) -> Emissions:
+        if offset < log.floor:
+            return NOTHING
+        batch = log.batch_at(offset)
+        if batch is not None and batch.uid_at(offset) == sent.uid:
+            return NOTHING
+        holds = "lacks that offset" if batch is None else f"has {batch.uid_at(offset) or 'no record'} there"
+        sentence = f"{sent.by.node} was told that {sent.uid} is at offset {offset:,} of {state.key}; {where} {holds}"
+        return self._lost(state, sent, offset, sentence, epoch, mirror, proof)
+
+    def _lost(
+        self,
+        state: Sends,
+        sent: Acknowledged,
+        offset: int,
+        sentence: str,
+        epoch: int,
+        mirror: LogMirror,
+        proof: Witness | None,
+    ) -> Emissions:
+        if sent.acks != ACKS_ALL:
+            return self.excused("acks<=1", state.key, sentence, sent.by, proof)
+        if mirror.taint_between(sent.leader_epoch, epoch, offset + 1) is not None:
+            return self.excused("unclean-election", state.key, sentence, sent.by, proof)
+        lossy = sum(1 for replica in mirror.replicas.values() if 0 <= replica.lost_from <= offset)
+        if lossy >= state.min_isr:
+            return self.excused("loss-budget", state.key, sentence, sent.by, proof)
+        return self.violated(state.key, sentence, sent.by, proof)
+
+    def _read(self, state: Sends, event: Stamped, body: OpReturn) -> None:
+        read, unread = state.read, state.unread
+        last = body.records[-1].offset
+        if last >= len(read):
+            read.extend(bytes(max(last + 1 - len(read), 4096)))
+        for record in body.records:
+            offset = record.offset
+            read[offset] = 1
+            if offset in unread:
+                del unread[offset]
+        reader = state.readers.get(event.node)
+        if reader is None:
+            reader = state.readers[event.node] = Reader()
+        if reader.start < 0:
+            reader.start = body.records[0].offset
+        reader.end = max(reader.end, last + 1)
+
+    def finish(self, state: Sends, mirror: LogMirror) -> Emissions:
+        found: list[Any] = []
+        newest = max(mirror.lineages, default=-1)
+        for offset, sent in sorted(state.unread.items()):
+            past = next((client for client, reader in sorted(state.readers.items()) if reader.covers(offset)), None)
+            if past is not None:
+                sentence = (
+                    f"{sent.by.node} was told that {sent.uid} is at offset {offset:,} of {state.key}; "
+                    f"{past} read past it, and no consumer got it"
+                )
+                found.extend(self._lost(state, sent, offset, sentence, newest, mirror, None))
+        return found
+
+
+class Value(msgspec.Struct, frozen=True, gc=False):
+    """What an offset was first said to hold."""
+
+    uid: str
+    by: Witness
+
+
+class Values(State):
+    """offset -> value, and for records of idempotent producers uid -> offset; the most recent ones."""
+
+    values: dict[int, Value] = {}
+    places: dict[str, int] = {}
+
+
+class OneOffsetOneValue(LogInvariant[Values]):
+    """An offset is a name for a record: consumers commit it, applications store it.
+
+    Example: consumer-1 gets producer-1:57 at offset 41 of orders-0, while producer-1 was told that producer-1:56 is
+    there; or producer-1:57, of an idempotent producer, is in the log at 41 and at 44.
+    """
+
+    id = "C3"
+    title = "An offset holds one record, for every reader, and a record of an idempotent producer has one offset"
+    types = (OpReturn, LogHw)
+    exemptions = {"unclean-election": UNCLEAN}
+
+    REMEMBERED = 1 << 20
+
+    def initial(self, key: str, profile: Profile) -> Values:
+        return Values(key)
+
+    def step(self, state: Values, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        if type(body) is LogHw:
+            return self._committed(state, event, mirror) if mirror.newly_committed else NOTHING
+        assert type(body) is OpReturn
+        if body.outcome != "ok":
+            return NOTHING
+        if body.kind == "send":
+            if body.acks != ACKS_ALL or body.offset < 0:
+                return NOTHING
+            return self._learn(state, body.offset, body.uid, event, mirror)
+        values = state.values
+        found: list[Any] | None = None
+        for record in body.records:
+            known = values.get(record.offset)
+            if known is not None and known.uid == record.uid:
+                state.tested += 1
+            elif emitted := self._learn(state, record.offset, record.uid, event, mirror):
+                found = [*(found or ()), *emitted]
+        return NOTHING if found is None else found
+
+    def _learn(self, state: Values, offset: int, uid: str, event: Stamped, mirror: LogMirror) -> Emissions:
+        known = state.values.get(offset)
+        if known is None:
+            state.values[offset] = Value(uid, witness(event))
+            if len(state.values) > self.REMEMBERED:
+                _forget_half(state.values)
+            return NOTHING
+        state.tested += 1
+        if known.uid == uid:
+            return NOTHING
+        sentence = (
+            f"offset {offset:,} of {state.key} holds {uid or 'no record'} for {event.node}, "
+            f"and {known.uid or 'no record'} for {known.by.node}"
+        )
+        state.values[offset] = Value(uid, witness(event))
+        if any(offset >= taint.start for taint in mirror.taints):
+            return self.excused("unclean-election", state.key, sentence, known.by, event)
+        return self.violated(state.key, sentence, known.by, event)
+
+    def _committed(self, state: Values, event: Stamped, mirror: LogMirror) -> Emissions:
+        found: list[Any] = []
+        for batch in mirror.newly_committed:
+            for index, uid in enumerate(batch.uids):
+                offset = batch.base + index
+                found.extend(self._learn(state, offset, uid, event, mirror))
+                if batch.producer_id >= 0:
+                    place = state.places.setdefault(uid, offset)
+                    if place != offset and not mirror.taints:
+                        by = state.values.get(place)
+                        found.extend(
+                            self.violated(
+                                state.key,
+                                f"{uid}, of an idempotent producer, is committed at offset {place:,} "
+                                f"and at offset {offset:,} of {state.key}",
+                                None if by is None else by.by,
+                                event,
+                            )
+                        )
+        if len(state.places) > self.REMEMBERED:
+            _forget_half(state.places)
+        return found
+
+
+def _forget_half(known: dict[Any, Any]) -> None:
+    """Drop the older half of what was learned."""
+    for name in list(known)[: len(known) // 2]:
+        del known[name]

@@ -1,0 +1,126 @@
+"""From what the folds found at each key to one result per invariant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from orchestrator.invariants.fold import Finding, Invariant, Profile, Status
+
+KEPT = 10
+"""Findings of one invariant and status that a key keeps in full; the others are counted."""
+
+
+class KeyResult(msgspec.Struct):
+    """What one fold found at one key about one invariant.
+
+    tested: how often. counts: "violated", "inconclusive" and "excused/<rule>" -> how many. findings: the first of each.
+    """
+
+    invariant: str
+    key: str
+    tested: int = 0
+    counts: dict[str, int] = {}
+    findings: list[Finding] = []
+
+
+class InvariantResult(msgspec.Struct):
+    """The verdict on one invariant.
+
+    tested: how often it was really put to the test. excused: rule -> how often. why: what makes it vacuous or
+    inconclusive, else "". violated: number of violations, of which ``violations`` has the first of each key.
+    """
+
+    id: str
+    title: str
+    status: Status
+    tested: int
+    why: str = ""
+    violated: int = 0
+    violations: list[Finding] = []
+    excused: dict[str, int] = {}
+    excuses: list[Finding] = []
+    doubts: list[Finding] = []
+
+
+def count(result: KeyResult, finding: Finding) -> None:
+    """Enter a finding."""
+    name = finding.status if finding.status != "excused" else f"excused/{finding.rule}"
+    number = result.counts.get(name, 0) + 1
+    result.counts[name] = number
+    if number <= KEPT:
+        result.findings.append(finding)
+
+
+def conclude(
+    invariants: Mapping[str, Invariant], results: Iterable[KeyResult], profile: Profile
+) -> list[InvariantResult]:
+    """One result per invariant, in the order of ``invariants``.
+
+    A gap in the trace makes inconclusive whatever held on the kinds of event that may be missing.
+    """
+    by_id: dict[str, list[KeyResult]] = {name: [] for name in invariants}
+    for result in results:
+        by_id[result.invariant].append(result)
+    clouds: dict[str, str] = {}
+    for result in by_id.get("X4", ()):
+        for finding in result.findings:
+            for kind in finding.clouds:
+                clouds.setdefault(kind, finding.sentence)
+    return [_conclude(invariant, by_id[name], profile, clouds) for name, invariant in invariants.items()]
+
+
+def _conclude(
+    invariant: Invariant, results: Sequence[KeyResult], profile: Profile, clouds: Mapping[str, str]
+) -> InvariantResult:
+    off = [name for name in invariant.requires if is_off(profile, name)]
+    if off:
+        return InvariantResult(invariant.id, invariant.title, "vacuous", 0, why=f"{off[0]} is off")
+    merged = InvariantResult(invariant.id, invariant.title, "vacuous", sum(result.tested for result in results))
+    for result in sorted(results, key=_key):
+        merged.violated += result.counts.get("violated", 0)
+        for name, number in result.counts.items():
+            if name.startswith("excused/"):
+                rule = name.removeprefix("excused/")
+                merged.excused[rule] = merged.excused.get(rule, 0) + number
+        for finding in result.findings:
+            if finding.status == "violated":
+                merged.violations.append(finding)
+            elif finding.status == "excused":
+                merged.excuses.append(finding)
+            else:
+                merged.doubts.append(finding)
+    merged.status, merged.why = _status(invariant, merged, clouds)
+    return merged
+
+
+def _status(invariant: Invariant, merged: InvariantResult, clouds: Mapping[str, str]) -> tuple[Status, str]:
+    if merged.violated:
+        return "violated", ""
+    if merged.doubts:
+        return "inconclusive", merged.doubts[0].sentence
+    kinds = event_tags(invariant)
+    gap = next((clouds[kind] for kind in kinds if kind in clouds), "")
+    if gap:
+        return "inconclusive", gap
+    if merged.tested:
+        return "held", ""
+    if merged.excused:
+        return "excused", f"nothing but {', '.join(sorted(merged.excused))}"
+    return "vacuous", "nothing in this run tested it"
+
+
+def event_tags(invariant: Invariant) -> list[str]:
+    """Type names of the events that an invariant judges or remembers."""
+    return [str(kind.__struct_config__.tag) for kind in invariant.types]
+
+
+def is_off(profile: Profile, feature: str) -> bool:
+    """Whether a feature is off on every node that the run says anything about."""
+    values = [profile.feature(feature), *(profile.feature(feature, node) for node in profile.nodes)]
+    return all(value == "off" for value in values)
+
+
+def _key(result: KeyResult) -> str:
+    return result.key

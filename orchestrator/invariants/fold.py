@@ -1,0 +1,243 @@
+"""What an invariant is: a keyed fold over the ordered trace, written once for every engine.
+
+An engine sends each event to the keys that the fold's ``route`` names, in the order of the trace, and keeps one
+state per key::
+
+    state = fold.initial(key, profile)
+    for event in events of this key:   emissions = fold.step(state, event)
+    when a deadline is over:           emissions = fold.expire(state, at)
+    at the end of the trace:           emissions = fold.finish(state, horizon)
+
+A fold reads no clock and keeps nothing outside its states, which are ``msgspec`` Structs that ``step`` changes in
+place: so the same fold gives the same findings in one process and in Spark.
+
+Each state counts in ``tested`` how often its promise was really put to the test (the rule's condition came true and
+its consequence was looked at). An invariant with a count of 0 is vacuous, never held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Generic, Literal, TypeVar
+
+import msgspec
+
+from actors.node.spec import split_topic_partition
+from actors.trace.events import Stamped, TraceEvent
+
+FindingStatus = Literal["violated", "excused", "inconclusive"]
+Status = Literal["held", "violated", "excused", "inconclusive", "vacuous"]
+
+
+class Witness(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """An event that a state remembers, for evidence: enough to name it."""
+
+    node: str
+    incarnation: int
+    seq: int
+    cause: str
+
+    @property
+    def id(self) -> str:
+        """As ``Stamped.id``."""
+        return f"{self.node}/{self.incarnation}/{self.seq}"
+
+
+def witness(event: Stamped) -> Witness:
+    """What a state keeps of an event."""
+    return Witness(event.node, event.incarnation, event.seq, event.cause)
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """Something that ``step`` or ``finish`` found.
+
+    key: what it is about (a topic partition, a voter, a node). sentence: what happened, in Kafka's terms.
+    events: ids of the two or three events that prove it; causes: ids of what triggered those, where known.
+    rule: name of the exemption (excused) or of what is missing (inconclusive). clouds: event types of which the
+    trace may lack some because of this (findings of X4): what was judged on them is inconclusive.
+    """
+
+    invariant: str
+    key: str
+    status: FindingStatus
+    sentence: str
+    events: list[str]
+    causes: list[str] = []
+    rule: str = ""
+    clouds: list[str] = []
+
+
+class Deadline(msgspec.Struct, frozen=True, order=True):
+    """Ask for ``expire(state, at)`` once the trace has passed ``at_us`` (wall of the trace's clock)."""
+
+    at_us: int
+
+
+Emission = Finding | Deadline
+Emissions = Sequence[Emission]
+NOTHING: Emissions = ()
+
+
+class State(msgspec.Struct):
+    """Base of the states. ``tested``: how often the invariant was really tested at this key."""
+
+    key: str
+    tested: int = 0
+
+
+class Profile(msgspec.Struct, frozen=True):
+    """How the cluster of a run was set up: what invariants and exemptions turn on.
+
+    ``features``, ``config``: of the cluster; ``topics``: per topic its own ``config``; ``nodes``: per node, what
+    differs. ``epsilon_us``: clock uncertainty between machines; operations closer than that count as concurrent (0
+    on one clock).
+    """
+
+    features: dict[str, str] = {}
+    config: dict[str, Any] = {}
+    topics: dict[str, dict[str, Any]] = {}
+    nodes: dict[str, dict[str, Any]] = {}
+    epsilon_us: int = 0
+
+    def feature(self, name: str, node: str = "") -> str:
+        """Value of a feature switch, of one node or of the cluster; "" where the run does not say."""
+        return str(self._resolve("features", self.features, name, node, ""))
+
+    def setting(self, name: str, node: str = "", default: Any = None) -> Any:
+        """Value of a Kafka configuration key, of one node or of the cluster."""
+        return self._resolve("config", self.config, name, node, default)
+
+    def topic_setting(self, tp: str, name: str, node: str = "", default: Any = None) -> Any:
+        """Value of a topic-level Kafka configuration key for a topic partition."""
+        own = self.topics.get(split_topic_partition(tp)[0], {}).get("config", {})
+        return own[name] if name in own else self.setting(name, node, default)
+
+    def _resolve(self, section: str, shared: Mapping[str, Any], name: str, node: str, default: Any) -> Any:
+        if node and node in self.nodes:
+            own = self.nodes[node].get(section, {})
+            if name in own:
+                return own[name]
+        return shared.get(name, default)
+
+
+def profile_of(settings: Mapping[str, Any]) -> Profile:
+    """The profile in a ``run.meta`` event; what it does not have is taken to be empty."""
+    known = {name: settings[name] for name in Profile.__struct_fields__ if name in settings}
+    return msgspec.convert(known, Profile)
+
+
+class Route(msgspec.Struct, frozen=True):
+    """A way of cutting the trace by key. Folds that share a route share a shuffle in Spark.
+
+    ``keys``: event -> keys, each once; a pure function.
+    """
+
+    name: str
+    keys: Callable[[Stamped], Sequence[str]]
+
+
+class Invariant:
+    """A promise. The docstring of a class says what goes wrong when it is broken, with one worked example.
+
+    id: as in the reference. title: the promise, in Kafka's words. requires: features that must not be off for it to
+    mean anything (else it is vacuous). types: the events it judges or remembers. exemptions: rule -> when it excuses.
+    """
+
+    id: ClassVar[str]
+    title: ClassVar[str]
+    types: ClassVar[tuple[type[TraceEvent], ...]]
+    requires: ClassVar[tuple[str, ...]] = ()
+    exemptions: ClassVar[Mapping[str, str]] = {}
+
+    def violated(self, key: str, sentence: str, *proof: Stamped | Witness | None) -> Emissions:
+        """The promise was broken; ``proof`` in the order of the sentence."""
+        return (_finding(self.id, key, "violated", sentence, "", proof),)
+
+    def excused(self, rule: str, key: str, sentence: str, *proof: Stamped | Witness | None) -> Emissions:
+        """The promise was broken in a way that ``rule`` (one of ``exemptions``) allows."""
+        assert rule in self.exemptions, f"{self.id} has no exemption {rule}"
+        return (_finding(self.id, key, "excused", sentence, rule, proof),)
+
+    def inconclusive(self, why: str, key: str, sentence: str, *proof: Stamped | Witness | None) -> Emissions:
+        """It cannot be said whether the promise was kept."""
+        return (_finding(self.id, key, "inconclusive", sentence, why, proof),)
+
+
+def _finding(
+    invariant: str, key: str, status: FindingStatus, sentence: str, rule: str, proof: Sequence[Stamped | Witness | None]
+) -> Finding:
+    seen = [event for event in proof if event is not None]
+    causes = dict.fromkeys(event.cause for event in seen if event.cause)
+    return Finding(invariant, key, status, sentence, [event.id for event in seen], list(causes), rule)
+
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+
+class Fold(Generic[S]):
+    """What an engine runs: one invariant, or several that look at the same mirror of the logs."""
+
+    route: ClassVar[Route]
+
+    @property
+    def name(self) -> str:
+        """Unique among the folds of a run."""
+        raise NotImplementedError
+
+    @property
+    def invariants(self) -> Sequence[Invariant]:
+        """The promises it judges."""
+        raise NotImplementedError
+
+    @property
+    def event_types(self) -> tuple[type[TraceEvent], ...]:
+        """The events it takes."""
+        raise NotImplementedError
+
+    def initial(self, key: str, profile: Profile) -> S:
+        """The state before the first event of a key."""
+        raise NotImplementedError
+
+    def step(self, state: S, event: Stamped) -> Emissions:
+        """Take the next event of the key."""
+        raise NotImplementedError
+
+    def expire(self, state: S, at_us: int) -> Emissions:
+        """A deadline that ``step`` asked for is over."""
+        raise NotImplementedError
+
+    def finish(self, state: S, horizon_us: int) -> Emissions:
+        """The trace is over; ``horizon_us`` is the wall of its last event."""
+        raise NotImplementedError
+
+    def tested(self, state: S) -> dict[str, int]:
+        """Invariant id -> how often it was tested at this key."""
+        raise NotImplementedError
+
+
+St = TypeVar("St", bound=State)
+
+
+class KeyedInvariant(Fold[St], Invariant):
+    """An invariant that is a fold of its own: a subclass writes ``initial`` and ``step``, and sets ``route``."""
+
+    @property
+    def name(self) -> str:
+        return self.id
+
+    @property
+    def invariants(self) -> Sequence[Invariant]:
+        return (self,)
+
+    @property
+    def event_types(self) -> tuple[type[TraceEvent], ...]:
+        return self.types
+
+    def expire(self, state: St, at_us: int) -> Emissions:
+        return NOTHING
+
+    def finish(self, state: St, horizon_us: int) -> Emissions:
+        return NOTHING
+
+    def tested(self, state: St) -> dict[str, int]:
+        return {self.id: state.tested}

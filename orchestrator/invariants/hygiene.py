@@ -1,0 +1,256 @@
+"""What must hold for the other verdicts to mean anything: no bug, a whole trace, versions honoured."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from actors.node.errors import KafkaError, error_name
+from actors.trace.events import EVENT_TYPES, NodeDown, NodeUp, Rpc, RpcReply, RunEnd, Stamped
+from orchestrator.invariants.fold import (
+    NOTHING,
+    Emissions,
+    Finding,
+    KeyedInvariant,
+    Profile,
+    State,
+)
+from orchestrator.invariants.routes import NODE, TRACE
+
+
+class NoBug(KeyedInvariant[State]):
+    """A node that raises an exception found itself in a state that it believed impossible. Whatever else the run
+    shows, that is to be looked at first.
+
+    Example: broker-2 ends with mode bug: "orders-0: batch at 41, log ends at 44".
+    """
+
+    id = "X3"
+    title = "No node ends in an internal error"
+    route = NODE
+    types = (NodeUp, NodeDown)
+
+    def initial(self, key: str, profile: Profile) -> State:
+        return State(key)
+
+    def step(self, state: State, event: Stamped) -> Emissions:
+        body = event.body
+        if type(body) is NodeUp:
+            state.tested += 1
+        elif type(body) is NodeDown and body.mode == "bug":
+            return self.violated(state.key, f"{event.node} raised an exception: {body.detail}", event)
+        return NOTHING
+
+
+_EVERYWHERE = ("node.up", "node.down", "tick", "rpc")
+_CLIENT = (*_EVERYWHERE, "meta.view", "op.invoke", "op.return", "cons.pos", "client.error")
+_QUORUM = (*_EVERYWHERE, "q.persist", "q.vote", "q.role", "log.append", "log.flush", "log.trunc", "log.hw")
+_DRIVER = ("run.meta", "run.end", "ctl.fault", "ctl.window", "link.rule")
+RECORDED_BY: dict[str, tuple[str, ...]] = {
+    "controller": (*_QUORUM, "part.change", "broker.reg"),
+    "broker": (*_QUORUM, "rpc.reply", "part.assume", "isr.propose", "rep.fetch", "meta.image"),
+    "producer": _CLIENT,
+    "consumer": _CLIENT,
+    "list-offsets": _CLIENT,
+    "driver": _DRIVER,
+}
+"""Role of a node -> types of the events that it may record: what a gap in its trace can hide."""
+
+
+class Incarnation(msgspec.Struct):
+    """How far the trace of one incarnation has come."""
+
+    last_seq: int = -1
+    wall: int = -1
+    logical: int = -1
+    ended: bool = False
+    final_seq: int | None = None
+
+
+class NodeTrace(State):
+    """Of one node: its incarnations, and its role as far as it said so."""
+
+    role: str = ""
+    incarnations: dict[int, Incarnation] = {}
+
+
+class TraceIsWhole(KeyedInvariant[NodeTrace]):
+    """Every other verdict is drawn from the trace. Where events are missing, or stand before what caused them, what
+    was judged on them is inconclusive.
+
+    Example: the trace of broker-1 goes from its event 98 to its event 100; or broker-2 acts on a message that
+    broker-1 sent after an event which is nowhere before in the trace.
+    """
+
+    id = "X4"
+    title = "The trace is whole: no event of a node is missing, clocks rise, causes come before effects"
+    route = TRACE
+    types = tuple(EVENT_TYPES.values())
+
+    def initial(self, key: str, profile: Profile) -> NodeTrace:
+        return NodeTrace(key, role="driver" if key == "driver" else "")
+
+    def step(self, state: NodeTrace, event: Stamped) -> Emissions:
+        key = state.key
+        cause = event.cause
+        found: Emissions = NOTHING
+        if cause and cause.startswith(key):
+            origin, number, seq = cause.rsplit("/", 2)
+            if origin == key:
+                before = state.incarnations.get(int(number))
+                if before is None or before.last_seq < int(seq):
+                    found = self._cloud(
+                        state, f"{event.node} acted on {cause}, which does not come before in the trace", event
+                    )
+        if event.node == key:
+            own = state.incarnations.get(event.incarnation)
+            if own is None:
+                own = state.incarnations[event.incarnation] = Incarnation()
+            state.tested += 1
+            seq_now = event.seq
+            if (
+                seq_now != own.last_seq + 1
+                or event.wall < own.wall
+                or (event.wall == own.wall and event.logical <= own.logical)
+                or own.ended
+            ):
+                found = [*found, *self._misplaced(state, own, event)]
+            own.last_seq, own.wall, own.logical = seq_now, event.wall, event.logical
+            kind = type(event.body)
+            if kind is NodeUp or kind is NodeDown:
+                self._life(state, own, event)
+        if type(event.body) is RunEnd:
+            self._final(state, event.body)
+        return found
+
+    def _life(self, state: NodeTrace, own: Incarnation, event: Stamped) -> None:
+        body = event.body
+        if type(body) is NodeUp:
+            state.role = body.role
+        else:
+            own.ended = True
+
+    def _final(self, state: NodeTrace, body: RunEnd) -> None:
+        for name, final_seq in body.final_seq.items():
+            node, _, incarnation = name.rpartition("/")
+            if node == state.key:
+                state.incarnations.setdefault(int(incarnation), Incarnation()).final_seq = final_seq
+        if state.key == "driver":
+            for own in state.incarnations.values():
+                own.ended = True
+
+    def _misplaced(self, state: NodeTrace, own: Incarnation, event: Stamped) -> Emissions:
+        if event.seq > own.last_seq + 1:
+            missing = f"{own.last_seq + 1}" if event.seq == own.last_seq + 2 else f"{own.last_seq + 1}-{event.seq - 1}"
+            sentence = f"the trace of {state.key}/{event.incarnation} lacks its event {missing}"
+        elif event.seq <= own.last_seq:
+            sentence = f"the clock of {state.key} went back between its events {own.last_seq} and {event.seq}"
+        elif own.ended:
+            sentence = f"{state.key}/{event.incarnation} recorded an event after its end"
+        else:
+            sentence = f"the clock of {state.key} stood still at its event {event.seq}"
+        return self._cloud(state, sentence, event)
+
+    def _cloud(self, state: NodeTrace, sentence: str, event: Stamped | None) -> Emissions:
+        """A violation that casts doubt on everything judged by events that this node may have recorded."""
+        clouds = RECORDED_BY.get(state.role, tuple(EVENT_TYPES))
+        events = [] if event is None else [event.id]
+        causes = [] if event is None or not event.cause else [event.cause]
+        return (Finding(self.id, state.key, "violated", sentence, events, causes, clouds=list(clouds)),)
+
+    def finish(self, state: NodeTrace, horizon_us: int) -> Emissions:
+        found: list[Any] = []
+        for number, own in sorted(state.incarnations.items()):
+            name = f"{state.key}/{number}"
+            if own.final_seq is not None and own.final_seq > own.last_seq:
+                sentence = f"the trace of {name} ends with its event {own.last_seq}, though it wrote {own.final_seq}"
+                found.extend(self._cloud(state, sentence, None))
+            elif not own.ended and own.final_seq is None:
+                found.extend(
+                    self.inconclusive("no-end", state.key, f"nothing says with which event the trace of {name} ends")
+                )
+        return found
+
+
+E = KafkaError
+ERRORS_SINCE: dict[tuple[str, int], int] = {
+    ("Produce", E.UNKNOWN_TOPIC_ID): 13,
+    ("Produce", E.INCONSISTENT_TOPIC_ID): 13,
+    ("Fetch", E.KAFKA_STORAGE_ERROR): 6,
+    ("Fetch", E.FETCH_SESSION_ID_NOT_FOUND): 7,
+    ("Fetch", E.INVALID_FETCH_SESSION_EPOCH): 7,
+    ("Fetch", E.FENCED_LEADER_EPOCH): 9,
+    ("Fetch", E.UNKNOWN_LEADER_EPOCH): 9,
+    ("Fetch", E.INCONSISTENT_CLUSTER_ID): 12,
+    ("Fetch", E.UNKNOWN_TOPIC_ID): 13,
+    ("Fetch", E.INCONSISTENT_TOPIC_ID): 13,
+    ("Fetch", E.FETCH_SESSION_TOPIC_ID_ERROR): 13,
+    ("ListOffsets", E.FENCED_LEADER_EPOCH): 4,
+    ("ListOffsets", E.UNKNOWN_LEADER_EPOCH): 4,
+    ("ListOffsets", E.OFFSET_NOT_AVAILABLE): 5,
+    ("Metadata", E.LISTENER_NOT_FOUND): 6,
+    ("Metadata", E.UNKNOWN_TOPIC_ID): 10,
+    ("Metadata", E.INCONSISTENT_TOPIC_ID): 12,
+    ("Metadata", E.REBOOTSTRAP_REQUIRED): 13,
+    ("InitProducerId", E.UNKNOWN_PRODUCER_ID): 3,
+    ("AlterPartition", E.INELIGIBLE_REPLICA): 2,
+    ("AlterPartition", E.NEW_LEADER_ELECTED): 2,
+    ("AlterPartition", E.UNKNOWN_TOPIC_ID): 2,
+    ("Vote", E.INVALID_VOTER_KEY): 1,
+    ("BeginQuorumEpoch", E.INVALID_VOTER_KEY): 1,
+}
+"""(API, error) -> first version whose clients know the error; an error that is not listed is as old as the API."""
+
+_NEWEST: dict[str, int] = {}
+for (_api, _error), _since in ERRORS_SINCE.items():
+    _NEWEST[_api] = max(_NEWEST.get(_api, 0), _since)
+
+
+class VersionsAreHonoured(KeyedInvariant[State]):
+    """A client that gets an error its version does not have cannot tell whether to retry: most give up.
+
+    Example: broker-2 answers a ListOffsets of version 4 with OFFSET_NOT_AVAILABLE, which came with version 5; the
+    client reports an unknown error to its application. (Fields that a version lacks never leave the sender, which
+    checks them; that shows as X3.)
+    """
+
+    id = "X7"
+    title = "An answer has the version of its request, and no error newer than that"
+    route = NODE
+    types = (Rpc, RpcReply)
+
+    def initial(self, key: str, profile: Profile) -> State:
+        return State(key)
+
+    def step(self, state: State, event: Stamped) -> Emissions:
+        body = event.body
+        if type(body) is Rpc:
+            if body.outcome != "answered" or (not body.errors and body.answered_version < 0):
+                return NOTHING
+            if body.answered_version >= 0 and body.answered_version != body.version:
+                return self.violated(
+                    state.key,
+                    f"{body.dst} answered {body.api} of version {body.version} in version {body.answered_version}",
+                    event,
+                )
+            return self._judge(state, event, body.api, body.version, body.dst, body.errors)
+        assert type(body) is RpcReply
+        errors = [told.error for told in body.partitions if told.error]
+        return self._judge(state, event, body.api, body.version, event.node, errors) if errors else NOTHING
+
+    def _judge(self, state: State, event: Stamped, api: str, version: int, server: str, errors: list[int]) -> Emissions:
+        """An exchange tests the promise if it failed at a version that lacks one of the API's errors."""
+        if version >= _NEWEST.get(api, 0):
+            return NOTHING
+        state.tested += 1
+        for error in errors:
+            since = ERRORS_SINCE.get((api, error), 0)
+            if version < since:
+                return self.violated(
+                    state.key,
+                    f"{server} answered {api} of version {version} with {error_name(error)}, "
+                    f"which clients know from version {since} on",
+                    event,
+                )
+        return NOTHING

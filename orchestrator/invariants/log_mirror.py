@@ -1,0 +1,317 @@
+"""A mirror of all replicas' logs of one partition, built from the trace, and what follows from it.
+
+* ``replicas``: what each replica's log holds, as (end, epoch, prefix hash, ...) per batch. A prefix hash at a
+  boundary stands for everything below it, so two prefixes are compared by comparing one number.
+* ``lineages``: the *lineage* of a leader epoch is the log its leader had when it took the epoch up, plus what it
+  appended while it led. It is a fact about the epoch: it stays when that replica later truncates.
+* committed boundaries: what some leader's high watermark has passed, with the prefix hash there.
+* taint: an unclean election takes what the new leader lacks out of the committed part, and checking goes on at full
+  strength for everything else.
+
+Forgetting keeps it small: batches below the lowest high watermark of all known replicas are dropped, and the prefix
+hash at that *floor* is kept.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+
+import msgspec
+
+from actors.trace.events import LogAppend, LogHw, LogTrunc, NodeDown, PartAssume, PartChange, QRole, Stamped
+from orchestrator.invariants.fold import Witness, witness
+
+EMPTY_LOG = 0
+"""Offset 0: below it nothing can differ."""
+
+TRIM_AT = 1024
+"""Batches of a replica at which the mirror looks for something to forget."""
+
+
+class BatchFacts(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One batch of a log. ``end`` is exclusive; ``ph`` is the prefix hash at ``end``. Of an idempotent producer:
+    its id, epoch and the sequence number of the last record; else -1."""
+
+    base: int
+    end: int
+    epoch: int
+    ph: int
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
+    uids: list[str]
+
+    def uid_at(self, offset: int) -> str:
+        """Uid of the record at an offset of this batch, "" where the batch has none (a control batch)."""
+        index = offset - self.base
+        return self.uids[index] if index < len(self.uids) else ""
+
+
+SEQUENCES = 1 << 31
+"""Sequence numbers count from 0 modulo this."""
+
+
+def batch_facts(body: LogAppend) -> BatchFacts:
+    """What the mirror keeps of an append."""
+    end = body.last + 1
+    if body.producer_id < 0 or body.control or body.base_sequence < 0:
+        return BatchFacts(body.base, end, body.batch_epoch, body.ph, -1, -1, -1, body.uids)
+    last_sequence = (body.base_sequence + body.last - body.base) % SEQUENCES
+    return BatchFacts(
+        body.base, end, body.batch_epoch, body.ph, body.producer_id, body.producer_epoch, last_sequence, body.uids
+    )
+
+
+class Prefix(msgspec.Struct):
+    """A log as boundaries. ``floor``: everything below was forgotten; ``floor_ph``: prefix hash there (None at 0,
+    where nothing can differ)."""
+
+    floor: int = EMPTY_LOG
+    floor_ph: int | None = None
+    ends: list[int] = []
+    batches: list[BatchFacts] = []
+
+    @property
+    def end(self) -> int:
+        """LEO."""
+        return self.ends[-1] if self.ends else self.floor
+
+    def append(self, batch: BatchFacts) -> None:
+        """Add a batch at the end (or after a gap that the trace left)."""
+        self.ends.append(batch.end)
+        self.batches.append(batch)
+
+    def cut(self, offset: int) -> None:
+        """Keep what ends at or below ``offset``."""
+        keep = bisect_right(self.ends, offset)
+        del self.ends[keep:], self.batches[keep:]
+
+    def matches(self, offset: int, ph: int) -> bool | None:
+        """Whether this log has the boundary ``offset`` with prefix hash ``ph``. None: forgotten."""
+        if offset <= self.floor:
+            if offset == self.floor and self.floor_ph is not None:
+                return self.floor_ph == ph
+            return True if offset == EMPTY_LOG else None
+        index = bisect_left(self.ends, offset)
+        return index < len(self.ends) and self.ends[index] == offset and self.batches[index].ph == ph
+
+    def batch_at(self, offset: int) -> BatchFacts | None:
+        """The batch that holds ``offset``, or None (beyond the end, or forgotten)."""
+        index = bisect_right(self.ends, offset)
+        if index < len(self.batches) and self.batches[index].base <= offset:
+            return self.batches[index]
+        return None
+
+    def between(self, start: int, end: int) -> list[BatchFacts]:
+        """Batches in [start, end), as far as they are remembered."""
+        return self.batches[bisect_right(self.ends, start) : bisect_right(self.ends, end)]
+
+    def trim(self, offset: int) -> None:
+        """Forget the batches that end at or below ``offset``."""
+        index = bisect_right(self.ends, offset)
+        if index:
+            self.floor, self.floor_ph = self.ends[index - 1], self.batches[index - 1].ph
+            del self.ends[:index], self.batches[:index]
+
+    def copy(self) -> Prefix:
+        """A copy that later changes do not reach."""
+        return Prefix(self.floor, self.floor_ph, list(self.ends), list(self.batches))
+
+
+class Replica(msgspec.Struct):
+    """One replica. ``leads``: leader epoch it leads now, -1 none; ``high_watermark``: its own; ``lost_from``: lowest
+    offset that a power loss took from it, -1 none."""
+
+    log: Prefix = msgspec.field(default_factory=Prefix)
+    leads: int = -1
+    high_watermark: int = 0
+    lost_from: int = -1
+
+
+class Lineage(msgspec.Struct):
+    """The log of a leader epoch. ``start``: LEO at which the leader took it up; ``frozen``: the log when the leader
+    stopped leading (while it leads: None, the replica's log is the lineage). ``unclean``: elected outside the ISR."""
+
+    epoch: int
+    leader: str
+    start: int
+    assumed: Witness
+    unclean: bool = False
+    frozen: Prefix | None = None
+
+
+class Commit(msgspec.Struct, frozen=True):
+    """The highest boundary that leaders of one leader epoch committed."""
+
+    epoch: int
+    end: int
+    ph: int
+    by: Witness
+
+
+class Taint(msgspec.Struct, frozen=True):
+    """An unclean election in ``epoch``: of what was committed before, offsets from ``start`` on may be gone."""
+
+    epoch: int
+    start: int
+    by: Witness
+
+
+MIRRORED = (LogAppend, LogHw, LogTrunc, PartAssume, PartChange, QRole, NodeDown)
+"""Types of the events that the mirror follows."""
+
+
+class LogMirror(msgspec.Struct):
+    """The mirror of one partition; see the module's docstring."""
+
+    replicas: dict[str, Replica] = {}
+    lineages: dict[int, Lineage] = {}
+    commits: dict[int, Commit] = {}
+    committed: Prefix = msgspec.field(default_factory=Prefix)
+    taints: list[Taint] = []
+    unclean_epochs: dict[int, Witness] = {}
+    newly_committed: list[BatchFacts] = []
+    """What the event just taken has committed, in offset order."""
+
+    # ---- reading -----------------------------------------------------------------------------------------
+
+    def replica(self, node: str) -> Replica:
+        """The replica on a node; an empty one at first."""
+        found = self.replicas.get(node)
+        if found is None:
+            found = self.replicas[node] = Replica()
+        return found
+
+    def lineage_log(self, epoch: int) -> Prefix | None:
+        """The lineage of a leader epoch as boundaries; None: nobody assumed it so far."""
+        lineage = self.lineages.get(epoch)
+        if lineage is None:
+            return None
+        return self.replica(lineage.leader).log if lineage.frozen is None else lineage.frozen
+
+    def taint_between(self, older: int, newer: int, offset: int) -> Taint | None:
+        """The unclean election in (older, newer] of leader epochs that put ``offset`` (an exclusive end) at risk."""
+        for taint in self.taints:
+            if older < taint.epoch <= newer and offset > taint.start:
+                return taint
+        return None
+
+    def highest_committed_of(self, node: str) -> int:
+        """The highest committed boundary at which a replica's log equals what was committed."""
+        log = self.replica(node).log
+        top = min(log.end, self.committed.end)
+        for batch in reversed(self.committed.batches):
+            if batch.end <= top and log.matches(batch.end, batch.ph):
+                return batch.end
+        return min(self.committed.floor, log.floor)
+
+    # ---- following the trace -----------------------------------------------------------------------------
+
+    def apply(self, event: Stamped) -> None:
+        """Take an event. ``newly_committed`` is about this event alone."""
+        body = event.body
+        if self.newly_committed:
+            self.newly_committed = []
+        if type(body) is LogAppend:
+            self._append(event.node, body)
+        elif type(body) is LogHw:
+            self._high_watermark(event, body)
+        elif type(body) is LogTrunc:
+            self._truncate(event.node, body.to)
+        elif type(body) is PartAssume:
+            if body.role == "leader":
+                self._lead(event, body.leader_epoch, body.log_end)
+            else:
+                self._stop_leading(event.node)
+        elif type(body) is QRole:
+            if body.role == "leader":
+                self._lead(event, body.epoch, body.log_end)
+            else:
+                self._stop_leading(event.node)
+        elif type(body) is PartChange:
+            if body.cause == "unclean":
+                self.unclean_epochs[body.leader_epoch] = witness(event)
+        elif type(body) is NodeDown:
+            self._lose(event.node, body)
+
+    def _append(self, node: str, body: LogAppend) -> None:
+        log = self.replica(node).log
+        log.append(batch_facts(body))
+        if len(log.ends) >= TRIM_AT and len(log.ends) % TRIM_AT == 0:
+            self._forget()
+
+    def _truncate(self, node: str, to: int) -> None:
+        replica = self.replica(node)
+        self._freeze(replica)
+        replica.log.cut(to)
+        replica.high_watermark = min(replica.high_watermark, to)
+
+    def _lose(self, node: str, body: NodeDown) -> None:
+        replica = self.replica(node)
+        self._freeze(replica)
+        for first in body.lost.values():
+            replica.log.cut(first)
+            replica.high_watermark = min(replica.high_watermark, first)
+            replica.lost_from = first if replica.lost_from < 0 else min(first, replica.lost_from)
+
+    def _lead(self, event: Stamped, epoch: int, log_end: int) -> None:
+        replica = self.replica(event.node)
+        if replica.leads == epoch:
+            return
+        self._stop_leading(event.node)
+        replica.leads = epoch
+        if epoch in self.lineages:
+            return  # a second leader of the epoch is for P1 and Q1 to tell
+        unclean = epoch in self.unclean_epochs
+        self.lineages[epoch] = Lineage(epoch, event.node, log_end, witness(event), unclean)
+        if unclean:
+            self._taint(epoch, event)
+
+    def _stop_leading(self, node: str) -> None:
+        replica = self.replica(node)
+        self._freeze(replica)
+        replica.leads = -1
+
+    def _freeze(self, replica: Replica) -> None:
+        lineage = self.lineages.get(replica.leads)
+        if lineage is not None and lineage.frozen is None and self.replica(lineage.leader) is replica:
+            lineage.frozen = replica.log.copy()
+
+    def _high_watermark(self, event: Stamped, body: LogHw) -> None:
+        self.replica(event.node).high_watermark = body.new
+        if body.role != "leader":
+            return
+        top = self.commits.get(body.leader_epoch)
+        if top is None or body.new > top.end:
+            self.commits[body.leader_epoch] = Commit(body.leader_epoch, body.new, body.ph, witness(event))
+        start = self.committed.end
+        if body.new > start:
+            self.newly_committed = self.replica(event.node).log.between(start, body.new)
+            for batch in self.newly_committed:
+                self.committed.append(batch)
+
+    def _taint(self, epoch: int, event: Stamped) -> None:
+        """What older epochs committed and the unclean leader lacks is no longer committed."""
+        log = self.replica(event.node).log
+        shared = self.committed.floor
+        for batch in self.committed.batches:
+            if not log.matches(batch.end, batch.ph):
+                break
+            shared = batch.end
+        self.taints.append(Taint(epoch, shared, witness(event)))
+        self.committed.cut(shared)
+        for older, commit in list(self.commits.items()):
+            if older < epoch and commit.end > shared:
+                if shared == EMPTY_LOG or not self.committed.batches:
+                    del self.commits[older]
+                else:
+                    self.commits[older] = Commit(older, shared, self.committed.batches[-1].ph, commit.by)
+
+    def _forget(self) -> None:
+        floor = min(min(replica.high_watermark, replica.log.end) for replica in self.replicas.values())
+        for replica in self.replicas.values():
+            replica.log.trim(floor)
+        for lineage in self.lineages.values():
+            if lineage.frozen is not None:
+                lineage.frozen.trim(floor)
+        self.committed.trim(floor)

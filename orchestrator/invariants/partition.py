@@ -1,0 +1,346 @@
+"""What a partition's leaders and their controller promise one another: epochs, the ISR, and acknowledgements."""
+
+from __future__ import annotations
+
+import msgspec
+
+from actors.node.spec import node_name
+from actors.trace.events import (
+    IsrPropose,
+    LogAppend,
+    LogHw,
+    LogTrunc,
+    PartAssume,
+    PartChange,
+    RepFetch,
+    ReplyPartition,
+    RpcReply,
+    Stamped,
+)
+from orchestrator.invariants.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
+from orchestrator.invariants.routes import PARTITION
+
+
+class Leadership(msgspec.Struct, frozen=True):
+    """A leader that a leader epoch was given to. ``quorum_epoch``: of the controller that did, -1 for a broker's
+    own word."""
+
+    leader: int
+    quorum_epoch: int
+    by: Witness
+
+
+class Leaderships(State):
+    """Leader epoch -> what controllers gave, and what a broker assumed."""
+
+    given: dict[int, list[Leadership]] = {}
+    assumed: dict[int, Leadership] = {}
+
+
+class OneLeaderPerLeaderEpoch(KeyedInvariant[Leaderships]):
+    """Two brokers that lead a partition in one leader epoch both append under it, and no follower or client can
+    tell the one's records from the other's.
+
+    Example: the controller elects broker-2 after broker-1, both in leader epoch 4: broker-3, which followed
+    broker-1 in epoch 4, fetches on from broker-2 and never truncates what broker-2 lacks. A record of a controller
+    that lost its epoch before the record was committed counts for nothing unless a broker acts on it.
+    """
+
+    id = "P1"
+    title = "One leader per leader epoch, and only the one the controller named"
+    route = PARTITION
+    types = (PartChange, PartAssume)
+
+    def initial(self, key: str, profile: Profile) -> Leaderships:
+        return Leaderships(key)
+
+    def step(self, state: Leaderships, event: Stamped) -> Emissions:
+        body = event.body
+        if type(body) is PartChange:
+            return self._given(state, event, body) if body.leader >= 0 else NOTHING
+        assert type(body) is PartAssume
+        return self._assumed(state, event, body) if body.role == "leader" else NOTHING
+
+    def _given(self, state: Leaderships, event: Stamped, body: PartChange) -> Emissions:
+        given = state.given.setdefault(body.leader_epoch, [])
+        for known in given:
+            if known.quorum_epoch == body.quorum_epoch:
+                if known.leader == body.leader:
+                    return NOTHING
+                return self.violated(
+                    state.key,
+                    f"the controller of quorum epoch {body.quorum_epoch} gave leader epoch {body.leader_epoch} of "
+                    f"{state.key} to {node_name(body.leader)} after it had given it to {node_name(known.leader)}",
+                    known.by,
+                    event,
+                )
+        given.append(Leadership(body.leader, body.quorum_epoch, witness(event)))
+        return NOTHING
+
+    def _assumed(self, state: Leaderships, event: Stamped, body: PartAssume) -> Emissions:
+        state.tested += 1
+        known = state.assumed.get(body.leader_epoch)
+        if known is None:
+            state.assumed[body.leader_epoch] = Leadership(body.leader, -1, witness(event))
+        elif known.by.node != event.node:
+            return self.violated(
+                state.key,
+                f"{event.node} took up the leadership of {state.key} in leader epoch {body.leader_epoch}, "
+                f"in which {known.by.node} led it",
+                known.by,
+                event,
+            )
+        given = state.given.get(body.leader_epoch, [])
+        if any(node_name(each.leader) == event.node for each in given):
+            return NOTHING
+        return self.violated(
+            state.key,
+            f"{event.node} took up the leadership of {state.key} in leader epoch {body.leader_epoch}, "
+            + (f"which the controller gave to {node_name(given[-1].leader)}" if given else "which no controller gave"),
+            given[-1].by if given else None,
+            event,
+        )
+
+
+class PrefixFact(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The prefix hash that the first replica had at the end of a batch."""
+
+    ph: int
+    by: Witness
+
+
+class Prefixes(State):
+    """ "last offset/leader epoch" of a batch -> prefix hash; ``ends``: node -> its log end."""
+
+    known: dict[int, dict[int, PrefixFact]] = {}
+    ends: dict[str, int] = {}
+    count: int = 0
+
+
+class LogMatching(KeyedInvariant[Prefixes]):
+    """If two replicas hold a batch of the same offset and leader epoch but differ below it, no divergence check finds
+    the difference: it compares offset and epoch alone.
+
+    Example: broker-3 keeps its own records 40-43 of epoch 3 where the leader has others, and appends the leader's
+    batch 44-47 of epoch 4 on top: both logs say (47, epoch 4), and readers of the two see different records.
+    """
+
+    id = "P3"
+    title = "Log matching: replicas with the same offset and leader epoch hold the same prefix"
+    route = PARTITION
+    types = (LogAppend,)
+
+    REMEMBERED = 1 << 16
+
+    def initial(self, key: str, profile: Profile) -> Prefixes:
+        return Prefixes(key)
+
+    def step(self, state: Prefixes, event: Stamped) -> Emissions:
+        body = event.body
+        assert type(body) is LogAppend
+        state.ends[event.node] = body.last
+        facts = state.known.get(body.batch_epoch)
+        if facts is None:
+            facts = state.known[body.batch_epoch] = {}
+        known = facts.get(body.last)
+        if known is None:
+            facts[body.last] = PrefixFact(body.ph, witness(event))
+            state.count += 1
+            if state.count > self.REMEMBERED:
+                self._forget(state)
+            return NOTHING
+        state.tested += 1
+        if known.ph == body.ph:
+            return NOTHING
+        return self.violated(
+            state.key,
+            f"{event.node} and {known.by.node} hold offset {body.last:,} of {state.key} in leader epoch "
+            f"{body.batch_epoch}, and differ at or below it",
+            known.by,
+            event,
+        )
+
+    def _forget(self, state: Prefixes) -> None:
+        """Every replica has passed the lowest log end: facts below it are compared no more."""
+        lowest = min(state.ends.values())
+        for epoch, facts in list(state.known.items()):
+            kept = {last: fact for last, fact in facts.items() if last >= lowest}
+            if kept:
+                state.known[epoch] = kept
+            else:
+                del state.known[epoch]
+        state.count = sum(len(facts) for facts in state.known.values())
+
+
+class FetchWitness(msgspec.Struct, frozen=True):
+    """The furthest fetch of a follower that a leader took note of in one leader epoch."""
+
+    leader_epoch: int
+    broker_epoch: int
+    offset: int
+    by: Witness
+
+
+class IsrWitnesses(State):
+    """``isrs``: partition epoch -> ISR; ``fetches``: "leader/follower" -> FetchWitness."""
+
+    isrs: dict[int, list[int]] = {}
+    fetches: dict[str, FetchWitness] = {}
+
+
+class JoiningTheIsrIsEarned(KeyedInvariant[IsrWitnesses]):
+    """A follower that is let into the ISR before it has what was committed can be elected without it.
+
+    Example: broker-2 leads epoch 5 from log end 1,310 with a high watermark of 1,204. Broker-3 fetches at 1,250,
+    past the high watermark but below the start of the epoch, and is let in: if it is elected next, offsets
+    1,250-1,309, which the leader of epoch 4 had committed, are gone (KAFKA-7128).
+    """
+
+    id = "P7"
+    title = "A follower joins the ISR at the high watermark and the start of the leader epoch, not before"
+    route = PARTITION
+    types = (IsrPropose, RepFetch, PartChange)
+    exemptions = {"no-broker-epoch": "The follower's fetches carry no broker epoch (before KIP-903)."}
+
+    def initial(self, key: str, profile: Profile) -> IsrWitnesses:
+        return IsrWitnesses(key)
+
+    def step(self, state: IsrWitnesses, event: Stamped) -> Emissions:
+        body = event.body
+        if type(body) is RepFetch:
+            if body.error == 0 and body.diverging_epoch < 0:
+                self._fetched(state, event, body)
+        elif type(body) is PartChange:
+            state.isrs[body.partition_epoch] = sorted({*state.isrs.get(body.partition_epoch, ()), *body.isr})
+            if len(state.isrs) > 1024:
+                del state.isrs[next(iter(state.isrs))]
+        elif type(body) is IsrPropose and body.outcome == "proposed":
+            base = state.isrs.get(body.partition_epoch, [])
+            found: list[object] = []
+            for member in body.isr:
+                if member not in base and node_name(member) != event.node:
+                    state.tested += 1
+                    found.extend(self._judge(state, event, body, member))
+            return found  # type: ignore[return-value]  # extended with emissions alone
+        return NOTHING
+
+    def _fetched(self, state: IsrWitnesses, event: Stamped, body: RepFetch) -> None:
+        key = f"{event.node}/{body.follower}"
+        known = state.fetches.get(key)
+        if (
+            known is None
+            or body.leader_epoch > known.leader_epoch
+            or body.broker_epoch != known.broker_epoch
+            or body.offset >= known.offset
+        ):
+            state.fetches[key] = FetchWitness(body.leader_epoch, body.broker_epoch, body.offset, witness(event))
+
+    def _judge(self, state: IsrWitnesses, event: Stamped, body: IsrPropose, member: int) -> Emissions:
+        needed = max(body.high_watermark, body.leader_epoch_start)
+        seen = state.fetches.get(f"{event.node}/{member}")
+        if seen is not None and seen.leader_epoch != body.leader_epoch:
+            seen = None
+        member_epoch = body.members.get(str(member), -1)
+        if seen is not None and seen.offset >= needed:
+            if seen.broker_epoch == member_epoch:
+                return NOTHING
+            sentence = (
+                f"{event.node} proposed {node_name(member)} for the ISR of {state.key} under broker epoch "
+                f"{member_epoch}, but the fetch that earned it came under broker epoch {seen.broker_epoch}"
+            )
+            if member_epoch < 0 or seen.broker_epoch < 0:
+                return self.excused("no-broker-epoch", state.key, sentence, seen.by, event)
+            return self.violated(state.key, sentence, seen.by, event)
+        reached = "nothing" if seen is None else f"{seen.offset:,}"
+        return self.violated(
+            state.key,
+            f"{event.node} (leader epoch {body.leader_epoch}) proposed {node_name(member)} for the ISR of {state.key}, "
+            f"which had fetched up to {reached} in this epoch: below its high watermark {body.high_watermark:,} "
+            f"or the epoch's start {body.leader_epoch_start:,}",
+            None if seen is None else seen.by,
+            event,
+        )
+
+
+class LeaderMark(msgspec.Struct):
+    """What one broker's replica had when it last said so."""
+
+    high_watermark: int = -1
+    log_end: int = 0
+    by: Witness | None = None
+
+
+class LeaderMarks(State):
+    """Per node its replica's marks."""
+
+    nodes: dict[str, LeaderMark] = {}
+
+
+class AcksTellTheTruth(KeyedInvariant[LeaderMarks]):
+    """A producer with acks=all that gets an acknowledgement before the ISR has the record believes in a durability
+    that is not there: the next leader may lack the record.
+
+    Example: broker-1 acknowledges offset 41 of orders-0 with acks=all while its high watermark is 38.
+    """
+
+    id = "P17"
+    title = "acks=all is answered once the high watermark passed the records and the ISR is large enough"
+    route = PARTITION
+    types = (RpcReply, LogHw, LogAppend, LogTrunc, PartAssume)
+
+    def initial(self, key: str, profile: Profile) -> LeaderMarks:
+        return LeaderMarks(key)
+
+    def step(self, state: LeaderMarks, event: Stamped) -> Emissions:
+        body = event.body
+        mark = state.nodes.get(event.node)
+        if mark is None:
+            mark = state.nodes[event.node] = LeaderMark()
+        if type(body) is LogAppend:
+            mark.log_end = body.last + 1
+        elif type(body) is LogHw:
+            if body.role == "leader":
+                mark.high_watermark, mark.by = body.new, witness(event)
+        elif type(body) is RpcReply:
+            if body.api == "Produce" and body.acks:
+                for told in body.partitions:
+                    if told.tp == state.key and told.error == 0:
+                        return self._acknowledged(state, mark, event, body, told)
+        elif type(body) is LogTrunc:
+            mark.log_end = body.to
+        elif type(body) is PartAssume:
+            mark.high_watermark = body.high_watermark if body.role == "leader" else -1
+            mark.log_end, mark.by = body.log_end, witness(event)
+        return NOTHING
+
+    def _acknowledged(
+        self, state: LeaderMarks, mark: LeaderMark, event: Stamped, body: RpcReply, told: ReplyPartition
+    ) -> Emissions:
+        state.tested += 1
+        source = body.src
+        if body.acks > 0:
+            if told.last_offset < mark.log_end:
+                return NOTHING
+            return self.violated(
+                state.key,
+                f"{event.node} acknowledged offset {told.last_offset:,} of {state.key} to {source} "
+                f"while its log ended at {mark.log_end:,}",
+                mark.by,
+                event,
+            )
+        if told.last_offset >= mark.high_watermark:
+            return self.violated(
+                state.key,
+                f"{event.node} (leader epoch {told.leader_epoch}) acknowledged offset {told.last_offset:,} of "
+                f"{state.key} to {source} with acks=all while its high watermark was {max(mark.high_watermark, 0):,}",
+                mark.by,
+                event,
+            )
+        if told.isr < told.min_isr:
+            return self.violated(
+                state.key,
+                f"{event.node} acknowledged offset {told.last_offset:,} of {state.key} to {source} with acks=all "
+                f"while its ISR had {told.isr} members, below min.insync.replicas {told.min_isr}",
+                event,
+            )
+        return NOTHING

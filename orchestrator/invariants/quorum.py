@@ -1,0 +1,323 @@
+"""What KRaft promises: one leader per epoch, one vote per epoch, and a committed metadata log that stays."""
+
+from __future__ import annotations
+
+import msgspec
+
+from actors.trace.events import LogHw, LogTrunc, NodeUp, QPersist, QRole, QVote, Stamped
+from orchestrator.invariants.fold import (
+    NOTHING,
+    Emissions,
+    KeyedInvariant,
+    Profile,
+    State,
+    Witness,
+    witness,
+)
+from orchestrator.invariants.log_fold import LogInvariant
+from orchestrator.invariants.log_mirror import LogMirror
+from orchestrator.invariants.routes import QUORUM, VOTER
+
+
+class LeaderFact(msgspec.Struct, frozen=True):
+    """Who was first said to lead an epoch, and by which event."""
+
+    leader: int
+    by: Witness
+
+
+class EpochLeaders(State):
+    """Quorum epoch -> leader."""
+
+    leaders: dict[int, LeaderFact] = {}
+
+
+class OneLeaderPerEpoch(KeyedInvariant[EpochLeaders]):
+    """Two voters that both lead one epoch would both append to the metadata log under that epoch, and no epoch
+    check could tell their records apart.
+
+    Example: controller-1 and controller-3 each believe that they won epoch 7; a broker that fetches from the one
+    gets a leader for orders-0 that a broker fetching from the other never hears of. A leader of an *older* epoch
+    that has not noticed yet is no violation.
+    """
+
+    id = "Q1"
+    title = "One leader per quorum epoch"
+    route = QUORUM
+    types = (QRole, QPersist)
+
+    def initial(self, key: str, profile: Profile) -> EpochLeaders:
+        return EpochLeaders(key)
+
+    def step(self, state: EpochLeaders, event: Stamped) -> Emissions:
+        body = event.body
+        assert type(body) is QRole or type(body) is QPersist
+        if body.leader_id < 0:
+            return NOTHING
+        known = state.leaders.get(body.epoch)
+        if known is None:
+            state.leaders[body.epoch] = LeaderFact(body.leader_id, witness(event))
+            state.tested += 1
+            return NOTHING
+        if known.leader == body.leader_id:
+            return NOTHING
+        return self.violated(
+            state.key,
+            f"{event.node} knows {body.leader_id} as the leader of quorum epoch {body.epoch}, "
+            f"of which {known.by.node} knew {known.leader} as the leader",
+            known.by,
+            event,
+        )
+
+
+class VoterState(State):
+    """Of one directory id: votes granted, votes on disk (epoch -> candidate, with the event)."""
+
+    granted: dict[int, LeaderFact] = {}
+    persisted: dict[int, LeaderFact] = {}
+    wiped: bool = False
+
+
+class OneDurableVotePerEpoch(KeyedInvariant[VoterState]):
+    """A voter that votes twice in an epoch gives that epoch two majorities; one that answers before its vote is on
+    disk forgets it in a crash, and votes twice.
+
+    Example: controller-2 grants epoch 7 to controller-1, is killed before quorum-state was written, comes back and
+    grants epoch 7 to controller-3.
+    """
+
+    id = "Q2"
+    title = "A voter grants one vote per epoch, and has it on disk before it answers"
+    route = VOTER
+    types = (QVote, QPersist, NodeUp)
+    exemptions = {"wiped": "The voter's disk was wiped between the two votes."}
+
+    def initial(self, key: str, profile: Profile) -> VoterState:
+        return VoterState(key)
+
+    def step(self, state: VoterState, event: Stamped) -> Emissions:
+        body = event.body
+        if type(body) is QVote:
+            return self._vote(state, event, body) if body.granted and not body.pre else NOTHING
+        if type(body) is QPersist:
+            if body.voted_for >= 0:
+                state.persisted.setdefault(body.epoch, LeaderFact(body.voted_for, witness(event)))
+        elif type(body) is NodeUp and body.wiped:
+            state.wiped = True
+            state.persisted.clear()
+        return NOTHING
+
+    def _vote(self, state: VoterState, event: Stamped, body: QVote) -> Emissions:
+        state.tested += 1
+        known = state.granted.get(body.epoch)
+        if known is None:
+            state.granted[body.epoch] = LeaderFact(body.candidate, witness(event))
+        elif known.leader != body.candidate:
+            sentence = (
+                f"{event.node} granted its vote in epoch {body.epoch} to {body.candidate} "
+                f"after it had granted it to {known.leader}"
+            )
+            if state.wiped:
+                return self.excused("wiped", event.node, sentence, known.by, event)
+            return self.violated(event.node, sentence, known.by, event)
+        stored = state.persisted.get(body.epoch)
+        if stored is not None and stored.leader == body.candidate:
+            return NOTHING
+        return self.violated(
+            event.node,
+            f"{event.node} granted its vote in epoch {body.epoch} to {body.candidate} "
+            + ("before the vote was on its disk" if stored is None else f"while its disk has {stored.leader}"),
+            None if stored is None else stored.by,
+            event,
+        )
+
+
+class VoterEpoch(State):
+    """Of one directory id: its latest epoch on disk."""
+
+    epoch: int = -1
+    by: Witness | None = None
+    wiped: bool = False
+
+
+class EpochsNeverGoBack(KeyedInvariant[VoterEpoch]):
+    """A voter whose epoch goes back can vote, or lead, again in an epoch that is over; one that acts in an epoch
+    before it is on disk goes back in a crash.
+
+    Example: controller-2 comes back from a crash, does not read its quorum-state, and takes part in epoch 0 while
+    epoch 7 has a leader.
+    """
+
+    id = "Q3"
+    title = "The epoch of a voter never goes back, not over a restart either"
+    route = VOTER
+    types = (QPersist, QRole, NodeUp)
+    exemptions = {"wiped": "The voter's disk was wiped."}
+
+    def initial(self, key: str, profile: Profile) -> VoterEpoch:
+        return VoterEpoch(key)
+
+    def step(self, state: VoterEpoch, event: Stamped) -> Emissions:
+        body = event.body
+        if type(body) is NodeUp:
+            state.wiped = state.wiped or body.wiped
+            return NOTHING
+        assert type(body) is QPersist or type(body) is QRole
+        before = state.epoch
+        if before >= 0:
+            state.tested += 1
+        if type(body) is QPersist and body.epoch >= before:
+            if body.epoch > before:
+                state.epoch, state.by = body.epoch, witness(event)
+            return NOTHING
+        if type(body) is QRole and body.epoch == before:
+            return NOTHING
+        did = f"became {body.role} in" if type(body) is QRole else "stored"
+        had = f"while its disk had epoch {before}" if before >= 0 else "before any epoch was on its disk"
+        sentence = f"{event.node} {did} epoch {body.epoch} {had}"
+        found = (
+            self.excused("wiped", event.node, sentence, state.by, event)
+            if state.wiped
+            else self.violated(event.node, sentence, state.by, event)
+        )
+        if type(body) is QPersist:
+            state.epoch, state.by, state.wiped = body.epoch, witness(event), False
+        return found
+
+
+class OwnEpochCommit(LogInvariant[State]):
+    """A new leader that counts replicas of an older epoch's entries may declare them committed although another
+    voter, with a later epoch at its end, can still be elected and truncate them (Raft, section 5.4.2).
+
+    Example: the leader of epoch 4 finds an entry of epoch 2 on two of three voters and raises its high watermark
+    past it; the third voter, whose last entry is of epoch 3, wins epoch 5 and overwrites it.
+    """
+
+    id = "Q8"
+    title = "A quorum leader's high watermark moves only past an entry of its own epoch"
+    requires = ("kip-595.own-epoch-commit",)
+    types = (LogHw,)
+
+    def initial(self, key: str, profile: Profile) -> State:
+        return State(key)
+
+    def step(self, state: State, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        assert type(body) is LogHw
+        if body.role != "leader" or body.new == 0:
+            return NOTHING
+        batch = mirror.replica(event.node).log.batch_at(body.new - 1)
+        if batch is None:
+            return NOTHING
+        state.tested += 1
+        if batch.epoch == body.leader_epoch:
+            return NOTHING
+        return self.violated(
+            state.key,
+            f"{event.node}, leader of epoch {body.leader_epoch}, moved its high watermark to {body.new:,}, "
+            f"past an entry of epoch {batch.epoch} and none of its own",
+            event,
+        )
+
+
+class NodeMark(msgspec.Struct, frozen=True):
+    """The high watermark of one incarnation of a node."""
+
+    incarnation: int
+    high_watermark: int
+    by: Witness
+
+
+class EpochMarks(msgspec.Struct):
+    """Lowest and highest high watermark that the leader of an epoch had, with the events."""
+
+    low: int
+    low_by: Witness
+    high: int
+    high_by: Witness
+
+
+class MetadataMarks(State):
+    """Per node its own mark, per quorum epoch the leader's."""
+
+    nodes: dict[str, NodeMark] = {}
+    epochs: dict[int, EpochMarks] = {}
+
+
+class CommittedMetadataStays(LogInvariant[MetadataMarks]):
+    """What the quorum committed is what brokers act on: if it can go away, brokers keep leaders, replicas and
+    producer ids that the cluster no longer knows of.
+
+    Example: controller-1 committed up to 120 in epoch 4; the leader of epoch 5 begins with a high watermark of 112,
+    or a voter truncates to 115 although it held the committed entries up to 120.
+    """
+
+    id = "Q9"
+    title = "Committed metadata is permanent: the high watermark never goes back, nothing below it is truncated"
+    types = (LogHw, LogTrunc)
+    before_types = (LogTrunc,)
+
+    def initial(self, key: str, profile: Profile) -> MetadataMarks:
+        return MetadataMarks(key)
+
+    def before(self, state: MetadataMarks, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        assert type(body) is LogTrunc
+        state.tested += 1
+        held = mirror.highest_committed_of(event.node)
+        if held <= body.to:
+            return NOTHING
+        return self.violated(
+            state.key,
+            f"{event.node} truncated the metadata log to {body.to:,} although it held what was committed to {held:,}",
+            event,
+        )
+
+    def step(self, state: MetadataMarks, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        if type(body) is not LogHw:
+            return NOTHING
+        return [
+            *self._own(state, event, body),
+            *(self._among_leaders(state, event, body) if body.role == "leader" else ()),
+        ]
+
+    def _own(self, state: MetadataMarks, event: Stamped, body: LogHw) -> Emissions:
+        known = state.nodes.get(event.node)
+        state.nodes[event.node] = NodeMark(event.incarnation, body.new, witness(event))
+        if known is None or known.incarnation != event.incarnation:
+            return NOTHING
+        state.tested += 1
+        if body.new >= known.high_watermark:
+            return NOTHING
+        return self.violated(
+            state.key,
+            f"{event.node} lowered its metadata high watermark from {known.high_watermark:,} to {body.new:,}",
+            known.by,
+            event,
+        )
+
+    def _among_leaders(self, state: MetadataMarks, event: Stamped, body: LogHw) -> Emissions:
+        here = state.epochs.get(body.leader_epoch)
+        by = witness(event)
+        if here is None:
+            state.epochs[body.leader_epoch] = EpochMarks(body.new, by, body.new, by)
+        elif body.new > here.high:
+            here.high, here.high_by = body.new, by
+        for epoch, marks in state.epochs.items():
+            if epoch < body.leader_epoch and marks.high > body.new:
+                older, newer, first, second = epoch, body.leader_epoch, marks.high, body.new
+                proof = marks.high_by
+            elif epoch > body.leader_epoch and body.new > marks.low:
+                older, newer, first, second = body.leader_epoch, epoch, body.new, marks.low
+                proof = marks.low_by
+            else:
+                continue
+            return self.violated(
+                state.key,
+                f"epoch {newer} has a high watermark of {second:,} in the metadata log, below {first:,}, "
+                f"to which epoch {older} had committed it",
+                proof,
+                event,
+            )
+        return NOTHING

@@ -1,0 +1,105 @@
+"""All invariants, and the folds that carry them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from orchestrator.invariants.clients import AcknowledgedIsNotLost, OneOffsetOneValue
+from orchestrator.invariants.fold import Fold, Invariant
+from orchestrator.invariants.hygiene import NoBug, TraceIsWhole, VersionsAreHonoured
+from orchestrator.invariants.list_offsets import (
+    BrokersAreNotRefused,
+    LatestNeverGoesBack,
+    NewLeaderRefusesUntilCaughtUp,
+)
+from orchestrator.invariants.log_fold import LogFold, LogInvariant
+from orchestrator.invariants.partition import (
+    AcksTellTheTruth,
+    JoiningTheIsrIsEarned,
+    LogMatching,
+    OneLeaderPerLeaderEpoch,
+)
+from orchestrator.invariants.quorum import (
+    CommittedMetadataStays,
+    EpochsNeverGoBack,
+    OneDurableVotePerEpoch,
+    OneLeaderPerEpoch,
+    OwnEpochCommit,
+)
+from orchestrator.invariants.replication import (
+    CleanLeaderHasEverything,
+    CommittedIsNotTruncated,
+    HighWatermarksAreSound,
+)
+from orchestrator.invariants.routes import METADATA_LOG, PARTITION
+from orchestrator.invariants.transactions import SequencesAreContiguous
+
+AnyFold = Fold[Any]
+
+
+def _metadata_log() -> list[LogInvariant[Any]]:
+    return [OwnEpochCommit(), CommittedMetadataStays()]
+
+
+def _partition_logs() -> list[LogInvariant[Any]]:
+    return [
+        CleanLeaderHasEverything(),
+        HighWatermarksAreSound(),
+        CommittedIsNotTruncated(),
+        SequencesAreContiguous(),
+        AcknowledgedIsNotLost(),
+        OneOffsetOneValue(),
+    ]
+
+
+def folds(only: Collection[str] | None = None) -> list[AnyFold]:
+    """Fresh folds of all invariants, or of those named.
+
+    Raises ValueError for an id that is not registered.
+    """
+    if only is not None and (unknown := sorted(set(only) - set(INVARIANTS))):
+        raise ValueError(f"no such invariant: {', '.join(unknown)}")
+
+    def wanted(invariant: Invariant) -> bool:
+        return only is None or invariant.id in only
+
+    keyed: list[AnyFold] = [
+        OneLeaderPerEpoch(),
+        OneDurableVotePerEpoch(),
+        EpochsNeverGoBack(),
+        OneLeaderPerLeaderEpoch(),
+        LogMatching(),
+        JoiningTheIsrIsEarned(),
+        AcksTellTheTruth(),
+        LatestNeverGoesBack(),
+        NewLeaderRefusesUntilCaughtUp(),
+        BrokersAreNotRefused(),
+        NoBug(),
+        TraceIsWhole(),
+        VersionsAreHonoured(),
+    ]
+    found = [fold for fold in keyed if all(wanted(each) for each in fold.invariants)]
+    for name, route, members in (
+        ("metadata-log", METADATA_LOG, _metadata_log()),
+        ("partition-logs", PARTITION, _partition_logs()),
+    ):
+        chosen = [each for each in members if wanted(each)]
+        if chosen:
+            found.append(LogFold(name, route, chosen))
+    return found
+
+
+_FAMILIES = "QPHMOTRCLX"
+
+
+def _by_family(invariant: Invariant) -> tuple[int, int]:
+    return (_FAMILIES.index(invariant.id[0]), int(invariant.id[1:]))
+
+
+INVARIANTS: dict[str, Invariant] = {}
+"""Id -> invariant, by family and number: the quorum first, hygiene last."""
+
+INVARIANTS.update(
+    (each.id, each) for each in sorted((each for fold in folds() for each in fold.invariants), key=_by_family)
+)

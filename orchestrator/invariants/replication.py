@@ -1,0 +1,247 @@
+"""What the replicas of a partition promise: a committed record stays, through elections and truncations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from actors.node.spec import node_name
+from actors.trace.events import LogHw, LogTrunc, PartAssume, PartChange, RepFetch, Stamped
+from orchestrator.invariants.fold import NOTHING, Emissions, Profile, State, Witness, witness
+from orchestrator.invariants.log_fold import LogInvariant
+from orchestrator.invariants.log_mirror import Commit, Lineage, LogMirror, Taint
+
+UNCLEAN = "An unclean election in between gave up what the new leader lacked."
+
+
+class Completeness(State):
+    """``newest``: highest leader epoch that was assumed; ``min_isr``: min.insync.replicas of the cluster."""
+
+    newest: int = -1
+    min_isr: int = 1
+
+
+class CleanLeaderHasEverything(LogInvariant[Completeness]):
+    """A clean election that picks a replica without some committed record loses the record, acknowledged or read as
+    it may be, without anybody having agreed to that.
+
+    Example: broker-1 committed up to 1,310 in leader epoch 4; broker-2 takes up leader epoch 5 with a log that ends
+    at 1,204, and the election was not unclean.
+    """
+
+    id = "P4"
+    title = "A cleanly elected leader has everything that was committed"
+    types = (PartAssume, LogHw)
+    exemptions = {
+        "unclean-election": UNCLEAN,
+        "loss-budget": "Power loss took the record from at least min.insync.replicas of the replicas that held it.",
+    }
+
+    def initial(self, key: str, profile: Profile) -> Completeness:
+        return Completeness(key, min_isr=int(profile.topic_setting(key, "min.insync.replicas", default=1)))
+
+    def step(self, state: Completeness, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        if type(body) is LogHw:
+            if body.role == "leader" and body.leader_epoch < state.newest:
+                return self._committed_late(state, event, body, mirror)
+            return NOTHING
+        assert type(body) is PartAssume
+        lineage = mirror.lineages.get(body.leader_epoch)
+        if body.role != "leader" or lineage is None or lineage.assumed.id != event.id:
+            return NOTHING
+        state.newest = max(state.newest, lineage.epoch)
+        if lineage.unclean:
+            lost = next((taint for taint in mirror.taints if taint.epoch == lineage.epoch), None)
+            return self._given_up(state, lineage, lost, event) if lost is not None else NOTHING
+        found: list[Any] = []
+        for commit in mirror.commits.values():
+            if commit.epoch < lineage.epoch:
+                found.extend(self._compare(state, lineage, commit, event, mirror))
+        return found
+
+    def _committed_late(self, state: Completeness, event: Stamped, body: LogHw, mirror: LogMirror) -> Emissions:
+        found: list[Any] = []
+        commit = Commit(body.leader_epoch, body.new, body.ph, witness(event))
+        for lineage in mirror.lineages.values():
+            if lineage.epoch > commit.epoch:
+                found.extend(self._compare(state, lineage, commit, event, mirror))
+        return found
+
+    def _given_up(self, state: Completeness, lineage: Lineage, lost: Taint, event: Stamped) -> Emissions:
+        return self.excused(
+            "unclean-election",
+            state.key,
+            f"{lineage.leader} was elected uncleanly for leader epoch {lineage.epoch} of {state.key} with log end "
+            f"{lineage.start:,}; of what was committed it shares what is below {lost.start:,}",
+            event,
+        )
+
+    def _compare(
+        self, state: Completeness, lineage: Lineage, commit: Commit, event: Stamped, mirror: LogMirror
+    ) -> Emissions:
+        log = mirror.lineage_log(lineage.epoch)
+        same = None if log is None else log.matches(commit.end, commit.ph)
+        if same is None:
+            return NOTHING  # long ago: every replica's high watermark has passed it
+        state.tested += 1
+        if same and commit.end <= lineage.start:
+            return NOTHING
+        sentence = (
+            f"{lineage.leader} leads {state.key} in leader epoch {lineage.epoch} from log end {lineage.start:,} and "
+            f"lacks what {commit.by.node} committed up to {commit.end:,} in leader epoch {commit.epoch}"
+        )
+        proof = (commit.by, lineage.assumed)
+        if mirror.taint_between(commit.epoch, lineage.epoch, commit.end) is not None:
+            return self.excused("unclean-election", state.key, sentence, *proof)
+        lossy = sum(1 for replica in mirror.replicas.values() if 0 <= replica.lost_from < commit.end)
+        if lossy >= state.min_isr:
+            return self.excused("loss-budget", state.key, sentence, *proof)
+        return self.violated(state.key, sentence, *proof)
+
+
+class Fetched(msgspec.Struct):
+    """What a leader knows of its followers in the leader epoch that it leads, and its own last high watermark."""
+
+    leader_epoch: int
+    high_watermark: int
+    by: Witness
+    offsets: dict[int, int] = {}
+
+
+class Watermarks(State):
+    """``leaders``: per node; ``isr``: of the latest change of the partition in ``isr_epoch``."""
+
+    leaders: dict[str, Fetched] = {}
+    isr_epoch: int = -1
+    isr: list[int] = []
+
+
+class HighWatermarksAreSound(LogInvariant[Watermarks]):
+    """The high watermark says what consumers may see. If it goes back, or runs ahead of what the ISR holds, they see
+    records that later are not there.
+
+    Example: broker-1 sets its high watermark of orders-0 to 1,310, its log end, while broker-2, a member of the
+    ISR, has fetched up to 1,204 only. A follower's high watermark may go down; it must never be one that no leader
+    committed.
+    """
+
+    id = "P10"
+    title = "High watermarks only rise while a leader leads, and cover nothing that the ISR lacks"
+    types = (LogHw, RepFetch, PartAssume, PartChange)
+    exemptions = {"unclean-election": UNCLEAN}
+
+    def initial(self, key: str, profile: Profile) -> Watermarks:
+        return Watermarks(key)
+
+    def step(self, state: Watermarks, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        if type(body) is RepFetch:
+            leader = state.leaders.get(event.node)
+            if leader is not None and leader.leader_epoch == body.leader_epoch:
+                if body.error == 0 and body.diverging_epoch < 0:
+                    leader.offsets[body.follower] = max(body.offset, leader.offsets.get(body.follower, 0))
+            return NOTHING
+        if type(body) is LogHw:
+            state.tested += 1
+            if not body.log_start <= body.new <= body.log_end:
+                return self.violated(
+                    state.key,
+                    f"{event.node} set its high watermark of {state.key} to {body.new:,}, "
+                    f"outside its log of {body.log_start:,} to {body.log_end:,}",
+                    event,
+                )
+            return self._leader(state, event, body) if body.role == "leader" else self._follower(state, event, mirror)
+        if type(body) is PartAssume:
+            if body.role == "leader":
+                known = state.leaders.get(event.node)
+                if known is None or known.leader_epoch != body.leader_epoch:
+                    state.leaders[event.node] = Fetched(body.leader_epoch, body.high_watermark, witness(event))
+            else:
+                state.leaders.pop(event.node, None)
+        elif type(body) is PartChange:
+            state.isr_epoch, state.isr = body.leader_epoch, body.isr
+        return NOTHING
+
+    def _leader(self, state: Watermarks, event: Stamped, body: LogHw) -> Emissions:
+        leader = state.leaders.get(event.node)
+        if leader is None or leader.leader_epoch != body.leader_epoch:
+            return self.violated(
+                state.key,
+                f"{event.node} moved the high watermark of {state.key} as leader of epoch {body.leader_epoch}, "
+                "which it never took up",
+                event,
+            )
+        before, by = leader.high_watermark, leader.by
+        leader.high_watermark, leader.by = body.new, witness(event)
+        if body.new <= before:
+            return self.violated(
+                state.key,
+                f"{event.node} lowered the high watermark of {state.key} from {before:,} to {body.new:,} "
+                f"while it led epoch {body.leader_epoch}",
+                by,
+                event,
+            )
+        needed = {*body.counted, *(state.isr if state.isr_epoch == body.leader_epoch else ())}
+        for member in sorted(needed):
+            if node_name(member) != event.node and leader.offsets.get(member, -1) < body.new:
+                return self.violated(
+                    state.key,
+                    f"{event.node} (leader epoch {body.leader_epoch}) moved the high watermark of {state.key} to "
+                    f"{body.new:,}, though {node_name(member)} of its ISR had fetched up to "
+                    f"{max(leader.offsets.get(member, 0), 0):,} only",
+                    event,
+                )
+        return NOTHING
+
+    def _follower(self, state: Watermarks, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        assert type(body) is LogHw
+        same = mirror.committed.matches(body.new, body.ph)
+        if same or same is None:
+            return NOTHING
+        sentence = (
+            f"{event.node} set its high watermark of {state.key} to {body.new:,}, "
+            f"which no leader committed (committed: {mirror.committed.end:,})"
+        )
+        if any(body.new > taint.start for taint in mirror.taints):
+            return self.excused("unclean-election", state.key, sentence, event)
+        return self.violated(state.key, sentence, event)
+
+
+class CommittedIsNotTruncated(LogInvariant[State]):
+    """A replica that truncates committed records and is elected before it has fetched them again loses them for
+    everybody.
+
+    Example: broker-2 holds orders-0 up to 1,310, all committed, and knows a high watermark of 1,204. As a follower
+    of a new leader it truncates to its high watermark (as Kafka did before KIP-101); the leader crashes, broker-2 is
+    elected, and offsets 1,204-1,309 are gone. Truncating a *divergent* end is required and no violation.
+    """
+
+    id = "P11"
+    title = "Committed records are never truncated"
+    types = ()
+    before_types = (LogTrunc,)
+    exemptions = {"loss-recovery": "The replica came back from a power loss with a torn end."}
+
+    def initial(self, key: str, profile: Profile) -> State:
+        return State(key)
+
+    def before(self, state: State, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        assert type(body) is LogTrunc
+        state.tested += 1
+        held = mirror.highest_committed_of(event.node)
+        if held <= body.to:
+            return NOTHING
+        sentence = (
+            f"{event.node} truncated {state.key} from {body.was:,} to {body.to:,} ({body.reason}, leader epoch "
+            f"{body.leader_epoch}) although it held what was committed up to {held:,}"
+        )
+        if body.reason == "recovery":
+            return self.excused("loss-recovery", state.key, sentence, event)
+        return self.violated(state.key, sentence, event)
+
+    def step(self, state: State, event: Stamped, mirror: LogMirror) -> Emissions:
+        return NOTHING

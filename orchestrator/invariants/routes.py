@@ -1,0 +1,84 @@
+"""The ways in which folds cut the trace by key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from actors.node.spec import METADATA_PARTITION
+from actors.trace.events import NodeDown, OpInvoke, OpReturn, QRole, RpcReply, RunEnd, Stamped
+from orchestrator.invariants.fold import Route
+
+_NONE: tuple[str, ...] = ()
+
+
+def _partition_keys(event: Stamped) -> Sequence[str]:
+    body = event.body
+    if type(body) is RpcReply:
+        return list(dict.fromkeys([told.tp for told in body.partitions]))
+    if type(body) is NodeDown:
+        return [tp for tp in body.lost if tp != METADATA_PARTITION]
+    tp: str = body.tp  # type: ignore[union-attr]  # every other type on this route has a partition
+    return (tp,) if tp != METADATA_PARTITION else _NONE
+
+
+def _metadata_keys(event: Stamped) -> Sequence[str]:
+    body = event.body
+    if type(body) is NodeDown:
+        return (METADATA_PARTITION,) if METADATA_PARTITION in body.lost else _NONE
+    if type(body) is QRole:
+        return (METADATA_PARTITION,)
+    return (METADATA_PARTITION,) if event.tp == METADATA_PARTITION else _NONE
+
+
+def _list_keys(event: Stamped) -> Sequence[str]:
+    body = event.body
+    if type(body) is RpcReply:
+        return list(dict.fromkeys([told.tp for told in body.partitions])) if body.api == "ListOffsets" else _NONE
+    if type(body) is OpInvoke or type(body) is OpReturn:
+        return (body.tp,) if body.kind == "list" else _NONE
+    return (event.tp,)
+
+
+def _quorum_keys(event: Stamped) -> Sequence[str]:
+    return ("quorum",)
+
+
+def _voter_keys(event: Stamped) -> Sequence[str]:
+    return (event.body.directory_id,)  # type: ignore[union-attr]  # every type on this route has one
+
+
+def _node_keys(event: Stamped) -> Sequence[str]:
+    cause = event.cause
+    if not cause:
+        body = event.body
+        if type(body) is RunEnd:
+            return list(dict.fromkeys([event.node, *(name.partition("/")[0] for name in body.final_seq)]))
+        return (event.node,)
+    origin = cause[: cause.find("/")]
+    return (event.node,) if origin == event.node else (event.node, origin)
+
+
+def _own_node(event: Stamped) -> Sequence[str]:
+    return (event.node,)
+
+
+PARTITION = Route("partition", _partition_keys)
+"""By topic partition, the metadata log apart."""
+
+METADATA_LOG = Route("metadata-log", _metadata_keys)
+"""The metadata log: one key."""
+
+LIST_OFFSETS = Route("list-offsets", _list_keys)
+"""By topic partition, of operations and answers only those of ListOffsets."""
+
+QUORUM = Route("quorum", _quorum_keys)
+"""Elections of the quorum: one key, few events."""
+
+VOTER = Route("voter", _voter_keys)
+"""By directory id: the identity that a vote belongs to."""
+
+TRACE = Route("trace", _node_keys)
+"""By node, and by the node whose event was the cause."""
+
+NODE = Route("node", _own_node)
+"""By the node that recorded the event."""

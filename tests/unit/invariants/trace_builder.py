@@ -1,0 +1,278 @@
+"""Hand-written traces: one call per event, in the order of the trace, with Kafka's verbs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, Literal
+
+from actors.node.spec import METADATA_PARTITION, node_name
+from actors.trace.events import (
+    AnyTraceEvent,
+    IsrPropose,
+    LogAppend,
+    LogHw,
+    LogTrunc,
+    NodeDown,
+    NodeUp,
+    OpInvoke,
+    OpReturn,
+    PartAssume,
+    PartChange,
+    Polled,
+    QPersist,
+    QRole,
+    QVote,
+    RepFetch,
+    ReplyPartition,
+    RpcReply,
+    RunEnd,
+    RunMeta,
+    Stamped,
+)
+from orchestrator.engines.in_process import check
+from orchestrator.invariants.conclusion import InvariantResult
+
+TP = "orders-0"
+BROKERS = (1, 2, 3)
+
+
+class TraceBuilder:
+    """Collects events. Each comes ``apart`` microseconds after the one before; sequence numbers count by themselves.
+
+    The methods return the id of the event (the last one, where they make several).
+    """
+
+    def __init__(self, apart: int = 1000, **profile: Any) -> None:
+        self.events: list[Stamped] = []
+        self.apart = apart
+        self.wall = 0
+        self.logical = 0
+        self.cause = ""
+        self.req = ""
+        self.seqs: dict[tuple[str, int], int] = {}
+        self.incarnations: dict[str, int] = {}
+        self.logs: dict[tuple[str, str], list[tuple[int, int]]] = {}
+        self.operations = 0
+        settings = {"features": {"kip-207": "kafka", "kip-595.own-epoch-commit": "kafka"}, **profile}
+        self.emit("driver", RunMeta("s", "v", "sim", 1, [], settings))
+
+    # ---- events as such ----------------------------------------------------------------------------------
+
+    def emit(self, node: str, body: AnyTraceEvent) -> str:
+        """Any event."""
+        self.wall += self.apart
+        if not self.apart:
+            self.logical += 1
+        incarnation = self.incarnations.get(node, 0)
+        seq = self.seqs.get((node, incarnation), -1) + 1
+        self.seqs[node, incarnation] = seq
+        self.events.append(Stamped("run", node, incarnation, seq, self.wall, self.logical, self.cause, self.req, body))
+        return self.events[-1].id
+
+    def end(self) -> TraceBuilder:
+        """``run.end`` with what was written."""
+        final = {f"{node}/{incarnation}": seq for (node, incarnation), seq in self.seqs.items() if node != "driver"}
+        self.emit("driver", RunEnd(final))
+        return self
+
+    def up(self, node: str, role: str = "broker", wiped: bool = False, directory: str = "") -> str:
+        """An incarnation begins; not the first, if the node has recorded before."""
+        if (node, self.incarnations.get(node, 0)) in self.seqs:
+            self.incarnations[node] = self.incarnations.get(node, 0) + 1
+        return self.emit(node, NodeUp(role, 1, directory or f"dir-{node}", wiped, False))
+
+    def down(self, node: str, mode: Literal["clean", "crash", "lossy", "bug", "end"] = "crash", **fields: Any) -> str:
+        """An incarnation ends."""
+        return self.emit(node, NodeDown(mode, **fields))
+
+    def check(self, only: Collection[str] | None = None) -> dict[str, InvariantResult]:
+        """The results by id. Without ``only`` the trace is ended first."""
+        return {result.id: result for result in check(self.events, only)}
+
+    def result(self, invariant: str) -> InvariantResult:
+        """The result of one invariant."""
+        return self.check([invariant])[invariant]
+
+    # ---- quorum ------------------------------------------------------------------------------------------
+
+    def persist(self, node: str, epoch: int, leader: int = -1, voted: int = -1) -> str:
+        """quorum-state became durable."""
+        return self.emit(node, QPersist(f"dir-{node}", epoch, leader, voted))
+
+    def vote(self, node: str, epoch: int, candidate: int, granted: bool = True, pre: bool = False) -> str:
+        """A vote was decided."""
+        return self.emit(node, QVote(f"dir-{node}", epoch, candidate, granted, pre, 0, 0, 0, 0))
+
+    def role(self, node: str, epoch: int, role: Any, leader: int = -1, log_end: int = 0) -> str:
+        """A quorum role was taken up."""
+        return self.emit(node, QRole(f"dir-{node}", epoch, role, leader, log_end))
+
+    # ---- logs --------------------------------------------------------------------------------------------
+
+    def append(
+        self,
+        node: str,
+        *uids: str,
+        epoch: int = 0,
+        tp: str = TP,
+        role: Literal["leader", "follower"] = "leader",
+        producer: int = -1,
+        sequence: int = -1,
+        salt: int = 0,
+    ) -> str:
+        """A batch at the end of a replica's log. Its prefix hash follows from the log below, epoch, uids, ``salt``."""
+        log = self.logs.setdefault((tp, node), [(0, 0)])
+        base, below = log[-1]
+        ph = hash_of(below, epoch, uids, salt)
+        log.append((base + len(uids), ph))
+        body = LogAppend(
+            tp, role, base, base + len(uids) - 1, epoch, epoch, producer, 0, sequence, False, ph, list(uids)
+        )
+        return self.emit(node, body)
+
+    def replicate(self, *uids: str, leader: int = 1, followers: Collection[int] = (2, 3), **how: Any) -> None:
+        """The same batch on a leader and then on followers, which fetch once more to say so."""
+        self.append(node_name(leader), *uids, **how)
+        for follower in followers:
+            how_too = {**how, "role": "follower"}
+            self.append(node_name(follower), *uids, **how_too)
+            self.fetched(leader, follower, self.log_end(follower), epoch=how.get("epoch", 0))
+
+    def log_end(self, broker: int | str, tp: str = TP) -> int:
+        """LEO as built so far."""
+        node = broker if isinstance(broker, str) else node_name(broker)
+        return self.logs.get((tp, node), [(0, 0)])[-1][0]
+
+    def truncate(self, node: str, to: int, tp: str = TP, reason: Any = "diverge", epoch: int = 1) -> str:
+        """A log is cut."""
+        log = self.logs.setdefault((tp, node), [(0, 0)])
+        was = log[-1][0]
+        while log[-1][0] > to:
+            log.pop()
+        return self.emit(node, LogTrunc(tp, was, log[-1][0], reason, epoch, log[-1][1]))
+
+    def high_watermark(
+        self,
+        node: str,
+        new: int,
+        epoch: int = 0,
+        tp: str = TP,
+        role: Literal["leader", "follower"] = "leader",
+        counted: Collection[int] = BROKERS,
+    ) -> str:
+        """A high watermark moves to a boundary of the replica's log."""
+        log = self.logs.get((tp, node), [(0, 0)])
+        ph = dict(log).get(new, -1)
+        return self.emit(node, LogHw(tp, role, epoch, new, ph, log[-1][0], 0, sorted(counted)))
+
+    # ---- partitions --------------------------------------------------------------------------------------
+
+    def change(
+        self,
+        leader: int,
+        epoch: int,
+        isr: Collection[int] = BROKERS,
+        cause: str = "elect",
+        partition_epoch: int = -1,
+        quorum_epoch: int = 1,
+    ) -> str:
+        """The active controller appends a partition's new state."""
+        number = epoch if partition_epoch < 0 else partition_epoch
+        body = PartChange(TP, 10 + number, quorum_epoch, leader, epoch, number, list(isr), list(BROKERS), cause)
+        return self.emit("controller-1", body)
+
+    def assume(self, broker: int, epoch: int, high_watermark: int = 0, leader: int = -1) -> str:
+        """A broker takes up leadership, or with ``leader`` follows."""
+        node = node_name(broker)
+        end, ph = self.logs.get((TP, node), [(0, 0)])[-1]
+        leads = leader in (-1, broker)
+        body = PartAssume(
+            TP,
+            "leader" if leads else "follower",
+            broker if leads else leader,
+            epoch,
+            epoch,
+            end,
+            end if leads else -1,
+            high_watermark,
+            ph,
+            10,
+        )
+        return self.emit(node, body)
+
+    def lead(self, broker: int, epoch: int = 0, **how: Any) -> str:
+        """An election and the leader's taking up."""
+        self.change(broker, epoch, **how)
+        return self.assume(broker, epoch)
+
+    def fetched(self, leader: int, follower: int, offset: int, epoch: int = 0, broker_epoch: int = 7) -> str:
+        """A leader takes note of a follower's fetch."""
+        return self.emit(node_name(leader), RepFetch(TP, follower, epoch, epoch, broker_epoch, offset, epoch))
+
+    def propose(
+        self, leader: int, isr: Collection[int], epoch: int = 0, partition_epoch: int = 0, hw: int = 0, start: int = 0
+    ) -> str:
+        """A leader proposes an ISR, all of its members under broker epoch 7."""
+        members = {str(member): 7 for member in isr}
+        body = IsrPropose(TP, 1, epoch, partition_epoch, list(isr), members, hw, start, "proposed")
+        return self.emit(node_name(leader), body)
+
+    # ---- servers and clients -----------------------------------------------------------------------------
+
+    def reply(
+        self, broker: int, api: str, told: ReplyPartition, version: int = 11, replica_id: int = -1, acks: int = 0
+    ) -> str:
+        """A server's answer about one partition."""
+        return self.emit(node_name(broker), RpcReply(api, version, "client", "c", 1, replica_id, 0, acks, [told]))
+
+    def invoke(self, client: str, timestamp: int = -1) -> str:
+        """A list operation begins; returns its id."""
+        self.operations += 1
+        op = f"{client}:{self.operations}"
+        self.emit(client, OpInvoke(op, "list", TP, timestamp=timestamp))
+        return op
+
+    def told(self, client: str, op: str, offset: int, broker: int, epoch: int) -> str:
+        """A list operation returns."""
+        return self.emit(
+            client, OpReturn(op, "list", TP, "ok", offset=offset, leader_epoch=epoch, broker=node_name(broker))
+        )
+
+    def ask(self, client: str, offset: int, broker: int, epoch: int) -> str:
+        """A list operation, from invocation to return."""
+        return self.told(client, self.invoke(client), offset, broker, epoch)
+
+    def acked(self, client: str, uid: str, offset: int, broker: int = 1, epoch: int = 0, acks: int = -1) -> str:
+        """A send returns ok."""
+        return self.emit(
+            client,
+            OpReturn(
+                f"send {uid}",
+                "send",
+                TP,
+                "ok",
+                uid=uid,
+                acks=acks,
+                offset=offset,
+                leader_epoch=epoch,
+                broker=node_name(broker),
+            ),
+        )
+
+    def polled(self, client: str, *records: tuple[int, str]) -> str:
+        """A poll returns records (offset, uid)."""
+        self.operations += 1
+        got = [Polled(offset, 0, uid) for offset, uid in records]
+        return self.emit(client, OpReturn(f"{client}:{self.operations}", "poll", TP, "ok", records=got))
+
+
+def hash_of(below: int, epoch: int, uids: Collection[str], salt: int) -> int:
+    """A prefix hash that is the same in every process."""
+    value = below * 31 + epoch + 1 + salt
+    for uid in uids:
+        for char in uid:
+            value = (value * 131 + ord(char)) % (1 << 61)
+    return value
+
+
+__all__ = ["BROKERS", "METADATA_PARTITION", "TP", "TraceBuilder"]
