@@ -1,0 +1,184 @@
+"""A node's outgoing connections: one gRPC channel, and so one socket, for each.
+
+A connection is used until it breaks or one of its calls runs into its time-out, as in Kafka's NetworkClient; then all
+its calls fail and the next Call opens a new one. Answers are handed over in the order of the requests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import grpc
+import grpc.aio
+import msgspec
+from google.protobuf.message import Message
+
+from actors.live.links import Direction, Links
+from actors.live.wire import CHANNEL_OPTIONS, NO_STAMP, Stamp, encode_request, method_path, stamp_of
+from actors.node.effects import Call
+from actors.node.events import Answered, Failed
+from actors.node.messages import RESPONSES, Api, api_of
+from actors.trace.stamper import connection_id, request_id
+
+Deliver = Callable[[Answered | Failed, Stamp, str], None]
+"""Takes how a call ended, the peer's stamp, and ``req``."""
+
+
+class OpenCall(msgspec.Struct, eq=False):
+    """A call that has not ended: its number on the connection and its time-out."""
+
+    call: int
+    req: str
+    timer: asyncio.TimerHandle
+
+
+class Connection:
+    """One connection and the calls on it, by number."""
+
+    def __init__(self, name: str, peer: str, channel: grpc.aio.Channel | None) -> None:
+        self.id = name
+        self.peer = peer
+        self.channel = channel
+        self.sent = 0
+        self.ended = 0
+        self.calls: dict[int, OpenCall] = {}
+        self.answers: dict[int, Message] = {}
+        self.tasks: set[asyncio.Task[None]] = set()
+        self.methods: dict[Api, grpc.aio.UnaryUnaryMultiCallable[Any, Any]] = {}
+        self.established = False
+        self.closed = False
+
+    def method(self, api: Api) -> grpc.aio.UnaryUnaryMultiCallable[Any, Any]:
+        """The gRPC method of an API on this channel; messages are passed as bytes."""
+        assert self.channel is not None
+        found = self.methods.get(api)
+        if found is None:
+            found = self.methods[api] = self.channel.unary_unary(
+                method_path(api), request_serializer=None, response_deserializer=None
+            )
+        return found
+
+
+class Connections:
+    """All outgoing connections of one incarnation. ``addresses`` says where the nodes listen; it may change."""
+
+    def __init__(
+        self,
+        node: str,
+        incarnation: int,
+        links: Links,
+        addresses: Mapping[str, str],
+        deliver: Deliver,
+    ) -> None:
+        self._node = node
+        self._incarnation = incarnation
+        self._links = links
+        self._addresses = addresses
+        self._deliver = deliver
+        self._open: dict[tuple[str, str], Connection] = {}
+        self._counts: dict[tuple[str, str], int] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+        self._loop = asyncio.get_running_loop()
+
+    def call(self, effect: Call, stamp: Stamp) -> None:
+        """Carry out a Call; it ends in exactly one ``deliver``."""
+        connection = self._connection(effect.peer, effect.connection)
+        number = connection.sent
+        connection.sent += 1
+        timer = self._loop.call_later(effect.timeout_ms / 1000, self._time_out, connection, number)
+        connection.calls[number] = OpenCall(effect.call, request_id(connection.id, number), timer)
+        if connection.channel is None:
+            self._loop.call_soon(self._broken, connection)
+            return
+        data = encode_request(effect.request, connection.id, number, stamp)
+        task = self._loop.create_task(self._exchange(connection, number, api_of(effect.request), data))
+        connection.tasks.add(task)
+        task.add_done_callback(connection.tasks.discard)
+
+    @property
+    def open_calls(self) -> int:
+        """Calls that have not ended."""
+        return sum(len(connection.calls) for connection in self._open.values())
+
+    async def close(self) -> None:
+        """Close every connection; nothing is delivered any more."""
+        for connection in list(self._open.values()):
+            self._close(connection)
+            for call in connection.calls.values():
+                call.timer.cancel()
+        await asyncio.gather(*self._closing)
+
+    def _connection(self, peer: str, name: str) -> Connection:
+        found = self._open.get((peer, name))
+        if found is None:
+            count = self._counts.get((peer, name), 0)
+            self._counts[peer, name] = count + 1
+            address = self._addresses.get(peer)
+            channel = None if address is None else grpc.aio.insecure_channel(address, options=CHANNEL_OPTIONS)
+            full_name = connection_id(self._node, peer, name, self._incarnation, count)
+            found = self._open[peer, name] = Connection(full_name, peer, channel)
+        return found
+
+    async def _exchange(self, connection: Connection, number: int, api: Api, data: bytes) -> None:
+        try:
+            answer = await connection.method(api)(data)
+        except grpc.aio.AioRpcError:
+            self._broken(connection)
+            return
+        connection.established = True
+        response = RESPONSES[api].FromString(answer)
+        self._links.arrive(
+            ((connection.peer, self._node),), connection.id, lambda: self._answered(connection, number, response)
+        )
+
+    def _broken(self, connection: Connection) -> None:
+        """The socket is closed, or was refused; the refusal of a first call travelled both ways."""
+        if connection.closed:
+            return
+        directions: tuple[Direction, ...] = ((connection.peer, self._node),)
+        if not connection.established:
+            directions += ((self._node, connection.peer),)
+        self._links.arrive(directions, connection.id, lambda: self._disconnect(connection))
+
+    def _answered(self, connection: Connection, number: int, response: Message) -> None:
+        if connection.closed:
+            return
+        connection.answers[number] = response
+        while connection.ended in connection.answers:
+            answer = connection.answers.pop(connection.ended)
+            call = connection.calls.pop(connection.ended)
+            connection.ended += 1
+            call.timer.cancel()
+            self._deliver(Answered(call.call, answer), stamp_of(answer), call.req)
+
+    def _time_out(self, connection: Connection, number: int) -> None:
+        call = connection.calls.pop(number)
+        self._close(connection)
+        self._deliver(Failed(call.call, "timeout"), NO_STAMP, call.req)
+        self._fail_rest(connection)
+
+    def _disconnect(self, connection: Connection) -> None:
+        if not connection.closed:
+            self._close(connection)
+            self._fail_rest(connection)
+
+    def _fail_rest(self, connection: Connection) -> None:
+        for number in sorted(connection.calls):
+            call = connection.calls.pop(number)
+            call.timer.cancel()
+            self._deliver(Failed(call.call, "disconnect"), NO_STAMP, call.req)
+
+    def _close(self, connection: Connection) -> None:
+        connection.closed = True
+        for key, value in list(self._open.items()):
+            if value is connection:
+                del self._open[key]
+        for task in connection.tasks:
+            if task is not asyncio.current_task():
+                task.cancel()
+        if connection.channel is not None:
+            task = self._loop.create_task(connection.channel.close())
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)

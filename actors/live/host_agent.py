@@ -1,0 +1,169 @@
+"""The hand of a run on one Ray node: starts node processes there, signals them by process id, fetches what they wrote.
+
+A stopped process hears no Ray call, and a killed one must not get the chance to tidy up; so faults on processes are
+signals, and go to processes that this agent started and to nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import tempfile
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import ray
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from actors.control import Barrier
+from actors.live.actor import NodeActor
+from actors.live.journal_writer import SUFFIX as JOURNAL_SUFFIX
+from actors.live.setup import Opened, Setup
+from actors.live.writer import CLOSED, OPEN
+from actors.node.spec import NodeSpec
+
+Signal = Literal["kill", "stop", "continue"]
+
+_SIGNALS: dict[Signal, signal.Signals] = {
+    "kill": signal.SIGKILL,
+    "stop": signal.SIGSTOP,
+    "continue": signal.SIGCONT,
+}
+_SETTLED_S = 5.0
+
+
+class RunSetup(msgspec.Struct, frozen=True):
+    """What all nodes of a run share. ``directory``: the run's, if the driver's file system is this host's; else ""
+    and a temporary one is used. factory, matcher: as in ``Setup``."""
+
+    run: str
+    namespace: str
+    seed: int
+    host: str
+    directory: str
+    factory: str
+    matcher: str
+    barriers: list[Barrier]
+
+
+class Process(msgspec.Struct):
+    """A process that this agent started. ``born``: its start time, which tells it from a later one of its id."""
+
+    pid: int
+    born: int
+
+
+class HostAgent:
+    """An async Ray actor; one per Ray node and run. Raises ProcessLookupError for a process that is gone."""
+
+    def __init__(self, setup: RunSetup) -> None:
+        self._setup = setup
+        self._scratch = Path(tempfile.mkdtemp(prefix="krift-"))
+        self._root = Path(setup.directory) if setup.directory else self._scratch
+        self._actors: dict[str, Any] = {}
+        self._processes: dict[str, Process] = {}
+        self._incarnations: dict[str, int] = {}
+
+    async def start_node(self, spec: NodeSpec) -> tuple[Any, int, Opened]:
+        """A new process with the next incarnation of a node, ready to start. Returns the actor's handle, the
+        incarnation, and what ``NodeActor.open`` said."""
+        incarnation = self._incarnations.get(spec.name, -1) + 1
+        self._incarnations[spec.name] = incarnation
+        setup = Setup(
+            self._setup.run,
+            spec,
+            incarnation,
+            self._setup.seed,
+            str(self._root / "logs" / f"node={spec.name}"),
+            str(self._root / "journals" / f"node={spec.name}"),
+            str(self._scratch / "disks" / spec.name),
+            self._setup.host,
+            self._setup.factory,
+            self._setup.matcher,
+            self._setup.barriers,
+        )
+        actor = await self._create(spec.name, setup)
+        opened: Opened = await actor.open.remote()
+        self._actors[spec.name] = actor
+        self._processes[spec.name] = Process(opened.pid, _born(opened.pid))
+        return actor, incarnation, opened
+
+    async def _create(self, name: str, setup: Setup) -> Any:
+        """The named actor; its name is free again once Ray has noticed that the process before is dead."""
+        here = ray.get_runtime_context().get_node_id()
+        options: dict[str, Any] = {
+            "name": name,
+            "namespace": self._setup.namespace,
+            "num_cpus": 0,
+            "max_restarts": 0,
+            "max_task_retries": 0,
+            "scheduling_strategy": NodeAffinitySchedulingStrategy(here, soft=False),
+        }
+        deadline = asyncio.get_running_loop().time() + _SETTLED_S
+        while True:
+            try:
+                return ray.remote(NodeActor).options(**options).remote(setup)
+            except ValueError:
+                if asyncio.get_running_loop().time() > deadline:
+                    raise
+            await asyncio.sleep(0.02)
+
+    async def signal(self, name: str, which: Signal) -> None:
+        """Send a signal to the process of a node and return when it has taken effect."""
+        process = self._processes[name]
+        if _born(process.pid) != process.born:
+            raise ProcessLookupError(f"the process of {name} is gone")
+        os.kill(process.pid, _SIGNALS[which])
+        deadline = asyncio.get_running_loop().time() + _SETTLED_S
+        while not _in_effect(process, which):
+            if asyncio.get_running_loop().time() > deadline:
+                raise TimeoutError(f"signal {which} to {name} took no effect in {_SETTLED_S} s")
+            await asyncio.sleep(0.001)
+
+    async def files(self) -> list[tuple[str, int]]:
+        """What nodes wrote for the driver: paths relative to the run's directory, and sizes."""
+        paths = [path for folder in ("logs", "journals") for path in sorted((self._root / folder).glob("*/*"))]
+        return [
+            (path.relative_to(self._root).as_posix(), path.stat().st_size)
+            for path in paths
+            if path.suffix in (OPEN, CLOSED, JOURNAL_SUFFIX)
+        ]
+
+    async def read(self, path: str, offset: int, size: int) -> bytes:
+        """A piece of one of ``files``."""
+        full = (self._root / path).resolve()
+        assert full.is_relative_to(self._root.resolve()), path
+        with full.open("rb") as file:
+            file.seek(offset)
+            return file.read(size)
+
+    async def close(self) -> None:
+        """Kill every process that is left, stopped ones too, and remove the nodes' disks."""
+        for process in self._processes.values():
+            if _born(process.pid) == process.born:
+                os.kill(process.pid, signal.SIGKILL)
+        shutil.rmtree(self._scratch, ignore_errors=True)
+
+
+def _stat(pid: int) -> list[str]:
+    """Fields of /proc/<pid>/stat from the third (state) on; empty if there is no such process."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
+def _born(pid: int) -> int:
+    """When a process started, in clock ticks since boot; -1: there is none, or it is dead."""
+    stat = _stat(pid)
+    return int(stat[19]) if stat and stat[0] not in "ZX" else -1
+
+
+def _in_effect(process: Process, which: Signal) -> bool:
+    if which == "kill":
+        return _born(process.pid) != process.born
+    stat = _stat(process.pid)
+    return bool(stat) and (stat[0] in "Tt") == (which == "stop")

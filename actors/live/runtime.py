@@ -1,0 +1,395 @@
+"""The live runtime of one node: steps it on the event loop, and carries out its effects on real sockets and files.
+
+It knows nothing of Ray: ``actors.live.actor`` puts it into a process of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import traceback
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from google.protobuf.message import Message
+
+from actors.control import WATCHED, LinkRule, Predicate
+from actors.live.channel import Connections
+from actors.live.clock import LiveClock
+from actors.live.disk import Disk
+from actors.live.journal_writer import JournalWriter
+from actors.live.links import Links
+from actors.live.server import Server
+from actors.live.setup import Broken, Completed, Control, Matched, Report, Setup, Watched
+from actors.live.timers import Timers
+from actors.live.wire import NO_STAMP, Stamp, stamp_of
+from actors.live.writer import ChunkWriter
+from actors.node.contract import Node
+from actors.node.effects import (
+    AnyEffect,
+    Call,
+    CancelTimer,
+    Choose,
+    Close,
+    Complete,
+    Record,
+    Reply,
+    SetTimer,
+    Sync,
+    Write,
+)
+from actors.node.events import (
+    Answered,
+    AnyEvent,
+    Chosen,
+    Disconnected,
+    Failed,
+    Invoked,
+    Received,
+    Started,
+    Synced,
+    TimedOut,
+)
+from actors.trace.events import AnyTraceEvent, LinkRuleChange, NodeDown, NodeUp, OpReturn, Stamped, Tick
+from actors.trace.lines import encode_line
+from actors.trace.stamper import Stamper, is_lost, request_id
+
+STEPS_PER_TURN = 32
+"""Steps in a row before the event loop gets to look at its sockets again."""
+
+TICK_S = 1.0
+
+
+class Input(msgspec.Struct, eq=False):
+    """An event on its way to the node. ``setting``: of a timer, which may have been cancelled since."""
+
+    event: AnyEvent
+    stamp: Stamp = NO_STAMP
+    req: str = ""
+    setting: int = 0
+
+
+class LiveRuntime:
+    """One incarnation. Calls come in this order: ``open``, ``start``, anything, ``stop``. All of it happens on the
+    one event loop that ``open`` was called on. ``report`` takes what the conductor must hear of."""
+
+    def __init__(self, setup: Setup, report: Callable[[Report], None]) -> None:
+        self.setup = setup
+        self.name = setup.spec.name
+        self._report = report
+        self._clock = LiveClock()
+        self._stamper = Stamper(setup.run, self.name, setup.incarnation)
+        self._addresses: dict[str, str] = {}
+        self._inputs: deque[Input] = deque()
+        self._chosen: deque[Input] = deque()
+        self._scheduled = False
+        self._running = False
+        self._rest: tuple[deque[AnyEffect], Input] | None = None
+        self._ticket = 0
+        self._seen_ok = False
+        self._choices = self._draws("choices")
+        self._matches: Callable[[Predicate, Stamped], bool] | None = None
+        self._syncs: ThreadPoolExecutor | None = None
+        self._tick: asyncio.TimerHandle | None = None
+
+    def _draws(self, purpose: str) -> random.Random:
+        """The stream of draws for one purpose of this incarnation."""
+        return random.Random(f"{self.setup.seed}/{self.name}/{self.setup.incarnation}/{purpose}")
+
+    # ---- life --------------------------------------------------------------------------------------------
+
+    async def open(self) -> int:
+        """Make the node and serve, without taking a step yet; returns the port."""
+        setup = self.setup
+        self._loop = asyncio.get_running_loop()
+        self._node: Node = load(setup.factory)(setup.spec.role)
+        if setup.barriers:
+            self._matches = load(setup.matcher)
+        self._disk = Disk(Path(setup.disk))
+        self._trace = ChunkWriter(Path(setup.logs), str(setup.incarnation))
+        self._journal = JournalWriter(Path(setup.journals), setup.run, self.name, setup.spec.role, setup.incarnation)
+        self._links = Links(self.name, self._loop, self._draws("links"))
+        self._timers = Timers(self._loop, self._draws("timers"), self._on_timer)
+        self._server = Server(self.name, self._links, self._draws("network"), self._on_request, self._on_disconnect)
+        self._connections = Connections(self.name, setup.incarnation, self._links, self._addresses, self._on_call_ended)
+        # Nobody calls a client.
+        return await self._server.start(setup.host) if setup.spec.node_id >= 0 else 0
+
+    def start(self, addresses: dict[str, str], rules: list[LinkRule], control: Control) -> Control:
+        """Begin the incarnation: ``node.up``, then Started with what the disk holds. ``rules`` are in force."""
+        self._merge(control)
+        self._addresses.update(addresses)
+        setup, spec = self.setup, self.setup.spec
+        image = self._disk.load()
+        self._running = True
+        up = NodeUp(spec.role, spec.node_id, spec.directory_id, setup.wiped, setup.clean, self._disk.torn)
+        self._note(up)
+        for rule in rules:
+            self._install(rule)
+        self._inputs.appendleft(Input(Started(spec, setup.incarnation, image)))
+        self._schedule()
+        self._tick = self._loop.call_later(TICK_S, self._on_tick)
+        return self._control()
+
+    async def stop(self, control: Control) -> tuple[int, Control]:
+        """End the incarnation in good order: the end marker, the last chunk closed, sockets and files closed.
+        Returns the sequence number of its last event."""
+        if self._running:
+            self._merge(control)
+            self._note(NodeDown("end"))
+            self._running = False
+        self._timers.cancel_all()
+        if self._tick is not None:
+            self._tick.cancel()
+        await self._connections.close()
+        await self._server.stop()
+        if self._syncs is not None:
+            self._syncs.shutdown(wait=True)
+        self._trace.close(self._clock.physical_us())
+        self._journal.close()
+        self._disk.close()
+        return self._stamper.seq, self._control()
+
+    # ---- control -----------------------------------------------------------------------------------------
+
+    def meet(self, addresses: dict[str, str], control: Control) -> Control:
+        """Where nodes listen now; connections that are open stay as they are."""
+        self._merge(control)
+        self._addresses.update(addresses)
+        return self._control()
+
+    def install(self, rule: LinkRule, control: Control) -> Control:
+        """Put a link rule in force; it holds when this returns."""
+        self._merge(control)
+        self._install(rule)
+        return self._control()
+
+    def remove(self, rule_id: str, control: Control) -> Control:
+        """End a link rule: what it kept back arrives now."""
+        self._merge(control)
+        held = self._links.held(rule_id)
+        rule = self._links.rule(rule_id)
+        if rule is not None and self._links.enforces(rule):
+            self._note(LinkRuleChange(rule.id, rule.kind, "stop", rule.sources, rule.targets, held))
+        self._links.remove(rule_id)
+        return self._control()
+
+    def invoke(self, operation: str, kind: str, arguments: dict[str, Any], control: Control) -> Control:
+        """Give the node an operation."""
+        self._merge(control)
+        self._push(Input(Invoked(operation, kind, arguments)))
+        return self._control()
+
+    def release(self, ticket: int, control: Control) -> Control:
+        """Go on after a barrier."""
+        self._merge(control)
+        if self._rest is not None and ticket == self._ticket:
+            effects, given = self._rest
+            self._rest = None
+            self._guard(lambda: self._carry_out(effects, given))
+            self._schedule()
+        return self._control()
+
+    def _install(self, rule: LinkRule) -> None:
+        self._links.install(rule)
+        if self._links.enforces(rule):
+            self._note(LinkRuleChange(rule.id, rule.kind, "start", rule.sources, rule.targets, 0))
+
+    def _merge(self, control: Control) -> None:
+        self._stamper.merge(self._clock.physical_us(), control.wall_us, control.logical)
+
+    def _control(self) -> Control:
+        self._stamper.tick(self._clock.physical_us())
+        return Control(self._stamper.clock.wall_us, self._stamper.clock.logical)
+
+    # ---- inputs ------------------------------------------------------------------------------------------
+
+    def _push(self, given: Input) -> None:
+        self._inputs.append(given)
+        self._schedule()
+
+    def _schedule(self) -> None:
+        if not self._scheduled and self._running and self._rest is None and (self._inputs or self._chosen):
+            self._scheduled = True
+            self._loop.call_soon(self._turn)
+
+    def _on_request(self, connection: str, number: int, request: Message) -> None:
+        self._push(Input(Received(connection, request), stamp_of(request), request_id(connection, number)))
+
+    def _on_disconnect(self, connection: str) -> None:
+        self._push(Input(Disconnected(connection)))
+
+    def _on_call_ended(self, event: Answered | Failed, stamp: Stamp, req: str) -> None:
+        self._push(Input(event, stamp, req))
+
+    def _on_timer(self, name: str, setting: int) -> None:
+        self._push(Input(TimedOut(name), setting=setting))
+
+    def _on_synced(self, file: str, upto: int) -> None:
+        if self._running:
+            self._disk.end_sync(file, upto)
+            self._push(Input(Synced(file, upto)))
+
+    def _on_tick(self) -> None:
+        if self._running:
+            self._guard(lambda: self._note(Tick()))
+            self._tick = self._loop.call_later(TICK_S, self._on_tick)
+
+    # ---- steps -------------------------------------------------------------------------------------------
+
+    def _turn(self) -> None:
+        """Take a few steps; the next turn comes after the event loop has looked at its sockets."""
+        self._scheduled = False
+        for _ in range(STEPS_PER_TURN):
+            if not self._running or self._rest is not None:
+                return
+            if self._chosen:
+                given = self._chosen.popleft()
+            elif self._inputs:
+                given = self._inputs.popleft()
+            else:
+                return
+            if self._is_due(given):
+                self._guard(lambda given=given: self._step(given))  # type: ignore[misc]
+        self._schedule()
+
+    def _is_due(self, given: Input) -> bool:
+        """Whether an event still holds: the timer that is over may have been cancelled since."""
+        event = given.event
+        return not isinstance(event, TimedOut) or self._timers.take(event.timer, given.setting)
+
+    def _guard(self, work: Callable[[], None]) -> None:
+        """Do something; an exception is a bug of the node or of this runtime, and ends the run. Never silence."""
+        try:
+            work()
+        except Exception:  # noqa: BLE001  (a node may raise anything; all of it is reported)
+            self._fail(traceback.format_exc(limit=-8))
+
+    def _fail(self, detail: str) -> None:
+        if not self._running:
+            return
+        self._running = False
+        self._timers.cancel_all()
+        try:
+            self._trace.add(encode_line(self._stamp(NodeDown("bug", detail), "", "")))
+            self._trace.flush(self._clock.physical_us())
+        except OSError as error:
+            detail = f"{detail}\nand the trace could not be written: {error}"
+        self._report(Broken(detail))
+
+    def _step(self, given: Input) -> None:
+        if given.stamp is not NO_STAMP:
+            self._stamper.merge(self._clock.physical_us(), given.stamp.wall_us, given.stamp.logical)
+        now_ms = self._clock.shown_ms()
+        self._journal.before(self._node)
+        try:
+            effects = self._node.step(now_ms, given.event)
+        except Exception:
+            self._journal.add(now_ms, given.event, [])
+            raise
+        self._journal.add(now_ms, given.event, effects)
+        self._carry_out(deque(effects), given)
+
+    def _carry_out(self, effects: deque[AnyEffect], given: Input) -> None:
+        """Carry out effects in order. The trace is flushed before one that others can see; a barrier's event leaves
+        the rest for ``release``."""
+        while effects and self._running:
+            effect = effects.popleft()
+            match effect:
+                case Record(event):
+                    if self._record(event, given.stamp.cause, given.req):  # type: ignore[arg-type]
+                        self._rest = (effects, given)
+                        break
+                case SetTimer(name, min_ms, max_ms):
+                    self._timers.set(name, min_ms, max_ms)
+                case CancelTimer(name):
+                    self._timers.cancel(name)
+                case Choose(name, n):
+                    self._chosen.append(Input(Chosen(name, self._choices.randrange(n))))
+                case Sync(file):
+                    self._sync(file)
+                case _:
+                    self._trace.flush(self._clock.physical_us())
+                    self._send(effect)
+        self._trace.flush(self._clock.physical_us())
+
+    def _send(self, effect: Call | Reply | Close | Write | Complete) -> None:
+        """An effect that leaves the node."""
+        match effect:
+            case Write(file, number, operation):
+                self._disk.write(file, number, operation)
+            case Call():
+                self._connections.call(effect, self._outgoing())
+            case Reply(connection, response):
+                self._server.reply(connection, response, self._outgoing())
+            case Close(connection):
+                self._close(connection)
+            case Complete(operation, result):
+                self._report(Completed(operation, result))
+
+    def _close(self, connection: str) -> None:
+        """Break a connection; what it brought and no step has taken yet is dropped."""
+        self._server.close(connection)
+        kept = [g for g in self._inputs if not isinstance(g.event, Received) or g.event.connection != connection]
+        self._inputs = deque(kept)
+
+    def _outgoing(self) -> Stamp:
+        self._stamper.tick(self._clock.physical_us())
+        return Stamp(self._stamper.clock.wall_us, self._stamper.clock.logical, self._stamper.last_id)
+
+    def _sync(self, file: str) -> None:
+        upto, work = self._disk.begin_sync(file)
+        if self._syncs is None:
+            self._syncs = ThreadPoolExecutor(1, "sync")
+        done = self._loop.run_in_executor(self._syncs, work)
+
+        def finish(done: asyncio.Future[None]) -> None:
+            done.result()
+            self._on_synced(file, upto)
+
+        done.add_done_callback(lambda done: self._guard(lambda: finish(done)))
+
+    # ---- trace -------------------------------------------------------------------------------------------
+
+    def _stamp(self, body: AnyTraceEvent, cause: str, req: str) -> Stamped:
+        return self._stamper.stamp(body, self._clock.physical_us(), cause, req)
+
+    def _note(self, body: AnyTraceEvent) -> None:
+        """Put an event of the runtime's own into the trace, outside of any step."""
+        if self._record(body, "", "") and self._rest is None:
+            self._rest = (deque(), Input(TimedOut("")))
+        self._trace.flush(self._clock.physical_us())
+
+    def _record(self, body: AnyTraceEvent, cause: str, req: str) -> bool:
+        """Put an event into the trace. True: a barrier waits for it, so the node must stand still."""
+        event = self._stamp(body, cause, req)
+        if not is_lost(self.setup.spec.defects, event.seq):
+            self._trace.add(encode_line(event))
+        if self._matches is not None:
+            for barrier in self.setup.barriers:
+                if self._matches(barrier.predicate, event):
+                    self._trace.flush(self._clock.physical_us())
+                    self._ticket += 1
+                    self._report(Matched(self._ticket, event))
+                    return True
+        if event.type in WATCHED or self._is_first_ok(body):
+            self._trace.flush(self._clock.physical_us())
+            self._report(Watched(event))
+        return False
+
+    def _is_first_ok(self, body: AnyTraceEvent) -> bool:
+        if self._seen_ok or not isinstance(body, OpReturn) or body.outcome != "ok":
+            return False
+        self._seen_ok = True
+        return True
+
+
+def load(path: str) -> Any:
+    """What ``module:name`` names."""
+    module, _, name = path.partition(":")
+    return getattr(import_module(module), name)

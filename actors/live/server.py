@@ -1,0 +1,207 @@
+"""The gRPC server of a node: every API on one port, with reflection and health.
+
+gRPC promises no order among calls, so each request carries its connection and its number on it: the server hands
+the next request of a connection to the node only after the one before was answered, as Kafka mutes a channel
+(``SocketServer.scala``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import grpc
+import grpc.aio
+import msgspec
+from google.protobuf.message import Message
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1.health import SERVICE_NAME as HEALTH_SERVICE
+from grpc_health.v1.health import aio as health
+from grpc_reflection.v1alpha import reflection
+
+from actors.live.links import Links
+from actors.live.wire import SERVER_OPTIONS, SERVICE, Stamp, encode_response
+from actors.node.messages import API_OF_REQUEST, REQUESTS, RESPONSES, Api
+from actors.trace.stamper import connection_source
+
+ANONYMOUS = "anonymous"
+"""Source of the connections of callers that are no nodes: each of their calls is a connection of its own."""
+
+
+class ServerConnection(msgspec.Struct, eq=False):
+    """A connection on which this node serves. ``gone``: the peer's socket is closed; ``told``: whether the node
+    ever got a request of it; ``lost``: what was under way when it closed does not arrive any more."""
+
+    id: str
+    source: str
+    next: int = 0
+    busy: int = -1
+    waiting: dict[int, Message] = {}
+    answers: dict[int, asyncio.Future[bytes]] = {}
+    correlation_ids: dict[int, int] = {}
+    apis: dict[int, Api] = {}
+    gone: bool = False
+    closed: bool = False
+    told: bool = False
+    lost: bool = False
+
+
+class Server:
+    """Serves one node. ``on_request(connection, number, request)`` and ``on_disconnect(connection)`` are called on
+    the event loop; they only queue what they are given."""
+
+    def __init__(
+        self,
+        node: str,
+        links: Links,
+        draws: random.Random,
+        on_request: Callable[[str, int, Message], None],
+        on_disconnect: Callable[[str], None],
+    ) -> None:
+        self._node = node
+        self._links = links
+        self._draws = draws
+        self._on_request = on_request
+        self._on_disconnect = on_disconnect
+        self._connections: dict[str, ServerConnection] = {}
+        self._latest: dict[str, str] = {}
+        self._anonymous = 0
+        self._stopping = False
+        self._server: grpc.aio.Server | None = None
+
+    async def start(self, host: str) -> int:
+        """Bind to a free port of ``host`` and serve; returns the port. Raises RuntimeError if that fails."""
+        server = grpc.aio.server(options=SERVER_OPTIONS)
+        handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
+            api.name: grpc.unary_unary_rpc_method_handler(
+                self._serve, request_deserializer=kind.FromString, response_serializer=None
+            )
+            for api, kind in REQUESTS.items()
+        }
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
+        servicer = health.HealthServicer()
+        health_pb2_grpc.add_HealthServicer_to_server(servicer, server)
+        await servicer.set(SERVICE, health_pb2.HealthCheckResponse.SERVING)
+        await servicer.set("", health_pb2.HealthCheckResponse.SERVING)
+        reflection.enable_server_reflection((SERVICE, HEALTH_SERVICE, reflection.SERVICE_NAME), server)
+        port = server.add_insecure_port(f"{host}:0")
+        await server.start()
+        self._server = server
+        return int(port)
+
+    async def stop(self) -> None:
+        """Close the port and every connection at once."""
+        self._stopping = True
+        if self._server is not None:
+            await self._server.stop(None)
+
+    async def _serve(self, request: Message, context: grpc.aio.ServicerContext[Any, Any]) -> bytes:
+        """One call: wait until the node answers."""
+        header = request.header  # type: ignore[attr-defined]  # field 1 of every request
+        connection = self._connection(header.connection)
+        number = header.number
+        if connection.closed or connection.gone or number in connection.answers:
+            await _refuse(context)
+        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        connection.answers[number] = answer
+        connection.correlation_ids[number] = header.correlation_id
+        connection.apis[number] = API_OF_REQUEST[request.DESCRIPTOR.full_name]
+        self._links.arrive(
+            ((connection.source, self._node),),
+            connection.id,
+            lambda: self._arrived(connection, number, request),
+        )
+        try:
+            return await answer
+        except ConnectionAbortedError:
+            await _refuse(context)
+            raise
+        except asyncio.CancelledError:
+            self._gone(connection)
+            raise
+        finally:
+            if connection.source == ANONYMOUS:
+                self._gone(connection)
+
+    def _connection(self, name: str) -> ServerConnection:
+        """The connection of that name; one of its own for a caller that is no node (``grpcurl``)."""
+        if not name:
+            self._anonymous += 1
+            name = f"{ANONYMOUS}>{self._node}:{self._anonymous}:0.0"
+        found = self._connections.get(name)
+        if found is None:
+            found = self._connections[name] = ServerConnection(name, connection_source(name))
+            family = name.rpartition(".")[0].rpartition(":")[0]
+            before = self._connections.get(self._latest.get(family, ""))
+            self._latest[family] = name
+            if before is not None:
+                # The peer opens a new connection of a name only when the old one is gone.
+                self._gone(before)
+        return found
+
+    def _arrived(self, connection: ServerConnection, number: int, request: Message) -> None:
+        if connection.closed:
+            return
+        if connection.gone and not connection.lost:
+            # It was under way when its connection closed: TCP may still deliver it, or not, and then nothing after.
+            connection.lost = self._draws.random() < 0.5
+        if connection.lost:
+            return
+        connection.waiting[number] = request
+        self._hand_over(connection)
+
+    def _hand_over(self, connection: ServerConnection) -> None:
+        if connection.busy >= 0 or connection.next not in connection.waiting:
+            return
+        number = connection.busy = connection.next
+        connection.next += 1
+        connection.told = True
+        self._on_request(connection.id, number, connection.waiting.pop(number))
+
+    def reply(self, name: str, response: Message | None, stamp: Stamp) -> None:
+        """Answer the request outstanding on a connection; without effect if the connection is gone. None travels
+        as an empty message, as the caller's runtime must hear that the call is over."""
+        connection = self._connections.get(name)
+        if connection is None or connection.busy < 0:
+            return
+        number, connection.busy = connection.busy, -1
+        answer = connection.answers.pop(number)
+        correlation_id = connection.correlation_ids.pop(number)
+        api = connection.apis.pop(number)
+        if not answer.done():
+            answer.set_result(
+                encode_response(RESPONSES[api]() if response is None else response, correlation_id, stamp)
+            )
+        self._hand_over(connection)
+
+    def close(self, name: str) -> None:
+        """Break a connection: what it still asked for fails at the peer."""
+        connection = self._connections.pop(name, None)
+        if connection is None:
+            return
+        connection.closed = True
+        for answer in connection.answers.values():
+            if not answer.done():
+                answer.set_exception(ConnectionAbortedError())
+
+    def _gone(self, connection: ServerConnection) -> None:
+        """The peer's end is closed: the news takes the same way as its requests did."""
+        if connection.gone or connection.closed or self._stopping:
+            return
+        connection.gone = True
+        self._links.arrive(((connection.source, self._node),), connection.id, lambda: self._end(connection))
+
+    def _end(self, connection: ServerConnection) -> None:
+        if connection.closed:
+            return
+        connection.closed = True
+        self._connections.pop(connection.id, None)
+        if connection.told:
+            self._on_disconnect(connection.id)
+
+
+def _refuse(context: grpc.aio.ServicerContext[Any, Any]) -> Awaitable[None]:
+    """End a call the way a broken connection does."""
+    return context.abort(grpc.StatusCode.UNAVAILABLE, "connection closed")

@@ -1,0 +1,185 @@
+"""Two live runtimes in one process, over real sockets and files."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from actors.control import Barrier, LinkRule, Predicate
+from actors.live.runtime import LiveRuntime
+from actors.live.setup import Broken, Completed, Control, Matched, Report, Setup
+from actors.node.spec import NodeSpec
+from actors.trace.events import LogAppend, Stamped
+from actors.trace.lines import Line, decode_line
+from tests.toys import client_spec, server_spec
+
+ZERO = Control(0, 0)
+
+
+def is_third_ping(predicate: Predicate, event: Stamped) -> bool:
+    """Matches the append at offset 2."""
+    return isinstance(event.body, LogAppend) and event.body.base == 2
+
+
+class Pair:
+    """A server and a client, each with its own runtime, and what they reported."""
+
+    def __init__(self, path: Path, barriers: list[Barrier] | None = None, timeout_ms: int = 1000) -> None:
+        self.path = path
+        self.barriers = barriers or []
+        self.reports: dict[str, list[Report]] = {}
+        self.changed = asyncio.Event()
+        self.addresses: dict[str, str] = {}
+        self.server = self.runtime(server_spec(), 0)
+        self.client = self.runtime(client_spec("asker", "broker-1", timeout_ms=timeout_ms), 0)
+
+    def runtime(self, spec: NodeSpec, incarnation: int) -> LiveRuntime:
+        def report(report: Report) -> None:
+            self.reports.setdefault(spec.name, []).append(report)
+            self.changed.set()
+
+        folder = self.path
+        setup = Setup(
+            "r",
+            spec,
+            incarnation,
+            7,
+            str(folder / "logs" / f"node={spec.name}"),
+            str(folder / "journals" / f"node={spec.name}"),
+            str(folder / "disks" / spec.name),
+            "127.0.0.1",
+            "tests.toys:new_toy",
+            f"{__name__}:is_third_ping",
+            self.barriers,
+        )
+        return LiveRuntime(setup, report)
+
+    async def open(self, runtime: LiveRuntime) -> None:
+        port = await runtime.open()
+        self.addresses[runtime.name] = f"127.0.0.1:{port}"
+
+    async def start(self) -> None:
+        for runtime in (self.server, self.client):
+            await self.open(runtime)
+        for runtime in (self.server, self.client):
+            runtime.start(self.addresses, [], ZERO)
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Wait until a report makes the condition true."""
+        while not condition():
+            self.changed.clear()
+            await asyncio.wait_for(self.changed.wait(), 10)
+
+    async def ask(self, **arguments: Any) -> dict[str, Any]:
+        """Let the client ask until enough calls have ended; returns what it says then."""
+        self.reports.pop("asker", None)
+        self.client.invoke("ask", "ask", arguments, ZERO)
+        return await self.completed()
+
+    async def finish(self) -> dict[str, Any]:
+        """Stop the client's workload, then both; returns what the client says."""
+        self.reports.pop("asker", None)
+        self.client.invoke("stop", "stop", {}, ZERO)
+        result = await self.completed()
+        for runtime in (self.client, self.server):
+            await runtime.stop(ZERO)
+        return result
+
+    async def completed(self) -> dict[str, Any]:
+        """The result of the client's operation, once it has ended."""
+        await self.until(lambda: any(isinstance(r, Completed) for r in self.reports.get("asker", [])))
+        return next(r.result for r in self.reports["asker"] if isinstance(r, Completed))
+
+    def lines(self, node: str) -> list[Line]:
+        chunks = sorted((self.path / "logs" / f"node={node}").glob("*.jsonl"))
+        lines = [decode_line(line) for chunk in chunks for line in chunk.read_bytes().splitlines()]
+        return sorted(lines, key=lambda line: line.order)
+
+
+def run(work: Awaitable[None]) -> None:
+    """Run a test's coroutine on a loop of its own."""
+
+    async def main() -> None:
+        await work
+
+    asyncio.run(main())
+
+
+def test_pipelined_calls_are_served_and_answered_in_order(tmp_path: Path) -> None:
+    """Shows that bursts of calls on one connection reach the node in order, one at a time, and that each event of
+    the server names the client's as its cause and comes after it in the trace's order."""
+
+    async def scenario() -> None:
+        pair = Pair(tmp_path)
+        await pair.start()
+        await pair.ask(burst=20, enough=100)
+        answers = (await pair.finish())["answers"]
+        assert len(answers) >= 100
+        assert answers == list(range(1, len(answers) + 1))
+        server = pair.lines("broker-1")
+        assert [line.seq for line in server] == list(range(len(server)))
+        assert [line.type for line in (server[0], server[-1])] == ["node.up", "node.down"]
+        order = {f"{line.node}/{line.incarnation}/{line.seq}": line.order for line in server + pair.lines("asker")}
+        caused = [line for line in server + pair.lines("asker") if line.cause]
+        assert caused
+        assert all(order[line.cause] < line.order for line in caused)
+
+    run(scenario())
+
+
+def test_a_hold_keeps_requests_in_order_until_it_is_removed(tmp_path: Path) -> None:
+    """Shows that under a hold rule nothing reaches the server although calls run into their time-outs, and that after
+    its removal requests are served again."""
+
+    async def scenario() -> None:
+        pair = Pair(tmp_path, timeout_ms=100)
+        await pair.start()
+        pair.server.install(LinkRule("cut", "hold", ["asker"], ["broker-1"]), ZERO)
+        assert (await pair.ask(enough=5))["answers"] == []
+        pair.server.remove("cut", ZERO)
+        result = await pair.ask(enough=30)
+        await pair.finish()
+        assert "timeout" in result["failures"]
+        assert result["answers"]
+        types = [line.type for line in pair.lines("broker-1")]
+        start, stop = [index for index, kind in enumerate(types) if kind == "link.rule"]
+        assert "log.append" not in types[start:stop]
+        assert "log.append" in types[stop:]
+
+    run(scenario())
+
+
+def test_a_barrier_stops_the_node_within_its_step(tmp_path: Path) -> None:
+    """Shows that nothing after the matching Record, not even the rest of its step, happens before the release."""
+
+    async def scenario() -> None:
+        pair = Pair(tmp_path, [Barrier("third", Predicate("third"))])
+        await pair.start()
+        pair.client.invoke("begin", "ask", {}, ZERO)
+        await pair.until(lambda: any(isinstance(r, Matched) for r in pair.reports.get("broker-1", [])))
+        disk = (tmp_path / "disks" / "broker-1" / "f-pings").stat().st_size
+        matched = next(r for r in pair.reports["broker-1"] if isinstance(r, Matched))
+        assert disk == 2 * 9, "the third append is recorded, but not written yet"
+        pair.server.release(matched.ticket, ZERO)
+        assert (tmp_path / "disks" / "broker-1" / "f-pings").stat().st_size == 3 * 9
+        assert len((await pair.finish())["answers"]) >= 2
+
+    run(scenario())
+
+
+def test_a_node_that_raises_is_reported_and_recorded(tmp_path: Path) -> None:
+    """Shows that an exception in a step ends in ``node.down`` with mode bug and a report, never in silence."""
+
+    async def scenario() -> None:
+        pair = Pair(tmp_path)
+        await pair.start()
+        pair.client.invoke("begin", "ask", {"wish": "raise"}, ZERO)
+        await pair.until(lambda: any(isinstance(r, Broken) for r in pair.reports.get("broker-1", [])))
+        await pair.finish()
+        last = pair.lines("broker-1")[-1]
+        assert last.type == "node.down"
+        assert b"asked to raise" in bytes(last.body)
+
+    run(scenario())
