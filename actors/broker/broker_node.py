@@ -1,0 +1,249 @@
+"""A broker: an observer of the metadata quorum, the replicas it hosts, and the requests it serves
+(``core/.../server/{BrokerServer,KafkaApis}.scala``)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from google.protobuf.message import Message
+
+from actors.broker import alter_partition, lifecycle, producer_ids, replica_fetcher, replica_manager, request_channel
+from actors.broker.api_versions import api_versions, speaks, unsupported
+from actors.broker.lifecycle import BrokerLifecycle
+from actors.broker.list_offsets import list_offsets
+from actors.broker.metadata import metadata
+from actors.broker.metadata_image import MetadataImage
+from actors.broker.producer_ids import ProducerIdManager
+from actors.broker.replica_manager import ReplicaManager
+from actors.broker.request_channel import RequestChannel
+from actors.broker.turn import Settings, Turn, settings_of
+from actors.node.effects import AnyEffect
+from actors.node.events import (
+    Answered,
+    AnyEvent,
+    Chosen,
+    Disconnected,
+    Failed,
+    Invoked,
+    Received,
+    Started,
+    Synced,
+    TimedOut,
+)
+from actors.node.files import Files
+from actors.node.messages import Api, api_of
+from actors.node.network_client import Ended, NetworkClient
+from actors.node.spec import ClusterSpec, NodeSpec, node_name
+from actors.node.step import Step
+from actors.quorum.raft_client import RaftClient
+from actors.versions import request_version
+
+RAISE_AT = 100
+"""The defect raise strikes at this request."""
+
+
+class BrokerNode(msgspec.Struct):
+    """All of a broker's state. ``requests``: how many were handled. ``published``: whether the replicas follow the
+    image yet, which they do once the broker has caught up with its own registration."""
+
+    spec: NodeSpec = NodeSpec("", "broker", -1, "", ClusterSpec("", [], []))
+    settings: Settings = Settings()
+    files: Files = msgspec.field(default_factory=Files)
+    net: NetworkClient = msgspec.field(default_factory=lambda: NetworkClient("", {}, 0, 0, 0))
+    raft: RaftClient = msgspec.field(default_factory=RaftClient)
+    channel: RequestChannel = msgspec.field(default_factory=RequestChannel)
+    image: MetadataImage = msgspec.field(default_factory=MetadataImage)
+    lifecycle: BrokerLifecycle = msgspec.field(default_factory=BrokerLifecycle)
+    replicas: ReplicaManager = msgspec.field(default_factory=ReplicaManager)
+    producer_ids: ProducerIdManager = msgspec.field(default_factory=ProducerIdManager)
+    requests: int = 0
+    published: bool = False
+
+    def step(self, now_ms: int, event: AnyEvent) -> list[AnyEffect]:
+        """See ``actors.node.contract.Node``."""
+        step = Step(now_ms, tuple(self.spec.defects))
+        if isinstance(event, Started):
+            self._start(step, event)
+        elif self.lifecycle.state != "stopped":
+            turn = self._turn(step)
+            self._take(turn, event)
+            self._poll(turn, everything=not isinstance(event, Received | Disconnected))
+        return step.effects
+
+    def _turn(self, step: Step) -> Turn:
+        leader = self.raft.leader_id
+        controller = node_name(leader) if leader >= 0 else None
+        return Turn(step, self.files, self.net, self.image, self.settings, self.lifecycle.broker_epoch, controller)
+
+    # ---- inputs ------------------------------------------------------------------------------------------
+
+    def _start(self, step: Step, event: Started) -> None:
+        spec = event.spec
+        config: dict[str, Any] = spec.config
+        step.defects = tuple(spec.defects)
+        self.spec = spec
+        self.settings = settings_of(spec)
+        self.net = NetworkClient(
+            spec.name,
+            {api: list(bounds) for api, bounds in spec.versions.items()},
+            config["reconnect.backoff.ms"],
+            config["reconnect.backoff.max.ms"],
+            config["request.timeout.ms"],
+        )
+        self.channel = RequestChannel(config["num.io.threads"], config["krift.request.service.us"])
+        self.raft.start(step, self.files, self.net, spec, event.incarnation, event.disk)
+        turn = self._turn(step)
+        self.lifecycle.start(turn, spec.name, event.incarnation, event.disk)
+        self.replicas.load(turn, event.disk)
+        self._poll(turn, everything=True)
+
+    def _take(self, turn: Turn, event: AnyEvent) -> None:
+        step = turn.step
+        match event:
+            case Received():
+                self._receive(turn, event)
+            case Answered():
+                self._ended(turn, self.net.on_answered(step, event))
+            case Failed():
+                self._ended(turn, self.net.on_failed(step, event))
+            case TimedOut():
+                self._timed_out(turn, event.timer)
+            case Disconnected():
+                self.replicas.on_disconnected(event.connection)
+            case Synced():
+                self.files.on_synced(event)
+                self.raft.on_synced(step, self.files, self.net, event)
+            case Chosen():
+                self.raft.on_chosen(step, self.files, self.net, event)
+            case Invoked():
+                self._invoked(turn, event)
+            case Started():
+                raise AssertionError("a node starts once")
+
+    def _receive(self, turn: Turn, event: Received) -> None:
+        if not self.published:
+            # The port is not open before the broker has caught up: the peer's connection is refused.
+            turn.step.close(event.connection)
+        elif self.channel.offer(turn.step, event.connection, event.request):
+            self._handle(turn, event.connection, event.request)
+
+    def _ended(self, turn: Turn, ended: Ended | None) -> None:
+        if ended is None:
+            return
+        purpose = ended.purpose
+        if purpose.startswith(replica_fetcher.FETCH):
+            self.replicas.on_fetched(turn, ended)
+        elif purpose.startswith(replica_fetcher.LIST):
+            self.replicas.on_listed(turn, ended)
+        elif purpose in (lifecycle.REGISTER, lifecycle.HEARTBEAT):
+            self._controller_spoke(turn, ended)
+        elif purpose == alter_partition.PURPOSE:
+            self.replicas.on_altered(turn, ended)
+        elif purpose == producer_ids.PURPOSE:
+            self.producer_ids.on_ended(turn, ended)
+        else:
+            self.raft.on_ended(turn.step, self.files, self.net, ended)
+
+    def _timed_out(self, turn: Turn, timer: str) -> None:
+        replicas = self.replicas
+        if timer == request_channel.TIMER:
+            for done in self.channel.on_timer(turn.step):
+                self._handle(turn, done.connection, done.request)
+        elif timer == replicas.fetches.expiry.name:
+            replicas.fetches.on_timer(replicas.partitions, turn)
+        elif timer == replicas.produces.expiry.name:
+            replicas.produces.on_timer(replicas.partitions, turn)
+        elif timer == lifecycle.TIMER:
+            self.lifecycle.on_timer()
+        elif timer == replica_manager.CHECKPOINT_TIMER:
+            replicas.on_checkpoint_timer(turn)
+        elif timer == replica_manager.ISR_TIMER:
+            replicas.on_isr_timer(turn)
+        elif timer == alter_partition.RETRY_TIMER:
+            replicas.isr_changes.on_timer()
+        elif timer == producer_ids.TIMER:
+            self.producer_ids.on_timer()
+        elif timer.startswith(replica_fetcher.BACKOFF):
+            replicas.fetchers.on_timer(turn, timer)
+        elif not self.net.on_timer(timer):
+            self.raft.on_timer(turn.step, self.files, self.net, timer)
+
+    # ---- requests ----------------------------------------------------------------------------------------
+
+    def _handle(self, turn: Turn, connection: str, request: Message) -> None:
+        self.requests += 1
+        if "raise" in turn.step.defects and self.requests == RAISE_AT:
+            raise RuntimeError("the defect raise")
+        api = api_of(request)
+        if api != Api.ApiVersions and not speaks(self.spec.versions, api, request_version(request)):
+            turn.step.reply(connection, unsupported(request))
+            return
+        typed: Any = request
+        match api:
+            case Api.Produce:
+                self.replicas.produce(turn, connection, typed)
+            case Api.Fetch:
+                self.replicas.fetch(turn, connection, typed)
+            case Api.ListOffsets:
+                list_offsets(self.replicas.partitions, turn, connection, typed)
+            case Api.Metadata:
+                metadata(turn, connection, typed)
+            case Api.InitProducerId:
+                self.producer_ids.init_producer_id(turn, connection, typed)
+            case _:
+                turn.step.reply(connection, api_versions(self.spec.versions, typed))
+
+    # ---- controller and metadata -------------------------------------------------------------------------
+
+    def _controller_spoke(self, turn: Turn, ended: Ended) -> None:
+        self.lifecycle.on_ended(turn, ended)
+        turn.broker_epoch = self.lifecycle.broker_epoch
+        if self.lifecycle.is_caught_up and not self.published:
+            self.published = True
+            self._publish(turn)
+        if self.lifecycle.state == "stopped":
+            self._shut_down(turn)
+
+    def _publish(self, turn: Turn) -> None:
+        self.replicas.apply(turn, self.image.take_changes())
+        if self.image.take_reconfigured():
+            self.replicas.reconfigure(turn)
+
+    def _poll(self, turn: Turn, everything: bool) -> None:
+        """Let every component go on with what it could not do before. Requests of others change nothing that the
+        quorum, the lifecycle or the fetchers wait for."""
+        if everything:
+            self.raft.poll(turn.step, self.files, self.net)
+            self.raft.take_leader_changes()
+            commits = self.raft.take_commits()
+            if commits:
+                self.image.apply(turn.step, commits)
+                if self.published:
+                    self._publish(turn)
+            turn.controller = node_name(self.raft.leader_id) if self.raft.leader_id >= 0 else None
+            self.lifecycle.poll(turn)
+            self.replicas.fetchers.poll(turn, self.replicas.partitions)
+        self.replicas.isr_changes.poll(turn)
+        self.producer_ids.poll(turn)
+
+    # ---- operations --------------------------------------------------------------------------------------
+
+    def _invoked(self, turn: Turn, event: Invoked) -> None:
+        if event.kind != "shutdown":
+            turn.step.complete(event.operation, {"error": f"a broker knows no operation {event.kind}"})
+            return
+        self.lifecycle.begin_shutdown(event.operation)
+        if self.lifecycle.state == "stopped":
+            self._shut_down(turn)
+
+    def _shut_down(self, turn: Turn) -> None:
+        """The end of a controlled shutdown: what the next start needs is durable, and nothing follows."""
+        self.replicas.checkpoint(turn)
+        for partition in self.replicas.partitions.values():
+            turn.files.sync(turn.step, partition.log.file)
+        turn.files.sync(turn.step, replica_manager.CHECKPOINT_FILE)
+        if self.lifecycle.broker_epoch >= 0:
+            turn.files.replace(turn.step, lifecycle.CLEAN_SHUTDOWN_FILE, self.lifecycle.clean_shutdown_content())
+            turn.files.sync(turn.step, lifecycle.CLEAN_SHUTDOWN_FILE)
+        turn.step.complete(self.lifecycle.shutdown_operation, {"broker_epoch": self.lifecycle.broker_epoch})

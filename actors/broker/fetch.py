@@ -1,0 +1,375 @@
+"""Serving Fetch to followers and consumers: what one partition answers, and the purgatory of parked requests
+(``core/.../server/ReplicaManager.scala`` readFromLog, ``DelayedFetch.scala``)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from actors.broker.partition import FollowerFetch, Partition, find_partition
+from actors.broker.purgatory import ExpiryTimer, Watchers
+from actors.broker.turn import Turn
+from actors.log.batch import Batch
+from actors.node.errors import KafkaError
+from actors.node.spec import node_name, topic_partition
+from actors.versions import check_fields
+from krift.v1.common_pb2 import LeaderAndEpoch, NodeEndpoint
+from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
+
+FETCH_FROM_ANY_REPLICA = 11
+"""From this version on consumers are served by followers too (KIP-392)."""
+BROKER_PORT = 9092
+
+
+class FetchItem(msgspec.Struct, frozen=True, array_like=True):
+    """One partition of a Fetch. ``tp`` is empty where the topic id is unknown."""
+
+    tp: str
+    topic: str
+    topic_id: str
+    index: int
+    current_leader_epoch: int
+    offset: int
+    last_fetched_epoch: int
+    log_start: int
+    max_bytes: int
+
+
+class FetchParams(msgspec.Struct, frozen=True):
+    """What holds for a whole Fetch. ``replica_id`` -1: a consumer. ``deadline_ms``: when it is answered anyway."""
+
+    connection: str
+    version: int
+    correlation_id: int
+    replica_id: int
+    broker_epoch: int
+    isolation: int
+    min_bytes: int
+    max_bytes: int
+    deadline_ms: int
+
+    @property
+    def from_follower(self) -> bool:
+        """Whether a replica asks."""
+        return self.replica_id >= 0
+
+    @property
+    def leader_only(self) -> bool:
+        """Whether only the leader may answer."""
+        return self.from_follower or self.version < FETCH_FROM_ANY_REPLICA
+
+
+class ReadResult(msgspec.Struct):
+    """What one partition answers. ``valid``: a follower's fetch that the leader may take note of."""
+
+    item: FetchItem
+    error: KafkaError = KafkaError.NONE
+    high_watermark: int = -1
+    log_start: int = -1
+    diverging: tuple[int, int] | None = None
+    batches: list[Batch] = []
+    partition: Partition | None = None
+    valid: bool = False
+
+
+def parse_fetch(turn: Turn, connection: str, request: FetchRequest) -> tuple[FetchParams, list[FetchItem]]:
+    """The request, with topic ids resolved."""
+    header = request.header
+    version = header.api_version
+    replica_id, broker_epoch = request.replica_id, -1
+    if version >= 15:
+        replica_id, broker_epoch = request.replica_state.replica_id, request.replica_state.replica_epoch
+    params = FetchParams(
+        connection,
+        version,
+        header.correlation_id,
+        replica_id,
+        broker_epoch,
+        request.isolation_level,
+        request.min_bytes,
+        request.max_bytes,
+        turn.step.now_ms + request.max_wait_ms,
+    )
+    items: list[FetchItem] = []
+    for topic in request.topics:
+        name = topic.topic
+        if version >= 13:
+            found = turn.image.topics.get(topic.topic_id)
+            name = "" if found is None else found.name
+        items += [
+            FetchItem(
+                topic_partition(name, p.partition) if name else "",
+                name,
+                topic.topic_id,
+                p.partition,
+                p.current_leader_epoch,
+                p.fetch_offset,
+                p.last_fetched_epoch,
+                p.log_start_offset,
+                p.partition_max_bytes,
+            )
+            for p in topic.partitions
+        ]
+    return params, items
+
+
+def follower_fetch(params: FetchParams, item: FetchItem) -> FollowerFetch:
+    """What a follower's Fetch says about one partition."""
+    return FollowerFetch(
+        params.replica_id,
+        params.broker_epoch,
+        item.current_leader_epoch,
+        item.offset,
+        item.last_fetched_epoch,
+        item.log_start,
+    )
+
+
+def read_partition(
+    partitions: dict[str, Partition], turn: Turn, params: FetchParams, item: FetchItem, max_bytes: int
+) -> ReadResult:
+    """Read at most ``max_bytes`` (nothing if that is not positive) without changing anything.
+
+    Followers read to the log end, consumers to the high watermark; between that limit and the log end the answer is
+    empty, beyond it OFFSET_OUT_OF_RANGE (E-016).
+    """
+    result = ReadResult(item)
+    if not item.tp:
+        result.error = KafkaError.UNKNOWN_TOPIC_ID
+        return result
+    partition, result.error = find_partition(partitions, turn, item.tp)
+    if partition is None:
+        return result
+    result.partition = partition
+    result.error = _check(partition, params, item)
+    if result.error:
+        return result
+    log = partition.log
+    result.high_watermark, result.log_start = log.high_watermark, log.start_offset
+    if item.last_fetched_epoch >= 0:
+        result.error, result.diverging = divergence(partition, item.offset, item.last_fetched_epoch)
+        if result.error or result.diverging is not None:
+            return result
+    if not log.start_offset <= item.offset <= log.end_offset:
+        result.error = KafkaError.OFFSET_OUT_OF_RANGE
+        return result
+    result.valid = True
+    limit = log.end_offset if params.from_follower else log.high_watermark
+    if item.offset < limit and max_bytes > 0:
+        result.batches = log.read(item.offset, limit, min(item.max_bytes, max_bytes))
+    return result
+
+
+def _check(partition: Partition, params: FetchParams, item: FetchItem) -> KafkaError:
+    if params.version >= 13 and partition.topic_id != item.topic_id:
+        return KafkaError.INCONSISTENT_TOPIC_ID
+    error = partition.check_epoch(item.current_leader_epoch, leader_only=params.leader_only)
+    if error or not params.from_follower or params.replica_id in partition.remotes:
+        return error
+    # A replica that is not in the assignment may be ahead of this broker's metadata (E-059).
+    known = item.current_leader_epoch >= 0
+    return KafkaError.UNKNOWN_LEADER_EPOCH if known else KafkaError.NOT_LEADER_OR_FOLLOWER
+
+
+def divergence(partition: Partition, offset: int, last_fetched_epoch: int) -> tuple[KafkaError, tuple[int, int] | None]:
+    """Where the fetcher's log parts from this one: (epoch, end) if it does, OFFSET_OUT_OF_RANGE where this log
+    cannot tell, or where the offset lies below the log start (that check wins, E-064)."""
+    epoch, end = partition.log.epoch_end_offset(last_fetched_epoch)
+    if epoch < 0 or end < 0 or offset < partition.log.start_offset:
+        return (KafkaError.OFFSET_OUT_OF_RANGE, None)
+    if epoch < last_fetched_epoch or end < offset:
+        return (KafkaError.NONE, (epoch, end))
+    return (KafkaError.NONE, None)
+
+
+def read_all(
+    partitions: dict[str, Partition], turn: Turn, params: FetchParams, items: list[FetchItem]
+) -> list[ReadResult]:
+    """Read every partition within the request's limit; the first batch that is found goes out whatever its size."""
+    results: list[ReadResult] = []
+    left = params.max_bytes
+    found = False
+    for item in items:
+        result = read_partition(partitions, turn, params, item, left)
+        if result.batches:
+            if found and result.batches[0].size_bytes > left:
+                result.batches = []
+            left -= sum(batch.size_bytes for batch in result.batches)
+            found = True
+        results.append(result)
+    return results
+
+
+def must_answer(params: FetchParams, results: list[ReadResult], now_ms: int) -> bool:
+    """Whether a Fetch is answered at once: enough bytes, an error, a divergence, nothing asked, or no time to wait."""
+    if params.deadline_ms <= now_ms or not results:
+        return True
+    size = 0
+    for result in results:
+        if result.error or result.diverging is not None:
+            return True
+        for batch in result.batches:
+            size += batch.size_bytes
+    return size >= params.min_bytes
+
+
+def answer(turn: Turn, params: FetchParams, results: list[ReadResult]) -> FetchResponse:
+    """The response; with errors 6 and 74, from version 16 on, it says who leads (KIP-951)."""
+    response = FetchResponse()
+    response.header.correlation_id = params.correlation_id
+    topic: FetchResponse.FetchableTopicResponse | None = None
+    last: tuple[str, str] | None = None
+    for result in results:
+        item = result.item
+        if topic is None or last != (item.topic, item.topic_id):
+            topic = response.responses.add()
+            last = (item.topic, item.topic_id)
+            if params.version >= 13:
+                topic.topic_id = item.topic_id
+            else:
+                topic.topic = item.topic
+        _answer_partition(turn, params, result, topic.partitions.add(), response.node_endpoints)
+    check_fields(response, params.version)
+    turn.step.reply(params.connection, response)
+    return response
+
+
+def _answer_partition(
+    turn: Turn, params: FetchParams, result: ReadResult, data: FetchResponse.PartitionData, endpoints: Any
+) -> None:
+    version = params.version
+    data.partition_index = result.item.index
+    data.error_code = int(result.error)
+    if result.error:
+        hinted = (KafkaError.NOT_LEADER_OR_FOLLOWER, KafkaError.FENCED_LEADER_EPOCH)
+        if version >= 16 and result.error in hinted:
+            fill_current_leader(turn, result.item.tp, result.partition, data.current_leader, endpoints)
+        return
+    data.high_watermark = result.high_watermark
+    if version >= 4:
+        data.last_stable_offset = result.high_watermark
+    if version >= 5:
+        data.log_start_offset = result.log_start
+    if result.diverging is not None and version >= 12:
+        data.diverging_epoch.epoch, data.diverging_epoch.end_offset = result.diverging
+    if result.batches:
+        data.records.extend([batch.to_proto() for batch in result.batches])
+
+
+def fill_current_leader(turn: Turn, tp: str, partition: Partition | None, hint: LeaderAndEpoch, endpoints: Any) -> None:
+    """Say who leads: as the replica knows it or, failing that, metadata; with where to find that broker."""
+    leader, epoch = -1, -1
+    if partition is not None and partition.leader_epoch >= 0:
+        leader, epoch = partition.leader, partition.leader_epoch
+    elif tp in turn.image.partitions:
+        state = turn.image.partitions[tp]
+        leader, epoch = state.leader, state.leader_epoch
+    hint.leader_id, hint.leader_epoch = leader, epoch
+    if turn.image.is_alive(leader) and all(endpoint.node_id != leader for endpoint in endpoints):
+        endpoints.append(NodeEndpoint(node_id=leader, host=node_name(leader), port=BROKER_PORT))
+
+
+# ---- purgatory -------------------------------------------------------------------------------------------
+
+
+class ParkedFetch(msgspec.Struct, frozen=True):
+    """A Fetch that waits for data. It goes on by being read again."""
+
+    params: FetchParams
+    items: list[FetchItem]
+
+
+class FetchPurgatory(msgspec.Struct):
+    """Parked fetches by number, and by the partition and kind of event that may complete them.
+
+    Followers wait for appends, consumers for the high watermark.
+    """
+
+    parked: dict[int, ParkedFetch] = {}
+    followers: Watchers = msgspec.field(default_factory=Watchers)
+    consumers: Watchers = msgspec.field(default_factory=Watchers)
+    expiry: ExpiryTimer = msgspec.field(default_factory=lambda: ExpiryTimer("fetch-expiry"))
+    count: int = 0
+
+    def park(self, turn: Turn, params: FetchParams, items: list[FetchItem]) -> None:
+        """Hold a Fetch until something wakes it or its time is over."""
+        self.count += 1
+        self.parked[self.count] = ParkedFetch(params, items)
+        watchers = self.followers if params.from_follower else self.consumers
+        for item in items:
+            watchers.add(item.tp, self.count)
+        self.expiry.cover(turn.step, params.deadline_ms)
+
+    def wake_followers(self, partitions: dict[str, Partition], turn: Turn, tp: str) -> None:
+        """The log of ``tp`` grew."""
+        for number in self.followers.of(tp):
+            self._try_complete(partitions, turn, number)
+
+    def wake_consumers(self, partitions: dict[str, Partition], turn: Turn, tp: str) -> None:
+        """The high watermark of ``tp`` moved."""
+        for number in self.consumers.of(tp):
+            self._try_complete(partitions, turn, number)
+
+    def on_timer(self, partitions: dict[str, Partition], turn: Turn) -> None:
+        """Answer what has waited long enough."""
+        self.expiry.fired()
+        now_ms = turn.step.now_ms
+        for number in [n for n, fetch in self.parked.items() if fetch.params.deadline_ms <= now_ms]:
+            self._complete(partitions, turn, number)
+        if self.parked:
+            self.expiry.cover(turn.step, min(fetch.params.deadline_ms for fetch in self.parked.values()))
+
+    def forget(self, connection: str) -> None:
+        """A connection is gone: nobody will read its answer."""
+        for number in [n for n, fetch in self.parked.items() if fetch.params.connection == connection]:
+            self._remove(number)
+
+    def _try_complete(self, partitions: dict[str, Partition], turn: Turn, number: int) -> None:
+        fetch = self.parked[number]
+        available = 0
+        for item in fetch.items:
+            ready, size = _available(partitions, turn, fetch.params, item)
+            available += size
+            if ready or available >= fetch.params.min_bytes:
+                self._complete(partitions, turn, number)
+                return
+
+    def _complete(self, partitions: dict[str, Partition], turn: Turn, number: int) -> None:
+        fetch = self._remove(number)
+        results = read_all(partitions, turn, fetch.params, fetch.items)
+        for result in results:
+            record_refused(turn, fetch.params, result)
+        answer(turn, fetch.params, results)
+
+    def _remove(self, number: int) -> ParkedFetch:
+        fetch = self.parked.pop(number)
+        watchers = self.followers if fetch.params.from_follower else self.consumers
+        for item in fetch.items:
+            watchers.remove(item.tp, number)
+        return fetch
+
+
+def _available(partitions: dict[str, Partition], turn: Turn, params: FetchParams, item: FetchItem) -> tuple[bool, int]:
+    """(whether this partition alone completes the Fetch, bytes that can be read)."""
+    partition, error = find_partition(partitions, turn, item.tp)
+    if partition is None or error or _check(partition, params, item):
+        return (True, 0)
+    if item.last_fetched_epoch >= 0:
+        failed, diverging = divergence(partition, item.offset, item.last_fetched_epoch)
+        if failed or diverging is not None:
+            return (True, 0)
+    log = partition.log
+    if not log.start_offset <= item.offset <= log.end_offset:
+        return (True, 0)
+    limit = log.end_offset if params.from_follower else log.high_watermark
+    return (False, log.bytes_between(item.offset, limit, max(1, min(item.max_bytes, params.min_bytes))))
+
+
+def record_refused(turn: Turn, params: FetchParams, result: ReadResult) -> None:
+    """Put a follower's fetch that diverges or is refused into the trace."""
+    partition = result.partition
+    if partition is None or not params.from_follower or not (result.error or result.diverging is not None):
+        return
+    fetch = follower_fetch(params, result.item)
+    partition.record_fetch(turn, fetch, result.error, result.diverging or (-1, -1))

@@ -1,0 +1,171 @@
+"""Serving ListOffsets, and KIP-207: a new leader refuses clients until its high watermark has reached the log end
+with which it took over (``Partition.fetchOffsetForTimestamp``, ``ReplicaManager.fetchOffset``)."""
+
+from __future__ import annotations
+
+import msgspec
+
+from actors.broker.partition import Partition, find_partition
+from actors.broker.produce import reply_partition
+from actors.broker.turn import Turn
+from actors.node.errors import KafkaError
+from actors.node.messages import Api
+from actors.node.spec import topic_partition
+from actors.trace.events import ReplyPartition, RpcReply
+from actors.versions import check_fields
+from krift.v1.list_offsets_pb2 import ListOffsetsRequest, ListOffsetsResponse
+
+LATEST = -1
+EARLIEST = -2
+MAX_TIMESTAMP = -3
+EARLIEST_LOCAL = -4
+LATEST_TIERED = -5
+EARLIEST_PENDING_UPLOAD = -6
+
+MIN_VERSION = {
+    LATEST: 1,
+    EARLIEST: 1,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+"""Special timestamp -> version from which on it may be asked for."""
+
+CONSUMER = -1
+DEBUGGING = -2
+OFFSET_NOT_AVAILABLE_SINCE = 5
+"""Version that brought error 78; older clients are told LEADER_NOT_AVAILABLE."""
+
+
+class Query(msgspec.Struct, frozen=True):
+    """What is asked about one partition."""
+
+    replica_id: int
+    isolation: int
+    version: int
+    current_leader_epoch: int
+    timestamp: int
+
+
+class Found(msgspec.Struct, frozen=True):
+    """An answer about one partition; -1 everywhere where there is none."""
+
+    error: KafkaError = KafkaError.NONE
+    timestamp: int = -1
+    offset: int = -1
+    leader_epoch: int = -1
+
+
+NOTHING = Found()
+
+
+def list_offsets(partitions: dict[str, Partition], turn: Turn, connection: str, request: ListOffsetsRequest) -> None:
+    """Answer a ListOffsets; each partition succeeds or fails by itself."""
+    header = request.header
+    version = header.api_version
+    response = ListOffsetsResponse()
+    response.header.correlation_id = header.correlation_id
+    told: list[ReplyPartition] = []
+    duplicates = _duplicates(request)
+    for topic in request.topics:
+        answers = response.topics.add(name=topic.name)
+        for asked in topic.partitions:
+            tp = topic_partition(topic.name, asked.partition_index)
+            query = Query(
+                request.replica_id, request.isolation_level, version, asked.current_leader_epoch, asked.timestamp
+            )
+            found = Found(KafkaError.INVALID_REQUEST) if tp in duplicates else look_up(partitions, turn, tp, query)
+            data = answers.partitions.add(partition_index=asked.partition_index, error_code=int(found.error))
+            if not found.error:
+                data.timestamp, data.offset = found.timestamp, found.offset
+                if version >= 4:
+                    data.leader_epoch = found.leader_epoch
+            told.append(
+                reply_partition(partitions.get(tp), tp, found.error, offset=found.offset, timestamp=asked.timestamp)
+            )
+    check_fields(response, version)
+    turn.step.record(
+        RpcReply(
+            Api.ListOffsets.name,
+            version,
+            header.client_id,
+            connection,
+            header.correlation_id,
+            request.replica_id,
+            request.isolation_level,
+            0,
+            told,
+        )
+    )
+    turn.step.reply(connection, response)
+
+
+def _duplicates(request: ListOffsetsRequest) -> list[str]:
+    seen: list[str] = []
+    duplicates: list[str] = []
+    for topic in request.topics:
+        for asked in topic.partitions:
+            tp = topic_partition(topic.name, asked.partition_index)
+            (duplicates if tp in seen else seen).append(tp)
+    return duplicates
+
+
+def look_up(partitions: dict[str, Partition], turn: Turn, tp: str, query: Query) -> Found:
+    """The checks in Kafka's order, then the offset.
+
+    READ_COMMITTED sees the last stable offset, which without transactions is the high watermark.
+    """
+    if query.timestamp < 0 and query.version < MIN_VERSION.get(query.timestamp, 2**15):
+        return Found(KafkaError.UNSUPPORTED_VERSION)
+    partition, error = find_partition(partitions, turn, tp)
+    if partition is None:
+        return Found(error)
+    error = partition.check_epoch(query.current_leader_epoch, leader_only=query.replica_id != DEBUGGING)
+    if error:
+        return Found(error)
+    from_client = query.replica_id == CONSUMER
+    limit = partition.log.high_watermark if from_client else partition.log.end_offset
+    if from_client and "list-log-end" in turn.step.defects:
+        limit = partition.log.end_offset
+    refusal = _refusal(turn, partition, query)
+    if refusal and turn.settings.kip_207 == "seed":
+        return Found(refusal)
+    if query.timestamp == LATEST:
+        return Found(refusal) if refusal else Found(KafkaError.NONE, -1, limit, partition.leader_epoch)
+    if query.timestamp in (EARLIEST, EARLIEST_LOCAL):
+        start = partition.log.start_offset
+        return Found(KafkaError.NONE, -1, start, partition.log.epochs.epoch_at(start))
+    if query.timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        return NOTHING
+    found = _by_timestamp(partition, query.timestamp)
+    if found is not None and found.offset < limit:
+        return found
+    return Found(refusal) if refusal else NOTHING
+
+
+def _by_timestamp(partition: Partition, timestamp: int) -> Found | None:
+    log = partition.log
+    result = log.find_max_timestamp() if timestamp == MAX_TIMESTAMP else log.find_by_timestamp(timestamp)
+    return None if result is None else Found(KafkaError.NONE, result[1], result[0], result[2])
+
+
+def _refusal(turn: Turn, partition: Partition, query: Query) -> KafkaError:
+    """The error that KIP-207 has for this query now, NONE if it has none.
+
+    It concerns clients only, while the high watermark is below the end of what this leader took over. The seed text
+    leaves brokers alone where unclean election is enabled; Kafka never reads that key here.
+    """
+    if query.replica_id != CONSUMER and "refuse-replicas" not in turn.step.defects:
+        return KafkaError.NONE
+    settings = turn.settings
+    if settings.kip_207 == "off" or (settings.kip_207 == "seed" and settings.unclean_leader_election):
+        return KafkaError.NONE
+    to_reach = partition.leader_epoch_start
+    if "refuse-too-long" in turn.step.defects and partition.is_leader:
+        to_reach = partition.log.end_offset
+    if partition.log.high_watermark >= to_reach:
+        return KafkaError.NONE
+    if query.version >= OFFSET_NOT_AVAILABLE_SINCE or "version-too-new" in turn.step.defects:
+        return KafkaError.OFFSET_NOT_AVAILABLE
+    return KafkaError.LEADER_NOT_AVAILABLE

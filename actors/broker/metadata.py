@@ -1,0 +1,85 @@
+"""Serving Metadata from the broker's image (``KRaftMetadataCache.java``)."""
+
+from __future__ import annotations
+
+from actors.broker.fetch import BROKER_PORT
+from actors.broker.metadata_image import NO_LEADER, MetadataImage, PartitionRegistration, TopicImage
+from actors.broker.turn import Turn
+from actors.node.errors import KafkaError
+from actors.node.spec import node_name, topic_partition
+from actors.versions import check_fields
+from krift.v1.metadata_pb2 import MetadataRequest, MetadataResponse
+
+
+def metadata(turn: Turn, connection: str, request: MetadataRequest) -> None:
+    """Answer with what this broker has replayed; fenced brokers are left out, replicas on them are offline."""
+    version = request.header.api_version
+    image = turn.image
+    response = MetadataResponse()
+    response.header.correlation_id = request.header.correlation_id
+    alive = [broker_id for broker_id in sorted(image.brokers) if image.is_alive(broker_id)]
+    for broker_id in alive:
+        response.brokers.add(node_id=broker_id, host=node_name(broker_id), port=BROKER_PORT)
+    if version >= 1:
+        # Clients cannot reach the controller; Kafka names any broker that is alive.
+        response.controller_id = alive[0] if alive else NO_LEADER
+    if version >= 2:
+        response.cluster_id = turn.settings.cluster.cluster_id
+    if request.all_topics or not request.topics:
+        for topic in image.topics.values():
+            _answer_topic(image, topic, version, response.topics.add())
+    for asked in request.topics:
+        _answer_asked(image, asked, version, response.topics.add())
+    check_fields(response, version)
+    turn.step.reply(connection, response)
+
+
+def _answer_asked(
+    image: MetadataImage,
+    asked: MetadataRequest.MetadataRequestTopic,
+    version: int,
+    answer: MetadataResponse.MetadataResponseTopic,
+) -> None:
+    topic_id = asked.topic_id if version >= 10 and asked.topic_id else image.topic_names.get(asked.name, "")
+    topic = image.topics.get(topic_id)
+    if topic is not None:
+        _answer_topic(image, topic, version, answer)
+        return
+    by_id = version >= 10 and bool(asked.topic_id)
+    answer.error_code = int(KafkaError.UNKNOWN_TOPIC_ID if by_id else KafkaError.UNKNOWN_TOPIC_OR_PARTITION)
+    if by_id:
+        answer.topic_id = asked.topic_id
+    else:
+        answer.name = asked.name
+
+
+def _answer_topic(
+    image: MetadataImage, topic: TopicImage, version: int, answer: MetadataResponse.MetadataResponseTopic
+) -> None:
+    answer.name = topic.name
+    if version >= 10:
+        answer.topic_id = topic.topic_id
+    for index in sorted(topic.partitions):
+        state = image.partitions[topic_partition(topic.name, index)]
+        _answer_partition(image, state, version, answer.partitions.add())
+
+
+def _answer_partition(
+    image: MetadataImage,
+    state: PartitionRegistration,
+    version: int,
+    answer: MetadataResponse.MetadataResponsePartition,
+) -> None:
+    """Epoch and ISR are told even where the leader is not available."""
+    answer.partition_index = state.index
+    if state.leader == NO_LEADER or not image.is_alive(state.leader):
+        answer.error_code = int(KafkaError.LEADER_NOT_AVAILABLE)
+        answer.leader_id = NO_LEADER
+    else:
+        answer.leader_id = state.leader
+    if version >= 7:
+        answer.leader_epoch = state.leader_epoch
+    answer.replica_nodes.extend(state.replicas)
+    answer.isr_nodes.extend(state.isr)
+    if version >= 5:
+        answer.offline_replicas.extend([replica for replica in state.replicas if not image.is_alive(replica)])

@@ -1,0 +1,386 @@
+"""One replica of one topic partition: its role, the leader's view of the followers, ISR and high watermark
+(``core/.../cluster/Partition.scala``, ``server/.../replica/Replica.java``).
+
+The high watermark of a leader advances in ``Partition.maybe_increment_high_watermark``.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from actors.broker.metadata_image import PartitionRegistration
+from actors.broker.turn import Turn
+from actors.log.replica_log import AppendResult, ReplicaLog
+from actors.node.errors import KafkaError
+from actors.trace.events import IsrPropose, PartAssume, RepFetch
+from krift.v1.records_pb2 import RecordBatch
+
+UNKNOWN_OFFSET = -1
+
+
+class RemoteReplica(msgspec.Struct):
+    """What a leader knows of a follower. ``broker_epoch`` None: the follower has not fetched from this leader.
+
+    ``fetched_epoch``: the leader epoch in which it last fetched (for the trace).
+    """
+
+    log_end: int = UNKNOWN_OFFSET
+    log_start: int = UNKNOWN_OFFSET
+    leader_end_at_last_fetch: int = UNKNOWN_OFFSET
+    last_fetch_ms: int = 0
+    last_caught_up_ms: int = 0
+    broker_epoch: int | None = None
+    fetched_epoch: int = -1
+
+    def is_caught_up(self, leader_end: int, now_ms: int, lag_max_ms: int) -> bool:
+        """Whether the follower holds everything, or did so less than ``lag_max_ms`` ago."""
+        return self.log_end == leader_end or now_ms - self.last_caught_up_ms <= lag_max_ms
+
+
+class PendingIsr(msgspec.Struct, frozen=True):
+    """An AlterPartition that was not answered yet: the ISR proposed, the state it was proposed on, and the broker
+    epochs sent with it."""
+
+    kind: Literal["expand", "shrink"]
+    proposal: int
+    leader_epoch: int
+    partition_epoch: int
+    isr: list[int]
+    members: dict[int, int]
+
+
+class FollowerFetch(msgspec.Struct, frozen=True):
+    """What a follower's Fetch says about itself and one partition."""
+
+    replica_id: int
+    broker_epoch: int
+    current_leader_epoch: int
+    offset: int
+    last_fetched_epoch: int
+    log_start: int
+
+
+class Partition(msgspec.Struct):
+    """A hosted replica.
+
+    role None: on disk, but not (yet) assigned by metadata. ``isr`` is the committed ISR, as the controller last
+    confirmed it, kept by leaders only. ``leader_epoch_start``: log end with which this broker became leader of
+    ``leader_epoch``, -1 on followers (Kafka: leaderEpochStartOffset; KIP-207 rests on it).
+    """
+
+    tp: str
+    log: ReplicaLog
+    topic: str = ""
+    topic_id: str = ""
+    index: int = 0
+    role: Literal["leader", "follower"] | None = None
+    leader: int = -1
+    leader_epoch: int = -1
+    partition_epoch: int = -1
+    leader_epoch_start: int = UNKNOWN_OFFSET
+    replicas: list[int] = []
+    isr: list[int] = []
+    min_isr: int = 1
+    pending: PendingIsr | None = None
+    remotes: dict[int, RemoteReplica] = {}
+
+    # ---- questions ---------------------------------------------------------------------------------------
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this broker believes that it leads."""
+        return self.role == "leader"
+
+    @property
+    def maximal_isr(self) -> list[int]:
+        """The ISR that is safe to count for the high watermark: of a pending change, the larger side."""
+        if self.pending is not None and self.pending.kind == "expand":
+            return self.pending.isr
+        return self.isr
+
+    @property
+    def effective_min_isr(self) -> int:
+        """min.insync.replicas, but never more than there are replicas."""
+        return min(self.min_isr, len(self.remotes) + 1)
+
+    def check_epoch(self, current_leader_epoch: int, *, leader_only: bool) -> KafkaError:
+        """The epoch a request carries comes first, leadership second (E-005)."""
+        if current_leader_epoch >= 0:
+            if current_leader_epoch < self.leader_epoch:
+                return KafkaError.FENCED_LEADER_EPOCH
+            if current_leader_epoch > self.leader_epoch:
+                return KafkaError.UNKNOWN_LEADER_EPOCH
+        if self.role is None or (leader_only and not self.is_leader):
+            return KafkaError.NOT_LEADER_OR_FOLLOWER
+        return KafkaError.NONE
+
+    # ---- roles -------------------------------------------------------------------------------------------
+
+    def make_leader(self, turn: Turn, state: PartitionRegistration) -> bool:
+        """Take up leadership, or only note a new ISR or assignment; False if ``state`` is older than what is known.
+
+        A pending ISR change is given up: the metadata log overtook it.
+        """
+        if state.partition_epoch < self.partition_epoch:
+            return False
+        was_leader = self.is_leader
+        new_epoch = state.leader_epoch > self.leader_epoch
+        self._assign(turn, state)
+        self.isr = list(state.isr)
+        if new_epoch or not was_leader:
+            self.leader_epoch_start = self.log.end_offset
+            self.log.epochs.assign(state.leader_epoch, self.log.end_offset)
+            for replica_id, remote in self.remotes.items():
+                self._reset_remote(remote, turn.step.now_ms, was_leader, replica_id in self.isr)
+        self.role = "leader"
+        self.leader, self.leader_epoch, self.partition_epoch = state.leader, state.leader_epoch, state.partition_epoch
+        if new_epoch or not was_leader:
+            self._record_assumed(turn)
+        return True
+
+    def make_follower(self, turn: Turn, state: PartitionRegistration) -> bool:
+        """Follow (or, without a leader, wait); returns whether fetching must start anew."""
+        if state.partition_epoch < self.partition_epoch:
+            return False
+        new_epoch = state.leader_epoch > self.leader_epoch
+        changed = new_epoch or self.role != "follower"
+        self._assign(turn, state)
+        self.isr, self.remotes = [], {}
+        self.role = "follower"
+        self.leader_epoch_start = UNKNOWN_OFFSET
+        self.leader, self.leader_epoch, self.partition_epoch = state.leader, state.leader_epoch, state.partition_epoch
+        if changed:
+            self._record_assumed(turn)
+        return changed
+
+    def _assign(self, turn: Turn, state: PartitionRegistration) -> None:
+        self.topic, self.topic_id, self.index = state.topic, state.topic_id, state.index
+        self.replicas = list(state.replicas)
+        self.pending = None
+        self.configure(turn)
+        others = [replica for replica in state.replicas if replica != turn.settings.node_id]
+        self.remotes = {replica: self.remotes.get(replica, RemoteReplica()) for replica in others}
+
+    def configure(self, turn: Turn) -> None:
+        """Read the topic's configuration."""
+        settings = turn.settings
+        self.min_isr = turn.image.topic_config(
+            settings.cluster, self.topic, "min.insync.replicas", settings.min_insync_replicas
+        )
+
+    def _reset_remote(self, remote: RemoteReplica, now_ms: int, was_leader: bool, in_sync: bool) -> None:
+        remote.last_caught_up_ms = now_ms if in_sync else 0
+        if was_leader:
+            # Elected again in place: what the followers hold is still known.
+            remote.leader_end_at_last_fetch = self.log.end_offset
+            remote.last_fetch_ms = now_ms if in_sync else 0
+            return
+        remote.log_start = remote.log_end = remote.leader_end_at_last_fetch = UNKNOWN_OFFSET
+        remote.last_fetch_ms = 0
+        remote.broker_epoch = None
+
+    def _record_assumed(self, turn: Turn) -> None:
+        turn.step.record(
+            PartAssume(
+                self.tp,
+                "leader" if self.is_leader else "follower",
+                self.leader,
+                self.leader_epoch,
+                self.partition_epoch,
+                self.log.end_offset,
+                self.leader_epoch_start,
+                self.log.high_watermark,
+                self.log.end_ph,
+                turn.image.offset,
+            )
+        )
+
+    # ---- high watermark ----------------------------------------------------------------------------------
+
+    def maybe_increment_high_watermark(self, turn: Turn) -> bool:
+        """Advance the leader's high watermark to the least log end that counts; True if it moved.
+
+        It stays where it is while the committed ISR is smaller than min.insync.replicas (KIP-966), and it never
+        goes back while this broker leads.
+        """
+        if not self.is_leader or len(self.isr) < self.effective_min_isr:
+            return False
+        new = self.log.end_offset
+        counted = [turn.settings.node_id]
+        for replica_id, remote in self.remotes.items():
+            if "hw-ignores-isr" in turn.step.defects or not self._counts(turn, replica_id, remote):
+                continue
+            counted.append(replica_id)
+            new = min(new, remote.log_end)
+        if new <= self.log.high_watermark:
+            return False
+        self.log.set_high_watermark(turn.step, "leader", self.leader_epoch, new, counted)
+        return True
+
+    def _counts(self, turn: Turn, replica_id: int, remote: RemoteReplica) -> bool:
+        """Members of the maximal ISR count, and so does who is caught up and will join it soon."""
+        if replica_id in self.maximal_isr:
+            return True
+        lag_max_ms = turn.settings.replica_lag_time_max_ms
+        caught_up = remote.is_caught_up(self.log.end_offset, turn.step.now_ms, lag_max_ms)
+        return caught_up and self._may_join(turn, replica_id, remote)
+
+    # ---- appending ---------------------------------------------------------------------------------------
+
+    def append(self, turn: Turn, batch: RecordBatch, acks: int) -> AppendResult:
+        """A producer's batch, on the leader: NOT_LEADER_OR_FOLLOWER elsewhere, NOT_ENOUGH_REPLICAS for acks=all
+        while the committed ISR is too small, or what the log says of the sequence numbers."""
+        if not self.is_leader:
+            return AppendResult(KafkaError.NOT_LEADER_OR_FOLLOWER)
+        if acks == -1 and len(self.isr) < self.effective_min_isr:
+            return AppendResult(KafkaError.NOT_ENOUGH_REPLICAS)
+        return self.log.append_as_leader(turn.step, turn.files, batch, self.leader_epoch)
+
+    def has_reached(self, required_offset: int) -> tuple[bool, KafkaError]:
+        """Whether acks=all may be answered for everything below ``required_offset``, and with what."""
+        if not self.is_leader:
+            return (True, KafkaError.NOT_LEADER_OR_FOLLOWER)
+        if self.log.high_watermark < required_offset:
+            return (False, KafkaError.NONE)
+        if len(self.maximal_isr) < self.effective_min_isr:
+            return (True, KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+        return (True, KafkaError.NONE)
+
+    # ---- followers' fetches ------------------------------------------------------------------------------
+
+    def update_follower(self, turn: Turn, fetch: FollowerFetch) -> KafkaError:
+        """Take note of a valid fetch of a replica in the assignment; NOT_LEADER_OR_FOLLOWER, and nothing noted, if
+        a newer incarnation of that broker is known (E-062)."""
+        remote = self.remotes[fetch.replica_id]
+        alive_epoch = turn.image.alive_epoch(fetch.replica_id)
+        if fetch.broker_epoch != -1 and alive_epoch is not None and alive_epoch > fetch.broker_epoch:
+            self.record_fetch(turn, fetch, KafkaError.NOT_LEADER_OR_FOLLOWER)
+            return KafkaError.NOT_LEADER_OR_FOLLOWER
+        now_ms = turn.step.now_ms
+        leader_end = self.log.end_offset
+        if fetch.offset >= leader_end:
+            remote.last_caught_up_ms = max(remote.last_caught_up_ms, now_ms)
+        elif fetch.offset >= remote.leader_end_at_last_fetch:
+            remote.last_caught_up_ms = max(remote.last_caught_up_ms, remote.last_fetch_ms)
+        news = (
+            remote.log_end != fetch.offset
+            or remote.broker_epoch != fetch.broker_epoch
+            or remote.fetched_epoch != self.leader_epoch
+        )
+        remote.log_end = fetch.offset
+        remote.log_start = fetch.log_start
+        remote.leader_end_at_last_fetch = max(leader_end, remote.leader_end_at_last_fetch)
+        remote.last_fetch_ms = now_ms
+        remote.broker_epoch = fetch.broker_epoch
+        remote.fetched_epoch = self.leader_epoch
+        if news:
+            self.record_fetch(turn, fetch)
+        return KafkaError.NONE
+
+    def record_fetch(
+        self,
+        turn: Turn,
+        fetch: FollowerFetch,
+        error: KafkaError = KafkaError.NONE,
+        diverging: tuple[int, int] = (-1, -1),
+    ) -> None:
+        """Put a follower's fetch into the trace."""
+        turn.step.record(
+            RepFetch(
+                self.tp,
+                fetch.replica_id,
+                self.leader_epoch,
+                fetch.current_leader_epoch,
+                fetch.broker_epoch,
+                fetch.offset,
+                fetch.last_fetched_epoch,
+                diverging[0],
+                diverging[1],
+                int(error),
+            )
+        )
+
+    # ---- ISR ---------------------------------------------------------------------------------------------
+
+    def _may_join(self, turn: Turn, replica_id: int, remote: RemoteReplica) -> bool:
+        """Unfenced, not shutting down, and fetching under its present broker epoch (KIP-841, KIP-903)."""
+        if remote.broker_epoch is None or not turn.image.is_active(replica_id):
+            return False
+        return remote.broker_epoch == -1 or remote.broker_epoch == turn.image.alive_epoch(replica_id)
+
+    def expanded_isr(self, turn: Turn, replica_id: int) -> list[int] | None:
+        """The ISR with ``replica_id``, if it has earned its place: it holds everything below the high watermark, and
+        everything that this leader began its epoch with."""
+        if self.pending is not None or not self.is_leader or replica_id in self.isr:
+            return None
+        remote = self.remotes[replica_id]
+        if not self._may_join(turn, replica_id, remote) or remote.log_end < self.log.high_watermark:
+            return None
+        if remote.log_end < self.leader_epoch_start and "isr-without-epoch-start" not in turn.step.defects:
+            return None
+        return [*self.isr, replica_id]
+
+    def shrunk_isr(self, turn: Turn) -> list[int] | None:
+        """The ISR without the replicas that lag for too long, if there are any."""
+        if self.pending is not None or not self.is_leader:
+            return None
+        end, now_ms, lag_max_ms = self.log.end_offset, turn.step.now_ms, turn.settings.replica_lag_time_max_ms
+        lagging = [
+            replica_id
+            for replica_id in self.isr
+            if replica_id in self.remotes and not self.remotes[replica_id].is_caught_up(end, now_ms, lag_max_ms)
+        ]
+        return [replica_id for replica_id in self.isr if replica_id not in lagging] if lagging else None
+
+    def propose(self, turn: Turn, isr: list[int], proposal: int) -> PendingIsr:
+        """Make ``isr`` the pending ISR under the number ``proposal``."""
+        members = {replica_id: self._epoch_of(turn, replica_id) for replica_id in isr}
+        kind: Literal["expand", "shrink"] = "expand" if len(isr) > len(self.isr) else "shrink"
+        self.pending = PendingIsr(kind, proposal, self.leader_epoch, self.partition_epoch, isr, members)
+        self.record_proposal(turn, self.pending, "proposed")
+        return self.pending
+
+    def _epoch_of(self, turn: Turn, replica_id: int) -> int:
+        if replica_id == turn.settings.node_id:
+            return turn.broker_epoch
+        remote = self.remotes.get(replica_id)
+        return -1 if remote is None or remote.broker_epoch is None else remote.broker_epoch
+
+    def commit_isr(self, turn: Turn, leader_epoch: int, partition_epoch: int, isr: list[int]) -> bool:
+        """The controller accepted the pending ISR; an answer from another leader epoch, or older than what the
+        metadata log has brought since, is ignored. Returns whether it was taken."""
+        if leader_epoch != self.leader_epoch or partition_epoch < self.partition_epoch:
+            return False
+        self.pending = None
+        self.isr = list(isr)
+        self.partition_epoch = partition_epoch
+        return True
+
+    def record_proposal(self, turn: Turn, pending: PendingIsr, outcome: str) -> None:
+        """Put a proposal, or what became of it, into the trace."""
+        turn.step.record(
+            IsrPropose(
+                self.tp,
+                pending.proposal,
+                pending.leader_epoch,
+                pending.partition_epoch,
+                list(pending.isr),
+                {str(replica_id): epoch for replica_id, epoch in pending.members.items()},
+                self.log.high_watermark,
+                self.leader_epoch_start,
+                outcome,
+            )
+        )
+
+
+def find_partition(partitions: dict[str, Partition], turn: Turn, tp: str) -> tuple[Partition | None, KafkaError]:
+    """The hosted partition; else NOT_LEADER_OR_FOLLOWER for one that metadata knows, UNKNOWN_TOPIC_OR_PARTITION
+    for any other."""
+    partition = partitions.get(tp)
+    if partition is not None and partition.role is not None:
+        return (partition, KafkaError.NONE)
+    if tp in turn.image.partitions:
+        return (None, KafkaError.NOT_LEADER_OR_FOLLOWER)
+    return (None, KafkaError.UNKNOWN_TOPIC_OR_PARTITION)

@@ -1,0 +1,249 @@
+"""Serving Produce: appends, acks, and the purgatory of acks=all (``ReplicaManager.appendRecords``,
+``server/.../purgatory/DelayedProduce.java``)."""
+
+from __future__ import annotations
+
+import msgspec
+
+from actors.broker.fetch import fill_current_leader
+from actors.broker.partition import Partition, find_partition
+from actors.broker.purgatory import ExpiryTimer, Watchers
+from actors.broker.turn import Turn
+from actors.log.batch import Batch, make_batch, records_from_proto
+from actors.log.replica_log import AppendResult
+from actors.node.errors import KafkaError
+from actors.node.messages import Api
+from actors.node.spec import topic_partition
+from actors.trace.events import ReplyPartition, RpcReply
+from actors.versions import check_fields
+from krift.v1.produce_pb2 import ProduceRequest, ProduceResponse
+from krift.v1.records_pb2 import RecordBatch
+
+ALL = -1
+LOST_EVERY = 50
+"""The defect lose-acked drops one batch in so many."""
+
+
+class PartitionAppend(msgspec.Struct):
+    """One partition of a Produce. ``waiting``: acks=all and the high watermark is below ``last_offset`` + 1."""
+
+    tp: str
+    topic: str
+    topic_id: str
+    index: int
+    error: KafkaError = KafkaError.NONE
+    base_offset: int = -1
+    last_offset: int = -1
+    waiting: bool = False
+
+
+class PendingProduce(msgspec.Struct):
+    """A Produce that is being served."""
+
+    connection: str
+    client: str
+    version: int
+    correlation_id: int
+    acks: int
+    deadline_ms: int
+    appends: list[PartitionAppend]
+
+
+def parse_produce(turn: Turn, connection: str, request: ProduceRequest) -> tuple[PendingProduce, list[RecordBatch]]:
+    """The request with topic ids resolved, and its batches in the same order."""
+    header = request.header
+    version = header.api_version
+    appends: list[PartitionAppend] = []
+    batches: list[RecordBatch] = []
+    for topic in request.topic_data:
+        name, error = topic.name, KafkaError.NONE
+        if version >= 13:
+            found = turn.image.topics.get(topic.topic_id)
+            name = "" if found is None else found.name
+            error = KafkaError.UNKNOWN_TOPIC_ID if found is None else KafkaError.NONE
+        for data in topic.partition_data:
+            tp = topic_partition(name, data.index) if name else ""
+            appends.append(PartitionAppend(tp, name, topic.topic_id, data.index, error))
+            batches.append(data.records)
+    pending = PendingProduce(
+        connection,
+        header.client_id,
+        version,
+        header.correlation_id,
+        request.acks,
+        turn.step.now_ms + request.timeout_ms,
+        appends,
+    )
+    return pending, batches
+
+
+def answer(partitions: dict[str, Partition], turn: Turn, produce: PendingProduce) -> None:
+    """Send the response. acks=0 has none: if anything failed the connection is closed, so that the producer sees it."""
+    if produce.acks == 0:
+        if any(append.error for append in produce.appends):
+            turn.step.close(produce.connection)
+        else:
+            turn.step.reply(produce.connection, None)
+        return
+    response = ProduceResponse()
+    response.header.correlation_id = produce.correlation_id
+    topic: ProduceResponse.TopicProduceResponse | None = None
+    last: tuple[str, str] | None = None
+    for append in produce.appends:
+        if topic is None or last != (append.topic, append.topic_id):
+            topic = response.responses.add()
+            last = (append.topic, append.topic_id)
+            if produce.version >= 13:
+                topic.topic_id = append.topic_id
+            else:
+                topic.name = append.topic
+        partition = partitions.get(append.tp)
+        data = topic.partition_responses.add()
+        data.index = append.index
+        data.error_code = int(append.error)
+        if not append.error:
+            data.base_offset = append.base_offset
+            if produce.version >= 5 and partition is not None:
+                data.log_start_offset = partition.log.start_offset
+        elif append.error == KafkaError.NOT_LEADER_OR_FOLLOWER and produce.version >= 10:
+            fill_current_leader(turn, append.tp, partition, data.current_leader, response.node_endpoints)
+    check_fields(response, produce.version)
+    _record_reply(partitions, turn, produce)
+    turn.step.reply(produce.connection, response)
+
+
+def _record_reply(partitions: dict[str, Partition], turn: Turn, produce: PendingProduce) -> None:
+    turn.step.record(
+        RpcReply(
+            Api.Produce.name,
+            produce.version,
+            produce.client,
+            produce.connection,
+            produce.correlation_id,
+            -1,
+            0,
+            produce.acks,
+            [
+                reply_partition(
+                    partitions.get(append.tp),
+                    append.tp,
+                    append.error,
+                    offset=-1 if append.error else append.base_offset,
+                    last_offset=-1 if append.error else append.last_offset,
+                )
+                for append in produce.appends
+            ],
+        )
+    )
+
+
+def reply_partition(
+    partition: Partition | None,
+    tp: str,
+    error: KafkaError,
+    *,
+    offset: int = -1,
+    last_offset: int = -1,
+    timestamp: int = -1,
+) -> ReplyPartition:
+    """What was told about a partition, with what this broker knew."""
+    if partition is None or partition.role is None:
+        return ReplyPartition(tp, int(error), offset, last_offset, timestamp)
+    return ReplyPartition(
+        tp,
+        int(error),
+        offset,
+        last_offset,
+        timestamp,
+        partition.leader_epoch,
+        partition.log.high_watermark,
+        partition.leader_epoch_start,
+        partition.log.end_offset,
+        len(partition.maximal_isr),
+        partition.effective_min_isr if partition.is_leader else 0,
+    )
+
+
+class ProducePurgatory(msgspec.Struct):
+    """Requests with acks=all by number, and by the partitions whose high watermark they wait for."""
+
+    parked: dict[int, PendingProduce] = {}
+    watchers: Watchers = msgspec.field(default_factory=Watchers)
+    expiry: ExpiryTimer = msgspec.field(default_factory=lambda: ExpiryTimer("produce-expiry"))
+    count: int = 0
+
+    def park(self, turn: Turn, produce: PendingProduce) -> None:
+        """Hold a request until each of its partitions is decided, or its time is over."""
+        self.count += 1
+        self.parked[self.count] = produce
+        for append in produce.appends:
+            if append.waiting:
+                self.watchers.add(append.tp, self.count)
+        self.expiry.cover(turn.step, produce.deadline_ms)
+
+    def wake(self, partitions: dict[str, Partition], turn: Turn, tp: str) -> None:
+        """The high watermark of ``tp`` moved, its ISR changed, or it is led elsewhere."""
+        for number in self.watchers.of(tp):
+            produce = self.parked[number]
+            if not settle(partitions, turn, produce, tp):
+                continue
+            self.watchers.remove(tp, number)
+            if not any(append.waiting for append in produce.appends):
+                del self.parked[number]
+                answer(partitions, turn, produce)
+
+    def on_timer(self, partitions: dict[str, Partition], turn: Turn) -> None:
+        """Answer REQUEST_TIMED_OUT where the time is over; the data stays in the log."""
+        self.expiry.fired()
+        now_ms = turn.step.now_ms
+        for number in [n for n, produce in self.parked.items() if produce.deadline_ms <= now_ms]:
+            produce = self._remove(number)
+            for append in produce.appends:
+                if append.waiting:
+                    append.waiting = False
+                    append.error = KafkaError.REQUEST_TIMED_OUT
+            answer(partitions, turn, produce)
+        if self.parked:
+            self.expiry.cover(turn.step, min(produce.deadline_ms for produce in self.parked.values()))
+
+    def forget(self, connection: str) -> None:
+        """A connection is gone: nobody will read its answer."""
+        for number in [n for n, produce in self.parked.items() if produce.connection == connection]:
+            self._remove(number)
+
+    def _remove(self, number: int) -> PendingProduce:
+        produce = self.parked.pop(number)
+        for append in produce.appends:
+            self.watchers.remove(append.tp, number)
+        return produce
+
+
+def settle(partitions: dict[str, Partition], turn: Turn, produce: PendingProduce, tp: str) -> bool:
+    """Decide the appends to ``tp`` that can be decided; True if none of them waits any more."""
+    settled = True
+    for append in produce.appends:
+        if append.tp != tp or not append.waiting:
+            continue
+        partition, append.error = find_partition(partitions, turn, tp)
+        done = partition is None
+        if partition is not None:
+            done, append.error = partition.has_reached(append.last_offset + 1)
+        append.waiting = not done
+        settled = settled and done
+    return settled
+
+
+def pretend_to_append(partition: Partition, batch: RecordBatch) -> AppendResult:
+    """The defect lose-acked: answer as if the batch were in the log, and let its successor pass the sequence check."""
+    log = partition.log
+    lost: Batch = make_batch(
+        log.end_ph,
+        log.end_offset,
+        partition.leader_epoch,
+        records_from_proto(batch),
+        producer_id=batch.producer_id,
+        producer_epoch=batch.producer_epoch,
+        base_sequence=batch.base_sequence,
+    )
+    log.producers.update(lost)
+    return AppendResult(KafkaError.NONE, lost.base_offset, log.end_offset - 1)

@@ -1,0 +1,98 @@
+"""Producer ids: blocks from the controller, handed out one by one
+(``transaction-coordinator/.../RPCProducerIdManager.java``)."""
+
+from __future__ import annotations
+
+import msgspec
+
+from actors.broker.turn import Turn
+from actors.node.errors import KafkaError
+from actors.node.messages import Api
+from actors.node.network_client import Ended
+from actors.versions import check_fields
+from krift.v1.producer_ids_pb2 import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
+
+CONNECTION = "controller"
+PURPOSE = "producer-ids"
+TIMER = "producer-ids-retry"
+RETRY_MS = 50
+PREFETCH_PERCENT = 90
+
+
+class ProducerIdBlock(msgspec.Struct, frozen=True):
+    """Ids [first, first + size)."""
+
+    first: int
+    size: int
+
+
+class ProducerIdManager(msgspec.Struct):
+    """The current block, and the next one if it was fetched ahead of need.
+
+    While there is no id to give, InitProducerId is answered COORDINATOR_LOAD_IN_PROGRESS, as Kafka does: the producer
+    tries again.
+    """
+
+    block: ProducerIdBlock = ProducerIdBlock(0, 0)
+    following: ProducerIdBlock | None = None
+    used: int = 0
+    wanted: bool = False
+    in_flight: bool = False
+    backing_off: bool = False
+
+    def init_producer_id(self, turn: Turn, connection: str, request: InitProducerIdRequest) -> None:
+        """Answer InitProducerId of a producer without a transactional id; transactions are not emulated yet."""
+        response = InitProducerIdResponse()
+        response.header.correlation_id = request.header.correlation_id
+        if request.HasField("transactional_id"):
+            response.error_code = int(KafkaError.COORDINATOR_NOT_AVAILABLE)
+        elif not self._next(response):
+            response.error_code = int(KafkaError.COORDINATOR_LOAD_IN_PROGRESS)
+        check_fields(response, request.header.api_version)
+        turn.step.reply(connection, response)
+
+    def _next(self, response: InitProducerIdResponse) -> bool:
+        if self.used == self.block.size and self.following is not None:
+            self.block, self.following, self.used = self.following, None, 0
+        if self.used == self.block.size:
+            self.wanted = True
+            return False
+        response.producer_id = self.block.first + self.used
+        response.producer_epoch = 0
+        self.used += 1
+        if self.used * 100 >= self.block.size * PREFETCH_PERCENT and self.following is None:
+            self.wanted = True
+        return True
+
+    def poll(self, turn: Turn) -> None:
+        """Ask for a block if one is wanted and the controller can be reached."""
+        if not self.wanted or self.in_flight or self.backing_off or turn.broker_epoch < 0 or turn.controller is None:
+            return
+        if not turn.net.ready(turn.step, turn.controller, CONNECTION):
+            return
+        version = turn.net.version(turn.controller, CONNECTION, Api.AllocateProducerIds)
+        if version is None:
+            return
+        request = AllocateProducerIdsRequest(broker_id=turn.settings.node_id, broker_epoch=turn.broker_epoch)
+        turn.net.send(turn.step, turn.controller, CONNECTION, request, version, PURPOSE)
+        self.in_flight = True
+
+    def on_ended(self, turn: Turn, ended: Ended) -> None:
+        """Take the block, or try again after a pause."""
+        self.in_flight = False
+        response: AllocateProducerIdsResponse | None = ended.response
+        if response is None or response.error_code:
+            self.backing_off = True
+            turn.step.set_timer(TIMER, RETRY_MS)
+            return
+        self.wanted = False
+        self.following = ProducerIdBlock(response.producer_id_start, response.producer_id_len)
+
+    def on_timer(self) -> None:
+        """The pause after a failure is over."""
+        self.backing_off = False

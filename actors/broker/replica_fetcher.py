@@ -1,0 +1,304 @@
+"""Following: one fetcher per leader broker (``AbstractFetcherThread.scala``, ``ReplicaFetcherThread.scala``).
+
+A fetcher has at most one Fetch in flight. A log that parted from the leader's is found out by the Fetch itself
+(DivergingEpoch) and cut back; a position outside the leader's log is settled with ListOffsets.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from actors.broker.partition import Partition
+from actors.broker.turn import Turn
+from actors.log.replica_log import TruncationReason
+from actors.node.errors import KafkaError
+from actors.node.messages import Api
+from actors.node.network_client import Ended
+from actors.node.spec import node_name, topic_partition
+from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
+from krift.v1.list_offsets_pb2 import ListOffsetsRequest
+
+CONNECTION = "fetcher"
+FETCH = "replica-fetch/"
+LIST = "replica-list/"
+BACKOFF = "fetcher-backoff/"
+LATEST, EARLIEST = -1, -2
+
+
+class FetchState(msgspec.Struct):
+    """A partition that is being followed. ``run``: number of this attempt at following, so that an answer to an
+    earlier one is not taken for one to this. ``out_of_range``: timestamp to ask the leader for (0: all is well)."""
+
+    tp: str
+    leader_epoch: int
+    run: int
+    delayed_until_ms: int = 0
+    out_of_range: int = 0
+
+
+class LeaderFetcher(msgspec.Struct):
+    """The partitions followed at one leader. ``sent``: what the Fetch in flight asked for: tp -> (run, offset)."""
+
+    leader: int
+    states: dict[str, FetchState] = {}
+    busy: bool = False
+    sent: dict[str, tuple[int, int]] = {}
+    backoff_due_ms: int = -1
+
+
+class ReplicaFetcherManager(msgspec.Struct):
+    """All fetchers, by the leader's id."""
+
+    fetchers: dict[int, LeaderFetcher] = {}
+    runs: int = 0
+
+    # ---- what to follow ----------------------------------------------------------------------------------
+
+    def start(self, turn: Turn, partition: Partition) -> None:
+        """Follow the leader that ``partition`` names, from where its log ends.
+
+        A log without any leader epoch cannot be compared and is cut to its high watermark first (E-074).
+        """
+        self.stop(partition.tp)
+        if partition.leader < 0 or partition.leader not in turn.image.brokers:
+            return
+        log = partition.log
+        if log.epochs.latest_epoch < 0 or "truncate-to-hw" in turn.step.defects:
+            log.truncate_to(turn.step, turn.files, log.high_watermark, "high-watermark", partition.leader_epoch)
+        self.runs += 1
+        fetcher = self.fetchers.get(partition.leader)
+        if fetcher is None:
+            fetcher = self.fetchers[partition.leader] = LeaderFetcher(partition.leader)
+        fetcher.states[partition.tp] = FetchState(partition.tp, partition.leader_epoch, self.runs)
+
+    def stop(self, tp: str) -> None:
+        """Follow nobody for this partition. A fetcher stays as long as its Fetch is in flight."""
+        for leader, fetcher in list(self.fetchers.items()):
+            fetcher.states.pop(tp, None)
+            if not fetcher.states and not fetcher.busy:
+                del self.fetchers[leader]
+
+    # ---- sending -----------------------------------------------------------------------------------------
+
+    def poll(self, turn: Turn, partitions: dict[str, Partition]) -> None:
+        """Send a request for every fetcher that has something to ask and nothing in flight."""
+        for fetcher in self.fetchers.values():
+            if fetcher.busy or not fetcher.states:
+                continue
+            now_ms = turn.step.now_ms
+            states = [state for state in fetcher.states.values() if state.delayed_until_ms <= now_ms]
+            if not states or not turn.net.ready(turn.step, node_name(fetcher.leader), CONNECTION):
+                continue
+            lost = next((state for state in states if state.out_of_range), None)
+            if lost is not None:
+                self._send_list_offsets(turn, fetcher, partitions[lost.tp], lost)
+            else:
+                self._send_fetch(turn, fetcher, partitions, states)
+
+    def _send_fetch(
+        self, turn: Turn, fetcher: LeaderFetcher, partitions: dict[str, Partition], states: list[FetchState]
+    ) -> None:
+        settings = turn.settings
+        peer = node_name(fetcher.leader)
+        version = turn.net.version(peer, CONNECTION, Api.Fetch)
+        if version is None:
+            return
+        request = FetchRequest(
+            max_wait_ms=settings.replica_fetch_wait_max_ms,
+            min_bytes=settings.replica_fetch_min_bytes,
+            max_bytes=settings.replica_fetch_response_max_bytes,
+        )
+        if version >= 15:
+            request.replica_state.replica_id = settings.node_id
+            request.replica_state.replica_epoch = turn.broker_epoch
+        else:
+            request.replica_id = settings.node_id
+        fetcher.sent = {}
+        topics: dict[str, FetchRequest.FetchTopic] = {}
+        for state in states:
+            partition = partitions[state.tp]
+            topic = topics.get(partition.topic)
+            if topic is None:
+                topic = topics[partition.topic] = request.topics.add()
+                if version >= 13:
+                    topic.topic_id = partition.topic_id
+                else:
+                    topic.topic = partition.topic
+            log = partition.log
+            asked = topic.partitions.add(
+                partition=partition.index,
+                fetch_offset=log.end_offset,
+                partition_max_bytes=settings.replica_fetch_max_bytes,
+            )
+            if version >= 5:
+                asked.log_start_offset = log.start_offset
+            if version >= 9:
+                asked.current_leader_epoch = state.leader_epoch
+            if version >= 12:
+                asked.last_fetched_epoch = log.epochs.latest_epoch
+            fetcher.sent[state.tp] = (state.run, log.end_offset)
+        fetcher.busy = True
+        purpose = f"{FETCH}{fetcher.leader}"
+        turn.net.send(turn.step, peer, CONNECTION, request, version, purpose, settings.replica_socket_timeout_ms)
+
+    def _send_list_offsets(self, turn: Turn, fetcher: LeaderFetcher, partition: Partition, state: FetchState) -> None:
+        peer = node_name(fetcher.leader)
+        version = turn.net.version(peer, CONNECTION, Api.ListOffsets)
+        if version is None:
+            return
+        request = ListOffsetsRequest(replica_id=turn.settings.node_id)
+        asked = request.topics.add(name=partition.topic).partitions.add(
+            partition_index=partition.index, timestamp=state.out_of_range
+        )
+        if version >= 4:
+            asked.current_leader_epoch = state.leader_epoch
+        fetcher.sent = {state.tp: (state.run, partition.log.end_offset)}
+        fetcher.busy = True
+        purpose = f"{LIST}{fetcher.leader}/{state.tp}"
+        turn.net.send(turn.step, peer, CONNECTION, request, version, purpose, turn.settings.replica_socket_timeout_ms)
+
+    # ---- receiving ---------------------------------------------------------------------------------------
+
+    def on_fetched(self, turn: Turn, partitions: dict[str, Partition], ended: Ended) -> list[str]:
+        """Take the end of a Fetch; the partitions whose log or high watermark changed."""
+        fetcher = self._idle(ended)
+        sent, fetcher.sent = fetcher.sent, {}
+        response: FetchResponse | None = ended.response
+        if response is None or response.error_code:
+            for tp, (run, _) in sent.items():
+                self._delay(turn, fetcher, tp, run)
+            return []
+        changed: list[str] = []
+        for topic in response.responses:
+            name = topic.topic
+            if ended.version >= 13:
+                found = turn.image.topics.get(topic.topic_id)
+                name = "" if found is None else found.name
+            for data in topic.partitions:
+                tp = topic_partition(name, data.partition_index)
+                run, offset = sent.get(tp, (-1, -1))
+                state, partition = fetcher.states.get(tp), partitions.get(tp)
+                if state is None or partition is None or state.run != run or partition.log.end_offset != offset:
+                    continue
+                if self._take(turn, fetcher, partition, state, data):
+                    changed.append(tp)
+        return changed
+
+    def _idle(self, ended: Ended) -> LeaderFetcher:
+        leader = int(ended.purpose.split("/")[1])
+        fetcher = self.fetchers[leader]
+        fetcher.busy = False
+        if not fetcher.states:
+            del self.fetchers[leader]
+        return fetcher
+
+    def _take(
+        self,
+        turn: Turn,
+        fetcher: LeaderFetcher,
+        partition: Partition,
+        state: FetchState,
+        data: FetchResponse.PartitionData,
+    ) -> bool:
+        error = KafkaError(data.error_code)
+        if error == KafkaError.OFFSET_OUT_OF_RANGE:
+            state.out_of_range = LATEST
+        elif error == KafkaError.FENCED_LEADER_EPOCH:
+            # Parked as failed until metadata brings another leader epoch.
+            del fetcher.states[state.tp]
+        elif error:
+            self._delay(turn, fetcher, state.tp, state.run)
+        elif data.HasField("diverging_epoch"):
+            truncate_diverged(turn, partition, data.diverging_epoch.epoch, data.diverging_epoch.end_offset)
+            return True
+        else:
+            return append_fetched(turn, partition, data)
+        return False
+
+    def on_listed(self, turn: Turn, partitions: dict[str, Partition], ended: Ended) -> list[str]:
+        """Take the leader's answer about its log end or start after OFFSET_OUT_OF_RANGE.
+
+        A log that is longer than the leader's is cut to the leader's end: that may lose data, as documented.
+        """
+        fetcher = self._idle(ended)
+        sent, fetcher.sent = fetcher.sent, {}
+        tp = ended.purpose.split("/", 2)[2]
+        run, end = sent[tp]
+        state, partition = fetcher.states.get(tp), partitions.get(tp)
+        if state is None or partition is None or state.run != run or partition.log.end_offset != end:
+            return []
+        data = None if ended.response is None else ended.response.topics[0].partitions[0]
+        if data is None or data.error_code:
+            if data is not None and data.error_code == KafkaError.FENCED_LEADER_EPOCH:
+                del fetcher.states[tp]
+            else:
+                self._delay(turn, fetcher, tp, run)
+            return []
+        if state.out_of_range == LATEST and data.offset >= end:
+            state.out_of_range = EARLIEST
+            return []
+        if state.out_of_range == LATEST:
+            cut(turn, partition, data.offset, "out-of-range")
+        # The leader's log start is never beyond this log's end: nothing moves log starts yet.
+        state.out_of_range = 0
+        return [tp]
+
+    # ---- back-off ----------------------------------------------------------------------------------------
+
+    def _delay(self, turn: Turn, fetcher: LeaderFetcher, tp: str, run: int) -> None:
+        state = fetcher.states.get(tp)
+        if state is None or state.run != run:
+            return
+        state.delayed_until_ms = turn.step.now_ms + turn.settings.replica_fetch_backoff_ms
+        if fetcher.backoff_due_ms < 0:
+            fetcher.backoff_due_ms = state.delayed_until_ms
+            turn.step.set_timer(f"{BACKOFF}{fetcher.leader}", turn.settings.replica_fetch_backoff_ms)
+
+    def on_timer(self, turn: Turn, timer: str) -> None:
+        """The earliest pause of a fetcher is over."""
+        fetcher = self.fetchers.get(int(timer.removeprefix(BACKOFF)))
+        if fetcher is None:
+            return
+        now_ms = turn.step.now_ms
+        due_ms, fetcher.backoff_due_ms = fetcher.backoff_due_ms, -1
+        later = []
+        for state in fetcher.states.values():
+            # A clock that was set back must not prolong the pause that this timer measured.
+            if 0 < state.delayed_until_ms <= max(now_ms, due_ms):
+                state.delayed_until_ms = 0
+            elif state.delayed_until_ms:
+                later.append(state.delayed_until_ms)
+        if later:
+            fetcher.backoff_due_ms = min(later)
+            turn.step.set_timer(timer, max(0, min(later) - now_ms))
+
+
+def append_fetched(turn: Turn, partition: Partition, data: FetchResponse.PartitionData) -> bool:
+    """Append what the leader sent and take over its high watermark, capped by the own log end; it may go down."""
+    log = partition.log
+    appended = log.append_as_follower(turn.step, turn.files, list(data.records), partition.leader_epoch)
+    was = log.high_watermark
+    new = min(data.high_watermark, log.end_offset)
+    log.set_high_watermark(turn.step, "follower", partition.leader_epoch, new, [])
+    return appended > 0 or new != was
+
+
+def truncate_diverged(turn: Turn, partition: Partition, epoch: int, end: int) -> None:
+    """Cut the log back to where it may meet the leader's, whose epoch ``epoch`` (the largest at or below the last
+    one here) ends at ``end``. If this log has no such epoch, the next Fetch finds out more."""
+    log = partition.log
+    own_epoch, own_end = log.epoch_end_offset(epoch)
+    if own_epoch < 0:
+        to = min(end, log.end_offset)
+    elif own_epoch != epoch:
+        to = min(own_end, log.end_offset)
+    else:
+        to = min(own_end, end, log.end_offset)
+    cut(turn, partition, to, "diverge")
+
+
+def cut(turn: Turn, partition: Partition, to: int, reason: TruncationReason) -> None:
+    """Truncate, and drop leader epochs that began at or behind the end: one may have begun without a record."""
+    log = partition.log
+    log.truncate_to(turn.step, turn.files, to, reason, partition.leader_epoch)
+    log.epochs.truncate_from_end(log.end_offset)

@@ -1,0 +1,302 @@
+"""The replicas of a broker: roles from metadata, produce, fetch, ISR, high watermark checkpoints
+(``core/.../server/ReplicaManager.scala``)."""
+
+from __future__ import annotations
+
+import msgspec
+
+from actors.broker import fetch as fetches
+from actors.broker import produce as produces
+from actors.broker.alter_partition import REVERT, WAIT_FOR_METADATA, AlterItem, AlterOutcome, AlterPartitionManager
+from actors.broker.fetch import FetchParams, FetchPurgatory, ReadResult
+from actors.broker.metadata_image import PartitionRegistration
+from actors.broker.partition import Partition, PendingIsr, find_partition
+from actors.broker.produce import PartitionAppend, PendingProduce, ProducePurgatory
+from actors.broker.replica_fetcher import ReplicaFetcherManager
+from actors.broker.turn import Turn
+from actors.log.replica_log import ReplicaLog, load_log
+from actors.node.errors import KafkaError
+from actors.node.events import DiskImage
+from actors.node.network_client import Ended
+from actors.node.spec import METADATA_PARTITION, split_topic_partition
+from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
+from krift.v1.produce_pb2 import ProduceRequest
+from krift.v1.records_pb2 import RecordBatch
+
+CHECKPOINT_FILE = "replication-offset-checkpoint"
+CHECKPOINT_TIMER = "highwatermark-checkpoint"
+ISR_TIMER = "isr-expiration"
+LOG_SUFFIX = "/log"
+
+
+class ReplicaManager(msgspec.Struct):
+    """All hosted partitions with what waits for them. ``checkpointed``: content of the checkpoint file."""
+
+    partitions: dict[str, Partition] = {}
+    fetches: FetchPurgatory = msgspec.field(default_factory=FetchPurgatory)
+    produces: ProducePurgatory = msgspec.field(default_factory=ProducePurgatory)
+    fetchers: ReplicaFetcherManager = msgspec.field(default_factory=ReplicaFetcherManager)
+    isr_changes: AlterPartitionManager = msgspec.field(default_factory=AlterPartitionManager)
+    checkpointed: bytes = b""
+    appends: int = 0
+
+    # ---- start -------------------------------------------------------------------------------------------
+
+    def load(self, turn: Turn, disk: DiskImage) -> None:
+        """Read the logs. A high watermark starts at its checkpoint, capped by the log end (protocol: 3.1)."""
+        entries = disk.get(CHECKPOINT_FILE) or [b""]
+        self.checkpointed = entries[0]
+        checkpoint = parse_checkpoint(self.checkpointed)
+        for file in sorted(disk):
+            tp = file.removesuffix(LOG_SUFFIX)
+            if not file.endswith(LOG_SUFFIX) or tp == METADATA_PARTITION:
+                continue
+            log = load_log(tp, file, disk[file])
+            log.high_watermark = boundary_at_most(log, checkpoint.get(tp, log.start_offset))
+            self.partitions[tp] = Partition(tp, log)
+        turn.step.set_timer(CHECKPOINT_TIMER, turn.settings.hw_checkpoint_interval_ms)
+        self._arm_isr_timer(turn)
+
+    def _arm_isr_timer(self, turn: Turn) -> None:
+        turn.step.set_timer(ISR_TIMER, turn.settings.replica_lag_time_max_ms // 2)
+
+    # ---- roles -------------------------------------------------------------------------------------------
+
+    def apply(self, turn: Turn, changes: list[PartitionRegistration]) -> None:
+        """Take up the roles that metadata gives this broker."""
+        for state in changes:
+            if turn.settings.node_id not in state.replicas:
+                continue
+            tp = state.tp
+            partition = self.partitions.get(tp)
+            if partition is None:
+                partition = self.partitions[tp] = Partition(tp, ReplicaLog(tp, f"{tp}{LOG_SUFFIX}"))
+            if state.leader == turn.settings.node_id:
+                self._lead(turn, partition, state)
+            else:
+                self._follow(turn, partition, state)
+
+    def _lead(self, turn: Turn, partition: Partition, state: PartitionRegistration) -> None:
+        was_epoch = partition.leader_epoch
+        if not partition.make_leader(turn, state):
+            return
+        self.fetchers.stop(partition.tp)
+        if partition.maybe_increment_high_watermark(turn) or partition.leader_epoch != was_epoch:
+            self._wake(turn, partition.tp)
+        self.produces.wake(self.partitions, turn, partition.tp)
+
+    def _follow(self, turn: Turn, partition: Partition, state: PartitionRegistration) -> None:
+        if partition.make_follower(turn, state):
+            self.fetchers.start(turn, partition)
+            self._wake(turn, partition.tp)
+
+    def reconfigure(self, turn: Turn) -> None:
+        """A configuration changed in the metadata log."""
+        for partition in self.partitions.values():
+            if partition.role is not None:
+                partition.configure(turn)
+                self._advance(turn, partition)
+
+    def _wake(self, turn: Turn, tp: str) -> None:
+        """Everything that waits for ``tp`` looks again."""
+        self.produces.wake(self.partitions, turn, tp)
+        self.fetches.wake_consumers(self.partitions, turn, tp)
+        self.fetches.wake_followers(self.partitions, turn, tp)
+
+    def _advance(self, turn: Turn, partition: Partition) -> None:
+        """Move the leader's high watermark if it can, and wake who waits for that."""
+        if partition.maybe_increment_high_watermark(turn):
+            self.produces.wake(self.partitions, turn, partition.tp)
+            self.fetches.wake_consumers(self.partitions, turn, partition.tp)
+
+    # ---- produce -----------------------------------------------------------------------------------------
+
+    def produce(self, turn: Turn, connection: str, request: ProduceRequest) -> None:
+        """Append to each partition and answer at once, or wait for the high watermark (acks=all)."""
+        produce, batches = produces.parse_produce(turn, connection, request)
+        if produce.acks not in (-1, 0, 1):
+            for append in produce.appends:
+                append.error = KafkaError.INVALID_REQUIRED_ACKS
+        else:
+            for append, batch in zip(produce.appends, batches, strict=True):
+                if not append.error:
+                    self._append(turn, produce, append, batch)
+        waiting = [append for append in produce.appends if append.waiting]
+        for append in waiting:
+            produces.settle(self.partitions, turn, produce, append.tp)
+        if any(append.waiting for append in waiting):
+            self.produces.park(turn, produce)
+        else:
+            produces.answer(self.partitions, turn, produce)
+
+    def _append(
+        self, turn: Turn, produce: PendingProduce, append: PartitionAppend, batch: RecordBatch
+    ) -> None:
+        partition, append.error = find_partition(self.partitions, turn, append.tp)
+        if partition is None:
+            return
+        self.appends += 1
+        if "lose-acked" in turn.step.defects and partition.is_leader and self.appends % produces.LOST_EVERY == 0:
+            result = produces.pretend_to_append(partition, batch)
+        else:
+            result = partition.append(turn, batch, produce.acks)
+        append.error, append.base_offset, append.last_offset = result.error, result.base_offset, result.last_offset
+        if result.error:
+            return
+        append.waiting = produce.acks == produces.ALL and "ack-before-hw" not in turn.step.defects
+        if not result.duplicate:
+            self._appended(turn, partition)
+
+    def _appended(self, turn: Turn, partition: Partition) -> None:
+        self._advance(turn, partition)
+        self.fetches.wake_followers(self.partitions, turn, partition.tp)
+
+    # ---- fetch -------------------------------------------------------------------------------------------
+
+    def fetch(self, turn: Turn, connection: str, request: FetchRequest) -> None:
+        """Serve a Fetch of a follower or a consumer: at once, or parked until there is something to say."""
+        params, items = fetches.parse_fetch(turn, connection, request)
+        if request.session_epoch > 0:
+            # This broker makes no fetch sessions, so it knows none that a client could go on with.
+            response = FetchResponse(error_code=int(KafkaError.FETCH_SESSION_ID_NOT_FOUND))
+            response.header.correlation_id = params.correlation_id
+            turn.step.reply(connection, response)
+            return
+        results = fetches.read_all(self.partitions, turn, params, items)
+        if params.from_follower:
+            for result in results:
+                self._follower_fetched(turn, params, result)
+        if fetches.must_answer(params, results, turn.step.now_ms):
+            fetches.answer(turn, params, results)
+        else:
+            self.fetches.park(turn, params, items)
+
+    def _follower_fetched(self, turn: Turn, params: FetchParams, result: ReadResult) -> None:
+        """Let the leader take note of where a follower is; the answer still holds the high watermark from before."""
+        partition = result.partition
+        if partition is None or not result.valid:
+            fetches.record_refused(turn, params, result)
+            return
+        remote = partition.remotes[params.replica_id]
+        was = remote.log_end
+        result.error = partition.update_follower(turn, fetches.follower_fetch(params, result.item))
+        if result.error:
+            result.batches = []
+            return
+        isr = partition.expanded_isr(turn, params.replica_id)
+        if isr is not None:
+            self._propose(turn, partition, isr)
+        if remote.log_end != was:
+            self._advance(turn, partition)
+
+    def on_fetched(self, turn: Turn, ended: Ended) -> None:
+        """A Fetch of this broker as a follower ended."""
+        for tp in self.fetchers.on_fetched(turn, self.partitions, ended):
+            self.fetches.wake_consumers(self.partitions, turn, tp)
+
+    def on_listed(self, turn: Turn, ended: Ended) -> None:
+        """A ListOffsets of this broker as a follower ended."""
+        for tp in self.fetchers.on_listed(turn, self.partitions, ended):
+            self.fetches.wake_consumers(self.partitions, turn, tp)
+
+    # ---- ISR ---------------------------------------------------------------------------------------------
+
+    def _propose(self, turn: Turn, partition: Partition, isr: list[int]) -> None:
+        if self.isr_changes.is_queued(partition.tp):
+            return
+        pending = partition.propose(turn, isr, self.isr_changes.next_proposal())
+        self._submit(partition, pending)
+
+    def _submit(self, partition: Partition, pending: PendingIsr) -> None:
+        self.isr_changes.submit(
+            AlterItem(
+                partition.tp,
+                partition.topic_id,
+                partition.index,
+                pending.proposal,
+                pending.leader_epoch,
+                pending.partition_epoch,
+                pending.members,
+            )
+        )
+
+    def on_isr_timer(self, turn: Turn) -> None:
+        """Twice per replica.lag.time.max.ms: drop from each ISR who lags."""
+        self._arm_isr_timer(turn)
+        for partition in self.partitions.values():
+            isr = partition.shrunk_isr(turn)
+            if isr is not None:
+                self._propose(turn, partition, isr)
+
+    def on_altered(self, turn: Turn, ended: Ended) -> None:
+        """The controller answered an AlterPartition, or did not."""
+        for outcome in self.isr_changes.on_ended(turn, ended):
+            partition = self.partitions[outcome.tp]
+            pending = partition.pending
+            if pending is not None and pending.proposal == outcome.proposal:
+                # Otherwise the metadata log was faster, or the partition is led elsewhere.
+                self._settle_proposal(turn, partition, pending, outcome)
+
+    def _settle_proposal(self, turn: Turn, partition: Partition, pending: PendingIsr, outcome: AlterOutcome) -> None:
+        partition.record_proposal(turn, pending, outcome.error.name if outcome.error else "accepted")
+        if not outcome.error:
+            if partition.commit_isr(turn, outcome.leader_epoch, outcome.partition_epoch, outcome.isr):
+                self._advance(turn, partition)
+                self.produces.wake(self.partitions, turn, partition.tp)
+        elif outcome.error in REVERT:
+            partition.pending = None
+        elif outcome.error not in WAIT_FOR_METADATA:
+            partition.pending = None
+            self._propose(turn, partition, pending.isr)
+
+    # ---- high watermark checkpoints ----------------------------------------------------------------------
+
+    def on_checkpoint_timer(self, turn: Turn) -> None:
+        """Every replica.high.watermark.checkpoint.interval.ms."""
+        turn.step.set_timer(CHECKPOINT_TIMER, turn.settings.hw_checkpoint_interval_ms)
+        self.checkpoint(turn)
+
+    def checkpoint(self, turn: Turn) -> None:
+        """Write the high watermarks if any changed."""
+        content = render_checkpoint({tp: partition.log.high_watermark for tp, partition in self.partitions.items()})
+        if content != self.checkpointed:
+            self.checkpointed = content
+            turn.files.replace(turn.step, CHECKPOINT_FILE, content)
+
+    # ---- connections -------------------------------------------------------------------------------------
+
+    def on_disconnected(self, connection: str) -> None:
+        """Nobody will read what waits on this connection."""
+        self.fetches.forget(connection)
+        self.produces.forget(connection)
+
+
+def boundary_at_most(log: ReplicaLog, offset: int) -> int:
+    """The last batch boundary at or below ``offset``: a checkpoint may be older than a truncation."""
+    if offset >= log.end_offset:
+        return log.end_offset
+    best = log.start_offset
+    for batch in log.batches:
+        if batch.end_offset > offset:
+            break
+        best = batch.end_offset
+    return best
+
+
+def render_checkpoint(offsets: dict[str, int]) -> bytes:
+    """Kafka's text form: version, number of lines, then topic, partition, offset."""
+    lines = ["0", str(len(offsets))]
+    for tp in sorted(offsets):
+        topic, partition = split_topic_partition(tp)
+        lines.append(f"{topic} {partition} {offsets[tp]}")
+    return ("\n".join(lines) + "\n").encode()
+
+
+def parse_checkpoint(content: bytes) -> dict[str, int]:
+    """Inverse of ``render_checkpoint``; an empty file has no offsets."""
+    offsets: dict[str, int] = {}
+    for line in content.decode().splitlines()[2:]:
+        topic, partition, offset = line.split()
+        offsets[f"{topic}-{partition}"] = int(offset)
+    return offsets
+

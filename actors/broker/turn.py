@@ -1,0 +1,83 @@
+"""What the parts of a broker share while it takes one step, and the settings that they read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from actors.broker.metadata_image import MetadataImage
+from actors.node.files import Files
+from actors.node.network_client import NetworkClient
+from actors.node.spec import ClusterSpec, NodeSpec
+from actors.node.step import Step
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """Configuration and features of a broker, resolved once at its start. Times are milliseconds."""
+
+    node_id: int = -1
+    cluster: ClusterSpec = ClusterSpec("", [], [])
+    kip_207: str = "kafka"
+    unclean_leader_election: bool = False
+    min_insync_replicas: int = 1
+    replica_lag_time_max_ms: int = 30000
+    replica_fetch_wait_max_ms: int = 500
+    replica_fetch_min_bytes: int = 1
+    replica_fetch_max_bytes: int = 1048576
+    replica_fetch_response_max_bytes: int = 10485760
+    replica_fetch_backoff_ms: int = 1000
+    replica_socket_timeout_ms: int = 30000
+    hw_checkpoint_interval_ms: int = 5000
+    heartbeat_interval_ms: int = 2000
+    session_timeout_ms: int = 9000
+
+
+def settings_of(spec: NodeSpec) -> Settings:
+    """The settings that a node's specification amounts to."""
+    config: dict[str, Any] = spec.config
+    return Settings(
+        node_id=spec.node_id,
+        cluster=spec.cluster,
+        kip_207=spec.features["kip-207"],
+        unclean_leader_election=config["unclean.leader.election.enable"],
+        min_insync_replicas=config["min.insync.replicas"],
+        replica_lag_time_max_ms=config["replica.lag.time.max.ms"],
+        replica_fetch_wait_max_ms=config["replica.fetch.wait.max.ms"],
+        replica_fetch_min_bytes=config["replica.fetch.min.bytes"],
+        replica_fetch_max_bytes=config["replica.fetch.max.bytes"],
+        replica_fetch_response_max_bytes=config["replica.fetch.response.max.bytes"],
+        replica_fetch_backoff_ms=config["replica.fetch.backoff.ms"],
+        replica_socket_timeout_ms=config["replica.socket.timeout.ms"],
+        hw_checkpoint_interval_ms=config["replica.high.watermark.checkpoint.interval.ms"],
+        heartbeat_interval_ms=config["broker.heartbeat.interval.ms"],
+        session_timeout_ms=config["broker.session.timeout.ms"],
+    )
+
+
+class Turn:
+    """Handed down through a broker during one step, beside its state: it lives no longer than the step.
+
+    broker_epoch: of this broker's registration, -1 before it. controller: name of the active controller's node as
+    far as this broker knows, None if it does not.
+    """
+
+    __slots__ = ("broker_epoch", "controller", "files", "image", "net", "settings", "step")
+
+    def __init__(
+        self,
+        step: Step,
+        files: Files,
+        net: NetworkClient,
+        image: MetadataImage,
+        settings: Settings,
+        broker_epoch: int,
+        controller: str | None,
+    ) -> None:
+        self.step = step
+        self.files = files
+        self.net = net
+        self.image = image
+        self.settings = settings
+        self.broker_epoch = broker_epoch
+        self.controller = controller
