@@ -54,4 +54,3 @@ def unsupported(request: Message) -> Message:
     else:
         response.error_code = error
     return answer
-

@@ -129,9 +129,7 @@ class ReplicaManager(msgspec.Struct):
         else:
             produces.answer(self.partitions, turn, produce)
 
-    def _append(
-        self, turn: Turn, produce: PendingProduce, append: PartitionAppend, batch: RecordBatch
-    ) -> None:
+    def _append(self, turn: Turn, produce: PendingProduce, append: PartitionAppend, batch: RecordBatch) -> None:
         partition, append.error = find_partition(self.partitions, turn, append.tp)
         if partition is None:
             return
@@ -299,4 +297,3 @@ def parse_checkpoint(content: bytes) -> dict[str, int]:
         topic, partition, offset = line.split()
         offsets[f"{topic}-{partition}"] = int(offset)
     return offsets
-
