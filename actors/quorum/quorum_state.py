@@ -238,11 +238,10 @@ class QuorumState(msgspec.Struct):
         self._start_election_timer(step)
 
     def transition_to_prospective(self, step: Step, log_end: int) -> None:
-        """Begin to ask for PreVotes; the leader and the vote of the epoch are kept."""
+        """Begin to ask for PreVotes; the leader and the vote of the epoch are kept, a candidate's own included."""
         election = self.election_state
-        voted = None if isinstance(self.role, Candidate) else election.voted
         tally = EpochElection([self.config.node_id])
-        self._change(step, Prospective(election.epoch, election.leader_id, voted, tally), log_end)
+        self._change(step, Prospective(election.epoch, election.leader_id, election.voted, tally), log_end)
         self._start_election_timer(step)
 
     def transition_to_candidate(self, step: Step, log_end: int) -> None:
@@ -265,9 +264,12 @@ class QuorumState(msgspec.Struct):
             step.set_timer(BEGIN_QUORUM, self.config.fetch_timeout_ms // 2)
 
     def transition_to_follower(self, step: Step, log_end: int, epoch: int, leader_id: int) -> None:
-        """Follow ``leader_id``, whose endpoint is known. A vote of the same epoch is kept."""
+        """Follow ``leader_id``, whose endpoint is known. A vote of the same epoch is kept, but for this node's own:
+        with it on disk it would start as a candidate again."""
         role = self.role
         voted = role.voted if isinstance(role, Unattached | Prospective) and role.epoch == epoch else None
+        if voted is not None and voted.id == self.config.node_id:
+            voted = None
         self._change(step, Follower(epoch, leader_id, voted), log_end)
         step.set_timer(FETCH_TIMEOUT, self.config.fetch_timeout_ms)
 

@@ -28,6 +28,7 @@ from actors.node.network_client import NetworkClient
 from actors.node.spec import ClusterSpec, NodeSpec, node_name
 from actors.node.step import Step
 from actors.quorum.raft_client import RaftClient
+from actors.trace.events import TraceEvent
 from actors.versions import Ranges, default_ranges
 from krift.v1.api_versions_pb2 import ApiVersionsRequest, ApiVersionsResponse
 from tests.datadriven.quorum.rendering import describe_event, describe_message, short
@@ -66,6 +67,7 @@ class Member:
     timers: dict[str, Timer] = field(default_factory=dict)
     manual_sync: bool = False
     held_syncs: list[Synced] = field(default_factory=list)
+    snapshots: dict[tuple[str, int], list[bytes]] = field(default_factory=dict)
 
 
 def new_member(spec: NodeSpec, disk: dict[str, list[bytes]]) -> Member:
@@ -84,11 +86,13 @@ class Quorum:
     now_ms: int = 0
     members: dict[str, Member] = field(default_factory=dict)
     disks: dict[str, dict[str, list[bytes]]] = field(default_factory=dict)
+    durable: dict[str, dict[str, list[bytes]]] = field(default_factory=dict)
     versions: dict[str, Ranges] = field(default_factory=dict)
     incarnations: dict[str, int] = field(default_factory=dict)
     queue: list[Letter] = field(default_factory=list)
     cut: set[tuple[str, str]] = field(default_factory=set)
     lines: list[str] = field(default_factory=list)
+    observer: Callable[[str, TraceEvent], None] = lambda name, event: None
     show_timers: bool = False
     draws: int = 0
 
@@ -134,6 +138,11 @@ class Quorum:
             for flight in [f for f in member.net.in_flight.values() if f.peer == name]:
                 self.fail(member.spec.name, flight.call, "disconnect")
 
+    def lose_power(self, name: str) -> None:
+        """End an incarnation together with all that no finished Sync covers."""
+        self.crash(name)
+        self.disks[name] = {file: list(entries) for file, entries in self.durable.get(name, {}).items()}
+
     # ---- steps -----------------------------------------------------------------------------------------------
 
     def step(self, member: Member, action: Callable[[Step], object]) -> None:
@@ -153,6 +162,7 @@ class Quorum:
         name = member.spec.name
         match effect:
             case Record(event):
+                self.observer(name, event)
                 self._say(describe_event(name, event))
             case Call(call, peer, connection, request, _):
                 self._say(describe_message(name, peer, request))
@@ -167,6 +177,7 @@ class Quorum:
                 self._write(member, effect)
             case Sync(file):
                 synced = Synced(file, member.files.states[file].syncing)
+                member.snapshots[file, synced.upto] = list(member.disk.get(file, []))
                 if member.manual_sync:
                     self._say(f"{short(name)} sync {file} is open")
                     member.held_syncs.append(synced)
@@ -204,6 +215,7 @@ class Quorum:
 
     def report_sync(self, member: Member, synced: Synced) -> None:
         """Tell a member that a Sync is done."""
+        self.durable.setdefault(member.spec.name, {})[synced.file] = member.snapshots[synced.file, synced.upto]
         member.files.on_synced(synced)
         self.step(member, lambda step: member.raft.on_synced(step, member.files, member.net, synced))
 
