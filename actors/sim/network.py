@@ -1,0 +1,394 @@
+"""The links between the nodes of a sim run. They carry connections, as TCP does.
+
+* What travels is bytes: a message is serialised when it is sent and parsed when it is delivered, so that no two nodes
+  ever share one. The runtime's stamps (clock, cause, connection, number, correlation id) go onto the delivered copy.
+* Each direction of a connection is a queue. Every message draws its latency, but none overtakes another of its
+  direction; connections overtake one another freely.
+* A server is handed the next request of a connection once the one before was answered, as Kafka mutes a channel; the
+  end of the connection waits for its turn as well, as Kafka does not read a muted channel.
+* ``hold`` keeps what arrives in that direction, data and ends of connections alike, until the rule is removed. What is
+  held of a connection that its client has closed meanwhile is lost from a drawn point on, as TCP can lose only a tail.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from google.protobuf.message import Message
+
+from actors.control import LinkRule
+from actors.node.effects import Call, Close, Reply
+from actors.node.events import Answered, Disconnected, Failed, Received
+from actors.sim.draws import uniform
+from actors.sim.queue import EventQueue
+from actors.trace.stamper import connection_id
+from krift.v1.produce_pb2 import ProduceRequest, ProduceResponse
+
+if TYPE_CHECKING:
+    from actors.sim.host import Host
+
+NEVER = 1 << 62
+
+Packet = tuple[type[Message], bytes, int, int, str, int, int] | None
+"""Class and bytes of a message, clock (wall, logical) and cause of the sender, the number of the request on its
+connection and, in a reply, its correlation id. None: the end of the connection."""
+
+
+class ContractError(AssertionError):
+    """A node asked for something that the contract does not allow."""
+
+
+class NetworkModel(msgspec.Struct, frozen=True):
+    """Latency of a message, one way, drawn evenly from [latency_min_us, latency_max_us]."""
+
+    latency_min_us: int = 150
+    latency_max_us: int = 750
+
+
+class Direction:
+    """One direction of a connection. ``packets``: on their way, in order; ``last_us``: no later packet arrives before
+    this moment; ``held``: arrivals that a rule has kept back."""
+
+    __slots__ = ("connection", "held", "last_us", "packets", "pair", "source", "target", "to_server")
+
+    def __init__(self, connection: Connection, source: Host, target: Host, to_server: bool) -> None:
+        self.connection = connection
+        self.source = source
+        self.target = target
+        self.pair = (source.name, target.name)
+        self.to_server = to_server
+        self.packets: deque[Packet] = deque()
+        self.last_us = 0
+        self.held = 0
+
+
+class Connection:
+    """A connection, named by its client, which opens a new one under the same name after this one broke.
+
+    flights: calls without an answer yet, in order, as (call, number, deadline). check_at_us: when the client next
+    looks for one that has run out of time. serving: number and correlation id of the request the server is at work on,
+    None if there is none. inbox: what arrived behind it.
+    """
+
+    __slots__ = (
+        "check_at_us",
+        "client",
+        "client_closed",
+        "flights",
+        "id",
+        "inbox",
+        "name",
+        "number",
+        "server",
+        "server_closed",
+        "serving",
+        "to_client",
+        "to_server",
+    )
+
+    def __init__(self, identity: str, name: str, client: Host, server: Host) -> None:
+        self.id = identity
+        self.name = name
+        self.client = client
+        self.server = server
+        self.number = 0
+        self.flights: deque[tuple[int, int, int]] = deque()
+        self.check_at_us = NEVER
+        self.client_closed = False
+        self.server_closed = False
+        self.serving: tuple[int, int] | None = None
+        self.inbox: deque[Packet] = deque()
+        self.to_server = Direction(self, client, server, True)
+        self.to_client = Direction(self, server, client, False)
+
+
+class Network:
+    """All connections between the hosts, and the link rules in force. ``delivered`` counts messages."""
+
+    def __init__(self, queue: EventQueue, model: NetworkModel, draws: Random, link_draws: Random) -> None:
+        self.hosts: dict[str, Host] = {}
+        self.delivered = 0
+        self._queue = queue
+        self._latency_us = model.latency_min_us
+        self._spread_us = model.latency_max_us - model.latency_min_us + 1
+        self._draw = draws.random
+        self._link_draws = link_draws
+        self._rules: dict[str, LinkRule] = {}
+        self._counts: dict[str, int] = {}
+        self._holds: dict[tuple[str, str], list[str]] = {}
+        self._delays: dict[tuple[str, str], list[LinkRule]] = {}
+        self._kept: dict[Direction, None] = {}
+
+    # ---- link rules ----------------------------------------------------------------------------------------
+
+    def install(self, rule: LinkRule) -> None:
+        """Put a rule in force: for what arrives (hold) or is sent (delay) from now on."""
+        assert rule.id not in self._rules, f"link rule {rule.id} is in force already"
+        self._rules[rule.id] = rule
+        self._counts[rule.id] = 0
+        self._index_rules()
+
+    def remove(self, rule_id: str) -> tuple[LinkRule, int]:
+        """End a rule; what no other rule keeps back is on its way again. Returns it and how many it kept back."""
+        rule = self._rules.pop(rule_id)
+        self._index_rules()
+        for direction in [kept for kept in self._kept if kept.pair not in self._holds]:
+            del self._kept[direction]
+            self._release(direction)
+        return rule, self._counts.pop(rule_id)
+
+    def _index_rules(self) -> None:
+        self._holds, self._delays = {}, {}
+        for rule in self._rules.values():
+            for source in rule.sources:
+                for target in rule.targets:
+                    if rule.kind == "hold":
+                        self._holds.setdefault((source, target), []).append(rule.id)
+                    else:
+                        self._delays.setdefault((source, target), []).append(rule)
+
+    def _release(self, direction: Direction) -> None:
+        count, direction.held = direction.held, 0
+        if direction.to_server and direction.connection.client_closed:
+            self._lose_tail(direction, count)
+        for _ in range(count):
+            self._schedule(direction)
+
+    def _lose_tail(self, direction: Direction, count: int) -> None:
+        """Of the requests held back on a closed connection a drawn number still arrives, then its end."""
+        held = [direction.packets.popleft() for _ in range(min(count, len(direction.packets)))]
+        requests = [packet for packet in held if packet is not None]
+        arriving = uniform(self._link_draws, 0, len(requests))
+        ends = [packet for packet in held if packet is None]
+        direction.packets.extendleft(reversed([*requests[:arriving], *ends]))
+
+    def _delay_us(self, pair: tuple[str, str]) -> int:
+        total = 0
+        for rule in self._delays.get(pair, ()):
+            self._counts[rule.id] += 1
+            total += uniform(self._link_draws, rule.delay_min_us, rule.delay_max_us)
+        return total
+
+    # ---- under way -----------------------------------------------------------------------------------------
+
+    def _send(self, direction: Direction, packet: Packet) -> None:
+        direction.packets.append(packet)
+        self._schedule(direction)
+
+    def _schedule(self, direction: Direction) -> None:
+        """Some packet of this direction arrives after a drawn latency, and not before those ahead of it."""
+        due_us = self._queue.now_us + self._latency_us + int(self._draw() * self._spread_us)
+        if self._delays:
+            due_us += self._delay_us(direction.pair)
+        if due_us < direction.last_us:
+            due_us = direction.last_us
+        direction.last_us = due_us
+        self._queue.at(due_us, self._arrive, direction)
+
+    def _arrive(self, direction: Direction) -> None:
+        if self._holds and direction.pair in self._holds:
+            for rule_id in self._holds[direction.pair]:
+                self._counts[rule_id] += 1
+            direction.held += 1
+            self._kept[direction] = None
+            return
+        self._accept(direction)
+
+    def _accept(self, direction: Direction) -> None:
+        """The first packet of the direction has reached the target's machine."""
+        host = direction.target
+        if host.paused:
+            host.arrivals.append((self._accept, direction))
+        elif direction.packets:  # a tail that was lost has left its arrivals behind
+            packet = direction.packets.popleft()
+            if direction.to_server:
+                self._at_server(direction.connection, host, packet)
+            else:
+                self._at_client(direction.connection, host, packet)
+
+    # ---- client --------------------------------------------------------------------------------------------
+
+    def call(self, host: Host, effect: Call) -> None:
+        """Carry out a Call."""
+        key = (effect.peer, effect.connection)
+        connection = host.outbound.get(key)
+        if connection is None:
+            connection = host.outbound[key] = self._open(host, effect)
+        request = effect.request
+        now_us = self._queue.now_us
+        clock = host.clock
+        clock.tick(now_us)
+        number = connection.number
+        connection.number = number + 1
+        payload = request.SerializeToString()
+        packet = (request.__class__, payload, clock.wall_us, clock.logical, host.last_id(), number, 0)
+        self._send(connection.to_server, packet)
+        if request.__class__ is ProduceRequest and not request.acks:
+            # The server sends no answer to acks=0: for Kafka's client the request is over once it is sent.
+            host.soon.append((Answered(effect.call, ProduceResponse()), "", connection.id, number))
+            return
+        deadline_us = now_us + effect.timeout_ms * 1000
+        connection.flights.append((effect.call, number, deadline_us))
+        if deadline_us < connection.check_at_us:
+            connection.check_at_us = deadline_us
+            self._queue.at(deadline_us, self._check_deadlines, (connection, deadline_us))
+
+    def _open(self, host: Host, effect: Call) -> Connection:
+        server = self.hosts.get(effect.peer)
+        if server is None:
+            raise ContractError(f"{host.name} calls {effect.peer}, which is no node of this run")
+        key = (effect.peer, effect.connection)
+        count = host.opened.get(key, 0)
+        host.opened[key] = count + 1
+        identity = connection_id(host.name, effect.peer, effect.connection, host.incarnation, count)
+        return Connection(identity, effect.connection, host, server)
+
+    def _at_client(self, connection: Connection, host: Host, packet: Packet) -> None:
+        if connection.client_closed:
+            return
+        if packet is None:
+            self._client_closes(connection)
+            self._fail(host, connection, None)
+            return
+        kind, payload, wall_us, logical, cause, number, correlation_id = packet
+        flights = connection.flights
+        while flights[0][1] != number:  # the server left it unanswered: it stays until its time is out
+            flights.rotate(-1)
+        call = flights.popleft()[0]
+        response: Any = kind.FromString(payload)
+        header = response.header
+        header.correlation_id = correlation_id
+        stamp = header.clock
+        stamp.wall_us = wall_us
+        stamp.logical = logical
+        header.cause = cause
+        host.clock.merge(self._queue.now_us, wall_us, logical)
+        self.delivered += 1
+        host.take(Answered(call, response), cause, connection.id, number)
+
+    def _check_deadlines(self, check: tuple[Connection, int]) -> None:
+        connection, at_us = check
+        if connection.client_closed or at_us != connection.check_at_us:
+            return
+        host = connection.client
+        if host.paused:
+            host.overdue.append((self._check_deadlines, check))
+            return
+        now_us = self._queue.now_us
+        next_us = min((deadline for _, _, deadline in connection.flights), default=NEVER)
+        if next_us <= now_us:
+            late = next(flight for flight in connection.flights if flight[2] <= now_us)
+            self._client_closes(connection)
+            self._send(connection.to_server, None)
+            self._fail(host, connection, late)
+            return
+        connection.check_at_us = next_us
+        if next_us < NEVER:
+            self._queue.at(next_us, self._check_deadlines, (connection, next_us))
+
+    def _client_closes(self, connection: Connection) -> None:
+        connection.client_closed = True
+        host = connection.client
+        key = (connection.server.name, connection.name)
+        if host.outbound.get(key) is connection:
+            del host.outbound[key]
+
+    def _fail(self, host: Host, connection: Connection, late: tuple[int, int, int] | None) -> None:
+        """The connection broke: every call on it ends, first the one whose time-out broke it."""
+        identity = connection.id
+        if late is not None:
+            host.soon.append((Failed(late[0], "timeout"), "", identity, late[1]))
+        for flight in connection.flights:
+            if flight is not late:
+                host.soon.append((Failed(flight[0], "disconnect"), "", identity, flight[1]))
+        connection.flights.clear()
+        host.take_soon()
+
+    # ---- server --------------------------------------------------------------------------------------------
+
+    def _at_server(self, connection: Connection, host: Host, packet: Packet) -> None:
+        if connection.server_closed:
+            return
+        if host.node is None:
+            if packet is not None:  # nobody listens: the connection is refused
+                connection.server_closed = True
+                self._send(connection.to_client, None)
+            return
+        if connection.serving is not None or connection.inbox:
+            connection.inbox.append(packet)
+        else:
+            self._serve(connection, host, packet)
+
+    def _serve(self, connection: Connection, host: Host, packet: Packet) -> None:
+        identity = connection.id
+        if packet is None:
+            connection.server_closed = True
+            if host.inbound.pop(identity, None) is not None:
+                host.take(Disconnected(identity), "", "", 0)
+            return
+        kind, payload, wall_us, logical, cause, number, _ = packet
+        host.inbound[identity] = connection
+        request: Any = kind.FromString(payload)
+        header = request.header
+        stamp = header.clock
+        stamp.wall_us = wall_us
+        stamp.logical = logical
+        header.connection = identity
+        header.number = number
+        header.cause = cause
+        connection.serving = (number, header.correlation_id)
+        host.clock.merge(self._queue.now_us, wall_us, logical)
+        self.delivered += 1
+        host.take(Received(identity, request), cause, identity, number)
+
+    def _serve_next(self, connection: Connection) -> None:
+        host = connection.server
+        if host.paused:
+            host.arrivals.append((self._serve_next, connection))
+        elif not connection.server_closed and connection.serving is None and connection.inbox:
+            self._serve(connection, host, connection.inbox.popleft())
+
+    def reply(self, host: Host, effect: Reply) -> None:
+        """Carry out a Reply. It is ignored if the connection is gone. Raises ContractError if nothing was asked."""
+        connection = host.inbound.get(effect.connection)
+        if connection is None:
+            return
+        if connection.serving is None:
+            raise ContractError(f"{host.name} answers on {connection.id}, where no request is outstanding")
+        number, correlation_id = connection.serving
+        connection.serving = None
+        response = effect.response
+        if response is not None:
+            clock = host.clock
+            clock.tick(self._queue.now_us)
+            payload = response.SerializeToString()
+            kind, cause = response.__class__, host.last_id()
+            packet = (kind, payload, clock.wall_us, clock.logical, cause, number, correlation_id)
+            self._send(connection.to_client, packet)
+        if connection.inbox:
+            self._queue.at(self._queue.now_us, self._serve_next, connection)
+
+    def close(self, host: Host, effect: Close) -> None:
+        """Carry out a Close; it is ignored if the connection is gone."""
+        connection = host.inbound.pop(effect.connection, None)
+        if connection is not None:
+            self._server_closes(connection)
+
+    def _server_closes(self, connection: Connection) -> None:
+        connection.server_closed = True
+        connection.serving = None
+        connection.inbox.clear()
+        self._send(connection.to_client, None)
+
+    def process_died(self, host: Host) -> None:
+        """Reset all connections of a host: the operating system tells the other ends, where the links let it."""
+        for connection in list(host.outbound.values()):
+            self._client_closes(connection)
+            connection.flights.clear()
+            self._send(connection.to_server, None)
+        for connection in host.inbound.values():
+            self._server_closes(connection)
+        host.inbound.clear()

@@ -1,0 +1,1 @@
+"""The sim runtime: queue, network, disk, timers, crash and pause, barriers, digests."""

@@ -1,0 +1,263 @@
+"""Timers, disk, crash, restart, pause and bugs in the sim."""
+
+from __future__ import annotations
+
+import pytest
+
+from actors.control import Crash, Invoke, Pause, Restart, Resume
+from actors.node.effects import (
+    AnyEffect,
+    Append,
+    CancelTimer,
+    Choose,
+    Complete,
+    Record,
+    Replace,
+    Reply,
+    SetTimer,
+    Sync,
+    Truncate,
+    Write,
+)
+from actors.node.events import Answered, AnyEvent, Chosen, Failed, Invoked, Received, Started, Synced, TimedOut
+from actors.sim.disk import Disk
+from actors.trace.events import MetaImage, NodeDown, NodeUp, RunEnd, RunMeta, Stamped, Tick
+from tests.harness.toys import Script, Stage
+from tests.unit.sim.test_network import calls, echo, on_start, silent
+
+
+def timed_out(stage: Stage, name: str = "node") -> list[tuple[int, str]]:
+    """When which timers fired."""
+    return [(now, event.timer) for now, event in stage.seen[name] if isinstance(event, TimedOut)]
+
+
+def test_a_timer_set_anew_or_cancelled_never_fires_for_its_old_setting() -> None:
+    """Shows that only the last setting of a timer counts, whether it is earlier, later or none."""
+    start = on_start(
+        SetTimer("later", 10, 10),
+        SetTimer("later", 50, 50),
+        SetTimer("earlier", 50, 50),
+        SetTimer("earlier", 10, 10),
+        SetTimer("off", 10, 10),
+        CancelTimer("off"),
+        SetTimer("again", 10, 10),
+        CancelTimer("again"),
+        SetTimer("again", 30, 30),
+        CancelTimer("never set"),
+    )
+    stage = Stage({"node": start}, Script(200_000))
+    stage.world.run(1_000_000)
+    assert timed_out(stage) == [(10, "earlier"), (30, "again"), (50, "later")]
+
+
+def test_a_timer_is_drawn_from_its_range() -> None:
+    """Shows that delays lie within the range and differ by seed, and that a node's draws do not depend on others."""
+
+    def times(seed: int, others: int) -> list[tuple[int, str]]:
+        behave = {f"other-{n}": on_start(SetTimer("t", 1, 99)) for n in range(others)}
+        stage = Stage({"node": on_start(SetTimer("t", 100, 200)), **behave}, Script(300_000), seed=seed)
+        stage.world.run(1_000_000)
+        return timed_out(stage)
+
+    drawn = [times(seed, 0)[0][0] for seed in range(20)]
+    assert len(set(drawn)) > 10
+    assert all(100 <= time <= 200 for time in drawn)
+    assert times(5, 0) == times(5, 3)
+
+
+def test_a_choice_is_answered_at_once() -> None:
+    """Shows that Chosen is the very next event and lies in [0, n)."""
+    stage = Stage({"node": on_start(Choose("x", 5), SetTimer("t", 0, 0))}, Script(1000))
+    stage.world.run(1_000_000)
+    chosen = stage.seen["node"][1][1]
+    assert isinstance(chosen, Chosen)
+    assert 0 <= chosen.value < 5
+
+
+def test_what_was_written_survives_the_process() -> None:
+    """Shows that a restarted node finds all its Writes, synced or not, and counts its writes anew."""
+    images: list[dict[str, list[bytes]]] = []
+
+    def node(now_ms: int, event: AnyEvent) -> list[AnyEffect]:
+        if not isinstance(event, Started):
+            return []
+        images.append(event.disk)
+        return [
+            Write("log", 1, Append([b"a", b"b", b"c"])),
+            Sync("log"),
+            Write("log", 2, Truncate(2)),
+            Write("state", 1, Replace(b"x%d" % event.incarnation)),
+        ]
+
+    stage = Stage({"node": node}, Script(100_000, {10_000: [Crash("node")], 20_000: [Restart("node")]}))
+    stage.world.run(1_000_000)
+    assert images == [{}, {"log": [b"a", b"b"], "state": [b"x0"]}]
+    assert [synced.upto for synced in stage.events("node", Synced)] == [1, 1]
+
+
+def test_power_loss_takes_what_no_sync_covered() -> None:
+    """Shows the synced and the unsynced part of a file, over incarnations."""
+    disk = Disk()
+    disk.write("log", 1, Append([b"a", b"b"]))
+    disk.sync("log", disk.file("log").serial)
+    disk.write("log", 2, Append([b"c"]))
+    disk.process_died()
+    disk.write("log", 1, Truncate(1))
+    disk.write("state", 1, Replace(b"x"))
+    assert disk.image() == {"log": [b"a"], "state": [b"x"]}
+    assert disk.power_lost() == {"log": 2, "state": 1}
+    assert disk.image() == {"log": [b"a", b"b"], "state": []}
+
+
+def test_a_disk_refuses_a_miscounted_write() -> None:
+    """Shows that a node that skips a number of its writes has a bug."""
+    with pytest.raises(AssertionError, match="write 2 came after 0"):
+        Disk().write("log", 2, Append([]))
+
+
+def test_a_crash_drops_timers_and_memory() -> None:
+    """Shows that nothing of an incarnation reaches its successor but the disk, and how the trace tells it."""
+    start = on_start(SetTimer("t", 50, 50), Sync("log"), Write("log", 1, Append([b"a"])))
+    stage = Stage({"node": start}, Script(300_000, {40_000: [Crash("node")], 100_000: [Restart("node")]}))
+    result = stage.world.run(1_000_000)
+    assert timed_out(stage) == [(150, "t")]
+    own = [(e.incarnation, e.seq, type(e.body)) for e in result.trace if e.node == "node"]
+    assert own == [(0, 0, NodeUp), (0, 1, NodeDown), (1, 0, NodeUp), (1, 1, NodeDown)]
+    assert [e.body.mode for e in result.trace if isinstance(e.body, NodeDown)] == ["crash", "end"]
+    assert isinstance(result.trace[0].body, RunMeta)
+    last = result.trace[-1].body
+    assert isinstance(last, RunEnd)
+    assert last.final_seq == {"node/0": 1, "node/1": 1, "driver/0": 1}
+
+
+def test_a_paused_node_takes_no_step_and_catches_up() -> None:
+    """Shows that answers and timers wait while a process is stopped: at its resumption arrivals come first, then
+    overdue timers, so an answer that lay there beats the time-out of its call."""
+
+    def node(now_ms: int, event: AnyEvent) -> list[AnyEffect]:
+        if isinstance(event, Started):
+            return [SetTimer("t", 20, 20), *calls("a", 50)]
+        return []
+
+    at = {100: [Pause("node")], 90_000: [Resume("node")]}
+    stage = Stage({"node": node, "server": echo}, Script(200_000, at))
+    stage.world.run(1_000_000)
+    assert [(now, type(event)) for now, event in stage.seen["node"]] == [
+        (0, Started),
+        (90, Answered),
+        (90, TimedOut),
+    ]
+    assert not stage.events("node", Failed)
+
+
+def test_a_paused_process_does_not_tick() -> None:
+    """Shows that ticks tell whether a process is alive."""
+    stage = Stage({"node": silent}, Script(6_500_000, {1_500_000: [Pause("node")], 4_500_000: [Resume("node")]}))
+    result = stage.world.run(10_000_000)
+    assert [event.wall for event in result.trace if isinstance(event.body, Tick)] == [1_000_000, 5_000_000, 6_000_000]
+
+
+def test_a_paused_node_can_be_killed() -> None:
+    """Shows that what had arrived at a stopped process dies with it, and its clients are told."""
+
+    def client(now_ms: int, event: AnyEvent) -> list[AnyEffect]:
+        if isinstance(event, Started):
+            return [SetTimer("go", 20, 20)]
+        return calls("ab", 5000) if isinstance(event, TimedOut) else []
+
+    stage = Stage(
+        {"node": client, "server": echo}, Script(200_000, {10_000: [Pause("server")], 50_000: [Crash("server")]})
+    )
+    stage.world.run(1_000_000)
+    assert [f.reason for f in stage.events("node", Failed)] == ["disconnect", "disconnect"]
+    assert not stage.events("server", Received)
+
+
+def test_a_barrier_stops_a_step_between_two_effects() -> None:
+    """Shows that what the conductor makes of an event is done before any later effect of that step: a crash there
+    takes the Write and the Reply that would have followed."""
+    at_event = MetaImage(7, 7)
+
+    def server(now_ms: int, event: AnyEvent) -> list[AnyEffect]:
+        if isinstance(event, Received):
+            return [
+                Write("log", 1, Append([b"a"])),
+                Record(at_event),
+                Write("log", 2, Append([b"b"])),
+                Reply(event.connection, None),
+            ]
+        return []
+
+    def on_event(now_us: int, event: Stamped) -> list[Crash]:
+        return [Crash("server")] if event.body is at_event else []
+
+    stage = Stage({"client": on_start(*calls("a", 500)), "server": server}, Script(100_000, None, on_event))
+    stage.world.run(1_000_000)
+    assert stage.world.hosts["server"].disk.image() == {"log": [b"a"]}
+    assert [f.reason for f in stage.events("client", Failed)] == ["disconnect"]
+
+
+def test_a_pause_at_a_barrier_keeps_the_rest_of_the_step() -> None:
+    """Shows that a step stopped between two effects is finished at the resumption, before anything new."""
+    at_event = MetaImage(7, 7)
+    start = on_start(Record(at_event), Write("log", 1, Append([b"a"])), Choose("x", 2))
+
+    def on_event(now_us: int, event: Stamped) -> list[Pause]:
+        return [Pause("node")] if event.body is at_event else []
+
+    script = Script(100_000, {50_000: [Resume("node")]}, on_event)
+    stage = Stage({"node": start}, script)
+    before: list[dict[str, list[bytes]]] = []
+    stage.world.queue.at(40_000, lambda _: before.append(stage.world.hosts["node"].disk.image()), None)
+    stage.world.run(1_000_000)
+    assert before == [{}]
+    assert stage.world.hosts["node"].disk.image() == {"log": [b"a"]}
+    assert [(now, type(event)) for now, event in stage.seen["node"]] == [(0, Started), (50, Chosen)]
+
+
+def test_an_exception_of_a_node_ends_the_run() -> None:
+    """Shows that a bug is never swallowed: node.down(bug) in the trace, the traceback in the result."""
+
+    def node(now_ms: int, event: AnyEvent) -> list[AnyEffect]:
+        if isinstance(event, TimedOut):
+            raise KeyError("surprise")
+        return [SetTimer("t", 10, 10)]
+
+    stage = Stage({"node": node, "other": silent}, Script(100_000))
+    result = stage.world.run(1_000_000)
+    (failure,) = result.failures
+    assert failure.node == "node"
+    assert isinstance(failure.event, TimedOut)
+    assert "surprise" in failure.traceback
+    assert not result.finished
+    assert result.end_us == 10_000
+    downs = [(e.node, e.body.mode) for e in result.trace if isinstance(e.body, NodeDown)]
+    assert downs == [("node", "bug"), ("other", "end")]
+
+
+@pytest.mark.parametrize(
+    ("effect", "words"),
+    [
+        (calls("a")[0], "no node of this run"),
+        (Write("log", 3, Append([])), "write 3 came after 0"),
+        (Write("log", 1, Truncate(3)), "truncating 0 entries to 3"),
+    ],
+)
+def test_a_breach_of_the_contract_is_a_bug_of_the_node(effect: AnyEffect, words: str) -> None:
+    """Shows that the runtime refuses what the contract does not allow."""
+    stage = Stage({"node": on_start(effect)}, Script(100_000))
+    result = stage.world.run(1_000_000)
+    assert words in result.failures[0].detail
+
+
+def test_operations_reach_a_node_and_their_end_the_conductor() -> None:
+    """Shows Invoke, Invoked, Complete and on_complete."""
+
+    def node(now_ms: int, event: AnyEvent) -> list[AnyEffect]:
+        return [Complete(event.operation, {"sum": 3})] if isinstance(event, Invoked) else []
+
+    script = Script(100_000, {5_000: [Invoke("node", "op-1", "add", {"to": 3})]})
+    stage = Stage({"node": node}, script)
+    stage.world.run(1_000_000)
+    assert stage.events("node", Invoked) == [Invoked("op-1", "add", {"to": 3})]
+    assert script.completed == [(5_000, "node", "op-1", {"sum": 3})]
