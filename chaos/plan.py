@@ -12,6 +12,7 @@ from chaos.faults.network import NetworkDelay, NetworkPartition
 from chaos.faults.process import NodeCrash, NodePause
 from chaos.scenario.durations import format_duration
 from chaos.scenario.triggers import describe
+from chaos.scenario.yaml_text import to_yaml
 
 AnyFault = NetworkPartition | NetworkDelay | NodeCrash | NodePause
 
@@ -132,3 +133,7 @@ class Plan(msgspec.Struct, frozen=True):
             "duration_us": self.duration_us,
             "defects": self.defects,
         }
+
+    def yaml(self) -> str:
+        """The resolved scenario as a file, which is itself a scenario."""
+        return to_yaml(self.document)

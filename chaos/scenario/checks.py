@@ -53,7 +53,7 @@ class Mistakes:
         known = list(known)
         near = nearest(word, known)
         expected = "one of " + ", ".join(known) if len(known) <= 12 or not near else f"a known {what}"
-        self.add(path, f"{word} is not a {what}", expected, near)
+        self.add(path, f"unknown {what} {word}", expected, near)
 
 
 def check_references(scenario: Scenario, document: Document) -> list[Mistake]:
@@ -129,7 +129,7 @@ def _check_switches(
     for name, override in overrides.items():
         place = (*path, "nodes", name)
         if name not in nodes:
-            mistakes.unknown(place, name, "node of this scenario", nodes)
+            mistakes.unknown(place, name, "node", nodes)
             continue
         check_features((*place, "features"), override.features, mistakes)
         check_versions((*place, "versions"), override.versions, mistakes)
@@ -207,7 +207,7 @@ def _check_workload(scenario: Scenario, mistakes: Mistakes) -> None:
     for index, (kind, _, client) in enumerate(client_names(scenario)):
         path = ("workload", index, kind)
         if client.topic not in scenario.cluster.topics:
-            mistakes.unknown((*path, "topic"), client.topic, "topic of this scenario", scenario.cluster.topics)
+            mistakes.unknown((*path, "topic"), client.topic, "topic", scenario.cluster.topics)
         else:
             _check_partitions((*path, "partitions"), client, scenario.cluster.topics[client.topic], mistakes)
         check_features((*path, "features"), client.features, mistakes)
@@ -288,7 +288,7 @@ def _check_selectors(
     for number, selector in enumerate(selectors):
         place = (*path, number)
         if selector.kind == "name" and selector.argument not in nodes:
-            mistakes.unknown(place, selector.argument, "node of this scenario", nodes)
+            mistakes.unknown(place, selector.argument, "node", nodes)
         elif selector.kind in ("leader", "followers", "isr"):
             replicas = _check_topic_partition(place, selector.argument, scenario, mistakes)
             last = replicas - (2 if selector.kind == "followers" else 1)
@@ -307,7 +307,7 @@ def _check_topic_partition(path: Path_, tp: str, scenario: Scenario, mistakes: M
     topic = scenario.cluster.topics.get(name)
     if topic is None or not number.isdigit() or int(number) >= partition_count(topic):
         known = [f"{n}-{p}" for n, t in scenario.cluster.topics.items() for p in range(min(partition_count(t), 4))]
-        mistakes.unknown(path, tp, "topic partition of this scenario", known)
+        mistakes.unknown(path, tp, "topic partition", known)
         return 0
     return len(topic.replicas[int(number)]) if topic.replicas is not None else topic.replication or 1
 
@@ -323,12 +323,12 @@ def _check_trigger(
     known = {argument.name: argument for argument in trigger.arguments}
     for key, value in given.items():
         if key not in known:
-            mistakes.unknown((*path, name, key), key, f"argument of {name}", known)
+            mistakes.unknown((*path, name, key), key, "argument", known)
         else:
             _check_argument((*path, name, key), known[key], value, scenario, nodes, mistakes)
     for argument in trigger.arguments:
         if argument.required and argument.name not in given:
-            mistakes.add((*path, name), f"{name} needs {argument.name}", argument.about)
+            mistakes.add((*path, name), f"{name} needs {argument.name}", f"{argument.name}: {argument.about}")
 
 
 def _check_argument(
@@ -341,7 +341,7 @@ def _check_argument(
         _check_topic_partition(path, str(value), scenario, mistakes)
     elif argument.kind == "node":
         if value not in nodes:
-            mistakes.unknown(path, str(value), "node of this scenario", nodes)
+            mistakes.unknown(path, str(value), "node", nodes)
     elif argument.kind == "api":
         if value not in Api.__members__:
             mistakes.unknown(path, str(value), "API", Api.__members__)

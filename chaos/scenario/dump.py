@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import yaml
-
 from actors.control import Predicate
 from actors.node.spec import ClusterSpec
 from chaos.faults.network import NetworkDelay, NetworkPartition, Reach
@@ -16,7 +14,6 @@ from chaos.scenario.durations import format_duration, format_versions
 from chaos.scenario.model import SCHEMA, TIMESTAMPS, Client, Scenario
 from chaos.scenario.names import client_names
 from chaos.scenario.selectors import Selector
-from chaos.scenario.yaml_tree import parse_scalar
 
 
 def resolved_document(scenario: Scenario, plan: Plan) -> dict[str, Any]:
@@ -131,26 +128,3 @@ def _reach(reach: Reach) -> dict[str, Any]:
 
 def _texts(selectors: Sequence[Selector]) -> list[str]:
     return [str(selector) for selector in selectors]
-
-
-# ---- YAML ------------------------------------------------------------------------------------------------------
-
-
-class _Dumper(yaml.SafeDumper):
-    """Quotes what the loader would read as something else than text, and writes no aliases."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-
-def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    plain = isinstance(parse_scalar(text), str)
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if plain else "'")
-
-
-_Dumper.add_representer(str, _represent_text)
-
-
-def to_yaml(document: Mapping[str, Any]) -> str:
-    """The text of a resolved scenario."""
-    return yaml.dump(dict(document), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)

@@ -7,7 +7,7 @@ import re
 UNITS_US = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000}
 """Unit -> microseconds."""
 
-DURATION_PATTERN = r"^\d{1,12}(\.\d{1,6})?(us|ms|s|m|h)$"
+DURATION_PATTERN = r"^\d{1,15}(\.\d{1,6})?(us|ms|s|m|h)$"
 RATE_PATTERN = r"^\d{1,9}(\.\d{1,6})?/(s|m)$"
 VERSIONS_PATTERN = r"^\d{1,3}(-\d{1,3})?$"
 
@@ -15,7 +15,7 @@ DURATION_EXPECTED = "a duration such as 3s, 4500ms or 2m"
 RATE_EXPECTED = "a rate such as 100/s or 30/m"
 VERSIONS_EXPECTED = "a range of versions such as 1-4, or one version"
 
-_DURATION = re.compile(r"(-?)(\d{1,12})(?:\.(\d{1,6}))?\s?(us|ms|s|m|h)")
+_DURATION = re.compile(r"(-?)(\d{1,15})(?:\.(\d{1,6}))?\s?(us|ms|s|m|h)")
 _RATE = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)/(s|m)")
 _VERSIONS = re.compile(r"(\d{1,3})(?:-(\d{1,3}))?")
 

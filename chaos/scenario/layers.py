@@ -101,7 +101,8 @@ def merge_layers(loaded: Loaded, variant: str, seed: int | None, settings: Seque
         if mistakes:
             raise InputError(mistakes)
     except InputError as error:
-        raise InputError([_blame(mistake, parsed) for mistake in error.mistakes]) from error
+        written = {dotted(path) for path in document.lines}
+        raise InputError([_blame(mistake, parsed, written) for mistake in error.mistakes]) from error
     return scenario
 
 
@@ -153,9 +154,11 @@ def _mapping(tree: dict[str, Any], path: Path_) -> dict[str, Any]:
     return tree
 
 
-def _blame(mistake: Mistake, settings: list[Setting]) -> Mistake:
-    """A mistake that a setting made is the option's, not the file's."""
+def _blame(mistake: Mistake, settings: list[Setting], written: set[str]) -> Mistake:
+    """A mistake that a setting made is the option's, not the file's: in its own value, or in a part on the way to
+    it that the file does not have."""
     for setting in settings:
-        if mistake.key == dotted(setting.path):
+        way = [dotted(setting.path[:end]) for end in range(1, len(setting.path))]
+        if mistake.key == dotted(setting.path) or (mistake.key in way and mistake.key not in written):
             return msgspec.structs.replace(mistake, file=setting.option, line=0)
     return mistake

@@ -111,6 +111,8 @@ def _shown(value: Any) -> str:
         return "a mapping"
     if isinstance(value, list):
         return "a list"
+    if isinstance(value, bool):
+        return "true" if value else "false"
     return "nothing" if value is None else repr(value)
 
 

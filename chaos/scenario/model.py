@@ -81,7 +81,7 @@ def _not_too_long(us: int) -> int:
 def _scalar(value: Any) -> bool | int | str:
     if isinstance(value, bool | int | str):
         return value
-    raise Malformed(f"{value!r} is not a single value", "a whole number, true, false or a word")
+    raise Malformed(f"{value!r} will not do", "a whole number, true, false or a word")
 
 
 def _timestamp(value: Any) -> int:
@@ -200,7 +200,7 @@ class Cluster(Model):
 
     voters: int = Field(3, ge=1, le=9, description="controller-1 to controller-N")
     brokers: int = Field(3, ge=1, le=50, description="broker-1 to broker-N")
-    topics: dict[TopicName, Topic] = Field(min_length=1, max_length=100)
+    topics: dict[TopicName, Topic] = Field(min_length=1, max_length=100, description="Topics by name.")
     config: Config = Field({}, description="Of controllers and brokers, Kafka's keys.")
 
 
@@ -218,7 +218,7 @@ class NodeOverride(Model):
 class Client(Model):
     """What all clients have."""
 
-    topic: TopicName
+    topic: TopicName = Field(description="A topic of the cluster.")
     partitions: list[int] | None = Field(None, description="Partitions of the topic; all of them if not given.")
     count: int = Field(1, ge=1, le=100, description="As many clients alike.")
     features: FeatureValues = {}
@@ -229,7 +229,7 @@ class Client(Model):
 class Producer(Client):
     """Sends records at a steady rate, round robin over the partitions."""
 
-    rate: Rate
+    rate: Rate = Field(description="Records a second, such as 100/s.")
     acks: Literal["all", 0, 1] | None = None
     idempotent: bool | None = None
 
@@ -243,7 +243,7 @@ class Consumer(Client):
 class ListOffsets(Client):
     """Asks for an offset of each partition again and again."""
 
-    every: PositiveDuration
+    every: PositiveDuration = Field(description="Time between two questions, such as 20ms.")
     timestamp: Timestamp = -1
     isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
 
@@ -383,17 +383,17 @@ class Scenario(Model):
     """A scenario file."""
 
     schema_: Literal["krift/v1"] = Field(alias="schema")
-    name: Name
+    name: Name = Field(description="A name for the scenario, lower-case with dashes.")
     about: str = Field("", max_length=2000)
     source: list[str] = []
     seed: int = Field(1, ge=0, le=2**63 - 1)
-    duration: RunDuration = Field(description="Of the chaos, from time 0.")
-    cluster: Cluster
+    duration: RunDuration = Field(description="How long the chaos lasts, from time 0, such as 20s.")
+    cluster: Cluster = Field(description="Voters, brokers and topics.")
     features: FeatureValues = {}
     versions: VersionRanges = {}
     nodes: dict[str, NodeOverride] = {}
     defects: list[str] = []
-    workload: list[Workload] = Field(min_length=1, max_length=100)
+    workload: list[Workload] = Field(min_length=1, max_length=100, description="A list of clients.")
     chaos: list[Chaos] = Field([], max_length=1000)
     expect: Expect | None = None
     must_happen: list[TriggerReference] = []

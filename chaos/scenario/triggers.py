@@ -251,11 +251,11 @@ def matches(predicate: Predicate, event: Stamped) -> bool:
 def happened(wanted: Sequence[Predicate], events: Iterable[Stamped]) -> list[bool]:
     """For each predicate whether any event is what it names; reads no further than it must."""
     open_ = dict(enumerate(wanted))
-    for event in events:
-        if not open_:
-            break
+    for event in events if open_ else ():
         for index in [index for index, predicate in open_.items() if matches(predicate, event)]:
             del open_[index]
+        if not open_:
+            break
     return [index not in open_ for index in range(len(wanted))]
 
 

@@ -21,13 +21,14 @@ SIZE_MAX = 256 * 1024
 """Bytes of a scenario file."""
 DEPTH_MAX = 16
 NODES_MAX = 20_000
+NUMBER_LENGTH_MAX = 20
+"""Characters of a number; what is longer stays text."""
 
 Path_ = tuple[str | int, ...]
 """Where a value stands: keys and list positions from the top."""
 
 _INT = re.compile(r"[-+]?[0-9]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-_INT_DIGITS_MAX = 18
 
 
 class Document(msgspec.Struct, frozen=True):
@@ -81,11 +82,11 @@ def parse_scalar(text: str) -> Any:
         return None
     if text in ("true", "false"):
         return text == "true"
-    if _INT.fullmatch(text) and len(text) <= _INT_DIGITS_MAX:
+    if len(text) > NUMBER_LENGTH_MAX:
+        return text
+    if _INT.fullmatch(text):
         return int(text)
-    if _FLOAT.fullmatch(text):
-        return float(text)
-    return text
+    return float(text) if _FLOAT.fullmatch(text) else text
 
 
 def _syntax(error: yaml.YAMLError, file: str) -> Mistake:
@@ -156,7 +157,7 @@ class _Builder:
         self._put(top, value)
         if isinstance(value, (dict, list)):
             if len(self.stack) >= DEPTH_MAX:
-                raise self._wrong(event, "the file is nested too deeply", f"at most {DEPTH_MAX} levels")
+                raise self._wrong(event, "the file is nested too deeply", f"at most {DEPTH_MAX} levels", path[:1])
             self.stack.append(_Open(path, value))
 
     def _open_key(self, top: _Open, event: yaml.NodeEvent) -> None:

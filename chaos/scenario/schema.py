@@ -1,0 +1,26 @@
+"""Writes docs/scenario.schema.json, for editors: ``python -m chaos.scenario.schema``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from chaos.scenario.model import json_schema
+
+SCHEMA_FILE = Path("docs/scenario.schema.json")
+"""Where it stands in the repository."""
+
+
+def schema_text() -> str:
+    """The file's content."""
+    return json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def main() -> None:
+    """Write it, from the root of the repository."""
+    SCHEMA_FILE.parent.mkdir(exist_ok=True)
+    SCHEMA_FILE.write_text(schema_text(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

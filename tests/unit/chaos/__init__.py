@@ -1,0 +1,1 @@
+"""Scenarios, faults, and the conductor of a run."""

@@ -1,0 +1,220 @@
+"""A run's phases, as the conductor takes it through them."""
+
+from __future__ import annotations
+
+from actors.control import Invoke
+from actors.trace.events import BrokerReg, CtlFault, CtlPhase, CtlWindow, QRole
+from tests.unit.chaos.stage import SECOND, Stage, plan_of
+
+CRASH = """
+chaos:
+  - when: {at: 2s}
+    fault: {crash: leader(orders-0)}
+    for: 3s
+"""
+
+
+def test_a_run_without_faults_goes_through_every_phase() -> None:
+    """Shows the phases of a healthy run in order, and that consumers stop only after producers have."""
+    stage = Stage(plan_of())
+    assert stage.conductor.phase == "starting"
+    stage.form()
+    assert stage.conductor.phase == "warming"
+    assert [(i.node, i.kind) for i in stage.of(Invoke)] == [("producer-1", "start"), ("consumer-1", "start")]
+    stage.now_us = SECOND
+    stage.succeed(stage.plan.clients[0])
+    assert stage.conductor.phase == "warming"
+    stage.succeed(stage.plan.clients[1])
+    assert stage.conductor.zero_us == SECOND
+    stage.run_until(11 * SECOND)
+    assert stage.conductor.phase == "stopping"
+    stage.complete_stops()
+    assert stage.conductor.phase == "draining"
+    stage.complete_stops()
+    assert stage.conductor.finished
+    assert stage.conductor.status == "completed"
+    assert stage.phases() == ["starting", "warming", "chaos", "healing", "stopping", "draining", "finished"]
+    assert [i.node for i in stage.of(Invoke) if i.kind == "stop"] == ["producer-1", "consumer-1"]
+    assert stage.conductor.results == {"producer-1": {"sent": 1}, "consumer-1": {"sent": 1}}
+    assert stage.conductor.next_time_us() is None
+
+
+def test_the_steady_state_needs_every_broker_and_every_isr() -> None:
+    """Shows that workloads wait for unfenced brokers, whole ISRs, and leaders that took up their partitions."""
+    stage = Stage(plan_of())
+    for broker in (1, 2):
+        stage.fenced(broker, False)
+    stage.change(1, 0, [1, 2], "create")
+    assert stage.conductor.progress().waiting_for == "fenced or not registered: broker-3"
+    stage.fenced(3, False)
+    assert stage.conductor.progress().waiting_for == "without its leader or its whole ISR: orders-0"
+    stage.change(1, 0, [1, 2, 3], "alter-isr")
+    assert stage.conductor.phase == "starting"
+    stage.assume(1, 0)
+    assert stage.conductor.phase == "warming"
+
+
+def test_a_cluster_that_does_not_form_is_given_up_by_name() -> None:
+    """Shows that the budget of the steady state ends the run, and says what was missing."""
+    stage = Stage(plan_of("budgets: {steady-state: 5s}"))
+    stage.fenced(1, False)
+    stage.run_until(5 * SECOND)
+    assert stage.conductor.finished
+    assert stage.conductor.status == "did not reach the steady state"
+    assert stage.conductor.detail == "starting: fenced or not registered: broker-2, broker-3"
+    assert stage.recorded(CtlPhase)[-1].detail == stage.conductor.detail
+
+
+def test_a_workload_that_never_succeeds_is_given_up_by_name() -> None:
+    """Shows that the same budget covers the first success of each workload."""
+    stage = Stage(plan_of("budgets: {steady-state: 5s}"))
+    stage.form()
+    stage.succeed(stage.plan.clients[0])
+    stage.run_until(5 * SECOND)
+    assert stage.conductor.status == "did not reach the steady state"
+    assert stage.conductor.detail == "warming: consumer-1"
+
+
+def test_a_crash_is_recorded_carried_out_and_ended() -> None:
+    """Shows a fault from its time to its end: ctl.fault around the actions, targets by the cluster's state then."""
+    stage = Stage(plan_of(CRASH))
+    stage.reach_time_0()
+    stage.elect(2, 1, [1, 2, 3])
+    stage.run_until(2 * SECOND)
+    assert stage.crashed() == ["broker-2"]
+    assert stage.conductor.progress().faults == ["f1 crash"]
+    assert stage.recorded(CtlFault) == [CtlFault("f1", "crash", "start", ["broker-2"], {})]
+    stage.run_until(5 * SECOND)
+    assert stage.restarted() == ["broker-2"]
+    assert stage.recorded(CtlFault)[-1] == CtlFault("f1", "crash", "stop", ["broker-2"], {})
+    assert not stage.conductor.outcomes[0].took_effect
+    stage.up("broker-2", 1)
+    outcome = stage.conductor.outcomes[0]
+    assert (outcome.phase, outcome.started_us, outcome.ended_us) == ("ended", 2 * SECOND, 5 * SECOND)
+    assert outcome.took_effect
+
+
+def test_the_end_of_the_chaos_heals_and_waits_for_convergence() -> None:
+    """Shows that a node still down at the end is restarted, and that a broker that came back must register again
+    and rejoin its ISRs before the workloads are stopped."""
+    stage = Stage(plan_of("chaos: [{when: {at: 9s}, fault: {crash: broker-3}, until: {seen: unclean-election}}]"))
+    stage.reach_time_0()
+    stage.run_until(10 * SECOND)
+    assert stage.restarted() == ["broker-3"]
+    assert stage.conductor.phase == "healing"
+    assert stage.conductor.progress().waiting_for == "not back: broker-3"
+    stage.now_us += 1
+    stage.up("broker-3", 1)
+    assert stage.conductor.progress().waiting_for == "fenced or not registered: broker-3"
+    stage.now_us += 1
+    stage.fenced(3, True)
+    stage.change(1, 0, [1, 2], "fence")
+    stage.fenced(3, False)
+    assert stage.conductor.phase == "healing"
+    stage.change(1, 0, [1, 2, 3], "alter-isr")
+    assert stage.conductor.phase == "stopping"
+
+
+def test_news_that_come_late_do_not_unsettle_the_view() -> None:
+    """Shows that the clock of the events decides, where a broker's start is heard of after its registration."""
+    stage = Stage(plan_of())
+    stage.now_us = 10
+    stage.form()
+    late = BrokerReg(2, 7, "i", False, False, False, 99)
+    stage.now_us = 30
+    stage.tell("controller-1", late)
+    stage.now_us = 20
+    stage.up("broker-2", 1)
+    assert stage.conductor.view.unsteady == ""
+
+
+def test_what_does_not_heal_has_a_name() -> None:
+    """Shows that a cluster that does not converge ends the run as "did not heal"."""
+    stage = Stage(plan_of(CRASH + "budgets: {heal: 4s}"))
+    stage.reach_time_0()
+    stage.run_until(14 * SECOND)
+    assert stage.conductor.status == "did not heal"
+    assert stage.conductor.detail == "healing: not back: broker-1"
+
+
+def test_what_does_not_drain_has_a_name() -> None:
+    """Shows that one budget covers stopping and draining, and that the client that hangs is named."""
+    stage = Stage(plan_of("budgets: {drain: 7s}"))
+    stage.reach_time_0()
+    stage.run_until(12 * SECOND)
+    stage.complete_stops()
+    assert stage.conductor.phase == "draining"
+    stage.run_until(17 * SECOND)
+    assert stage.conductor.status == "did not drain"
+    assert stage.conductor.detail == "draining: consumer-1"
+
+
+def test_an_interrupted_run_ends_its_faults_and_restarts_nothing() -> None:
+    """Shows that Ctrl-C takes the same way as healing, without bringing processes back."""
+    stage = Stage(plan_of(CRASH))
+    stage.reach_time_0()
+    stage.run_until(3 * SECOND)
+    stage.actions += stage.conductor.end(stage.now_us)
+    assert stage.conductor.status == "interrupted"
+    assert stage.conductor.detail == "in the phase chaos"
+    assert stage.restarted() == []
+    assert [event.phase for event in stage.recorded(CtlFault)] == ["start", "stop"]
+
+
+def test_a_client_that_comes_back_is_started_again() -> None:
+    """Shows that a crashed client's workload goes on after its restart: a node does nothing before it is told."""
+    stage = Stage(plan_of("chaos: [{when: {at: 1s}, fault: {crash: producer-1}, for: 1s}]"))
+    stage.reach_time_0()
+    stage.run_until(2 * SECOND)
+    assert stage.crashed() == stage.restarted() == ["producer-1"]
+    stage.up("producer-1", 1)
+    starts = [invoke.operation for invoke in stage.of(Invoke) if invoke.node == "producer-1"]
+    assert starts == ["producer-1/start/0", "producer-1/start/1"]
+
+
+def test_stability_windows_lie_between_the_faults() -> None:
+    """Shows a window from time 0 to the first fault, none while a node is away, and one from there to the end of
+    the run's budgets."""
+    stage = Stage(plan_of(CRASH + "budgets: {heal: 20s, drain: 30s}"))
+    stage.reach_time_0()
+    names = [node.name for node in stage.plan.nodes]
+    assert stage.recorded(CtlWindow) == [CtlWindow("w1", names, 2 * SECOND)]
+    stage.run_until(6 * SECOND)
+    assert len(stage.recorded(CtlWindow)) == 1
+    stage.up("broker-1", 1)
+    assert stage.recorded(CtlWindow)[1:] == [CtlWindow("w2", names, (10 - 6 + 20 + 30) * SECOND)]
+    stage.run_until(10 * SECOND)
+    assert len(stage.recorded(CtlWindow)) == 2
+
+
+def test_no_window_is_promised_while_a_fault_may_come_at_any_time() -> None:
+    """Shows that a fault which waits to see something keeps windows closed until the chaos is over."""
+    stage = Stage(plan_of("chaos: [{when: {seen: unclean-election}, fault: {pause: broker-1}, for: 1s}]"))
+    stage.reach_time_0()
+    assert stage.recorded(CtlWindow) == []
+    stage.run_until(10 * SECOND)
+    assert len(stage.recorded(CtlWindow)) == 1
+    assert stage.conductor.outcomes[0].phase == "cancelled"
+
+
+def test_what_must_happen_is_ticked_off() -> None:
+    """Shows that the conductor knows which of the must-happen names were seen, before time 0 or after."""
+    stage = Stage(plan_of("must-happen: [quorum-leader-elected, {leader-elected: {tp: orders-0}}]"))
+    assert stage.conductor.seen == {"quorum-leader-elected": False, "leader-elected(tp=orders-0)": False}
+    stage.reach_time_0()
+    assert stage.conductor.seen == {"quorum-leader-elected": True, "leader-elected(tp=orders-0)": False}
+    stage.elect(2, 1, [1, 2, 3])
+    assert all(stage.conductor.seen.values())
+
+
+def test_progress_shows_leaders_and_the_controller() -> None:
+    """Shows what the status line is made of, and that a resigned controller is not shown."""
+    stage = Stage(plan_of())
+    assert stage.conductor.progress().time_us == -1
+    stage.reach_time_0()
+    stage.run_until(4 * SECOND)
+    progress = stage.conductor.progress()
+    assert (progress.leaders, progress.controller) == ({"orders-0": "broker-1"}, "controller-1")
+    stage.tell("controller-1", QRole("d", 1, "resigned", -1, 0))
+    stage.tell("controller-2", QRole("d", 0, "leader", 102, 0))
+    assert stage.conductor.progress().controller == ""

@@ -1,0 +1,124 @@
+"""Faults on schedule: aimed when they fire, begun, observed and ended."""
+
+from __future__ import annotations
+
+from actors.control import Crash, InstallRule, LinkRule, Pause, RemoveRule, Resume
+from actors.trace.events import CtlFault, LogHw, NodeDown
+from chaos.incidents import library
+from chaos.scenario.resolve import resolve
+from tests.unit.chaos.stage import SECOND, Stage, plan_of
+
+
+def hw(new: int) -> LogHw:
+    return LogHw("orders-0", "leader", 0, new, 0, new, 0)
+
+
+def test_kip_207_cuts_the_second_in_line_and_then_crashes_the_leader() -> None:
+    """Shows the schedule of the incident as actions: nothing from broker-1 and broker-3 to broker-2, then broker-1
+    dies, then both heal, in the order of time."""
+    stage = Stage(resolve(library.load("kip-207"), "off"))
+    stage.reach_time_0()
+    stage.run_until(3 * SECOND)
+    rule = LinkRule("f1/1", "hold", ["broker-1", "broker-3"], ["broker-2"])
+    assert stage.of(InstallRule) == [InstallRule(rule)]
+    stage.link("f1/1")
+    stage.run_until(4_500_000)
+    assert stage.crashed() == ["broker-1"]
+    stage.tell("broker-1", NodeDown("crash"))
+    stage.elect(2, 1, [2, 3])
+    stage.run_until(11 * SECOND)
+    assert stage.of(RemoveRule) == [RemoveRule("f1/1")]
+    assert stage.restarted() == []
+    stage.run_until(12_500_000)
+    assert stage.restarted() == ["broker-1"]
+    assert all(outcome.took_effect and outcome.phase == "ended" for outcome in stage.conductor.outcomes)
+
+
+def test_a_seen_trigger_fires_at_once_and_only_after_time_0() -> None:
+    """Shows that a match before time 0 does not count, and that the actions come back with the event itself."""
+    stage = Stage(plan_of("chaos: [{when: {seen: leader-elected}, fault: {crash: broker-3}, for: 1s}]"))
+    assert [barrier.predicate.name for barrier in stage.conductor.barriers] == ["leader-elected"]
+    stage.form()
+    stage.assume(1, 1)
+    for client in stage.plan.clients:
+        stage.succeed(client)
+    assert stage.crashed() == []
+    stage.now_us = 3 * SECOND
+    assert Crash("broker-3") in stage.assume(2, 2)
+    stage.run_until(4 * SECOND)
+    assert stage.restarted() == ["broker-3"]
+
+
+def test_the_nth_time_with_a_delay() -> None:
+    """Shows nth and delay: the second time the high watermark passes 5, and half a second later."""
+    trigger = "{seen: {committed: {tp: orders-0, offset: 5}}, nth: 2, delay: 500ms}"
+    stage = Stage(plan_of(f"chaos: [{{when: {trigger}, fault: {{pause: broker-2}}, for: 1s}}]"))
+    stage.reach_time_0()
+    stage.now_us = SECOND
+    for offset in (4, 5, 6):
+        assert stage.of(Pause) == []
+        stage.tell("broker-1", hw(offset))
+    stage.run_until(1_400_000)
+    assert stage.of(Pause) == []
+    stage.run_until(1_500_000)
+    assert stage.of(Pause) == [Pause("broker-2")]
+    stage.run_until(2_500_000)
+    assert stage.of(Resume) == [Resume("broker-2")]
+
+
+def test_until_something_is_seen() -> None:
+    """Shows a fault whose end waits for an election; what was seen before it began does not end it."""
+    stage = Stage(
+        plan_of(
+            "chaos: [{when: {at: 2s}, fault: {partition: {isolate: broker-1}}, until: {seen: {leader-elected: {node: "
+            "broker-2}}}}]"
+        )
+    )
+    stage.reach_time_0()
+    stage.assume(2, 1)
+    stage.run_until(2 * SECOND)
+    rules = [action.rule for action in stage.of(InstallRule)]
+    others = [name for name in stage.plan.names if name != "broker-1"]
+    assert [(rule.sources, rule.targets) for rule in rules] == [(["broker-1"], others), (others, ["broker-1"])]
+    stage.now_us = 3 * SECOND
+    assert RemoveRule("f1/1") in stage.assume(2, 2)
+
+
+def test_a_fault_without_a_target_is_told_apart() -> None:
+    """Shows that a fault on the leader of a partition that has none does nothing, and that the outcome says so."""
+    stage = Stage(plan_of("chaos: [{when: {at: 2s}, fault: {crash: leader(orders-0)}, for: 1s}]"))
+    stage.reach_time_0()
+    stage.change(-1, 1, [1], "fence")
+    stage.run_until(4 * SECOND)
+    outcome = stage.conductor.outcomes[0]
+    assert (outcome.phase, outcome.targets, outcome.took_effect) == ("without target", [], False)
+    assert stage.recorded(CtlFault) == []
+
+
+def test_two_faults_never_stop_one_node_twice() -> None:
+    """Shows that a node which another fault has stopped, or which is still coming back, is passed over."""
+    stage = Stage(
+        plan_of(
+            "chaos:\n"
+            "  - {when: {at: 1s}, fault: {crash: broker-1}, for: 2s}\n"
+            "  - {when: {at: 2s}, fault: {pause: brokers}, for: 4s}\n"
+            "  - {when: {at: 4s}, fault: {crash: brokers}, for: 1s}\n"
+        )
+    )
+    stage.reach_time_0()
+    stage.run_until(5 * SECOND)
+    assert stage.of(Pause) == [Pause("broker-2"), Pause("broker-3")]
+    assert stage.crashed() == ["broker-1"]
+    assert stage.conductor.outcomes[2].phase == "without target"
+
+
+def test_a_delay_is_drawn_between_by_and_by_plus_jitter() -> None:
+    """Shows a delay both ways as two rules with the same bounds."""
+    fault = "{delay: {between: broker-1, and: [broker-2, clients], by: 20ms, jitter: 5ms}}"
+    stage = Stage(plan_of(f"chaos: [{{when: {{at: 0s}}, fault: {fault}, for: 1s}}]"))
+    stage.reach_time_0()
+    others = ["broker-2", "producer-1", "consumer-1"]
+    assert [action.rule for action in stage.of(InstallRule)] == [
+        LinkRule("f1/1", "delay", ["broker-1"], others, 20_000, 25_000),
+        LinkRule("f1/2", "delay", others, ["broker-1"], 20_000, 25_000),
+    ]

@@ -1,0 +1,184 @@
+"""From a scenario to a plan."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from actors.config import default_config
+from actors.node.spec import NodeSpec
+from chaos.errors import InputError
+from chaos.incidents import library
+from chaos.plan import Plan
+from chaos.scenario.loader import load_text
+from chaos.scenario.resolve import resolve
+from tests.unit.chaos.stage import BASE, plan_of
+
+RICH = """
+features: {kip-595: off, kip-595.leader-progress: kafka}
+versions: {Fetch: 4-12}
+nodes:
+  broker-3: {features: {kip-207: off}, versions: {ListOffsets: 1-4}, config: {num.io.threads: 2}}
+  consumer-1: {config: {fetch.max.wait.ms: 100}}
+defects: [list-log-end]
+must-happen: [{committed: {tp: orders-0, offset: 10}}]
+expect: {held: [H1], may: [H6]}
+budgets: {drain: 90s}
+chaos:
+  - {when: {at: 1s}, fault: {crash: any(2)}, for: 1500ms}
+  - {when: {seen: {rpc: {api: Fetch}}, nth: 3, delay: 10ms}, fault: {pause: active-controller}, until: {at: 9s}}
+  - {when: {at: 2s}, fault: {partition: {isolate: [broker-1, "isr(orders-0)[1]"]}}, until: {seen: isr-shrunk}}
+  - {when: {at: 3s}, fault: {delay: {from: brokers, to: clients, by: 5ms, jitter: 1ms}}, for: 2s}
+  - {when: {at: 3s}, fault: {partition: {between: controllers, and: any(1)}}, for: 2s}
+variants:
+  old: {about: Older., features: {kip-595: kafka}, config: {broker.session.timeout.ms: 4000}, duration: 12s,
+        versions: {Fetch: 5-11}, nodes: {broker-3: {config: {num.io.threads: 3}}}, must-happen: []}
+"""
+
+
+def node(plan: Plan, name: str) -> NodeSpec:
+    return next(spec for spec in plan.nodes if spec.name == name)
+
+
+def test_nodes_are_named_and_numbered() -> None:
+    """Shows the run's nodes in order: controllers from 101, brokers from 1, clients by kind and order."""
+    plan = plan_of()
+    assert [(spec.name, spec.node_id) for spec in plan.nodes] == [
+        ("controller-1", 101),
+        ("controller-2", 102),
+        ("controller-3", 103),
+        ("broker-1", 1),
+        ("broker-2", 2),
+        ("broker-3", 3),
+        ("producer-1", -1),
+        ("consumer-1", -1),
+    ]
+    assert plan.cluster.voters == [101, 102, 103]
+    assert node(plan, "producer-1").workload == {"topic": "orders", "partitions": [0], "rate": 100.0}
+    assert node(plan, "consumer-1").config == default_config("consumer")
+    assert len({spec.directory_id for spec in plan.nodes}) == len(plan.nodes)
+
+
+def test_counts_number_clients_on() -> None:
+    """Shows that several entries of a kind, each with a count, are numbered in one row."""
+    more = "  - producer: {topic: orders, rate: 1/s, count: 2, acks: 1}\n  - producer: {topic: orders, rate: 2/s}\n"
+    plan = resolve(load_text(BASE + more))
+    producers = [spec for spec in plan.nodes if spec.role == "producer"]
+    assert [(spec.name, spec.workload["rate"]) for spec in producers] == [
+        ("producer-1", 100.0),
+        ("producer-2", 1.0),
+        ("producer-3", 1.0),
+        ("producer-4", 2.0),
+    ]
+    assert [spec.config["acks"] for spec in producers] == ["all", "1", "1", "all"]
+    assert [spec.config["enable.idempotence"] for spec in producers] == [True, False, False, True]
+
+
+def test_layers_win_from_the_cluster_to_the_node() -> None:
+    """Shows defaults, the scenario's values and a node's own, for features, versions and configuration."""
+    plan = plan_of(RICH)
+    assert plan.features["kip-595.leader-progress"] == "kafka"
+    assert plan.features["kip-595.own-epoch-commit"] == "off"
+    third, second = node(plan, "broker-3"), node(plan, "broker-2")
+    assert (third.features["kip-207"], second.features["kip-207"]) == ("off", "kafka")
+    assert (third.versions["ListOffsets"], second.versions["ListOffsets"]) == ([1, 4], [1, 11])
+    assert third.versions["Fetch"] == [4, 12]
+    assert (third.config["num.io.threads"], second.config["num.io.threads"]) == (2, 8)
+    assert node(plan, "consumer-1").config["fetch.max.wait.ms"] == 100
+    assert "acks" not in third.config
+    assert all(spec.defects == ["list-log-end"] for spec in plan.nodes)
+    assert plan.profile()["nodes"]["broker-3"] == {
+        "features": third.features,
+        "versions": third.versions,
+        "config": {"num.io.threads": 2},
+    }
+
+
+def test_a_variant_wins_over_the_scenario_and_a_setting_over_both() -> None:
+    """Shows the order of layers, with a feature's plain name in a later layer over a single switch before it."""
+    loaded = load_text(BASE + RICH)
+    plan = resolve(loaded, "old")
+    assert plan.features["kip-595.own-epoch-commit"] == "kafka"
+    assert plan.config["broker.session.timeout.ms"] == 4000
+    assert (plan.duration_us, plan.versions["Fetch"]) == (12_000_000, [5, 11])
+    assert node(plan, "broker-3").config["num.io.threads"] == 3
+    assert node(plan, "broker-3").features["kip-207"] == "off"
+    assert plan.expect.must_happen == []
+    settings = ["config.broker.session.timeout.ms=5000", "nodes.broker-3.config.num.io.threads=4", "duration=13s"]
+    settings += ["features.kip-207=seed", "versions.Fetch=7", "seed=99", "cluster.config.num.io.threads=6"]
+    plan = resolve(loaded, "old", settings=settings)
+    assert plan.config["broker.session.timeout.ms"] == 5000
+    assert node(plan, "broker-3").config["num.io.threads"] == 4
+    assert node(plan, "broker-2").config["num.io.threads"] == 6
+    assert (plan.duration_us, plan.versions["Fetch"], plan.seed) == (13_000_000, [7, 7], 99)
+    assert plan.features["kip-207"] == "seed"
+    assert resolve(loaded, "old").config["broker.session.timeout.ms"] == 4000
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("features.kip-207", "there is no value; expected KEY=VALUE"),
+        ("feature.kip-207=off", "nothing to set by that name"),
+        ("features.kip-207=sed", "'sed' is not a value of kip-207; expected one of off, seed, kafka"),
+        ("features.kip-209=off", "unknown feature kip-209"),
+        ("config.no.such.key=1", "unknown configuration key no.such.key"),
+        ("duration=-3s", "'-3s' is negative"),
+        ("seed=many", "'many' is of the wrong type; expected a whole number"),
+        ("cluster.brokers=0", "0 is out of range; expected at least 1"),
+        ("nodes.broker-7.features.kip-207=off", "unknown node broker-7"),
+        ("name=other", "nothing to set by that name"),
+    ],
+)
+def test_a_wrong_setting_is_blamed_on_the_option(setting: str, message: str) -> None:
+    """Shows that a mistake in --set names the option, not the file."""
+    with pytest.raises(InputError) as caught:
+        resolve(load_text(BASE), settings=[setting])
+    assert str(caught.value).startswith(f"--set {setting}: ")
+    assert message in str(caught.value)
+
+
+def test_a_setting_that_breaks_another_part_is_found() -> None:
+    """Shows that the scenario is checked again as a whole: two brokers cannot hold three replicas."""
+    with pytest.raises(InputError, match=r"replicas\[0\]: there is no broker 3; expected ids from 1 to 2"):
+        resolve(load_text(BASE, "staged.yaml"), settings=["cluster.brokers=2"])
+
+
+def test_unknown_variants_and_defects_are_input_errors() -> None:
+    """Shows the nearest name for a variant or a defect that does not exist."""
+    with pytest.raises(InputError, match="there is no variant of; expected off, seed, kafka; did you mean off"):
+        resolve(library.load("kip-207"), "of")
+    with pytest.raises(InputError, match="--defect hw-ignores: unknown defect"):
+        resolve(load_text(BASE), defects=["hw-ignores"])
+
+
+def test_draws_come_from_the_seed_and_are_told() -> None:
+    """Shows that any(n) becomes names, the same for a seed, and that the plan says which."""
+    plan = plan_of(RICH, seed=3)
+    assert plan.drawn == plan_of(RICH, seed=3).drawn
+    assert set(plan.drawn) == {"chaos[0].fault.crash[0]", "chaos[4].fault.partition.and[0]"}
+    draws = {tuple(plan_of(RICH, seed=seed).drawn["chaos[0].fault.crash[0]"]) for seed in range(20)}
+    assert len(draws) == 3
+
+
+@pytest.mark.parametrize("variant", ["", "old"])
+def test_a_resolved_scenario_resolves_to_itself(variant: str) -> None:
+    """Shows that the file in a run directory is a scenario, and gives the very plan it was written from."""
+    plan = resolve(load_text(BASE + RICH), variant, seed=5)
+    for again in (resolve(load_text(plan.yaml())), resolve(load_text(plan.yaml()), variant)):
+        assert again.drawn == {}
+        assert msgspec.structs.replace(again, drawn=plan.drawn) == plan
+
+
+def test_ids_depend_on_seed_and_name_alone() -> None:
+    """Shows that ids look like Kafka's and that a run of the same seed has the same ones."""
+    first, second = plan_of(), plan_of()
+    assert first == second
+    assert first.cluster.topics[0].topic_id != plan_of(seed=2).cluster.topics[0].topic_id
+    assert all(len(spec.directory_id) == 22 for spec in first.nodes)
+
+
+def test_partitions_are_spread_round_robin() -> None:
+    """Shows the assignment that partitions and replication give."""
+    text = BASE.replace("{replicas: [[1, 2, 3]]}", "{partitions: 4, replication: 2}")
+    assert resolve(load_text(text)).cluster.topics[0].replicas == [[1, 2], [2, 3], [3, 1], [1, 2]]

@@ -1,0 +1,122 @@
+"""The registry of things that can be seen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from actors.control import Predicate
+from actors.trace.events import (
+    AnyTraceEvent,
+    BrokerReg,
+    ErrorSeen,
+    LogAppend,
+    LogHw,
+    LogTrunc,
+    NodeDown,
+    NodeUp,
+    PartAssume,
+    PartChange,
+    QRole,
+    ReplyPartition,
+    Rpc,
+    RpcReply,
+)
+from chaos.scenario.triggers import TRIGGERS, happened, matches
+from tests.unit.chaos.stage import stamped
+
+
+def assume(epoch: int, start: int = 5, hw: int = 5) -> PartAssume:
+    return PartAssume("orders-0", "leader", 2, epoch, epoch, 9, start, hw, 0, 1)
+
+
+def change(cause: str, isr: list[int]) -> PartChange:
+    return PartChange("orders-0", 9, 1, 2, 1, 1, isr, [1, 2, 3], cause)
+
+
+def refusal(error: int, replica: int = -1, api: str = "ListOffsets") -> RpcReply:
+    return RpcReply(api, 5, "list-offsets-1", "c", 1, replica, 0, 0, [ReplyPartition("orders-0", error)])
+
+
+def rpc(*errors: int, api: str = "Fetch") -> Rpc:
+    return Rpc(api, 12, "broker-1", "c", 1, "answered", list(errors))
+
+
+HW = LogHw("orders-0", "leader", 0, 7, 0, 9, 0)
+APPEND = LogAppend("orders-0", "leader", 3, 6, 0, 0, -1, -1, -1, False, 0, [])
+ROLE = QRole("d", 3, "leader", 101, 0)
+SEEN = ErrorSeen("orders-0", "ListOffsets", 5, 78, "broker-2")
+
+CASES: list[tuple[str, dict[str, Any], AnyTraceEvent, bool]] = [
+    ("leader-elected", {}, assume(1), True),
+    ("leader-elected", {}, assume(0), False),
+    ("leader-elected", {"tp": "orders-1"}, assume(1), False),
+    ("leader-elected", {"node": "broker-2"}, assume(1), True),
+    ("leader-elected", {"node": "broker-3"}, assume(1), False),
+    ("lagging-leader", {}, assume(1, 5, 4), True),
+    ("lagging-leader", {}, assume(1, 5, 5), False),
+    ("unclean-election", {}, change("unclean", [2]), True),
+    ("unclean-election", {}, change("elect", [2, 3]), False),
+    ("isr-shrunk", {}, change("alter-isr", [1, 2]), True),
+    ("isr-shrunk", {}, change("create", [1, 2]), False),
+    ("isr-expanded", {}, change("alter-isr", [2, 1, 3]), True),
+    ("isr-expanded", {}, change("alter-isr", [2, 1]), False),
+    ("offset-not-available", {}, refusal(78), True),
+    ("offset-not-available", {"tp": "orders-1"}, refusal(78), False),
+    ("offset-not-available", {}, refusal(78, replica=3), False),
+    ("offset-not-available", {}, refusal(5), False),
+    ("leader-not-available", {"tp": "orders-0"}, refusal(5), True),
+    ("leader-not-available", {}, refusal(5, api="Produce"), False),
+    ("quorum-leader-elected", {}, ROLE, True),
+    ("quorum-leader-elected", {"epoch": 4}, ROLE, False),
+    ("committed", {"tp": "orders-0", "offset": 7}, HW, True),
+    ("committed", {"tp": "orders-0", "offset": 8}, HW, False),
+    ("log-reached", {"tp": "orders-0", "offset": 7}, APPEND, True),
+    ("log-reached", {"tp": "orders-0", "offset": 8}, APPEND, False),
+    ("truncated", {}, LogTrunc("orders-0", 9, 5, "diverge", 1, 0), True),
+    ("broker-fenced", {"broker": "broker-1"}, BrokerReg(1, 1, "i", True, False, False, 3), True),
+    ("broker-fenced", {}, BrokerReg(1, 1, "i", False, False, False, 3), False),
+    ("broker-unfenced", {}, BrokerReg(1, 1, "i", False, False, False, 3), True),
+    ("rpc", {"api": "Fetch"}, rpc(), True),
+    ("rpc", {"api": "Fetch", "error": "FENCED_LEADER_EPOCH"}, rpc(6, 74), True),
+    ("rpc", {"api": "Fetch", "error": "FENCED_LEADER_EPOCH"}, rpc(6), False),
+    ("rpc", {"api": "Produce"}, rpc(), False),
+    ("rpc", {"api": "Fetch", "to": "broker-2"}, rpc(), False),
+    ("client-error", {"error": "OFFSET_NOT_AVAILABLE"}, SEEN, True),
+    ("client-error", {"error": "OFFSET_NOT_AVAILABLE", "api": "Fetch"}, SEEN, False),
+    ("node-restarted", {}, NodeUp("broker", 2, "d", False, False), False),
+    ("node-down", {}, NodeDown("crash"), True),
+]
+
+
+@pytest.mark.parametrize(("name", "arguments", "body", "seen"), CASES)
+def test_triggers_match(name: str, arguments: dict[str, Any], body: AnyTraceEvent, seen: bool) -> None:
+    """Shows for each trigger an event that it names and one, as near as can be, that it does not."""
+    assert matches(Predicate(name, arguments), stamped("broker-2", body)) is seen
+
+
+def test_every_trigger_is_tried() -> None:
+    """Shows that no trigger is without a case above, and that each has words for the docs."""
+    assert {name for name, *_ in CASES} == set(TRIGGERS)
+    assert all(trigger.about.endswith(".") for trigger in TRIGGERS.values())
+
+
+def test_an_event_of_another_type_never_matches() -> None:
+    """Shows that a trigger looks at events of its own type only."""
+    assert not matches(Predicate("rpc", {"api": "Fetch"}), stamped("broker-2", HW))
+
+
+def test_a_restart_is_a_later_incarnation() -> None:
+    """Shows that the first start of a node is no restart."""
+    up = NodeUp("broker", 2, "d", False, False)
+    assert matches(Predicate("node-restarted"), stamped("broker-2", up, incarnation=1))
+
+
+def test_happened_looks_through_a_trace_once() -> None:
+    """Shows which of several names were seen, over an iterator that is read no further than needed."""
+    events = iter([stamped("broker-2", HW), stamped("broker-2", ROLE), stamped("broker-2", SEEN)])
+    wanted = [Predicate("quorum-leader-elected"), Predicate("committed", {"tp": "orders-0", "offset": 1})]
+    assert happened(wanted, events) == [True, True]
+    assert next(events).body is SEEN
+    assert happened([Predicate("truncated")], [stamped("broker-2", HW)]) == [False]
