@@ -121,6 +121,18 @@ class Environment:
         self.quorum.crash(full_name(command.words[0]))
         return self._told()
 
+    def verb_wipe(self, command: Command) -> str:
+        """wipe c1: kill a node and empty its disk."""
+        name = full_name(command.words[0])
+        self.quorum.crash(name)
+        self.quorum.disks[name], self.quorum.durable[name] = {}, {}
+        return self._told()
+
+    def verb_power_loss(self, command: Command) -> str:
+        """power-loss c1: kill a node, and with it all that no finished Sync covers."""
+        self.quorum.lose_power(full_name(command.words[0]))
+        return self._told()
+
     def verb_hold_syncs(self, command: Command) -> str:
         """hold-syncs c1: its Syncs stay open until ``sync c1``."""
         self._member(command).manual_sync = True
