@@ -1,0 +1,16 @@
+"""Records on their way into the metadata log."""
+
+from __future__ import annotations
+
+import msgspec
+
+from krift.v1.records_pb2 import MetadataRecord
+
+
+class Change(msgspec.Struct, frozen=True):
+    """A record to append. For the trace only: ``cause`` of a partition's change (see ``part.change``), and
+    ``unclean``, that a registration follows a shutdown that was not clean."""
+
+    record: MetadataRecord
+    cause: str = ""
+    unclean: bool = False

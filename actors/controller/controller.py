@@ -1,0 +1,376 @@
+"""The controller's state machine on top of the quorum's log (``QuorumController.java``).
+
+Every controller replays the log. The active one also makes it: a request turns into records, these are appended and
+replayed at once, and the answer waits until they are committed. When it loses the leadership, what was not committed
+is dropped and everybody who waits is told NOT_CONTROLLER.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from google.protobuf.message import Message
+
+from actors.controller.alter_partition import alter_partition
+from actors.controller.broker_registry import FENCE, UNFENCE, validate_registration
+from actors.controller.changes import Change
+from actors.controller.controller_config import ControllerConfig
+from actors.controller.controller_state import ControllerState
+from actors.controller.elections import PartitionChangeBuilder, leader_and_isr_updates
+from actors.controller.heartbeats import BrokerControlState, BrokerHeartbeatManager
+from actors.controller.partition_registry import NO_LEADER
+from actors.controller.producer_ids import allocate_producer_ids
+from actors.controller.purgatory import DeferredReply, ReplyPurgatory
+from actors.controller.topics import bootstrap_records, topic_records
+from actors.node.errors import KafkaError
+from actors.node.files import Files
+from actors.node.step import Step
+from actors.quorum.raft_client import RaftClient
+from actors.versions import check_fields
+from krift.v1.controller_pb2 import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+)
+from krift.v1.producer_ids_pb2 import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from krift.v1.records_pb2 import MetadataRecord, NoOpRecord
+
+PREFIX = "controller/"
+"""Prefix of this component's timers."""
+STALE_BROKERS = "controller/stale-brokers"
+NO_OP = "controller/no-op"
+UNCLEAN = "controller/unclean-elections"
+REBALANCE = "controller/rebalance"
+
+NEXT_PASS_MS = 10
+"""Pause before the next pass when one has fenced a broker (``PeriodicTask``'s immediate period)."""
+
+ControllerRequest = (
+    BrokerRegistrationRequest | BrokerHeartbeatRequest | AlterPartitionRequest | AllocateProducerIdsRequest
+)
+ControllerResponse = (
+    BrokerRegistrationResponse | BrokerHeartbeatResponse | AlterPartitionResponse | AllocateProducerIdsResponse
+)
+
+
+class Controller(msgspec.Struct):
+    """One controller, active or standby.
+
+    active_epoch: quorum epoch in which it is active, -1 standby. next_offset: where its next record will be;
+    committed: end of what is known to be committed.
+    """
+
+    config: ControllerConfig = ControllerConfig()
+    state: ControllerState = msgspec.field(default_factory=ControllerState)
+    heartbeats: BrokerHeartbeatManager = msgspec.field(default_factory=BrokerHeartbeatManager)
+    purgatory: ReplyPurgatory = msgspec.field(default_factory=ReplyPurgatory)
+    active_epoch: int = -1
+    next_offset: int = 0
+    committed: int = 0
+
+    @property
+    def active(self) -> bool:
+        """Whether this is the active controller, as far as it knows."""
+        return self.active_epoch >= 0
+
+    # ---- following the quorum ----------------------------------------------------------------------------
+
+    def follow(self, step: Step, files: Files, raft: RaftClient) -> None:
+        """Take what the quorum has decided: commits first, then who leads. Called at the end of each step."""
+        if self.active and not (raft.is_leader and raft.epoch == self.active_epoch):
+            self._deactivate(step, raft)
+        for batch in raft.take_commits():
+            if batch.epoch != self.active_epoch:
+                self.state.replay_batch(batch)
+            self.committed = batch.end_offset
+        if self.active:
+            for reply in self.purgatory.take_committed(self.committed):
+                _reply(step, reply.connection, reply.response, reply.version)
+        for change in raft.take_leader_changes():
+            if change.leader_id == self.config.node_id and raft.is_leader:
+                self._activate(step, files, raft)
+
+    def _activate(self, step: Step, files: Files, raft: RaftClient) -> None:
+        self.active_epoch = raft.epoch
+        self.next_offset = raft.end_offset
+        self.heartbeats = BrokerHeartbeatManager(self.config.session_timeout_ms)
+        self.heartbeats.activate(step.now_ms, self.state.brokers)
+        for timer, period_ms in self._periods().items():
+            if period_ms:
+                step.set_timer(timer, period_ms)
+        if not self.state.features:
+            self._append(step, files, raft, bootstrap_records())
+        self._create_topics(step, files, raft)
+
+    def _deactivate(self, step: Step, raft: RaftClient) -> None:
+        """Drop what was not committed. The log holds all of it, so the committed state is replayed from there."""
+        self.active_epoch = -1
+        self.state = ControllerState()
+        for batch in raft.log.read(0, self.committed, 2**62):
+            self.state.replay_batch(batch)
+        for timer in self._periods():
+            step.cancel_timer(timer)
+        for reply in self.purgatory.take_all():
+            _reply(step, reply.connection, _error(reply.response, KafkaError.NOT_CONTROLLER), reply.version)
+
+    # ---- requests ----------------------------------------------------------------------------------------
+
+    def on_request(
+        self, step: Step, files: Files, raft: RaftClient, connection: str, request: ControllerRequest, version: int
+    ) -> None:
+        """Serve a request of a broker; the answer may go out in a later step."""
+        if not self.active or not raft.is_leader:
+            _reply(step, connection, _error(_response_to(request), KafkaError.NOT_CONTROLLER), version)
+            return
+        changes: list[Change] = []
+        response: ControllerResponse
+        if isinstance(request, BrokerHeartbeatRequest):
+            self._heartbeat(step, files, raft, connection, request, version)
+            return
+        if isinstance(request, BrokerRegistrationRequest):
+            changes, response = self._register_broker(step, request)
+        elif not self.state.brokers.has_epoch(request.broker_id, request.broker_epoch):
+            response = _error(_response_to(request), KafkaError.STALE_BROKER_EPOCH)
+        elif isinstance(request, AlterPartitionRequest):
+            changes, response = alter_partition(
+                request, version, self.state.partitions, self.state.brokers, self._unclean_enabled, step.defects
+            )
+        else:
+            changes, response = allocate_producer_ids(self.state.next_producer_id, request)
+        self._finish(step, files, raft, changes, connection, response, version)
+
+    def on_disconnected(self, connection: str) -> None:
+        """Forget the answers that nobody waits for."""
+        self.purgatory.forget(connection)
+
+    def _finish(
+        self,
+        step: Step,
+        files: Files,
+        raft: RaftClient,
+        changes: list[Change],
+        connection: str,
+        response: ControllerResponse,
+        version: int,
+    ) -> int:
+        """Append, and answer when the records are committed; returns the offset of the last record so far. An answer
+        without records of its own waits for those that others wait for: it may tell of them."""
+        self._append(step, files, raft, changes)
+        offset = self.next_offset - 1 if changes else self.purgatory.highest_offset
+        if offset < self.committed:
+            _reply(step, connection, response, version)
+        else:
+            self.purgatory.add(DeferredReply(offset, connection, version, response))
+        self._create_topics(step, files, raft)
+        return self.next_offset - 1
+
+    def _append(self, step: Step, files: Files, raft: RaftClient, changes: list[Change]) -> None:
+        """Append records as one batch and replay them at once."""
+        if not changes:
+            return
+        last = raft.append(step, files, [change.record for change in changes])
+        if last != self.next_offset + len(changes) - 1:
+            raise AssertionError(f"{len(changes)} records for offset {self.next_offset} went to {last}")
+        for change in changes:
+            self.state.replay_own(step, change, self.next_offset, self.active_epoch)
+            self.next_offset += 1
+
+    # ---- brokers -----------------------------------------------------------------------------------------
+
+    def _register_broker(
+        self, step: Step, request: BrokerRegistrationRequest
+    ) -> tuple[list[Change], BrokerRegistrationResponse]:
+        state = self.state
+        existing = state.brokers.brokers.get(request.broker_id)
+        session = existing is not None and self.heartbeats.has_valid_session(existing.id, existing.epoch, step.now_ms)
+        cluster_id = self.config.cluster_id
+        error = validate_registration(state.brokers, request, cluster_id, state.features, session)
+        if error:
+            return [], BrokerRegistrationResponse(error_code=error)
+        change = state.brokers.register(request, self.next_offset)
+        changes = [change]
+        broker_epoch = change.record.register_broker.broker_epoch
+        new_incarnation = existing is None or existing.incarnation_id != request.incarnation_id
+        if new_incarnation:
+            # Without eligible leader replicas an unclean shutdown entails what fencing does.
+            changes += self._leader_and_isr_updates(step, "fence", removed=request.broker_id)
+        self.heartbeats.register(request.broker_id, new_incarnation)
+        return changes, BrokerRegistrationResponse(broker_epoch=broker_epoch)
+
+    def _heartbeat(
+        self,
+        step: Step,
+        files: Files,
+        raft: RaftClient,
+        connection: str,
+        request: BrokerHeartbeatRequest,
+        version: int,
+    ) -> None:
+        brokers = self.state.brokers
+        if not brokers.has_epoch(request.broker_id, request.broker_epoch):
+            stale = BrokerHeartbeatResponse(error_code=KafkaError.STALE_BROKER_EPOCH)
+            self._finish(step, files, raft, [], connection, stale, version)
+            return
+        broker = brokers.brokers[request.broker_id]
+        self.heartbeats.track(broker.id, broker.epoch, step.now_ms)
+        leads = self.state.partitions.has_leaderships(broker.id)
+        current = self.heartbeats.current_state(broker)
+        following = self.heartbeats.next_state(broker, request, leads, brokers)
+        changes = [] if following is current else self._transition(step, broker.id, following)
+        self.heartbeats.touch(broker.id, following.fenced, request.current_metadata_offset)
+        response = BrokerHeartbeatResponse(
+            is_caught_up=request.current_metadata_offset >= broker.offset,
+            is_fenced=following.fenced,
+            should_shut_down=following is BrokerControlState.SHUTDOWN_NOW,
+        )
+        last = self._finish(step, files, raft, changes, connection, response, version)
+        if following is BrokerControlState.CONTROLLED_SHUTDOWN:
+            self.heartbeats.begin_controlled_shutdown(broker.id, last)
+        elif following is BrokerControlState.SHUTDOWN_NOW:
+            self.heartbeats.remove_session(broker.id)
+
+    def _transition(self, step: Step, broker_id: int, following: BrokerControlState) -> list[Change]:
+        """The records that take a broker into another state, in the order in which Kafka writes them."""
+        brokers = self.state.brokers
+        if following is BrokerControlState.UNFENCED:
+            return [
+                brokers.change(broker_id, fenced=UNFENCE),
+                *self._leader_and_isr_updates(step, "unfence", added=broker_id),
+            ]
+        if following is BrokerControlState.CONTROLLED_SHUTDOWN:
+            updates = self._leader_and_isr_updates(step, "controlled-shutdown", removed=broker_id)
+            if brokers.brokers[broker_id].in_controlled_shutdown:
+                return updates
+            return [brokers.change(broker_id, in_controlled_shutdown=1), *updates]
+        return self._fence(step, broker_id)
+
+    def _fence(self, step: Step, broker_id: int) -> list[Change]:
+        return [
+            *self._leader_and_isr_updates(step, "fence", removed=broker_id),
+            self.state.brokers.change(broker_id, fenced=FENCE),
+        ]
+
+    def _leader_and_isr_updates(
+        self, step: Step, cause: str, *, removed: int = NO_LEADER, added: int = NO_LEADER
+    ) -> list[Change]:
+        """What a broker's loss (``removed``) or return (``added``) means for the partitions."""
+        partitions = self.state.partitions
+        return leader_and_isr_updates(
+            partitions.without_leader() if added != NO_LEADER else partitions.with_broker_in_isr(removed),
+            self.state.brokers.is_active,
+            self._unclean_enabled,
+            cause,
+            removed=removed,
+            added=added,
+            defects=step.defects,
+        )
+
+    # ---- timers ------------------------------------------------------------------------------------------
+
+    def _periods(self) -> dict[str, int]:
+        """What the active controller does by the clock, and how often."""
+        config = self.config
+        return {
+            STALE_BROKERS: config.stale_check_ms,
+            NO_OP: config.no_op_interval_ms,
+            UNCLEAN: config.unclean_interval_ms,
+            REBALANCE: config.rebalance_interval_ms,
+        }
+
+    def on_timer(self, step: Step, files: Files, raft: RaftClient, name: str) -> bool:
+        """Take one of this component's timers; False if it is somebody else's."""
+        if not name.startswith(PREFIX):
+            return False
+        if not self.active or not raft.is_leader:
+            return True
+        period_ms = self._periods()[name]
+        if name == STALE_BROKERS:
+            if self._fence_stale_broker(step, files, raft):
+                period_ms = NEXT_PASS_MS
+        elif name == NO_OP:
+            self._append(step, files, raft, [Change(MetadataRecord(no_op=NoOpRecord()))])
+        elif name == UNCLEAN:
+            self._append(step, files, raft, self._unclean_elections(step))
+        else:
+            self._append(step, files, raft, self._preferred_elections(step))
+        step.set_timer(name, period_ms)
+        return True
+
+    def _fence_stale_broker(self, step: Step, files: Files, raft: RaftClient) -> bool:
+        """Fence one broker whose session is over; True if a session was."""
+        expired = self.heartbeats.take_expired(step.now_ms)
+        if expired is None:
+            return False
+        broker_id, session = expired
+        broker = self.state.brokers.brokers[broker_id]
+        if broker.epoch == session.broker_epoch and not broker.fenced:
+            self._append(step, files, raft, self._fence(step, broker_id))
+            self.heartbeats.fence(broker_id)
+        return True
+
+    def _unclean_elections(self, step: Step) -> list[Change]:
+        """A leader for the partitions that wait for one, where the configuration allows anybody."""
+        state = self.state
+        waiting = [
+            partition for partition in state.partitions.without_leader() if self._unclean_enabled(partition.topic)
+        ]
+        return leader_and_isr_updates(
+            waiting, state.brokers.is_active, self._unclean_enabled, "elect", defects=step.defects
+        )
+
+    def _preferred_elections(self, step: Step) -> list[Change]:
+        """Give partitions back to the first replica of their assignment, where it is eligible."""
+        changes = []
+        for partition in self.state.partitions.all():
+            if partition.leader in (NO_LEADER, partition.replicas[0]):
+                continue
+            builder = PartitionChangeBuilder(
+                partition, self.state.brokers.is_active, "preferred", "preferred", step.defects
+            )
+            change = builder.build()
+            if change is not None:
+                changes.append(change)
+        return changes
+
+    # ---- topics ------------------------------------------------------------------------------------------
+
+    def _create_topics(self, step: Step, files: Files, raft: RaftClient) -> None:
+        """Create the topics of the scenario once all their replicas are active."""
+        topics = self.config.topics
+        if len(self.state.partitions.topics) >= len(topics):
+            return
+        for topic in topics:
+            replicas = {replica for partition in topic.replicas for replica in partition}
+            if topic.topic_id not in self.state.partitions.topics and all(
+                self.state.brokers.is_active(replica) for replica in sorted(replicas)
+            ):
+                self._append(step, files, raft, topic_records(topic))
+
+    def _unclean_enabled(self, topic: str) -> bool:
+        return self.state.unclean_election_enabled(topic, self.config.unclean_election)
+
+
+_RESPONSES: dict[type[Message], type[ControllerResponse]] = {
+    BrokerRegistrationRequest: BrokerRegistrationResponse,
+    BrokerHeartbeatRequest: BrokerHeartbeatResponse,
+    AlterPartitionRequest: AlterPartitionResponse,
+    AllocateProducerIdsRequest: AllocateProducerIdsResponse,
+}
+
+
+def _response_to(request: ControllerRequest) -> ControllerResponse:
+    return _RESPONSES[type(request)]()
+
+
+def _error(response: Any, error: KafkaError) -> Any:
+    """An answer of the kind of ``response`` that says nothing but an error."""
+    return type(response)(error_code=error)
+
+
+def _reply(step: Step, connection: str, response: Message, version: int) -> None:
+    check_fields(response, version)
+    step.reply(connection, response)

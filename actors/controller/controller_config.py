@@ -1,0 +1,45 @@
+"""What the controller reads of its node's specification."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from actors.node.spec import NodeSpec, TopicSpec
+
+UNCLEAN_ELECTION = "unclean.leader.election.enable"
+
+
+class ControllerConfig(msgspec.Struct, frozen=True):
+    """Times in milliseconds; an interval of 0 means never. topics: of the scenario, to be created."""
+
+    node_id: int = -1
+    cluster_id: str = ""
+    topics: list[TopicSpec] = []
+    session_timeout_ms: int = 9000
+    no_op_interval_ms: int = 500
+    unclean_election: bool = False
+    unclean_interval_ms: int = 300_000
+    rebalance_interval_ms: int = 300_000
+
+    @property
+    def stale_check_ms(self) -> int:
+        """Between two looks for a broker whose session is over."""
+        return max(1, self.session_timeout_ms // 8)
+
+
+def controller_config(spec: NodeSpec) -> ControllerConfig:
+    """The controller's part of ``spec``; what it leaves out has Kafka's default."""
+    config: dict[str, Any] = spec.config
+    rebalance_s = config.get("leader.imbalance.check.interval.seconds", 300)
+    return ControllerConfig(
+        node_id=spec.node_id,
+        cluster_id=spec.cluster.cluster_id,
+        topics=spec.cluster.topics,
+        session_timeout_ms=config.get("broker.session.timeout.ms", 9000),
+        no_op_interval_ms=config.get("metadata.max.idle.interval.ms", 500),
+        unclean_election=config.get(UNCLEAN_ELECTION, False),
+        unclean_interval_ms=config.get("unclean.leader.election.interval.ms", 300_000),
+        rebalance_interval_ms=rebalance_s * 1000 if config.get("auto.leader.rebalance.enable", True) else 0,
+    )

@@ -1,0 +1,126 @@
+"""The node that is a controller: a voter of the quorum, and the controller's state machine on top of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from google.protobuf.message import Message
+
+from actors.controller.controller import Controller, ControllerRequest
+from actors.controller.controller_config import controller_config
+from actors.node.api_versions import api_versions_response, speaks
+from actors.node.effects import AnyEffect
+from actors.node.errors import KafkaError
+from actors.node.events import (
+    Answered,
+    AnyEvent,
+    Chosen,
+    Disconnected,
+    Failed,
+    Invoked,
+    Received,
+    Started,
+    Synced,
+    TimedOut,
+)
+from actors.node.files import Files
+from actors.node.messages import RESPONSES, api_of
+from actors.node.network_client import NetworkClient
+from actors.node.spec import ClusterSpec, NodeSpec
+from actors.node.step import Step
+from actors.quorum.raft_client import RaftClient
+from actors.versions import CONTROLLER_APIS, request_version
+from krift.v1.api_versions_pb2 import ApiVersionsRequest
+
+
+def _no_spec() -> NodeSpec:
+    return NodeSpec("", "controller", -1, "", ClusterSpec("", [], []))
+
+
+def _no_network() -> NetworkClient:
+    return NetworkClient("", {}, 1, 1, 1)
+
+
+class ControllerNode(msgspec.Struct):
+    """See ``actors.node.contract.Node``. Empty until Started fills it."""
+
+    spec: NodeSpec = msgspec.field(default_factory=_no_spec)
+    incarnation: int = 0
+    files: Files = msgspec.field(default_factory=Files)
+    net: NetworkClient = msgspec.field(default_factory=_no_network)
+    raft: RaftClient = msgspec.field(default_factory=RaftClient)
+    controller: Controller = msgspec.field(default_factory=Controller)
+
+    def step(self, now_ms: int, event: AnyEvent) -> list[AnyEffect]:
+        """Take one event; see ``actors.node.contract.Node``."""
+        step = Step(now_ms, tuple(self.spec.defects))
+        if isinstance(event, Started):
+            step = Step(now_ms, tuple(event.spec.defects))
+            self._start(step, event)
+        elif isinstance(event, Received):
+            self._on_request(step, event.connection, event.request)
+        elif isinstance(event, Answered | Failed):
+            self._on_ended(step, event)
+        elif isinstance(event, TimedOut):
+            self._on_timer(step, event.timer)
+        elif isinstance(event, Synced):
+            self.files.on_synced(event)
+            self.raft.on_synced(step, self.files, self.net, event)
+        elif isinstance(event, Disconnected):
+            self.raft.on_disconnected(event.connection)
+            self.controller.on_disconnected(event.connection)
+        elif isinstance(event, Chosen):
+            self.raft.on_chosen(step, self.files, self.net, event)
+        elif isinstance(event, Invoked):
+            step.complete(event.operation, {"error": f"a controller knows no operation {event.kind}"})
+        self.raft.poll(step, self.files, self.net)
+        self.controller.follow(step, self.files, self.raft)
+        return step.effects
+
+    def _start(self, step: Step, event: Started) -> None:
+        spec, config = event.spec, event.spec.config
+        self.spec = spec
+        self.incarnation = event.incarnation
+        self.net = NetworkClient(
+            spec.name,
+            spec.versions,
+            config.get("reconnect.backoff.ms", 50),
+            config.get("reconnect.backoff.max.ms", 1000),
+            config.get("request.timeout.ms", 30000),
+        )
+        self.controller.config = controller_config(spec)
+        self.raft.start(step, self.files, self.net, spec, event.incarnation, event.disk)
+
+    def _on_request(self, step: Step, connection: str, request: Any) -> None:
+        if isinstance(request, ApiVersionsRequest):
+            step.reply(connection, api_versions_response(self.spec.versions, CONTROLLER_APIS, request))
+        elif api_of(request) not in CONTROLLER_APIS:
+            # Kafka's listener closes the connection on which an API arrives that it does not serve.
+            step.close(connection)
+        elif self.raft.on_request(step, self.files, self.net, connection, request):
+            return
+        elif speaks(self.spec.versions, request):
+            accepted: ControllerRequest = request
+            self.controller.on_request(step, self.files, self.raft, connection, accepted, request_version(request))
+        else:
+            step.reply(connection, _unsupported_version(request))
+
+    def _on_ended(self, step: Step, event: Answered | Failed) -> None:
+        if isinstance(event, Answered):
+            ended = self.net.on_answered(step, event)
+        else:
+            ended = self.net.on_failed(step, event)
+        if ended is not None:
+            self.raft.on_ended(step, self.files, self.net, ended)
+
+    def _on_timer(self, step: Step, name: str) -> None:
+        if self.net.on_timer(name) or self.raft.on_timer(step, self.files, self.net, name):
+            return
+        self.controller.on_timer(step, self.files, self.raft, name)
+
+
+def _unsupported_version(request: Message) -> Message:
+    response: Any = RESPONSES[api_of(request)]()
+    response.error_code = KafkaError.UNSUPPORTED_VERSION
+    return response  # type: ignore[no-any-return]

@@ -1,0 +1,45 @@
+"""What a server says about the versions it speaks (``ApiVersionManager``, ``KafkaApis.handleApiVersionsRequest``)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from google.protobuf.message import Message
+
+from actors.node.errors import KafkaError
+from actors.node.messages import Api, api_of
+from actors.versions import Ranges, request_version
+from krift.v1.api_versions_pb2 import ApiVersionsRequest, ApiVersionsResponse
+
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+
+def speaks(ranges: Ranges, request: Message) -> bool:
+    """Whether a node with these ranges speaks the API and version of ``request``."""
+    bounds = ranges.get(api_of(request).name)
+    return bounds is not None and bounds[0] <= request_version(request) <= bounds[1]
+
+
+def api_versions_response(ranges: Ranges, apis: Iterable[Api], request: ApiVersionsRequest) -> ApiVersionsResponse:
+    """The answer to ApiVersions: ``ranges``, as far as the server serves ``apis``. A version it does not speak is
+    answered with its range of ApiVersions alone, in the layout of version 0, so that the client can try again."""
+    if not speaks(ranges, request):
+        response = ApiVersionsResponse(error_code=KafkaError.UNSUPPORTED_VERSION)
+        _add(response, ranges, [Api.ApiVersions])
+        return response
+    if request_version(request) >= 3 and not (
+        _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
+    ):
+        return ApiVersionsResponse(error_code=KafkaError.INVALID_REQUEST)
+    response = ApiVersionsResponse()
+    _add(response, ranges, apis)
+    return response
+
+
+def _add(response: ApiVersionsResponse, ranges: Ranges, apis: Iterable[Api]) -> None:
+    for api in apis:
+        bounds: Any = ranges.get(api.name)
+        if bounds is not None:
+            response.api_keys.add(api_key=int(api), min_version=bounds[0], max_version=bounds[1])
