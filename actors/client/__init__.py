@@ -1,1 +1,1 @@
-"""The clients: producer, consumer and admin, and the workloads that they carry out."""
+"""Clients: the producer, the consumer and the prober of ListOffsets, and what they share."""

@@ -104,6 +104,14 @@ class NetworkClient(msgspec.Struct):
         """Whether the connection is ready or may be tried now (not backing off)."""
         return not self._connection(peer, connection).backing_off
 
+    def connected(self, peer: str, connection: str) -> bool:
+        """Whether a request could be sent now; unlike ``ready`` it starts nothing."""
+        return self._connection(peer, connection).ranges is not None
+
+    def connecting(self, peer: str, connection: str) -> bool:
+        """Whether the connection is being made."""
+        return self._connection(peer, connection).negotiating
+
     def pending(self, peer: str, connection: str) -> int:
         """Number of calls in flight on a connection."""
         return sum(1 for c in self.in_flight.values() if c.peer == peer and c.connection == connection)

@@ -1,0 +1,145 @@
+"""What every client node has: connections, metadata, start and stop; subclasses add what they do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from actors.client.metadata_cache import MetadataCache
+from actors.node.effects import AnyEffect
+from actors.node.events import Answered, AnyEvent, Chosen, Failed, Invoked, Started, TimedOut
+from actors.node.network_client import Ended, NetworkClient
+from actors.node.spec import ClusterSpec, NodeSpec, topic_partition
+from actors.node.step import Step
+
+DATA = "client"
+"""Connection for Produce, Fetch and a prober's ListOffsets."""
+
+
+def _no_spec() -> NodeSpec:
+    return NodeSpec("", "producer", -1, "", ClusterSpec("", [], []))
+
+
+def _no_network() -> NetworkClient:
+    return NetworkClient("", {}, 1, 1, 1)
+
+
+class ClientNode(msgspec.Struct):
+    """Base of the client nodes: takes events apart, lets the subclass react, then polls everything.
+
+    It does nothing before the operation "start"; "stop" is completed when the subclass says so.
+    """
+
+    spec: NodeSpec = msgspec.field(default_factory=_no_spec)
+    incarnation: int = 0
+    net: NetworkClient = msgspec.field(default_factory=_no_network)
+    metadata: MetadataCache = msgspec.field(default_factory=MetadataCache)
+    running: bool = False
+    stopping: str = ""
+    operations: int = 0
+
+    def step(self, now_ms: int, event: AnyEvent) -> list[AnyEffect]:
+        """See ``actors.node.contract.Node``."""
+        step = Step(now_ms, tuple(self.spec.defects))
+        if isinstance(event, Answered):
+            self._on_ended(step, self.net.on_answered(step, event))
+        elif isinstance(event, TimedOut):
+            if not self.net.on_timer(event.timer) and not self.metadata.on_timer(event.timer):
+                self._timer(step, event.timer)
+        elif isinstance(event, Failed):
+            # NetworkClient.processDisconnection: a lost broker is a reason to look for leaders anew.
+            self.metadata.request_update()
+            self._on_ended(step, self.net.on_failed(step, event))
+        elif isinstance(event, Chosen):
+            if not self.metadata.node.on_chosen(self.net, event.choice, event.value):
+                self._chosen(step, event)
+        elif isinstance(event, Started):
+            self._on_started(step, event)
+        elif isinstance(event, Invoked):
+            self._on_invoked(step, event)
+        self._poll(step)
+        return step.effects
+
+    # ---- for subclasses -----------------------------------------------------------------------------------
+
+    def _configure(self, step: Step) -> None:
+        """``spec`` is set: fill in the rest of the state."""
+
+    def _begin(self, step: Step) -> None:
+        """The operation "start"."""
+
+    def _end(self, step: Step) -> None:
+        """The operation "stop" begins."""
+
+    def _stopped(self, step: Step) -> dict[str, Any] | None:
+        """What "stop" is completed with, or None while there is work left."""
+        return {}
+
+    def _ended(self, step: Step, ended: Ended) -> None:
+        """A call that is neither the network client's nor the metadata's own ended."""
+
+    def _timer(self, step: Step, name: str) -> None:
+        """A timer of the subclass fired."""
+
+    def _chosen(self, step: Step, event: Chosen) -> None:
+        """A choice of the subclass was drawn."""
+
+    def _work(self, step: Step) -> None:
+        """Do what can be done now; called after every event."""
+
+    def next_operation(self) -> str:
+        """A name for an operation, unique in the run."""
+        self.operations += 1
+        return f"{self.spec.name}/{self.incarnation}/{self.operations}"
+
+    def workload_partitions(self) -> list[str]:
+        """The topic partitions the workload names."""
+        topic = self.spec.workload["topic"]
+        return [topic_partition(topic, partition) for partition in self.spec.workload["partitions"]]
+
+    # ---- events -------------------------------------------------------------------------------------------
+
+    def _on_started(self, step: Step, event: Started) -> None:
+        self.spec = event.spec
+        self.incarnation = event.incarnation
+        config = event.spec.config
+        self.net = NetworkClient(
+            event.spec.name,
+            event.spec.versions,
+            config["reconnect.backoff.ms"],
+            config["reconnect.backoff.max.ms"],
+            config["request.timeout.ms"],
+        )
+        self.metadata = MetadataCache()
+        self.metadata.configure([event.spec.workload["topic"]], event.spec.cluster, config)
+        self._configure(step)
+
+    def _on_invoked(self, step: Step, event: Invoked) -> None:
+        if event.kind == "start":
+            if not self.running:
+                self.running = True
+                self.metadata.request_update()
+                self._begin(step)
+            step.complete(event.operation, {})
+        elif event.kind == "stop" and not self.stopping:
+            self.stopping = event.operation
+            if self.running:
+                self._end(step)
+        else:
+            step.complete(event.operation, {"error": f"cannot {event.kind}"})
+
+    def _on_ended(self, step: Step, ended: Ended | None) -> None:
+        if ended is not None and not self.metadata.on_ended(step, ended):
+            self._ended(step, ended)
+
+    def _poll(self, step: Step) -> None:
+        if self.running:
+            self._work(step)
+            self.metadata.poll(step, self.net)
+        if self.stopping:
+            result = self._stopped(step)
+            if result is not None:
+                step.complete(self.stopping, result)
+                self.stopping = ""
+                self.running = False

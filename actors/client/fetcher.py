@@ -1,0 +1,203 @@
+"""Fetching records for a consumer (``consumer/internals/AbstractFetch.java``, ``FetchCollector.java``)."""
+
+from __future__ import annotations
+
+import msgspec
+
+from actors.client.backoff import backoff_range
+from actors.client.client_base import DATA
+from actors.client.metadata_cache import Leader, MetadataCache
+from actors.client.subscription_state import TopicPartitionState
+from actors.node.errors import KafkaError, traits
+from actors.node.messages import Api
+from actors.node.network_client import Ended, NetworkClient
+from actors.node.spec import split_topic_partition, topic_partition
+from actors.node.step import Step
+from actors.trace.events import ErrorSeen, Polled
+from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
+
+PURPOSE = "fetch"
+PAUSE = "fetch/"
+
+_TOPIC_ID_VERSION = 13
+
+Positions = dict[str, TopicPartitionState]
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """What a Fetch asked of one partition; ``leader_epoch`` -1: the broker did not check it."""
+
+    offset: int
+    leader_epoch: int
+
+
+class Delivery(msgspec.Struct, frozen=True):
+    """Records of one partition, as they go to the application in one poll."""
+
+    tp: str
+    offset: int
+    leader_epoch: int
+    records: list[Polled]
+
+
+class Fetcher(msgspec.Struct):
+    """One Fetch in flight per broker, for all partitions that it leads. ``calls``: call -> what it asked for."""
+
+    isolation: int = 0
+    max_wait_ms: int = 500
+    min_bytes: int = 1
+    max_bytes: int = 52428800
+    partition_max_bytes: int = 1048576
+    backoff_ms: int = 100
+    backoff_max_ms: int = 1000
+    calls: dict[int, dict[str, Asked]] = {}
+    busy: dict[str, int] = {}
+
+    # ---- sending ------------------------------------------------------------------------------------------
+
+    def poll(self, step: Step, net: NetworkClient, metadata: MetadataCache, positions: Positions) -> None:
+        """Send a Fetch to every broker that leads a fetchable partition and has none to answer yet."""
+        by_broker: dict[str, dict[str, Leader]] = {}
+        for tp, position in positions.items():
+            if not position.fetchable:
+                continue
+            leader = metadata.current_leader(tp)
+            if leader is None:
+                metadata.request_update()
+            elif leader.name not in self.busy:
+                by_broker.setdefault(leader.name, {})[tp] = leader
+        for peer, leaders in by_broker.items():
+            if net.ready(step, peer, DATA):
+                self._send(step, net, metadata, positions, peer, leaders)
+
+    def _send(
+        self,
+        step: Step,
+        net: NetworkClient,
+        metadata: MetadataCache,
+        positions: Positions,
+        peer: str,
+        leaders: dict[str, Leader],
+    ) -> None:
+        version = net.version(peer, DATA, Api.Fetch)
+        if version is None:
+            return
+        names = {tp: split_topic_partition(tp) for tp in leaders}
+        if any(topic not in metadata.topic_ids for topic, _ in names.values()):
+            version = min(version, _TOPIC_ID_VERSION - 1)
+        request = FetchRequest(max_wait_ms=self.max_wait_ms, min_bytes=self.min_bytes, max_bytes=self.max_bytes)
+        request.isolation_level = self.isolation
+        topics: dict[str, FetchRequest.FetchTopic] = {}
+        asked: dict[str, Asked] = {}
+        for tp, leader in leaders.items():
+            topic, index = names[tp]
+            if topic not in topics:
+                topics[topic] = request.topics.add()
+                if version >= _TOPIC_ID_VERSION:
+                    topics[topic].topic_id = metadata.topic_ids[topic]
+                else:
+                    topics[topic].topic = topic
+            epoch = leader.epoch if version >= 9 else -1
+            partition = topics[topic].partitions.add(
+                partition=index, fetch_offset=positions[tp].offset, partition_max_bytes=self.partition_max_bytes
+            )
+            if epoch >= 0:
+                partition.current_leader_epoch = epoch
+            asked[tp] = Asked(positions[tp].offset, epoch)
+        call = net.send(step, peer, DATA, request, version, PURPOSE)
+        self.calls[call] = asked
+        self.busy[peer] = call
+
+    # ---- answers ------------------------------------------------------------------------------------------
+
+    def on_ended(
+        self, step: Step, metadata: MetadataCache, positions: Positions, ended: Ended
+    ) -> list[Delivery] | None:
+        """Take the end of a Fetch; returns what it delivers, or None: the call is somebody else's."""
+        if ended.purpose != PURPOSE:
+            return None
+        asked = self.calls.pop(ended.call)
+        del self.busy[ended.peer]
+        response = ended.response
+        if response is None or response.error_code:
+            error = response.error_code if response is not None else int(KafkaError.NETWORK_EXCEPTION)
+            step.record(ErrorSeen("", Api.Fetch.name, ended.version, error, ended.peer))
+            if response is not None:
+                for tp in asked:
+                    self._pause(step, positions[tp])
+            return []
+        names = {topic_id: name for name, topic_id in metadata.topic_ids.items()}
+        deliveries: list[Delivery] = []
+        for topic in response.responses:
+            name = topic.topic or names.get(topic.topic_id, "")
+            for data in topic.partitions:
+                tp = topic_partition(name, data.partition_index)
+                position = positions.get(tp)
+                if position is None or tp not in asked:
+                    continue
+                if position.state != "fetching" or position.offset != asked[tp].offset:
+                    continue  # the position was moved meanwhile
+                if data.error_code:
+                    self._on_error(step, metadata, position, ended, data)
+                else:
+                    position.failures = 0
+                    deliveries += _collect(step, position, asked[tp], data)
+        return deliveries
+
+    def _on_error(
+        self,
+        step: Step,
+        metadata: MetadataCache,
+        position: TopicPartitionState,
+        ended: Ended,
+        data: FetchResponse.PartitionData,
+    ) -> None:
+        error = data.error_code
+        step.record(ErrorSeen(position.tp, Api.Fetch.name, ended.version, error, ended.peer))
+        if error == KafkaError.OFFSET_OUT_OF_RANGE:
+            position.state = "reset"
+            return
+        if traits(error).invalid_metadata or error == KafkaError.OFFSET_NOT_AVAILABLE:
+            metadata.request_update()
+        if data.HasField("current_leader") and error in (
+            KafkaError.NOT_LEADER_OR_FOLLOWER,
+            KafkaError.FENCED_LEADER_EPOCH,
+        ):
+            endpoints = list(ended.response.node_endpoints)
+            if metadata.update_leadership(step, ended.peer, position.tp, data.current_leader, endpoints):
+                return
+        self._pause(step, position)
+
+    def _pause(self, step: Step, position: TopicPartitionState) -> None:
+        """Kafka asks again at once; here a partition in error rests for the retry back-off."""
+        low, high = backoff_range(self.backoff_ms, self.backoff_max_ms, position.failures)
+        position.failures += 1
+        position.pausing = True
+        step.set_timer(PAUSE + position.tp, low, high)
+
+
+def _collect(
+    step: Step, position: TopicPartitionState, asked: Asked, data: FetchResponse.PartitionData
+) -> list[Delivery]:
+    """Move the position over the batches of an answer, and pick out what the application gets to see."""
+    records: list[Polled] = []
+    for batch in data.records:
+        end = batch.base_offset + len(batch.records)
+        if end <= position.offset:
+            continue
+        if not batch.is_control:
+            # a broker sends whole batches: the first one may begin before the position
+            for offset, record in enumerate(batch.records, batch.base_offset):
+                if offset >= position.offset:
+                    records.append(Polled(offset, batch.partition_leader_epoch, record.uid))
+        position.offset = end
+        position.epoch = batch.partition_leader_epoch
+    if not records:
+        return []
+    if "consumer-mislabel" in step.defects and len(records) > 1:
+        first, second = records[0], records[1]
+        records[:2] = [
+            Polled(first.offset, first.leader_epoch, second.uid),
+            Polled(second.offset, second.leader_epoch, first.uid),
+        ]
+    return [Delivery(position.tp, asked.offset, asked.leader_epoch, records)]

@@ -1,0 +1,106 @@
+"""An application that asks for offsets at regular intervals, as a monitoring tool does with the admin client.
+
+It is the client of KIP-207: a leader that does not know its high watermark yet must not tell it an offset lower than
+the one before, and it must get through the refusal by itself.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from actors.client.client_base import DATA, ClientNode
+from actors.client.offset_fetcher import Found, OffsetFetcher, record_list_return
+from actors.client.workload import Every
+from actors.node.messages import Api
+from actors.node.network_client import Ended
+from actors.node.step import Step
+from actors.trace.events import OpInvoke
+
+_NEXT = "probe/"
+
+
+class Probe(msgspec.Struct):
+    """The operations on one partition. ``lookup`` 0: none is under way."""
+
+    tp: str
+    due: bool = False
+    lookup: int = 0
+    operation: str = ""
+    told: int = 0
+
+
+class ListOffsetsNode(ClientNode):
+    """Asks for the offset at ``timestamp`` of each partition every ``every_ms``, one operation at a time.
+
+    Workload: topic, partitions, every_ms, timestamp (-1 latest, -2 earliest, ...), isolation (0 or 1). An operation
+    lasts until it is answered or default.api.timeout.ms is over; the next begins at the next multiple of every_ms.
+    "stop" is completed after the last answer: {"asked": operations, "told": offsets got}.
+    """
+
+    fetcher: OffsetFetcher = msgspec.field(default_factory=OffsetFetcher)
+    probes: dict[str, Probe] = msgspec.field(default_factory=dict)
+    every: Every = msgspec.field(default_factory=Every)
+    timestamp: int = -1
+    isolation: int = 0
+    asked: int = 0
+
+    def _configure(self, step: Step) -> None:
+        config = self.spec.config
+        self.timestamp = self.spec.workload.get("timestamp", -1)
+        self.isolation = self.spec.workload.get("isolation", 0)
+        self.fetcher = OffsetFetcher(
+            DATA, config["retry.backoff.ms"], config["retry.backoff.max.ms"], config["request.timeout.ms"]
+        )
+
+    def _begin(self, step: Step) -> None:
+        self.every = Every(self.spec.workload["every_ms"], step.now_ms)
+        self.probes = {tp: Probe(tp, due=True) for tp in self.workload_partitions()}
+
+    def _work(self, step: Step) -> None:
+        if not self.stopping:
+            for probe in self.probes.values():
+                if probe.due:
+                    self._ask(step, probe)
+        self._tell(step, self.fetcher.poll(step, self.net, self.metadata))
+
+    def _ask(self, step: Step, probe: Probe) -> None:
+        probe.due = False
+        probe.operation = self.next_operation()
+        self.asked += 1
+        version = self.spec.versions[Api.ListOffsets.name][1]
+        step.record(
+            OpInvoke(
+                probe.operation,
+                "list",
+                probe.tp,
+                timestamp=self.timestamp,
+                isolation=self.isolation,
+                version=version,
+            )
+        )
+        timeout = self.spec.config["default.api.timeout.ms"]
+        probe.lookup = self.fetcher.begin(
+            step, probe.tp, self.timestamp, self.isolation, consumer=False, timeout_ms=timeout
+        )
+
+    def _ended(self, step: Step, ended: Ended) -> None:
+        self._tell(step, self.fetcher.on_ended(step, self.metadata, ended) or [])
+
+    def _timer(self, step: Step, name: str) -> None:
+        if name.startswith(_NEXT):
+            self.probes[name.removeprefix(_NEXT)].due = True
+        else:
+            self._tell(step, self.fetcher.on_timer(step, name) or [])
+
+    def _tell(self, step: Step, ended: list[Found]) -> None:
+        for found in ended:
+            probe = self.probes[found.tp]
+            probe.lookup = 0
+            probe.told += found.outcome == "ok"
+            record_list_return(step, probe.operation, found, self.timestamp, self.isolation)
+            step.set_timer(f"{_NEXT}{found.tp}", self.every.delay_ms(step.now_ms))
+
+    def _stopped(self, step: Step) -> dict[str, int] | None:
+        if any(probe.lookup for probe in self.probes.values()):
+            return None
+        return {"asked": self.asked, "told": sum(probe.told for probe in self.probes.values())}

@@ -1,0 +1,275 @@
+"""What a client believes about the cluster (``clients/.../Metadata.java``, ``NetworkClient.DefaultMetadataUpdater``).
+
+A client never goes back: each partition of a Metadata answer is judged by its leader epoch (``MetadataCache.update``).
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from actors.client.backoff import backoff_range
+from actors.client.least_loaded_node import LeastLoadedNode
+from actors.node.errors import traits
+from actors.node.messages import Api
+from actors.node.network_client import Ended, NetworkClient
+from actors.node.spec import ClusterSpec, node_name, topic_partition
+from actors.node.step import Step
+from actors.trace.events import ErrorSeen, MetaView
+from krift.v1.common_pb2 import LeaderAndEpoch, NodeEndpoint
+from krift.v1.metadata_pb2 import MetadataRequest, MetadataResponse
+
+CONNECTION = "metadata"
+"""Connection of everything but data, so that a parked Fetch holds nothing up."""
+
+PURPOSE = "metadata"
+BACKOFF_TIMER = "metadata/backoff"
+AGE_TIMER = "metadata/age"
+
+_RELIABLE_EPOCHS_VERSION = 9
+_TOPIC_ID_VERSION = 10
+
+
+class CachedPartition(msgspec.Struct):
+    """One partition as the last accepted answer had it; ``leader_epoch`` -1: the answer had none that counts."""
+
+    error: int
+    leader_id: int
+    leader_epoch: int
+
+
+class Leader(msgspec.Struct, frozen=True):
+    """A partition's leader; ``epoch`` -1 where it is unknown."""
+
+    node_id: int
+    epoch: int
+
+    @property
+    def name(self) -> str:
+        """The broker's name."""
+        return node_name(self.node_id)
+
+
+class MetadataCache(msgspec.Struct):
+    """Cluster view of a client and the refreshing of it.
+
+    topics: those the client uses. bootstrap, brokers: ids to ask. partitions: by topic partition.
+    last_seen_epochs: highest leader epoch heard of by any way; it outlives the partition's entry.
+    """
+
+    topics: list[str] = []
+    bootstrap: list[int] = []
+    brokers: list[int] = []
+    partitions: dict[str, CachedPartition] = {}
+    topic_ids: dict[str, str] = {}
+    last_seen_epochs: dict[str, int] = {}
+    backoff_ms: int = 100
+    backoff_max_ms: int = 1000
+    max_age_ms: int = 300000
+    node: LeastLoadedNode = msgspec.field(default_factory=lambda: LeastLoadedNode("metadata/node", CONNECTION))
+    wanted: bool = False
+    call: int = 0
+    waiting: bool = False
+    refreshed: bool = False
+    last_refresh_ms: int = 0
+    failures: int = 0
+    equivalent_answers: int = 0
+
+    def configure(self, topics: list[str], cluster: ClusterSpec, config: dict[str, int]) -> None:
+        """Set what the node was started with."""
+        self.topics = list(topics)
+        self.bootstrap = list(cluster.brokers)
+        self.backoff_ms = config["retry.backoff.ms"]
+        self.backoff_max_ms = config["retry.backoff.max.ms"]
+        self.max_age_ms = config["metadata.max.age.ms"]
+
+    # ---- what is known ------------------------------------------------------------------------------------
+
+    def knows(self, tp: str) -> bool:
+        """Whether the partition is in the cluster view."""
+        return tp in self.partitions
+
+    def leader_for(self, tp: str) -> Leader | None:
+        """The leader in the cluster view, or None where there is none or it is no broker of the view."""
+        cached = self.partitions.get(tp)
+        if cached is None or cached.leader_id not in self.brokers:
+            return None
+        return Leader(cached.leader_id, cached.leader_epoch)
+
+    def current_leader(self, tp: str) -> Leader | None:
+        """As ``leader_for``, but None also while a newer leader epoch was heard of than the view has."""
+        cached = self.partitions.get(tp)
+        if cached is None:
+            return None
+        seen = self.last_seen_epochs.get(tp, -1)
+        if cached.leader_epoch >= 0 and cached.leader_epoch != seen:
+            return None
+        return self.leader_for(tp)
+
+    # ---- refreshing ---------------------------------------------------------------------------------------
+
+    def request_update(self) -> None:
+        """Ask for a refresh; it goes out when the back-off after the one before is over."""
+        self.wanted = True
+
+    def poll(self, step: Step, net: NetworkClient) -> None:
+        """Send a Metadata request if one is wanted and allowed."""
+        if not self.wanted or self.call or self.waiting or self._backs_off(step):
+            return
+        brokers = self.brokers
+        if not any(net.usable(node_name(broker), CONNECTION) for broker in brokers):
+            brokers = self.bootstrap  # metadata.recovery.strategy=rebootstrap
+        peer = self.node.ready(step, net, brokers)
+        if peer is None:
+            return
+        version = net.version(peer, CONNECTION, Api.Metadata)
+        if version is None:
+            self.node.release()
+            return
+        request = MetadataRequest()
+        for topic in self.topics:
+            request.topics.add(name=topic)
+        self.wanted = False
+        self.call = net.send(step, peer, CONNECTION, request, version, PURPOSE)
+        self.node.release()
+
+    def _backs_off(self, step: Step) -> bool:
+        if not self.refreshed:
+            return False
+        low, high = backoff_range(
+            self.backoff_ms, self.backoff_max_ms, max(self.failures - 1, self.equivalent_answers - 1, 0)
+        )
+        elapsed = max(0, step.now_ms - self.last_refresh_ms)
+        self.refreshed = False
+        if elapsed >= high:
+            return False
+        self.waiting = True
+        step.set_timer(BACKOFF_TIMER, max(0, low - elapsed), high - elapsed)
+        return True
+
+    def on_timer(self, name: str) -> bool:
+        """Take one of this cache's timers; False: it is somebody else's."""
+        if name == BACKOFF_TIMER:
+            self.waiting = False
+        elif name == AGE_TIMER:
+            self.equivalent_answers = 0
+            self.wanted = True
+        else:
+            return False
+        return True
+
+    def on_ended(self, step: Step, ended: Ended) -> bool:
+        """Take the end of a Metadata call; False: the call is somebody else's."""
+        if ended.purpose != PURPOSE:
+            return False
+        self.call = 0
+        self.refreshed = True
+        self.last_refresh_ms = step.now_ms
+        response = ended.response
+        if response is None or not response.brokers or response.error_code:
+            # An answer without brokers comes from a broker that is still starting up.
+            if response is not None and response.error_code:
+                step.record(ErrorSeen("", Api.Metadata.name, ended.version, response.error_code, ended.peer))
+                self.brokers = list(self.bootstrap)
+            self.failures += 1
+            self.wanted = True
+            return True
+        self.failures = 0
+        step.set_timer(AGE_TIMER, self.max_age_ms)
+        before = (self.brokers, dict(self.partitions))
+        self.update(step, ended.peer, ended.version, response)
+        self.equivalent_answers = self.equivalent_answers + 1 if before == (self.brokers, self.partitions) else 0
+        return True
+
+    # ---- judging answers ----------------------------------------------------------------------------------
+
+    def update(self, step: Step, server: str, version: int, response: MetadataResponse) -> None:
+        """Take over a Metadata answer to a request for all of the client's topics.
+
+        Per partition (Metadata.java updateLatestMetadata): without a reliable epoch (version below 9) it is accepted
+        and the remembered epoch forgotten; with none remembered, with another topic id, or with an epoch that is not
+        lower it is accepted; else the cached entry stays, or the partition stays absent. What the answer lacks
+        disappears, but its epoch is remembered.
+        """
+        partitions: dict[str, CachedPartition] = {}
+        topic_ids: dict[str, str] = {}
+        differing: dict[str, int] = {}
+        accepted: list[str] = []
+        for topic in response.topics:
+            if topic.error_code:
+                self._topic_error(step, server, version, topic.error_code)
+                continue
+            topic_id = topic.topic_id if version >= _TOPIC_ID_VERSION else ""
+            if topic_id:
+                topic_ids[topic.name] = topic_id
+            recreated = bool(topic_id) and topic_id != self.topic_ids.get(topic.name, "")
+            for answer in topic.partitions:
+                tp = topic_partition(topic.name, answer.partition_index)
+                epoch = answer.leader_epoch if version >= _RELIABLE_EPOCHS_VERSION else -1
+                seen = self.last_seen_epochs.get(tp, -1)
+                cached = self.partitions.get(tp)
+                if (
+                    cached is None
+                    or epoch != seen
+                    or (answer.leader_id, epoch)
+                    != (
+                        cached.leader_id,
+                        cached.leader_epoch,
+                    )
+                ):
+                    differing[tp] = epoch
+                if epoch >= 0 and seen >= 0 and epoch < seen and not recreated:
+                    if cached is not None:
+                        partitions[tp] = cached
+                else:
+                    accepted.append(tp)
+                    partitions[tp] = CachedPartition(answer.error_code, answer.leader_id, epoch)
+                    self._remember(tp, epoch)
+                if traits(answer.error_code).invalid_metadata:
+                    self.wanted = True
+        self.brokers = sorted(broker.node_id for broker in response.brokers)
+        self.partitions = partitions
+        self.topic_ids = topic_ids
+        step.record(MetaView(server, differing, accepted))
+
+    def _topic_error(self, step: Step, server: str, version: int, error: int) -> None:
+        step.record(ErrorSeen("", Api.Metadata.name, version, error, server))
+        if traits(error).invalid_metadata:
+            self.wanted = True
+
+    def _remember(self, tp: str, epoch: int) -> None:
+        if epoch >= 0:
+            self.last_seen_epochs[tp] = epoch
+        else:
+            self.last_seen_epochs.pop(tp, None)
+
+    def update_last_seen_epoch(self, tp: str, epoch: int) -> bool:
+        """Hear of a leader epoch from another answer than Metadata's. Only a higher one than a remembered one
+        counts; then the view is refreshed, and until it has caught up the partition has no current leader."""
+        seen = self.last_seen_epochs.get(tp)
+        if epoch < 0 or seen is None or epoch <= seen:
+            return False
+        self.last_seen_epochs[tp] = epoch
+        self.wanted = True
+        return True
+
+    def update_leadership(
+        self, step: Step, server: str, tp: str, hint: LeaderAndEpoch, endpoints: list[NodeEndpoint]
+    ) -> bool:
+        """Take the leader named by a Produce or Fetch answer (KIP-951); True if it is news.
+
+        It counts if it names both leader and epoch, the partition is cached with a lower epoch, and the leader is a
+        broker of the view or of the answer's ``endpoints``.
+        """
+        if hint.leader_id < 0 or hint.leader_epoch < 0:
+            return False
+        cached = self.partitions.get(tp)
+        known = hint.leader_id in self.brokers or any(node.node_id == hint.leader_id for node in endpoints)
+        fresh = known and hint.leader_epoch > self.last_seen_epochs.get(tp, -1)
+        if cached is None or not fresh:
+            step.record(MetaView(server, {tp: hint.leader_epoch}, []))
+            return False
+        step.record(MetaView(server, {tp: hint.leader_epoch}, [tp]))
+        self.partitions[tp] = CachedPartition(cached.error, hint.leader_id, hint.leader_epoch)
+        self.last_seen_epochs[tp] = hint.leader_epoch
+        self.brokers = sorted({*self.brokers, *(node.node_id for node in endpoints)})
+        return True

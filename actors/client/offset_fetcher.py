@@ -1,0 +1,275 @@
+"""Lookups of offsets by ListOffsets, retried until they succeed, fail for good or run out of time.
+
+Sources: ``clients/.../consumer/internals/OffsetFetcher.java``, ``OffsetFetcherUtils.java`` (the consumer's resets and
+``endOffsets``), ``clients/.../admin/internals/ListOffsetsHandler.java`` (the admin client, which the prober follows in
+what it does about an error).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from actors.client.backoff import backoff_range
+from actors.client.metadata_cache import Leader, MetadataCache
+from actors.node.errors import KafkaError, traits
+from actors.node.messages import Api
+from actors.node.network_client import Ended, NetworkClient
+from actors.node.spec import split_topic_partition, topic_partition
+from actors.node.step import Step
+from actors.trace.events import ErrorSeen, OpReturn
+from krift.v1.list_offsets_pb2 import ListOffsetsRequest, ListOffsetsResponse
+
+LATEST = -1
+EARLIEST = -2
+READ_COMMITTED = 1
+
+PURPOSE = "list-offsets"
+_RETRY = "list-offsets/retry/"
+_DEADLINE = "list-offsets/deadline"
+
+_LEAST_VERSION = {-3: 7, -4: 8, -5: 9, -6: 11}
+"""Special timestamps -> first version that knows them (protocol: ListOffsetsRequest.json)."""
+
+
+class Lookup(msgspec.Struct):
+    """One partition's offset being looked up.
+
+    deadline_ms: node time at which it is given up, -1 never. consumer: errors are taken as the consumer takes them
+    (any error but a missing version is tried again at a fixed pause after a refresh of the metadata); else as the
+    admin client does (retriable ones, at growing pauses, and a refresh only for errors that say metadata is stale).
+    """
+
+    id: int
+    tp: str
+    timestamp: int
+    isolation: int
+    deadline_ms: int
+    consumer: bool
+    call: int = 0
+    waiting: bool = False
+    failures: int = 0
+    last_error: int = 0
+    leader_epoch: int = -1
+
+
+class Found(msgspec.Struct, frozen=True):
+    """How a lookup ended. outcome: as in the event op.return. ``epoch``: leader epoch in the answer, of the offset.
+    ``leader_epoch``: of the leader that answered, -1 where the version has no field that tells."""
+
+    lookup: int
+    tp: str
+    outcome: Literal["ok", "fail", "unknown"]
+    error: int = 0
+    offset: int = -1
+    timestamp: int = -1
+    epoch: int = -1
+    leader_epoch: int = -1
+    broker: str = ""
+    version: int = -1
+
+
+class OffsetFetcher(msgspec.Struct):
+    """All lookups of a client, on one connection per broker. ``calls``: call -> lookups it asks for."""
+
+    connection: str = ""
+    backoff_ms: int = 100
+    backoff_max_ms: int = 1000
+    request_timeout_ms: int = 30000
+    lookups: dict[int, Lookup] = {}
+    calls: dict[int, list[int]] = {}
+    count: int = 0
+    deadline_armed: bool = False
+
+    def begin(self, step: Step, tp: str, timestamp: int, isolation: int, consumer: bool, timeout_ms: int = -1) -> int:
+        """Start a lookup, given up after ``timeout_ms`` (-1: never); returns its number. ``poll`` sends it."""
+        self.count += 1
+        deadline = step.now_ms + timeout_ms if timeout_ms >= 0 else -1
+        self.lookups[self.count] = Lookup(self.count, tp, timestamp, isolation, deadline, consumer)
+        if deadline >= 0 and not self.deadline_armed:
+            self.deadline_armed = True
+            step.set_timer(_DEADLINE, timeout_ms)
+        return self.count
+
+    # ---- sending ------------------------------------------------------------------------------------------
+
+    def poll(self, step: Step, net: NetworkClient, metadata: MetadataCache) -> list[Found]:
+        """Send what can be sent, one request per broker and isolation; returns lookups that cannot be made."""
+        groups: dict[tuple[int, int], list[Lookup]] = {}
+        leaders: dict[str, Leader] = {}
+        for lookup in self.lookups.values():
+            if lookup.call or lookup.waiting:
+                continue
+            leader = metadata.current_leader(lookup.tp)
+            if leader is None:
+                metadata.request_update()
+                continue
+            leaders[lookup.tp] = leader
+            group = groups.setdefault((leader.node_id, lookup.isolation), [])
+            if all(other.tp != lookup.tp for other in group):  # a partition named twice is an INVALID_REQUEST
+                group.append(lookup)
+        done: list[Found] = []
+        for group in groups.values():
+            peer = leaders[group[0].tp].name
+            if net.ready(step, peer, self.connection):
+                done += self._send(step, net, peer, group, leaders)
+        return done
+
+    def _send(
+        self, step: Step, net: NetworkClient, peer: str, group: list[Lookup], leaders: dict[str, Leader]
+    ) -> list[Found]:
+        version = net.version(peer, self.connection, Api.ListOffsets)
+        refused = [lookup for lookup in group if version is None or version < _least_version(lookup)]
+        done = [self._finish(lookup, KafkaError.UNSUPPORTED_VERSION) for lookup in refused]
+        wanted = [lookup for lookup in group if lookup.id in self.lookups]
+        if version is None or not wanted:
+            return done
+        request = ListOffsetsRequest()
+        if version >= 2:
+            request.isolation_level = wanted[0].isolation
+        if version >= 10:
+            request.timeout_ms = self.request_timeout_ms
+        topics: dict[str, ListOffsetsRequest.ListOffsetsTopic] = {}
+        for lookup in wanted:
+            name, index = split_topic_partition(lookup.tp)
+            if name not in topics:
+                topics[name] = request.topics.add(name=name)
+            partition = topics[name].partitions.add(partition_index=index, timestamp=lookup.timestamp)
+            lookup.leader_epoch = leaders[lookup.tp].epoch if version >= 4 else -1
+            if lookup.leader_epoch >= 0:
+                partition.current_leader_epoch = lookup.leader_epoch
+        call = net.send(step, peer, self.connection, request, version, PURPOSE)
+        self.calls[call] = [lookup.id for lookup in wanted]
+        for lookup in wanted:
+            lookup.call = call
+        return done
+
+    # ---- answers ------------------------------------------------------------------------------------------
+
+    def on_ended(self, step: Step, metadata: MetadataCache, ended: Ended) -> list[Found] | None:
+        """Take the end of a call; returns the lookups that ended with it, or None: the call is somebody else's."""
+        if ended.purpose != PURPOSE:
+            return None
+        asked = self.calls.pop(ended.call, [])
+        answers: dict[str, ListOffsetsResponse.ListOffsetsPartitionResponse] = {}
+        if ended.response is not None:
+            for topic in ended.response.topics:
+                for partition in topic.partitions:
+                    answers[topic_partition(topic.name, partition.partition_index)] = partition
+        else:
+            step.record(ErrorSeen("", Api.ListOffsets.name, ended.version, KafkaError.NETWORK_EXCEPTION, ended.peer))
+        done: list[Found] = []
+        for number in asked:
+            lookup = self.lookups.get(number)
+            if lookup is None or lookup.call != ended.call:
+                continue
+            lookup.call = 0
+            found = self._on_answer(step, metadata, ended, lookup, answers.get(lookup.tp))
+            if found is not None:
+                done.append(found)
+        return done
+
+    def _on_answer(
+        self,
+        step: Step,
+        metadata: MetadataCache,
+        ended: Ended,
+        lookup: Lookup,
+        answer: ListOffsetsResponse.ListOffsetsPartitionResponse | None,
+    ) -> Found | None:
+        if answer is not None and not answer.error_code:
+            metadata.update_last_seen_epoch(lookup.tp, answer.leader_epoch)
+            leader_epoch = lookup.leader_epoch
+            if leader_epoch < 0 and lookup.timestamp == LATEST:
+                leader_epoch = answer.leader_epoch  # the epoch of LATEST is the leader's own
+            del self.lookups[lookup.id]
+            return Found(
+                lookup.id,
+                lookup.tp,
+                "ok",
+                0,
+                answer.offset,
+                answer.timestamp,
+                answer.leader_epoch,
+                leader_epoch,
+                ended.peer,
+                ended.version,
+            )
+        if ended.response is None:
+            error: int = KafkaError.NETWORK_EXCEPTION
+        else:
+            error = answer.error_code if answer is not None else KafkaError.UNKNOWN_SERVER_ERROR
+        behaviour = traits(error)
+        if not behaviour.retriable and (not lookup.consumer or error == KafkaError.UNSUPPORTED_VERSION):
+            return self._finish(lookup, error, ended)
+        if ended.response is not None:
+            step.record(ErrorSeen(lookup.tp, Api.ListOffsets.name, ended.version, error, ended.peer))
+        if lookup.consumer or behaviour.invalid_metadata:
+            metadata.request_update()
+        lookup.last_error = error
+        low, high = backoff_range(self.backoff_ms, self.backoff_max_ms, 0 if lookup.consumer else lookup.failures)
+        lookup.failures += 1
+        lookup.waiting = True
+        step.set_timer(f"{_RETRY}{lookup.id}", low, high)
+        return None
+
+    def _finish(self, lookup: Lookup, error: int, ended: Ended | None = None) -> Found:
+        del self.lookups[lookup.id]
+        return Found(
+            lookup.id,
+            lookup.tp,
+            "fail" if traits(error).definite else "unknown",
+            error,
+            broker=ended.peer if ended else "",
+            version=ended.version if ended else -1,
+        )
+
+    # ---- timers -------------------------------------------------------------------------------------------
+
+    def on_timer(self, step: Step, name: str) -> list[Found] | None:
+        """Take one of this component's timers; returns what ran out of time, or None: it is somebody else's."""
+        if name.startswith(_RETRY):
+            lookup = self.lookups.get(int(name.removeprefix(_RETRY)))
+            if lookup is not None:
+                lookup.waiting = False
+            return []
+        if name != _DEADLINE:
+            return None
+        limited = [lookup for lookup in self.lookups.values() if lookup.deadline_ms >= 0]
+        late = [lookup for lookup in limited if lookup.deadline_ms <= step.now_ms]
+        left = [lookup.deadline_ms for lookup in limited if lookup.deadline_ms > step.now_ms]
+        self.deadline_armed = bool(left)
+        if left:
+            step.set_timer(_DEADLINE, min(left) - step.now_ms)
+        done = []
+        for lookup in late:
+            del self.lookups[lookup.id]
+            if lookup.waiting:
+                step.cancel_timer(f"{_RETRY}{lookup.id}")
+            error = lookup.last_error or KafkaError.REQUEST_TIMED_OUT
+            done.append(Found(lookup.id, lookup.tp, "unknown", error))
+        return done
+
+
+def _least_version(lookup: Lookup) -> int:
+    return max(_LEAST_VERSION.get(lookup.timestamp, 1), 2 if lookup.isolation == READ_COMMITTED else 1)
+
+
+def record_list_return(step: Step, operation: str, found: Found, timestamp: int, isolation: int) -> None:
+    """Record what a lookup told the application (op.return of kind list)."""
+    step.record(
+        OpReturn(
+            operation,
+            "list",
+            found.tp,
+            found.outcome,
+            error=found.error,
+            offset=found.offset,
+            leader_epoch=found.leader_epoch,
+            broker=found.broker,
+            timestamp=timestamp,
+            isolation=isolation,
+            version=found.version,
+        )
+    )

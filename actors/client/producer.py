@@ -1,0 +1,101 @@
+"""A producing application: records at a steady rate (``KafkaProducer.java``)."""
+
+from __future__ import annotations
+
+import msgspec
+
+from actors.client.client_base import ClientNode
+from actors.client.record_accumulator import RecordAccumulator
+from actors.client.sender import ACKS_ALL, Sender, send_operation
+from actors.client.transaction_manager import TransactionManager
+from actors.client.workload import Rate
+from actors.log.batch import LogRecord
+from actors.node.events import Chosen
+from actors.node.network_client import Ended
+from actors.node.step import Step
+from actors.trace.events import OpInvoke
+
+_NEXT = "send"
+
+
+class ProducerNode(ClientNode):
+    """Sends records with uid ``<name>:<n>`` round robin over its partitions.
+
+    Workload: topic, partitions, rate (records per second). Later incarnations use ``<name>#<incarnation>:<n>``, as
+    uids are unique in the run. While the topic is unknown the application waits inside its first send, as it does in
+    ``KafkaProducer.waitOnMetadata``. "stop" sends what is left without lingering and is completed when every send
+    has returned: {"sent": records, "acked": records that returned ok}.
+    """
+
+    sender: Sender = msgspec.field(default_factory=Sender)
+    rate: Rate = msgspec.field(default_factory=Rate)
+    partitions: list[str] = msgspec.field(default_factory=list)
+    sent: int = 0
+    due: bool = False
+
+    def _configure(self, step: Step) -> None:
+        config = self.spec.config
+        acks = ACKS_ALL if config["acks"] == "all" else int(config["acks"])
+        idempotent = config["enable.idempotence"] and acks == ACKS_ALL
+        backoff = config["retry.backoff.ms"], config["retry.backoff.max.ms"]
+        self.sender = Sender(
+            RecordAccumulator(config["batch.size"], config["linger.ms"], config["delivery.timeout.ms"], *backoff),
+            TransactionManager(idempotent, *backoff),
+            acks,
+            idempotent,
+            config["max.in.flight.requests.per.connection"],
+            config["retries"],
+            config["request.timeout.ms"],
+        )
+        self.partitions = self.workload_partitions()
+
+    def _begin(self, step: Step) -> None:
+        self.rate.begin(step.now_ms, self.spec.workload["rate"])
+        self.due = self.rate.per_1000_s > 0
+
+    def _end(self, step: Step) -> None:
+        step.cancel_timer(_NEXT)
+        self.due = False
+
+    def _work(self, step: Step) -> None:
+        if self.due:
+            if all(self.metadata.knows(tp) for tp in self.partitions):
+                self._send_due(step)
+            else:
+                self.rate.rebase(step.now_ms)
+                self.metadata.request_update()
+        self.sender.poll(step, self.net, self.metadata, flush=bool(self.stopping))
+
+    def _send_due(self, step: Step) -> None:
+        for _ in range(self.rate.take(step.now_ms)):
+            self._send_record(step)
+        step.set_timer(_NEXT, max(1, self.rate.next_due_ms() - step.now_ms))
+        self.due = False
+
+    def _send_record(self, step: Step) -> None:
+        tp = self.partitions[self.sent % len(self.partitions)]
+        name = self.spec.name if not self.incarnation else f"{self.spec.name}#{self.incarnation}"
+        uid = f"{name}:{self.sent}"
+        self.sent += 1
+        step.record(
+            OpInvoke(send_operation(uid), "send", tp, uid, acks=self.sender.acks, idempotent=self.sender.idempotent)
+        )
+        self.sender.accumulator.append(step, tp, LogRecord(step.now_ms, uid))
+
+    def _ended(self, step: Step, ended: Ended) -> None:
+        if not self.sender.on_ended(step, self.metadata, ended):
+            self.sender.transactions.on_ended(step, ended)
+
+    def _timer(self, step: Step, name: str) -> None:
+        if name == _NEXT:
+            self.due = not self.stopping
+        else:
+            self.sender.on_timer(step, name)
+
+    def _chosen(self, step: Step, event: Chosen) -> None:
+        self.sender.transactions.node.on_chosen(self.net, event.choice, event.value)
+
+    def _stopped(self, step: Step) -> dict[str, int] | None:
+        if self.sender.accumulator.has_open():
+            return None
+        return {"sent": self.sent, "acked": self.sender.acked}

@@ -1,0 +1,191 @@
+"""Records waiting to be sent, batched per partition (``producer/internals/RecordAccumulator.java``,
+``ProducerBatch.java``)."""
+
+from __future__ import annotations
+
+import msgspec
+
+from actors.client.backoff import backoff_range
+from actors.log.batch import LogRecord, add_sequence, batch_size_bytes
+from actors.node.step import Step
+from krift.v1.records_pb2 import RecordBatch
+
+NO_SEQUENCE = -1
+
+LINGER = "linger/"
+RETRY = "retry/"
+DELIVERY = "delivery"
+
+
+class ProducerBatch(msgspec.Struct):
+    """Records of one partition that are sent together.
+
+    attempts: how often it was put back to be sent again. closed: it takes no more records. pausing: its pause
+    before the next attempt has not ended. leader_epoch: of the leader it was last sent to. on_wire: a request with
+    it has not ended. undecided: some attempt ended so that the records may have been written. done: the application
+    was told.
+    """
+
+    id: int
+    tp: str
+    created_ms: int
+    records: list[LogRecord] = []
+    bytes: int = 61
+    attempts: int = 0
+    closed: bool = False
+    pausing: bool = False
+    leader_epoch: int = -1
+    producer_id: int = -1
+    producer_epoch: int = -1
+    base_sequence: int = NO_SEQUENCE
+    sequence_reset: bool = False
+    on_wire: bool = False
+    undecided: bool = False
+    done: bool = False
+
+    @property
+    def has_sequence(self) -> bool:
+        """Whether it was given its place in the producer's sequence."""
+        return self.base_sequence != NO_SEQUENCE
+
+    @property
+    def next_sequence(self) -> int:
+        """Sequence number after its last record."""
+        return add_sequence(self.base_sequence, len(self.records))
+
+    def to_proto(self) -> RecordBatch:
+        """The batch as it travels to a leader."""
+        wire = RecordBatch()
+        if self.has_sequence:
+            wire.producer_id = self.producer_id
+            wire.producer_epoch = self.producer_epoch
+            wire.base_sequence = self.base_sequence
+        for record in self.records:
+            wire.records.add(timestamp_ms=record.timestamp_ms, uid=record.uid, key=record.key, value=record.value)
+        return wire
+
+
+class RecordAccumulator(msgspec.Struct):
+    """Queues of batches per partition. ``batches``: every batch by id until nobody refers to it any more; queues,
+    requests on the wire and the transaction manager name batches by their ids.
+
+    lingers: head of a queue whose linger timer runs. delivery_armed: the timer of delivery.timeout.ms runs.
+    """
+
+    batch_size: int = 16384
+    linger_ms: int = 5
+    delivery_timeout_ms: int = 120000
+    backoff_ms: int = 100
+    backoff_max_ms: int = 1000
+    batches: dict[int, ProducerBatch] = {}
+    queues: dict[str, list[int]] = {}
+    lingers: dict[str, int] = {}
+    count: int = 0
+    delivery_armed: bool = False
+
+    def append(self, step: Step, tp: str, record: LogRecord) -> None:
+        """Put a record into the last open batch of its partition, or into a new one."""
+        queue = self.queues.setdefault(tp, [])
+        size = batch_size_bytes([record]) - batch_size_bytes([])
+        if queue:
+            last = self.batches[queue[-1]]
+            if not last.closed and last.bytes + size <= self.batch_size:
+                last.records.append(record)
+                last.bytes += size
+                return
+            last.closed = True
+        self.count += 1
+        batch = ProducerBatch(self.count, tp, step.now_ms, [record])
+        batch.bytes += size
+        self.batches[batch.id] = batch
+        queue.append(batch.id)
+        if not self.delivery_armed:
+            self.delivery_armed = True
+            step.set_timer(DELIVERY, self.delivery_timeout_ms)
+
+    def ready_head(self, step: Step, tp: str, leader_epoch: int, flush: bool) -> ProducerBatch | None:
+        """The first batch of a partition if it may be sent now; starts the timer of what it waits for.
+
+        It is ready when it is full, or another batch waits behind it, or it has waited linger.ms, or everything is
+        being flushed. A batch that is tried again waits for its pause instead, unless there is a new leader.
+        """
+        queue = self.queues[tp]
+        if not queue:
+            return None
+        batch = self.batches[queue[0]]
+        if batch.attempts:
+            new_leader = leader_epoch > batch.leader_epoch
+            return batch if new_leader or not batch.pausing else None
+        due = batch.created_ms + self.linger_ms
+        if flush or batch.closed or len(queue) > 1 or batch.bytes >= self.batch_size or due <= step.now_ms:
+            return batch
+        if self.lingers.get(tp) != batch.id:
+            self.lingers[tp] = batch.id
+            step.set_timer(LINGER + tp, due - step.now_ms)
+        return None
+
+    def take_head(self, tp: str) -> None:
+        """Remove the first batch of a partition: it goes on the wire."""
+        batch = self.batches[self.queues[tp].pop(0)]
+        batch.closed = True
+
+    def put_back(self, step: Step, batch: ProducerBatch, in_sequence: bool) -> None:
+        """Queue a batch again after a failure: in front, or where its sequence puts it.
+
+        Batches that were in flight to several leaders fail in any order; among those that have a sequence the lower
+        one must go first.
+        """
+        low, high = backoff_range(self.backoff_ms, self.backoff_max_ms, batch.attempts)
+        batch.attempts += 1
+        batch.pausing = True
+        step.set_timer(f"{RETRY}{batch.id}", low, high)
+        queue = self.queues[batch.tp]
+        at = 0
+        while in_sequence and at < len(queue) and self._precedes(self.batches[queue[at]], batch):
+            at += 1
+        queue.insert(at, batch.id)
+
+    def _precedes(self, queued: ProducerBatch, batch: ProducerBatch) -> bool:
+        """Whether a queued batch has its place in the sequence before another. Ids rise in the order in which
+        batches were made, which is the order of their sequence numbers, even where those wrap or start anew."""
+        return queued.has_sequence and queued.id < batch.id
+
+    def expired(self, step: Step) -> list[ProducerBatch]:
+        """The timer of delivery.timeout.ms fired: batches that are neither done nor in time, oldest first."""
+        open_batches = [batch for batch in self.batches.values() if not batch.done]
+        due = {batch.id: batch.created_ms + self.delivery_timeout_ms for batch in open_batches}
+        left = [at for at in due.values() if at > step.now_ms]
+        self.delivery_armed = bool(left)
+        if left:
+            step.set_timer(DELIVERY, min(left) - step.now_ms)
+        late = [batch for batch in open_batches if due[batch.id] <= step.now_ms]
+        return sorted(late, key=lambda batch: batch.id)
+
+    def finish(self, batch: ProducerBatch) -> None:
+        """The application was told about a batch: it leaves its queue, and is forgotten once off the wire."""
+        batch.done = True
+        queue = self.queues[batch.tp]
+        if batch.id in queue:
+            queue.remove(batch.id)
+        self.forget_if_over(batch)
+
+    def forget_if_over(self, batch: ProducerBatch) -> None:
+        """Forget a batch that is done and on no wire."""
+        if batch.done and not batch.on_wire:
+            self.batches.pop(batch.id, None)
+
+    def has_open(self) -> bool:
+        """Whether some batch was not reported to the application."""
+        return any(not batch.done for batch in self.batches.values())
+
+    def on_timer(self, name: str) -> bool:
+        """Take a timer of this component, DELIVERY excepted; False: it is somebody else's."""
+        if name.startswith(LINGER):
+            self.lingers.pop(name.removeprefix(LINGER), None)
+        elif name.startswith(RETRY):
+            batch = self.batches.get(int(name.removeprefix(RETRY)))
+            if batch is not None:
+                batch.pausing = False
+        else:
+            return False
+        return True

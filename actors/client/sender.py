@@ -1,0 +1,295 @@
+"""Sends batches to the leaders and decides what an answer means (``producer/internals/Sender.java``)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from actors.client.client_base import DATA
+from actors.client.metadata_cache import Leader, MetadataCache
+from actors.client.record_accumulator import DELIVERY, ProducerBatch, RecordAccumulator
+from actors.client.transaction_manager import TransactionManager
+from actors.node.errors import KafkaError, traits
+from actors.node.messages import Api
+from actors.node.network_client import Ended, NetworkClient
+from actors.node.spec import split_topic_partition, topic_partition
+from actors.node.step import Step
+from actors.trace.events import ErrorSeen, OpReturn
+from krift.v1.produce_pb2 import ProduceRequest, ProduceResponse
+
+PURPOSE = "produce"
+ACKS_ALL = -1
+
+_TOPIC_ID_VERSION = 13
+
+
+class Sender(msgspec.Struct):
+    """See the module. ``requests``: call -> ids of the batches in it. ``acked``, ``failed``: records told so far."""
+
+    accumulator: RecordAccumulator = msgspec.field(default_factory=RecordAccumulator)
+    transactions: TransactionManager = msgspec.field(default_factory=TransactionManager)
+    acks: int = ACKS_ALL
+    idempotent: bool = True
+    max_in_flight: int = 5
+    retries: int = 2147483647
+    request_timeout_ms: int = 30000
+    requests: dict[int, list[int]] = {}
+    acked: int = 0
+    failed: int = 0
+
+    # ---- sending ------------------------------------------------------------------------------------------
+
+    def poll(
+        self,
+        step: Step,
+        net: NetworkClient,
+        metadata: MetadataCache,
+        flush: bool,
+    ) -> None:
+        """Send every batch that is ready to a broker that takes it; ``flush``: linger no longer."""
+        self.transactions.poll(step, net, metadata, self.accumulator.batches)
+        if self.transactions.fatal:
+            self._fail_all(step)
+            return
+        leaders: dict[str, Leader] = {}
+        by_broker: dict[str, list[str]] = {}
+        for tp, queue in self.accumulator.queues.items():
+            if not queue:
+                continue
+            leader = metadata.leader_for(tp)
+            if leader is None:
+                metadata.request_update()
+            elif self._sendable(step, tp, leader, flush) is not None:
+                leaders[tp] = leader
+                by_broker.setdefault(leader.name, []).append(tp)
+        for peer, tps in by_broker.items():
+            while net.ready(step, peer, DATA) and net.pending(peer, DATA) < self.max_in_flight:
+                batches = [batch for tp in tps if (batch := self._sendable(step, tp, leaders[tp], flush)) is not None]
+                if not batches:
+                    break
+                for batch in batches:
+                    self.accumulator.take_head(batch.tp)
+                    batch.leader_epoch = leaders[batch.tp].epoch
+                    if self.idempotent and not batch.has_sequence:
+                        self.transactions.assign(batch)
+                self._send(step, net, metadata, peer, batches)
+
+    def _sendable(
+        self,
+        step: Step,
+        tp: str,
+        leader: Leader,
+        flush: bool,
+    ) -> ProducerBatch | None:
+        batch = self.accumulator.ready_head(step, tp, leader.epoch, flush)
+        if batch is None or (self.idempotent and not self.transactions.may_send(batch)):
+            return None
+        if self.max_in_flight == 1 and self._muted(tp):
+            return None
+        return batch
+
+    def _muted(self, tp: str) -> bool:
+        """With one request per connection order is kept also across a change of leader: one batch at a time."""
+        ids = (number for request in self.requests.values() for number in request)
+        return any(self.accumulator.batches[number].tp == tp for number in ids if number in self.accumulator.batches)
+
+    def _send(
+        self,
+        step: Step,
+        net: NetworkClient,
+        metadata: MetadataCache,
+        peer: str,
+        batches: list[ProducerBatch],
+    ) -> None:
+        version = net.version(peer, DATA, Api.Produce)
+        topics = {split_topic_partition(batch.tp)[0] for batch in batches}
+        if version is not None and any(topic not in metadata.topic_ids for topic in topics):
+            version = min(version, _TOPIC_ID_VERSION - 1)
+        if version is None:
+            for batch in batches:
+                self._fail(step, batch, KafkaError.UNSUPPORTED_VERSION, peer, -1, True)
+            return
+        request = ProduceRequest(acks=self.acks, timeout_ms=self.request_timeout_ms)
+        data: dict[str, ProduceRequest.TopicProduceData] = {}
+        for batch in batches:
+            topic, index = split_topic_partition(batch.tp)
+            if topic not in data:
+                data[topic] = request.topic_data.add()
+                if version >= _TOPIC_ID_VERSION:
+                    data[topic].topic_id = metadata.topic_ids[topic]
+                else:
+                    data[topic].name = topic
+            data[topic].partition_data.add(index=index, records=batch.to_proto())
+            batch.on_wire = True
+        call = net.send(step, peer, DATA, request, version, PURPOSE)
+        self.requests[call] = [batch.id for batch in batches]
+        if self.acks == 0:
+            for batch in batches:  # no answer will come: handing it to the connection is success
+                self._succeed(step, batch, -1, peer, version)
+
+    # ---- answers ------------------------------------------------------------------------------------------
+
+    def on_ended(
+        self,
+        step: Step,
+        metadata: MetadataCache,
+        ended: Ended,
+    ) -> bool:
+        """Take the end of a Produce call; False: the call is somebody else's."""
+        if ended.purpose != PURPOSE:
+            return False
+        answers = {} if ended.response is None else _answers(ended.response, metadata)
+        lost = {"timeout": KafkaError.REQUEST_TIMED_OUT, "disconnect": KafkaError.NETWORK_EXCEPTION}
+        if ended.reason is not None:
+            step.record(ErrorSeen("", Api.Produce.name, ended.version, lost[ended.reason], ended.peer))
+        for number in self.requests.pop(ended.call, []):
+            batch = self.accumulator.batches[number]
+            batch.on_wire = False
+            if self.acks != 0:
+                answer = answers.get(batch.tp)
+                if ended.reason is not None:
+                    error: int = lost[ended.reason]
+                else:
+                    error = answer.error_code if answer is not None else KafkaError.UNKNOWN_SERVER_ERROR
+                offset = answer.base_offset if answer is not None else -1
+                self._complete(step, metadata, batch, error, offset, ended)
+                if answer is not None and answer.HasField("current_leader"):
+                    if error in (KafkaError.NOT_LEADER_OR_FOLLOWER, KafkaError.FENCED_LEADER_EPOCH):
+                        endpoints = list(ended.response.node_endpoints)
+                        metadata.update_leadership(step, ended.peer, batch.tp, answer.current_leader, endpoints)
+            self.accumulator.forget_if_over(batch)
+        return True
+
+    def _complete(
+        self,
+        step: Step,
+        metadata: MetadataCache,
+        batch: ProducerBatch,
+        error: int,
+        offset: int,
+        ended: Ended,
+    ) -> None:
+        behaviour = traits(error)
+        batch.undecided = batch.undecided or not behaviour.definite
+        if not error:
+            self._succeed(step, batch, offset, ended.peer, ended.version)
+        elif self._can_retry(step, batch, error):
+            if ended.reason is None:
+                step.record(ErrorSeen(batch.tp, Api.Produce.name, ended.version, error, ended.peer))
+            self.accumulator.put_back(step, batch, self.idempotent)
+        elif error == KafkaError.DUPLICATE_SEQUENCE_NUMBER:
+            # written before, but the broker no longer remembers where: a success without an offset
+            self._succeed(step, batch, -1, ended.peer, ended.version)
+        else:
+            adjust = batch.attempts < self.retries
+            self._fail(step, batch, error, ended.peer, ended.version, adjust)
+        if behaviour.invalid_metadata:
+            metadata.request_update()
+
+    def _can_retry(
+        self,
+        step: Step,
+        batch: ProducerBatch,
+        error: int,
+    ) -> bool:
+        if batch.done or batch.attempts >= self.retries:
+            return False
+        if step.now_ms - batch.created_ms >= self.accumulator.delivery_timeout_ms:
+            return False
+        return self.transactions.can_retry(batch, error) if self.idempotent else traits(error).retriable
+
+    # ---- outcomes -----------------------------------------------------------------------------------------
+
+    def on_timer(self, step: Step, name: str) -> None:
+        """Take a timer of this component or of one it holds."""
+        if name == DELIVERY:
+            self._expire(step)
+        elif not self.accumulator.on_timer(name):
+            self.transactions.on_timer(name)
+
+    def _expire(self, step: Step) -> None:
+        """delivery.timeout.ms is over for some batches: they are given up, whether they were sent or not. If one was
+        sent again and again, nobody knows whether its sequence was used."""
+        for batch in self.accumulator.expired(step):
+            self._fail(step, batch, KafkaError.REQUEST_TIMED_OUT, "", -1, adjust=False)
+            if self.idempotent and batch.has_sequence and batch.attempts:
+                self.transactions.mark_unresolved(batch)
+
+    def _fail_all(self, step: Step) -> None:
+        for batch in [batch for batch in self.accumulator.batches.values() if not batch.done and not batch.on_wire]:
+            self._fail(step, batch, self.transactions.fatal, "", -1, False)
+
+    def _succeed(
+        self,
+        step: Step,
+        batch: ProducerBatch,
+        offset: int,
+        broker: str,
+        version: int,
+    ) -> None:
+        if self.idempotent:
+            self.transactions.on_completed(batch)
+        if not batch.done:
+            self.acked += len(batch.records)
+            self._tell(step, batch, "ok", 0, offset, broker, version)
+            self.accumulator.finish(batch)
+
+    def _fail(
+        self,
+        step: Step,
+        batch: ProducerBatch,
+        error: int,
+        broker: str,
+        version: int,
+        adjust: bool,
+    ) -> None:
+        if self.idempotent:
+            self.transactions.on_failed(batch, error, adjust)
+        if not batch.done:
+            definite = traits(error).definite and not batch.undecided
+            self.failed += len(batch.records)
+            self._tell(step, batch, "fail" if definite else "unknown", error, -1, broker, version)
+            self.accumulator.finish(batch)
+
+    def _tell(
+        self,
+        step: Step,
+        batch: ProducerBatch,
+        outcome: Literal["ok", "fail", "unknown"],
+        error: int,
+        offset: int,
+        broker: str,
+        version: int,
+    ) -> None:
+        for index, record in enumerate(batch.records):
+            step.record(
+                OpReturn(
+                    send_operation(record.uid),
+                    "send",
+                    batch.tp,
+                    outcome,
+                    error=error,
+                    uid=record.uid,
+                    acks=self.acks,
+                    idempotent=self.idempotent,
+                    offset=offset + index if offset >= 0 else -1,
+                    broker=broker,
+                    version=version,
+                )
+            )
+
+
+def send_operation(uid: str) -> str:
+    """Name of the operation that sends a record."""
+    return f"send/{uid}"
+
+
+def _answers(response: ProduceResponse, metadata: MetadataCache) -> dict[str, ProduceResponse.PartitionProduceResponse]:
+    names = {topic_id: name for name, topic_id in metadata.topic_ids.items()}
+    answers: dict[str, ProduceResponse.PartitionProduceResponse] = {}
+    for topic in response.responses:
+        name = topic.name or names.get(topic.topic_id, "")
+        for partition in topic.partition_responses:
+            answers[topic_partition(name, partition.index)] = partition
+    return answers

@@ -1,0 +1,38 @@
+"""Positions of a consumer in its partitions (``consumer/internals/SubscriptionState.java``)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+
+class TopicPartitionState(msgspec.Struct):
+    """One assigned partition.
+
+    state: reset (the position is to be looked up), fetching, failed (the application was told of an error that ends
+    it). offset: next to be delivered, -1 before the first reset; epoch: leader epoch of the record before it. lookup:
+    number of the lookup for the reset, 0 none. pausing: an error's pause is not over; failures: errors in a row.
+    end: where the drain stops, -1 unknown; end_lookup, end_operation: its lookup and the application's operation.
+    """
+
+    tp: str
+    state: Literal["reset", "fetching", "failed"] = "reset"
+    offset: int = -1
+    epoch: int = -1
+    lookup: int = 0
+    pausing: bool = False
+    failures: int = 0
+    end: int = -1
+    end_lookup: int = 0
+    end_operation: str = ""
+
+    @property
+    def fetchable(self) -> bool:
+        """Whether a Fetch may ask for it."""
+        return self.state == "fetching" and not self.pausing
+
+    @property
+    def drained(self) -> bool:
+        """Whether everything was read that the drain asks for."""
+        return self.state == "failed" or (self.state == "fetching" and 0 <= self.end <= self.offset)

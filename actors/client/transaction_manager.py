@@ -1,0 +1,223 @@
+"""Producer id, epoch and sequence numbers of an idempotent producer (``producer/internals/TransactionManager.java``,
+``TxnPartitionMap.java``)."""
+
+from __future__ import annotations
+
+import msgspec
+
+from actors.client.backoff import backoff_range
+from actors.client.least_loaded_node import LeastLoadedNode
+from actors.client.metadata_cache import CONNECTION, MetadataCache
+from actors.client.record_accumulator import ProducerBatch
+from actors.log.batch import add_sequence
+from actors.node.errors import KafkaError, traits
+from actors.node.messages import Api
+from actors.node.network_client import Ended, NetworkClient
+from actors.node.step import Step
+from actors.trace.events import ErrorSeen
+from krift.v1.producer_ids_pb2 import InitProducerIdRequest
+
+PURPOSE = "init-producer-id"
+RETRY_TIMER = "init-producer-id/retry"
+
+MAX_EPOCH = 32767
+_INT_MAX = 2147483647
+_NONE_ACKED = -1
+
+
+class PartitionSequences(msgspec.Struct):
+    """Sequence state of one partition, under one producer id and epoch. ``in_flight``: ids of the batches that have
+    a sequence and no outcome yet, on the wire or queued to be sent again, in the order of their sequence."""
+
+    producer_id: int = -1
+    epoch: int = -1
+    next_sequence: int = 0
+    last_acked: int = _NONE_ACKED
+    in_flight: list[int] = []
+
+
+class TransactionManager(msgspec.Struct):
+    """See the module. ``fatal``: error code after which nothing can be sent, 0 none.
+
+    unresolved: partition -> sequence after the last batch that expired with an unknown outcome; nothing new is sent
+    there until what is in flight has told. rewrite: partitions whose gap asks for a new epoch.
+    """
+
+    enabled: bool = False
+    backoff_ms: int = 100
+    backoff_max_ms: int = 1000
+    producer_id: int = -1
+    epoch: int = -1
+    fatal: int = 0
+    node: LeastLoadedNode = msgspec.field(default_factory=lambda: LeastLoadedNode(f"{PURPOSE}/node", CONNECTION))
+    call: int = 0
+    failures: int = 0
+    waiting: bool = False
+    partitions: dict[str, PartitionSequences] = {}
+    unresolved: dict[str, int] = {}
+    rewrite: list[str] = []
+    bump_required: bool = False
+
+    # ---- producer id --------------------------------------------------------------------------------------
+
+    def poll(self, step: Step, net: NetworkClient, metadata: MetadataCache, batches: dict[int, ProducerBatch]) -> None:
+        """Resolve what can be resolved, raise the epoch if needed, get a producer id if there is none."""
+        if not self.enabled or self.fatal:
+            return
+        self._resolve()
+        if self.bump_required:
+            self._bump_epoch(batches)
+        if self.producer_id >= 0 or self.call or self.waiting:
+            return
+        peer = self.node.ready(step, net, metadata.brokers or metadata.bootstrap)
+        if peer is None:
+            return
+        version = net.version(peer, CONNECTION, Api.InitProducerId)
+        self.node.release()
+        if version is None:
+            self.fatal = KafkaError.UNSUPPORTED_VERSION
+            return
+        request = InitProducerIdRequest(transaction_timeout_ms=_INT_MAX)
+        self.call = net.send(step, peer, CONNECTION, request, version, PURPOSE)
+
+    def on_ended(self, step: Step, ended: Ended) -> bool:
+        """Take the end of InitProducerId; False: the call is somebody else's."""
+        if ended.purpose != PURPOSE:
+            return False
+        self.call = 0
+        response = ended.response
+        error = KafkaError.NETWORK_EXCEPTION if response is None else response.error_code
+        if not error:
+            self.failures = 0
+            self.producer_id = response.producer_id
+            self.epoch = response.producer_epoch
+        elif traits(error).retriable:
+            step.record(ErrorSeen("", Api.InitProducerId.name, ended.version, error, ended.peer))
+            self.waiting = True
+            step.set_timer(RETRY_TIMER, *backoff_range(self.backoff_ms, self.backoff_max_ms, self.failures))
+            self.failures += 1
+        else:
+            self.fatal = error
+        return True
+
+    def on_timer(self, name: str) -> bool:
+        """Take this component's timer; False: it is somebody else's."""
+        if name != RETRY_TIMER:
+            return False
+        self.waiting = False
+        return True
+
+    # ---- sequences of batches to be sent ------------------------------------------------------------------
+
+    def may_send(self, batch: ProducerBatch) -> bool:
+        """Whether the first batch of a partition may be sent now (RecordAccumulator.java
+        shouldStopDrainBatchesForPartition).
+
+        A new batch waits while the partition still has batches of an older epoch in flight, or while it is unknown
+        what became of an expired one. A batch that is tried again goes only when it is the first one in flight: so
+        after a failure at most one batch of the partition is on the wire until it has succeeded.
+        """
+        if self.producer_id < 0:
+            return False
+        entry = self.partitions.get(batch.tp)
+        if batch.has_sequence:
+            return entry is None or not entry.in_flight or entry.in_flight[0] == batch.id
+        if batch.tp in self.unresolved:
+            return False
+        return entry is None or not entry.in_flight or not self._stale(entry)
+
+    def assign(self, batch: ProducerBatch) -> None:
+        """Give a batch that is sent for the first time its place in the sequence."""
+        entry = self.partitions.setdefault(batch.tp, PartitionSequences(self.producer_id, self.epoch))
+        if self._stale(entry):
+            # nothing is in flight here (may_send): the partition starts at 0 in the new epoch
+            entry.producer_id, entry.epoch = self.producer_id, self.epoch
+            entry.next_sequence, entry.last_acked = 0, _NONE_ACKED
+        batch.producer_id, batch.producer_epoch = entry.producer_id, entry.epoch
+        batch.base_sequence = entry.next_sequence
+        entry.next_sequence = batch.next_sequence
+        entry.in_flight.append(batch.id)
+
+    def _stale(self, entry: PartitionSequences) -> bool:
+        return (entry.producer_id, entry.epoch) != (self.producer_id, self.epoch)
+
+    # ---- outcomes of batches ------------------------------------------------------------------------------
+
+    def can_retry(self, batch: ProducerBatch, error: int) -> bool:
+        """Whether a refused batch may be sent again; asks for a new epoch where the sequence has a gap.
+
+        OUT_OF_ORDER_SEQUENCE_NUMBER is no gap as long as an earlier batch is still undecided: that batch failed, and
+        so must those behind it. It is one for the batch right after the last acknowledged one.
+        """
+        if error not in (KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, KafkaError.UNKNOWN_PRODUCER_ID):
+            return traits(error).retriable
+        resolved = batch.tp not in self.unresolved
+        if error == KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER and resolved:
+            if batch.sequence_reset or not self._follows_acked(batch.tp, batch.base_sequence):
+                return True
+        if resolved or batch.base_sequence == self.unresolved[batch.tp]:
+            self._request_bump(batch.tp)
+        return True
+
+    def on_completed(self, batch: ProducerBatch) -> None:
+        """A batch was acknowledged."""
+        entry = self.partitions[batch.tp]
+        last = add_sequence(batch.base_sequence, len(batch.records) - 1)
+        entry.last_acked = max(entry.last_acked, last)
+        self._forget(batch)
+
+    def on_failed(self, batch: ProducerBatch, error: int, adjust: bool) -> None:
+        """A batch failed for good. ``adjust``: its sequence was certainly not used up, so that it leaves a gap."""
+        self._forget(batch)
+        if batch.has_sequence and (adjust or error == KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER):
+            self._request_bump(batch.tp)
+
+    def mark_unresolved(self, batch: ProducerBatch) -> None:
+        """A batch that was sent expired: nobody knows whether its sequence was used."""
+        self.unresolved[batch.tp] = max(self.unresolved.get(batch.tp, 0), batch.next_sequence)
+
+    def _forget(self, batch: ProducerBatch) -> None:
+        entry = self.partitions.get(batch.tp)
+        if entry is not None and batch.id in entry.in_flight:
+            entry.in_flight.remove(batch.id)
+
+    def _follows_acked(self, tp: str, sequence: int) -> bool:
+        return sequence - self.partitions[tp].last_acked == 1
+
+    # ---- new epochs ---------------------------------------------------------------------------------------
+
+    def _request_bump(self, tp: str) -> None:
+        self.bump_required = True
+        if tp not in self.rewrite:
+            self.rewrite.append(tp)
+
+    def _resolve(self) -> None:
+        """Where nothing is in flight any more, either all that was expired had been written, or there is a gap."""
+        for tp in list(self.unresolved):
+            entry = self.partitions[tp]
+            if not entry.in_flight:
+                if not self._follows_acked(tp, entry.next_sequence):
+                    self._request_bump(tp)
+                del self.unresolved[tp]
+
+    def _bump_epoch(self, batches: dict[int, ProducerBatch]) -> None:
+        """Raise the epoch by itself (an idempotent producer needs no broker for it) and number what is in flight in
+        the partitions with a gap from 0; the others go on in their old epoch until nothing is in flight there."""
+        if self.epoch == MAX_EPOCH:
+            self.producer_id, self.epoch = -1, -1
+        elif self.producer_id >= 0:
+            self.epoch += 1
+        for tp in self.rewrite:
+            entry = self.partitions[tp]
+            entry.producer_id, entry.epoch = self.producer_id, self.epoch
+            sequence = 0
+            for number in entry.in_flight:
+                batch = batches[number]
+                batch.producer_id, batch.producer_epoch = self.producer_id, self.epoch
+                batch.base_sequence = sequence
+                batch.sequence_reset = True
+                sequence = batch.next_sequence
+            entry.next_sequence, entry.last_acked = sequence, _NONE_ACKED
+            self.unresolved.pop(tp, None)
+        self.rewrite = []
+        self.bump_required = False
