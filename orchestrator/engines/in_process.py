@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from actors.trace.events import RunMeta, Stamped, TraceEvent
 from orchestrator.engines.key_group import KeyGroup
 from orchestrator.invariants.conclusion import InvariantResult, KeyResult, conclude
-from orchestrator.invariants.fold import Invariant, Profile, profile_of
-from orchestrator.invariants.registry import AnyFold, folds
+from orchestrator.invariants.fold import Profile, profile_of
+from orchestrator.invariants.registry import AnyFold, folds, invariants_of
 
 
 class OutOfOrder(ValueError):
@@ -41,13 +41,13 @@ class InProcessEngine:
         self._last: Stamped | None = None
         self._branches: dict[str, _Branch] = {}
         self._by_type: dict[type[TraceEvent], list[_Branch]] = {}
-        self._invariants: dict[str, Invariant] = {}
-        for fold in folds(only):
+        chosen = folds(only)
+        self._invariants = invariants_of(chosen)
+        for fold in chosen:
             branch = self._branches.get(fold.route.name)
             if branch is None:
                 branch = self._branches[fold.route.name] = _Branch(fold.route.keys)
             branch.folds.append(fold)
-            self._invariants.update((each.id, each) for each in fold.invariants)
             for kind in fold.event_types:
                 listening = self._by_type.setdefault(kind, [])
                 if branch not in listening:

@@ -64,7 +64,7 @@ def conclude(
     for result in results:
         by_id[result.invariant].append(result)
     clouds: dict[str, str] = {}
-    for result in by_id.get("X4", ()):
+    for result in sorted(by_id.get("X4", ()), key=_key):
         for finding in result.findings:
             for kind in finding.clouds:
                 clouds.setdefault(kind, finding.sentence)

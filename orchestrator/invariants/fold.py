@@ -129,11 +129,13 @@ def profile_of(settings: Mapping[str, Any]) -> Profile:
 class Route(msgspec.Struct, frozen=True):
     """A way of cutting the trace by key. Folds that share a route share a shuffle in Spark.
 
-    ``keys``: event -> keys, each once; a pure function.
+    ``keys``: event -> keys, each once; a pure function. ``reads``: types of the events whose body the folds look at
+    (None: all); of the others they need the envelope alone, and a shuffle may leave the body behind.
     """
 
     name: str
     keys: Callable[[Stamped], Sequence[str]]
+    reads: tuple[type[TraceEvent], ...] | None = None
 
 
 class Invariant:

@@ -7,7 +7,7 @@ from typing import Any, Generic
 
 import msgspec
 
-from actors.trace.events import Stamped, TraceEvent
+from actors.trace.events import LogAppend, LogHw, LogTrunc, NodeDown, Stamped, TraceEvent
 from orchestrator.invariants.fold import NOTHING, Emissions, Fold, Invariant, Profile, Route, St, State
 from orchestrator.invariants.log_mirror import MIRRORED, LogMirror
 
@@ -45,12 +45,19 @@ class LogState(msgspec.Struct):
 class LogFold(Fold[LogState]):
     """Feeds a mirror, and after it the invariants."""
 
-    def __init__(self, name: str, route: Route, invariants: Sequence[LogInvariant[Any]]) -> None:
+    def __init__(
+        self,
+        name: str,
+        route: Route,
+        leadership: tuple[type[TraceEvent], ...],
+        invariants: Sequence[LogInvariant[Any]],
+    ) -> None:
+        """``leadership``: types of the events that say who leads this kind of log."""
         self._name = name
         self.route = route  # type: ignore[misc]  # the invariants of the metadata log take another route
         self._invariants = tuple(invariants)
-        types: list[type[TraceEvent]] = [*MIRRORED]
-        types.extend(kind for each in invariants for kind in each.types if kind not in MIRRORED)
+        types: list[type[TraceEvent]] = [LogAppend, LogHw, LogTrunc, NodeDown, *leadership]
+        types.extend(kind for each in invariants for kind in each.types)
         self._types = tuple(dict.fromkeys(types))
         self._before = {
             kind: [(index, each.before) for index, each in enumerate(invariants) if kind in each.before_types]

@@ -157,7 +157,13 @@ class Taint(msgspec.Struct, frozen=True):
     by: Witness
 
 
-MIRRORED = (LogAppend, LogHw, LogTrunc, PartAssume, PartChange, QRole, NodeDown)
+LEADERSHIP = (PartAssume, PartChange)
+"""Types of the events that say who leads a partition."""
+
+QUORUM_LEADERSHIP = (QRole,)
+"""The same for the metadata log."""
+
+MIRRORED = (LogAppend, LogHw, LogTrunc, NodeDown, *LEADERSHIP, *QUORUM_LEADERSHIP)
 """Types of the events that the mirror follows."""
 
 

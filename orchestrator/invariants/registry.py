@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from orchestrator.invariants.clients import AcknowledgedIsNotLost, OneOffsetOneValue
@@ -14,6 +14,7 @@ from orchestrator.invariants.list_offsets import (
     NewLeaderRefusesUntilCaughtUp,
 )
 from orchestrator.invariants.log_fold import LogFold, LogInvariant
+from orchestrator.invariants.log_mirror import LEADERSHIP, QUORUM_LEADERSHIP
 from orchestrator.invariants.partition import (
     AcksTellTheTruth,
     JoiningTheIsrIsEarned,
@@ -80,13 +81,10 @@ def folds(only: Collection[str] | None = None) -> list[AnyFold]:
         VersionsAreHonoured(),
     ]
     found = [fold for fold in keyed if all(wanted(each) for each in fold.invariants)]
-    for name, route, members in (
-        ("metadata-log", METADATA_LOG, _metadata_log()),
-        ("partition-logs", PARTITION, _partition_logs()),
-    ):
-        chosen = [each for each in members if wanted(each)]
-        if chosen:
-            found.append(LogFold(name, route, chosen))
+    if metadata := [each for each in _metadata_log() if wanted(each)]:
+        found.append(LogFold("metadata-log", METADATA_LOG, QUORUM_LEADERSHIP, metadata))
+    if partition := [each for each in _partition_logs() if wanted(each)]:
+        found.append(LogFold("partition-logs", PARTITION, LEADERSHIP, partition))
     return found
 
 
@@ -97,9 +95,12 @@ def _by_family(invariant: Invariant) -> tuple[int, int]:
     return (_FAMILIES.index(invariant.id[0]), int(invariant.id[1:]))
 
 
-INVARIANTS: dict[str, Invariant] = {}
-"""Id -> invariant, by family and number: the quorum first, hygiene last."""
+def invariants_of(chosen: Sequence[AnyFold]) -> dict[str, Invariant]:
+    """Id -> invariant of some folds, by family and number: the quorum first, hygiene last."""
+    return {each.id: each for each in sorted((each for fold in chosen for each in fold.invariants), key=_by_family)}
 
-INVARIANTS.update(
-    (each.id, each) for each in sorted((each for fold in folds() for each in fold.invariants), key=_by_family)
-)
+
+INVARIANTS: dict[str, Invariant] = {}
+"""All of them, in that order."""
+
+INVARIANTS.update(invariants_of(folds()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from actors.node.spec import METADATA_PARTITION
-from actors.trace.events import NodeDown, OpInvoke, OpReturn, QRole, RpcReply, RunEnd, Stamped
+from actors.trace.events import NodeDown, NodeUp, OpInvoke, OpReturn, QRole, RpcReply, RunEnd, Stamped
 from orchestrator.invariants.fold import Route
 
 _NONE: tuple[str, ...] = ()
@@ -77,7 +77,7 @@ QUORUM = Route("quorum", _quorum_keys)
 VOTER = Route("voter", _voter_keys)
 """By directory id: the identity that a vote belongs to."""
 
-TRACE = Route("trace", _node_keys)
+TRACE = Route("trace", _node_keys, (NodeUp, NodeDown, RunEnd))
 """By node, and by the node whose event was the cause."""
 
 NODE = Route("node", _own_node)

@@ -1,0 +1,56 @@
+"""The one Spark session of a command: loopback only, quiet, sized for a laptop unless a master says otherwise."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import orchestrator
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOOPBACK = "127.0.0.1"
+
+
+def spark_session(master: str = "local[2]", shuffle_partitions: int = 4) -> SparkSession:
+    """The running session, or a new one on ``master``. The command that asks for it stops it at its end.
+
+    On a local master everything binds to 127.0.0.1, there is no web interface, and Python workers import Krift from
+    where this process did.
+    """
+    from pyspark.sql import SparkSession
+
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        return running
+    os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName("krift").master(master)
+    for key, value in _settings(master, shuffle_partitions).items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def _settings(master: str, shuffle_partitions: int) -> dict[str, str]:
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": str(shuffle_partitions),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.adaptive.coalescePartitions.enabled": "false",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",
+    }
+    if master.startswith("local"):
+        root = str(Path(orchestrator.__file__).resolve().parents[1])
+        known = os.environ.get("PYTHONPATH", "")
+        settings |= {
+            "spark.driver.host": LOOPBACK,
+            "spark.driver.bindAddress": LOOPBACK,
+            "spark.executorEnv.PYTHONPATH": f"{root}{os.pathsep}{known}" if known else root,
+        }
+    return settings

@@ -1,0 +1,136 @@
+"""Random traces: well-formed events in a wild order, so that folds hold, excuse, violate and miss things."""
+
+from __future__ import annotations
+
+from random import Random
+
+from actors.node.spec import METADATA_PARTITION, node_name
+from actors.trace.events import ErrorSeen, ReplyPartition, Rpc, Stamped
+from tests.unit.invariants.trace_builder import BROKERS, TP, TraceBuilder
+
+VOTERS = ("controller-1", "controller-2", "controller-3")
+CLIENTS = ("list-offsets-1", "producer-1", "consumer-1")
+
+
+def random_trace(random: Random, length: int) -> list[Stamped]:
+    """About ``length`` events of three voters, three brokers and three clients; some are taken out again."""
+    trace = TraceBuilder(
+        apart=random.choice([0, 1, 1000]),
+        features={"kip-207": random.choice(["off", "seed", "kafka"]), "kip-595.own-epoch-commit": "kafka"},
+    )
+    moves = [_quorum, _metadata_log, _append, _log_changes, _elections, _answers, _list, _send, _poll, _life]
+    while len(trace.events) < length:
+        if trace.events and random.random() < 0.3:
+            trace.cause = random.choice(trace.events[-20:]).id
+        random.choice(moves)(random, trace)
+        trace.cause = ""
+    if random.random() < 0.7:
+        trace.end()
+    for _ in range(random.choice([0, 0, 1, 3])):
+        del trace.events[random.randrange(1, len(trace.events))]
+    return trace.events
+
+
+def _quorum(random: Random, trace: TraceBuilder) -> None:
+    node, epoch, other = random.choice(VOTERS), random.randrange(4), random.choice([101, 102, 103])
+    kind = random.randrange(3)
+    if kind == 0:
+        trace.persist(node, epoch, random.choice([-1, other]), random.choice([-1, other]))
+    elif kind == 1:
+        trace.vote(node, epoch, other, random.random() < 0.7, random.random() < 0.3)
+    else:
+        trace.role(node, epoch, random.choice(["follower", "leader", "candidate"]), random.choice([-1, other]))
+
+
+def _metadata_log(random: Random, trace: TraceBuilder) -> None:
+    node, epoch = random.choice(VOTERS), random.randrange(4)
+    trace.append(node, "m", epoch=epoch, tp=METADATA_PARTITION)
+    end = trace.log_end(node, METADATA_PARTITION)
+    if random.random() < 0.5:
+        role = random.choice(["leader", "follower"])
+        trace.high_watermark(node, random.randrange(end + 1), epoch, METADATA_PARTITION, role)
+    elif random.random() < 0.2:
+        trace.truncate(node, random.randrange(end + 1), METADATA_PARTITION)
+
+
+def _uids(random: Random, trace: TraceBuilder) -> list[str]:
+    return [f"producer-1:{trace.operations + index}" for index in range(random.randrange(1, 4))]
+
+
+def _append(random: Random, trace: TraceBuilder) -> None:
+    trace.operations += 1
+    how = {"epoch": random.randrange(3), "producer": 7, "sequence": random.choice([0, trace.log_end(1)])}
+    trace.replicate(*_uids(random, trace), leader=random.choice(BROKERS), followers=random.sample(BROKERS, 2), **how)
+
+
+def _log_changes(random: Random, trace: TraceBuilder) -> None:
+    node, epoch = node_name(random.choice(BROKERS)), random.randrange(3)
+    end = trace.log_end(node)
+    if random.random() < 0.8:
+        trace.high_watermark(node, random.randrange(end + 1), epoch, role=random.choice(["leader", "follower"]))
+    else:
+        trace.truncate(node, random.randrange(end + 1), reason=random.choice(["diverge", "recovery"]))
+
+
+def _elections(random: Random, trace: TraceBuilder) -> None:
+    broker, epoch = random.choice(BROKERS), random.randrange(4)
+    if random.random() < 0.3:
+        trace.propose(broker, random.sample(BROKERS, 2), epoch, epoch, random.randrange(5), random.randrange(5))
+        return
+    trace.change(broker, epoch, random.sample(BROKERS, 2), random.choice(["elect", "elect", "elect", "unclean"]))
+    trace.assume(broker, epoch, random.randrange(4), random.choice([-1, -1, 1]))
+
+
+def _answers(random: Random, trace: TraceBuilder) -> None:
+    high_watermark = random.randrange(10)
+    told = ReplyPartition(
+        random.choice([TP, "orders-1"]),
+        random.choice([0, 0, 5, 6, 78]),
+        random.randrange(10),
+        random.randrange(10),
+        random.choice([-1, -2, 99]),
+        random.randrange(4),
+        high_watermark,
+        random.randrange(-1, 10),
+        20,
+        random.randrange(4),
+        1,
+    )
+    trace.req = random.choice(["", "c#1", "c#2"])
+    api = random.choice(["Produce", "ListOffsets"])
+    trace.reply(random.choice(BROKERS), api, told, random.choice([3, 11]), random.choice([-1, 2]), -1)
+    errors = random.choice([[], [78], [74]])
+    trace.emit("list-offsets-1", Rpc("ListOffsets", 3, "broker-1", "c", 1, "answered", errors))
+    trace.req = ""
+
+
+def _list(random: Random, trace: TraceBuilder) -> None:
+    op = trace.invoke("list-offsets-1", random.choice([-1, -1, -1, -2]))
+    if random.random() < 0.9:
+        trace.req = random.choice(["", "c#1", "c#2"])
+        trace.told("list-offsets-1", op, random.randrange(30), random.choice(BROKERS), random.randrange(-1, 4))
+        trace.req = ""
+
+
+def _send(random: Random, trace: TraceBuilder) -> None:
+    acks = random.choice([-1, -1, 1])
+    uid = f"producer-1:{random.randrange(trace.operations + 1)}"
+    trace.acked("producer-1", uid, random.randrange(12), random.choice(BROKERS), random.randrange(3), acks)
+
+
+def _poll(random: Random, trace: TraceBuilder) -> None:
+    start = random.randrange(10)
+    records = [(start + index, f"producer-1:{random.randrange(9)}") for index in range(random.randrange(4))]
+    trace.polled("consumer-1", *records)
+
+
+def _life(random: Random, trace: TraceBuilder) -> None:
+    node = random.choice([*VOTERS, "broker-1", "broker-2"])
+    if random.random() < 0.2:
+        trace.down(node, random.choice(["crash", "bug", "clean"]))
+    elif random.random() < 0.2:
+        trace.down(node, "lossy", lost={TP: random.randrange(5), METADATA_PARTITION: random.randrange(5)})
+    elif random.random() < 0.5:
+        trace.up(node, "controller" if node in VOTERS else "broker", random.random() < 0.2)
+    else:
+        trace.emit(random.choice(CLIENTS), ErrorSeen(TP, "Produce", 9, 6, "broker-1"))
