@@ -82,6 +82,7 @@ class ScenarioConductor:
         self._begun = False
         self._now_us = 0
         self._deadline_us: int | None = None
+        self._wake_us: int | None = None
         self._events = 0
         self._waiting: set[str] = set()
         self._invoked: dict[str, int] = {}
@@ -113,12 +114,18 @@ class ScenarioConductor:
         """Every node was started."""
         self._begun = True
         self._deadline_us = self.plan.budgets.steady_state_us
-        return [self._phase_event(), *self._advance(0)]
+        actions = [self._phase_event(), *self._advance(0)]
+        self._set_wake()
+        return actions
 
     def next_time_us(self) -> int | None:
         """The next move of the schedule, or the end of a budget or of the chaos."""
+        # Asked for after each event of a run, and changed by few of them: so it is kept.
+        return self._wake_us
+
+    def _set_wake(self) -> None:
         times = [self._deadline_us, self.injector.next_time_us() if self.phase == "chaos" else None]
-        return min((time for time in times if time is not None), default=None)
+        self._wake_us = min((time for time in times if time is not None), default=None)
 
     def on_time(self, now_us: int) -> list[AnyAction]:
         """Move the schedule, end the chaos, or give up."""
@@ -129,6 +136,7 @@ class ScenarioConductor:
             actions += self._window(now_us)
         if self._deadline_us is not None and now_us >= self._deadline_us:
             actions += self._heal(now_us) if self.phase == "chaos" else self._give_up(now_us)
+        self._set_wake()
         return actions
 
     def on_event(self, now_us: int, event: Stamped) -> list[AnyAction]:
@@ -149,6 +157,7 @@ class ScenarioConductor:
         actions += self.injector.on_event(now_us, event)
         if self._begun:
             actions += self._advance(now_us)
+        self._set_wake()
         return actions
 
     def on_complete(self, now_us: int, node: str, operation: str, result: dict[str, Any]) -> list[AnyAction]:
@@ -158,7 +167,9 @@ class ScenarioConductor:
             return []
         self.results[node] = result
         self._waiting.discard(node)
-        return self._advance(now_us)
+        actions = self._advance(now_us)
+        self._set_wake()
+        return actions
 
     def end(self, now_us: int) -> list[AnyAction]:
         """End every fault still in force, without restarts."""
@@ -166,6 +177,7 @@ class ScenarioConductor:
         actions = self.injector.abort(now_us)
         if self.phase != "finished":
             actions += self._finish("interrupted", f"in the phase {self.phase}")
+        self._set_wake()
         return actions
 
     # ---- phases -------------------------------------------------------------------------------------------

@@ -12,14 +12,16 @@ from actors.trace.events import BrokerReg, NodeDown, NodeUp, PartAssume, PartCha
 
 
 class PartitionView(msgspec.Struct):
-    """A topic partition. ``leader`` -1: none. ``assumed``: leader epoch -> name of the broker that took it up.
-    ``version``: (quorum epoch, offset) of the metadata record, which orders the controllers' appends."""
+    """A topic partition. ``leader`` -1: none. ``version``: (quorum epoch, offset) of the newest metadata record,
+    which orders the controllers' appends; ``changed_epoch``: its leader epoch, behind ``leader_epoch`` while a
+    broker has been heard of that leads in a newer one. ``assumed_by``: who took up ``assumed_epoch``."""
 
     replicas: list[int]
     leader: int = -1
     leader_epoch: int = -1
     isr: list[int] = []
     version: tuple[int, int] = (-1, -1)
+    changed_epoch: int = -1
     assumed_epoch: int = -1
     assumed_by: str = ""
 
@@ -28,6 +30,7 @@ class PartitionView(msgspec.Struct):
         """It has its whole ISR, and its leader has taken up the leadership."""
         return (
             self.leader >= 0
+            and self.changed_epoch == self.leader_epoch
             and sorted(self.isr) == sorted(self.replicas)
             and self.assumed_epoch == self.leader_epoch
             and self.assumed_by == node_name(self.leader)
@@ -76,14 +79,19 @@ class ClusterView(msgspec.Struct):
         version = (body.quorum_epoch, body.offset)
         if found is None or version <= found.version:
             return
-        found.version = version
-        found.leader, found.leader_epoch, found.isr = body.leader, body.leader_epoch, list(body.isr)
-        found.replicas = list(body.replicas)
+        found.version, found.changed_epoch = version, body.leader_epoch
+        found.isr, found.replicas = list(body.isr), list(body.replicas)
+        if body.leader_epoch >= found.assumed_epoch:
+            # Also where it is lower than before: the change before was lost with the controller that appended it.
+            found.leader, found.leader_epoch = body.leader, body.leader_epoch
 
     def _on_assume(self, node: str, body: PartAssume) -> None:
         found = self.partitions.get(body.tp)
         if found is not None and body.role == "leader" and body.leader_epoch >= found.assumed_epoch:
             found.assumed_epoch, found.assumed_by = body.leader_epoch, node
+            if body.leader_epoch > found.leader_epoch:
+                # The controller's own word for it may come late. A broker takes up only what is committed.
+                found.leader, found.leader_epoch = body.leader, body.leader_epoch
 
     def _on_role(self, node: str, body: QRole) -> None:
         if not node.startswith("controller-") or body.epoch < self.quorum_epoch:
