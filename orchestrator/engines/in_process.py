@@ -1,4 +1,8 @@
-"""The engine that checks a run while it goes on, in the same process: fed with ordered events, one at a time."""
+"""The engine that checks a run while it goes on, in the same process: fed with events as time passes.
+
+A runtime that has one clock for all nodes (the sim) feeds each event as it is recorded: what happens in one
+microsecond comes in the order in which nodes took their steps, and is sorted here.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +31,7 @@ class _Branch:
 
 
 class InProcessEngine:
-    """Feed it with ``feed`` in the order of the trace, then ask for ``results`` once.
+    """Feed it with ``feed`` as time passes, then ask for ``results`` once.
 
     The profile comes from the run's first event, ``run.meta``, unless it is given. ``violated`` turns true with the
     first violation, so that a runtime may stop there.
@@ -38,7 +42,8 @@ class InProcessEngine:
         self.violated = False
         self.events = 0
         self._given_profile = profile is not None
-        self._last: Stamped | None = None
+        self._wall = -1
+        self._now: list[Stamped] = []
         self._branches: dict[str, _Branch] = {}
         self._by_type: dict[type[TraceEvent], list[_Branch]] = {}
         chosen = folds(only)
@@ -54,17 +59,33 @@ class InProcessEngine:
                     listening.append(branch)
 
     def feed(self, event: Stamped) -> None:
-        """Take the next event.
+        """Take the next event. Events of one microsecond may come in any order; the same event twice counts once.
 
-        Raises OutOfOrder if it comes before the last one in the order of the trace; the same event twice counts once.
+        Raises OutOfOrder if an event of an earlier microsecond has come before.
         """
-        last = self._last
-        if last is not None and event.wall <= last.wall:
-            if event.order < last.order:
-                raise OutOfOrder(f"{event.id} comes after {last.id}")
-            if event.order == last.order:
-                return
-        self._last = event
+        if event.wall != self._wall:
+            if event.wall < self._wall:
+                raise OutOfOrder(f"{event.id} comes after events of {self._wall} us")
+            if self._now:
+                self._flush()
+            self._wall = event.wall
+        self._now.append(event)
+
+    def _flush(self) -> None:
+        """Step the folds with the events of one microsecond, in the order of the trace."""
+        events = self._now
+        if len(events) == 1:
+            self._step(events[0])
+        else:
+            events.sort(key=_order)
+            last: Stamped | None = None
+            for event in events:
+                if last is None or event.order != last.order:
+                    self._step(event)
+                last = event
+        self._now = []
+
+    def _step(self, event: Stamped) -> None:
         self.events += 1
         kind = type(event.body)
         if kind is RunMeta and not self._given_profile:
@@ -89,7 +110,8 @@ class InProcessEngine:
 
     def key_results(self) -> list[KeyResult]:
         """End the trace: what was found at each key."""
-        horizon_us = 0 if self._last is None else self._last.wall
+        self._flush()
+        horizon_us = max(self._wall, 0)
         return [
             result
             for branch in self._branches.values()
