@@ -1,0 +1,33 @@
+"""From a node's role to the class that plays it: what a runtime needs to bring a node to life."""
+
+from __future__ import annotations
+
+from actors.broker.broker_node import BrokerNode
+from actors.client.consumer import ConsumerNode
+from actors.client.list_offsets_prober import ListOffsetsNode
+from actors.client.producer import ProducerNode
+from actors.controller.controller_node import ControllerNode
+from actors.node.codec import decode
+from actors.node.contract import Node
+from actors.node.spec import Role
+
+AnyNode = ControllerNode | BrokerNode | ProducerNode | ConsumerNode | ListOffsetsNode
+
+NODE_TYPES: dict[Role, type[AnyNode]] = {
+    "controller": ControllerNode,
+    "broker": BrokerNode,
+    "producer": ProducerNode,
+    "consumer": ConsumerNode,
+    "list-offsets": ListOffsetsNode,
+}
+
+
+def new_node(role: Role) -> Node:
+    """A node that has not been started: its first event must be Started."""
+    return NODE_TYPES[role]()
+
+
+def restore_node(role: Role, snapshot: bytes) -> Node:
+    """A node as ``actors.node.codec.encode`` wrote it."""
+    node: Node = decode(snapshot, NODE_TYPES[role])
+    return node
