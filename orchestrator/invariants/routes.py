@@ -17,6 +17,8 @@ def _partition_keys(event: Stamped) -> Sequence[str]:
         return list(dict.fromkeys([told.tp for told in body.partitions]))
     if type(body) is NodeDown:
         return [tp for tp in body.lost if tp != METADATA_PARTITION]
+    if type(body) is QRole:
+        return _NONE
     tp: str = body.tp  # type: ignore[union-attr]  # every other type on this route has a partition
     return (tp,) if tp != METADATA_PARTITION else _NONE
 
