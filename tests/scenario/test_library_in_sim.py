@@ -1,0 +1,108 @@
+"""The incident library in the sim: what each scenario expects is what happens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import pytest
+
+from actors.sim.world import RunResult, World
+from actors.trace.events import PartAssume, ReplyPartition, RpcReply, RunMeta, Stamped
+from chaos.conductor import ScenarioConductor
+from chaos.incidents import library
+from chaos.plan import Plan
+from chaos.scenario.invariant_ids import INVARIANT_IDS
+from chaos.scenario.loader import load_text
+from chaos.scenario.resolve import resolve
+from chaos.scenario.triggers import happened
+from orchestrator.engines.in_process import InProcessEngine
+from orchestrator.invariants.registry import INVARIANTS
+
+LIMIT_US = 600_000_000
+
+
+class Played(msgspec.Struct):
+    """A run of a plan in the sim, judged: status and number of tests by invariant."""
+
+    conductor: ScenarioConductor
+    result: RunResult
+    judged: dict[str, tuple[str, int]]
+
+
+def play(plan: Plan) -> Played:
+    conductor = ScenarioConductor(plan)
+    meta = RunMeta(plan.scenario, plan.variant, "sim", plan.seed, plan.names, plan.profile())
+    result = World(plan.nodes, conductor, plan.seed, "run", record=True, meta=meta).run(LIMIT_US)
+    assert not result.failures, result.failures[0].traceback
+    engine = InProcessEngine()
+    for event in sorted(result.trace, key=lambda event: event.order):
+        engine.feed(event)
+    return Played(conductor, result, {each.id: (each.status, each.tested) for each in engine.results()})
+
+
+def assert_expected(plan: Plan, played: Played) -> None:
+    """What the plan expects, and nothing else violated, and everything seen that must happen."""
+    expect = plan.expect
+    violated = {name for name, (status, _) in played.judged.items() if status == "violated"}
+    assert set(expect.violated) <= violated <= {*expect.violated, *expect.may}
+    for name in expect.held:
+        status, tested = played.judged[name]
+        assert (status, tested > 0) == ("held", True), (name, status, tested)
+    assert all(happened(expect.must_happen, played.result.trace))
+    assert all(played.conductor.seen.values())
+    assert played.conductor.status == "completed", played.conductor.detail
+    assert all(outcome.took_effect and outcome.phase == "ended" for outcome in played.conductor.outcomes)
+
+
+def latest(trace: Sequence[Stamped]) -> list[tuple[str, ReplyPartition]]:
+    """What brokers told about orders-0 in ListOffsets, with their names."""
+    return [
+        (event.node, part)
+        for event in trace
+        if isinstance(event.body, RpcReply) and event.body.api == "ListOffsets"
+        for part in event.body.partitions
+    ]
+
+
+@pytest.mark.parametrize("variant", ["off", "seed", "kafka"])
+@pytest.mark.parametrize("seed", [7, 8])
+def test_kip_207_happens_without_the_proposal_and_not_with_it(variant: str, seed: int) -> None:
+    """Shows the contrast of the incident: H1 is violated with the feature off; with it broker-2 refuses instead."""
+    plan = resolve(library.load("kip-207"), variant, seed=seed)
+    played = play(plan)
+    assert_expected(plan, played)
+    told = latest(played.result.trace)
+    before = max(part.offset for node, part in told if node == "broker-1")
+    elected = next(
+        event.body
+        for event in played.result.trace
+        if isinstance(event.body, PartAssume) and event.body.role == "leader" and event.body.leader_epoch == 1
+    )
+    # What the schedule is for: broker-2 has all that its predecessor told of, but knows an older high watermark.
+    assert elected.leader == 2
+    assert elected.high_watermark < before <= elected.log_end
+    first = next(part for node, part in told if node == "broker-2")
+    if variant == "off":
+        assert (first.error, first.offset) == (0, elected.high_watermark)
+    else:
+        assert {part.error for node, part in told if node == "broker-2"} == {0, 5, 78}
+        assert min(part.offset for node, part in told if node == "broker-2" and not part.error) >= before
+
+
+def test_the_baseline_holds() -> None:
+    """Shows that in a cluster without faults everything holds that can be put to the test there."""
+    plan = resolve(library.load("baseline"), settings=["duration=4s"])
+    assert_expected(plan, play(plan))
+
+
+def test_a_resolved_scenario_is_the_same_run_again() -> None:
+    """Shows that what a run directory keeps gives the same trace, byte for byte."""
+    plan = resolve(library.load("kip-207"), "off", settings=["duration=13s"])
+    again = resolve(load_text(plan.yaml()))
+    assert play(plan).result.digest == play(again).result.digest
+
+
+def test_every_registered_invariant_has_an_id_that_scenarios_may_name() -> None:
+    """Shows that the catalogue of ids below knows every invariant above it."""
+    assert set(INVARIANTS) <= set(INVARIANT_IDS)
