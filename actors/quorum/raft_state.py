@@ -16,7 +16,6 @@ from actors.node.spec import node_name
 from actors.node.step import Step
 from actors.quorum.quorum_state import QuorumState
 from actors.quorum.raft_config import RaftConfig
-from actors.quorum.roles import Follower, Leader
 from actors.trace.events import LogFlush
 from actors.versions import check_fields, request_version
 
@@ -161,8 +160,8 @@ class RaftState(msgspec.Struct):
     # ---- what peers say about the leader -----------------------------------------------------------------
 
     def learn(self, step: Step, epoch: int, leader_id: int) -> bool:
-        """Adopt an epoch or a leader that a message names (-1 none). False: it contradicts what this node knows
-        and nothing was done."""
+        """Adopt an epoch, or the leader of the present one where none was known, that a message names (-1 none).
+        False: it contradicts what this node knows and nothing was done (``KafkaRaftClient.maybeTransition``)."""
         quorum = self.quorum
         if epoch < quorum.epoch:
             return True
@@ -174,7 +173,7 @@ class RaftState(msgspec.Struct):
                 quorum.transition_to_follower(step, self.log.end_offset, epoch, leader_id)
             else:
                 quorum.transition_to_unattached(step, self.log.end_offset, epoch, leader_id)
-        elif reachable and not isinstance(quorum.role, Follower | Leader):
+        elif reachable and not quorum.has_leader:
             quorum.transition_to_follower(step, self.log.end_offset, epoch, leader_id)
         return True
 
