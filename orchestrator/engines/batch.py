@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from actors.trace.events import EVENT_TYPES, RunMeta, Stamped, Tick
 from orchestrator.engines.key_group import KeyGroup
-from orchestrator.invariants.conclusion import InvariantResult, KeyResult, conclude, event_tags
+from orchestrator.invariants.conclusion import InvariantResult, KeyResult, conclude
 from orchestrator.invariants.fold import Finding, Profile, Route, profile_of
 from orchestrator.invariants.registry import AnyFold, folds, invariants_of
 from orchestrator.trace.rows import ORDER_COLUMNS, decode_body, encode_body
@@ -65,7 +65,7 @@ def key_results(trace: DataFrame, profile: Profile, only: Collection[str] | None
     from pyspark.sql import functions as f
 
     chosen = None if only is None else sorted(only)
-    types = sorted({tag for fold in folds(chosen) for each in fold.invariants for tag in event_tags(each)})
+    types = sorted({str(kind.__struct_config__.tag) for fold in folds(chosen) for kind in fold.event_types})
     horizon_us = trace.agg(f.max("wall")).first()[0] or 0  # type: ignore[index]  # an aggregate has one row
     routed = trace.where(f.col("type").isin(types)).mapInArrow(_router(chosen), _ROUTED_SCHEMA)
     ordered = routed.repartition("route", "key").sortWithinPartitions("route", "key", *ORDER_COLUMNS)

@@ -77,10 +77,10 @@ class InProcessEngine:
         if len(events) == 1:
             self._step(events[0])
         else:
-            events.sort(key=_order)
+            events.sort(key=_order_within)
             last: Stamped | None = None
             for event in events:
-                if last is None or event.order != last.order:
+                if last is None or event.seq != last.seq or event.order != last.order:
                     self._step(event)
                 last = event
         self._now = []
@@ -138,3 +138,8 @@ def check(events: Iterable[Stamped], only: Collection[str] | None = None) -> lis
 
 def _order(event: Stamped) -> tuple[int, int, str, int, int]:
     return event.order
+
+
+def _order_within(event: Stamped) -> tuple[int, str, int, int]:
+    """The trace's order among events of one microsecond."""
+    return (event.logical, event.node, event.incarnation, event.seq)

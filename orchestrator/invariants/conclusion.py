@@ -58,7 +58,8 @@ def conclude(
 ) -> list[InvariantResult]:
     """One result per invariant, in the order of ``invariants``.
 
-    A gap in the trace makes inconclusive whatever held on the kinds of event that may be missing.
+    A gap in the trace makes inconclusive whatever was judged on the kinds of event that may be missing, unless each
+    event is judged by itself; what seemed violated is still listed.
     """
     by_id: dict[str, list[KeyResult]] = {name: [] for name in invariants}
     for result in results:
@@ -96,14 +97,13 @@ def _conclude(
 
 
 def _status(invariant: Invariant, merged: InvariantResult, clouds: Mapping[str, str]) -> tuple[Status, str]:
-    if merged.violated:
+    gap = next((clouds[kind] for kind in event_tags(invariant) if kind in clouds), "")
+    if merged.violated and (invariant.standalone or not gap):
         return "violated", ""
+    if gap:
+        return "inconclusive", f"a gap in the trace: {gap}"
     if merged.doubts:
         return "inconclusive", merged.doubts[0].sentence
-    kinds = event_tags(invariant)
-    gap = next((clouds[kind] for kind in kinds if kind in clouds), "")
-    if gap:
-        return "inconclusive", gap
     if merged.tested:
         return "held", ""
     if merged.excused:
@@ -112,8 +112,8 @@ def _status(invariant: Invariant, merged: InvariantResult, clouds: Mapping[str, 
 
 
 def event_tags(invariant: Invariant) -> list[str]:
-    """Type names of the events that an invariant judges or remembers."""
-    return [str(kind.__struct_config__.tag) for kind in invariant.types]
+    """Type names of the events that an invariant's judgement rests on."""
+    return [str(kind.__struct_config__.tag) for kind in invariant.depends_on]
 
 
 def is_off(profile: Profile, feature: str) -> bool:

@@ -143,13 +143,20 @@ class Invariant:
 
     id: as in the reference. title: the promise, in Kafka's words. requires: features that must not be off for it to
     mean anything (else it is vacuous). types: the events it judges or remembers. exemptions: rule -> when it excuses.
+    standalone: each event is judged by itself, so that a violation proves itself even in a trace with gaps.
     """
 
     id: ClassVar[str]
     title: ClassVar[str]
     types: ClassVar[tuple[type[TraceEvent], ...]]
     requires: ClassVar[tuple[str, ...]] = ()
+    standalone: ClassVar[bool] = False
     exemptions: ClassVar[Mapping[str, str]] = {}
+
+    @property
+    def depends_on(self) -> tuple[type[TraceEvent], ...]:
+        """Types of all events that its judgement rests on: if one may be missing, the judgement is in doubt."""
+        return self.types
 
     def violated(self, key: str, sentence: str, *proof: Stamped | Witness | None) -> Emissions:
         """The promise was broken; ``proof`` in the order of the sentence."""

@@ -27,6 +27,7 @@ class NoBug(KeyedInvariant[State]):
     """
 
     id = "X3"
+    standalone = True
     title = "No node ends in an internal error"
     route = NODE
     types = (NodeUp, NodeDown)
@@ -58,6 +59,9 @@ RECORDED_BY: dict[str, tuple[str, ...]] = {
 """Role of a node -> types of the events that it may record: what a gap in its trace can hide."""
 
 
+_LIFE = (NodeUp, NodeDown, RunEnd)
+
+
 class Incarnation(msgspec.Struct):
     """How far the trace of one incarnation has come."""
 
@@ -69,9 +73,11 @@ class Incarnation(msgspec.Struct):
 
 
 class NodeTrace(State):
-    """Of one node: its incarnations, and its role as far as it said so."""
+    """Of one node: its incarnations, its role as far as it said so, and the cause that was looked at last (the events
+    of one step share theirs)."""
 
     role: str = ""
+    last_cause: str = ""
     incarnations: dict[int, Incarnation] = {}
 
 
@@ -84,6 +90,7 @@ class TraceIsWhole(KeyedInvariant[NodeTrace]):
     """
 
     id = "X4"
+    standalone = True
     title = "The trace is whole: no event of a node is missing, clocks rise, causes come before effects"
     route = TRACE
     types = tuple(EVENT_TYPES.values())
@@ -92,44 +99,44 @@ class TraceIsWhole(KeyedInvariant[NodeTrace]):
         return NodeTrace(key, role="driver" if key == "driver" else "")
 
     def step(self, state: NodeTrace, event: Stamped) -> Emissions:
-        key = state.key
         cause = event.cause
         found: Emissions = NOTHING
-        if cause and cause.startswith(key):
-            origin, number, seq = cause.rsplit("/", 2)
-            if origin == key:
-                before = state.incarnations.get(int(number))
-                if before is None or before.last_seq < int(seq):
-                    found = self._cloud(
-                        state, f"{event.node} acted on {cause}, which does not come before in the trace", event
-                    )
-        if event.node == key:
+        if cause and cause != state.last_cause:
+            found = self._caused(state, event, cause)
+        if event.node == state.key:
             own = state.incarnations.get(event.incarnation)
             if own is None:
                 own = state.incarnations[event.incarnation] = Incarnation()
             state.tested += 1
-            seq_now = event.seq
-            if (
-                seq_now != own.last_seq + 1
-                or event.wall < own.wall
-                or (event.wall == own.wall and event.logical <= own.logical)
-                or own.ended
-            ):
+            rose = event.wall > own.wall or (event.wall == own.wall and event.logical > own.logical)
+            if event.seq != own.last_seq + 1 or not rose or own.ended:
                 found = [*found, *self._misplaced(state, own, event)]
-            own.last_seq, own.wall, own.logical = seq_now, event.wall, event.logical
-            kind = type(event.body)
-            if kind is NodeUp or kind is NodeDown:
-                self._life(state, own, event)
-        if type(event.body) is RunEnd:
-            self._final(state, event.body)
+            own.last_seq, own.wall, own.logical = event.seq, event.wall, event.logical
+        kind = type(event.body)
+        if kind in _LIFE:
+            self._life(state, event)
         return found
 
-    def _life(self, state: NodeTrace, own: Incarnation, event: Stamped) -> None:
+    def _caused(self, state: NodeTrace, event: Stamped, cause: str) -> Emissions:
+        """A node acts on a message: the event after which this node sent it must have come."""
+        state.last_cause = cause
+        node, number, seq = cause.rsplit("/", 2)
+        if node != state.key:
+            return NOTHING
+        before = state.incarnations.get(int(number))
+        if before is not None and before.last_seq >= int(seq):
+            return NOTHING
+        return self._cloud(state, f"{event.node} acted on {cause}, which does not come before in the trace", event)
+
+    def _life(self, state: NodeTrace, event: Stamped) -> None:
         body = event.body
-        if type(body) is NodeUp:
-            state.role = body.role
-        else:
-            own.ended = True
+        if type(body) is RunEnd:
+            self._final(state, body)
+        elif event.node == state.key:
+            if type(body) is NodeUp:
+                state.role = body.role
+            else:
+                state.incarnations[event.incarnation].ended = True
 
     def _final(self, state: NodeTrace, body: RunEnd) -> None:
         for name, final_seq in body.final_seq.items():
@@ -216,6 +223,7 @@ class VersionsAreHonoured(KeyedInvariant[State]):
     """
 
     id = "X7"
+    standalone = True
     title = "An answer has the version of its request, and no error newer than that"
     route = NODE
     types = (Rpc, RpcReply)

@@ -205,6 +205,7 @@ class NewLeaderRefusesUntilCaughtUp(KeyedInvariant[Refusals]):
     """
 
     id = "H2"
+    standalone = True
     title = "A new leader refuses ListOffsets until its high watermark reached its leader epoch's start, and only then"
     route = LIST_OFFSETS
     types = (RpcReply,)
@@ -263,6 +264,7 @@ class BrokersAreNotRefused(KeyedInvariant[State]):
     """
 
     id = "H5"
+    standalone = True
     title = "ListOffsets of a broker is never refused for a lagging high watermark"
     route = LIST_OFFSETS
     types = (RpcReply,)

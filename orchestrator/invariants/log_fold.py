@@ -18,6 +18,10 @@ class LogInvariant(Invariant, Generic[St]):
 
     before_types: tuple[type[TraceEvent], ...] = ()
 
+    @property
+    def depends_on(self) -> tuple[type[TraceEvent], ...]:
+        return (LogAppend, LogHw, LogTrunc, NodeDown, *self.types)
+
     def initial(self, key: str, profile: Profile) -> St:
         """The state before the first event of a partition."""
         raise NotImplementedError
