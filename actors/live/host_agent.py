@@ -67,9 +67,9 @@ class HostAgent:
         self._processes: dict[str, Process] = {}
         self._incarnations: dict[str, int] = {}
 
-    async def start_node(self, spec: NodeSpec) -> tuple[Any, int, Opened]:
+    async def start_node(self, spec: NodeSpec) -> tuple[Any, int, str]:
         """A new process with the next incarnation of a node, ready to start. Returns the actor's handle, the
-        incarnation, and what ``NodeActor.open`` said."""
+        incarnation, and the address it serves on ("" for a client)."""
         incarnation = self._incarnations.get(spec.name, -1) + 1
         self._incarnations[spec.name] = incarnation
         setup = Setup(
@@ -85,14 +85,14 @@ class HostAgent:
             self._setup.matcher,
             self._setup.barriers,
         )
-        actor = await self._create(spec.name, setup)
+        actor = self._create(spec.name, setup)
         opened: Opened = await actor.open.remote()
         self._actors[spec.name] = actor
         self._processes[spec.name] = Process(opened.pid, _born(opened.pid))
-        return actor, incarnation, opened
+        return actor, incarnation, f"{self._setup.host}:{opened.port}" if opened.port else ""
 
-    async def _create(self, name: str, setup: Setup) -> Any:
-        """The named actor; its name is free again once Ray has noticed that the process before is dead."""
+    def _create(self, name: str, setup: Setup) -> Any:
+        """The named actor on this Ray node."""
         here = ray.get_runtime_context().get_node_id()
         options: dict[str, Any] = {
             "name": name,
@@ -102,17 +102,11 @@ class HostAgent:
             "max_task_retries": 0,
             "scheduling_strategy": NodeAffinitySchedulingStrategy(here, soft=False),
         }
-        deadline = asyncio.get_running_loop().time() + _SETTLED_S
-        while True:
-            try:
-                return ray.remote(NodeActor).options(**options).remote(setup)
-            except ValueError:
-                if asyncio.get_running_loop().time() > deadline:
-                    raise
-            await asyncio.sleep(0.02)
+        return ray.remote(NodeActor).options(**options).remote(setup)
 
     async def signal(self, name: str, which: Signal) -> None:
-        """Send a signal to the process of a node and return when it has taken effect."""
+        """Send a signal to the process of a node and return when it has taken effect; a killed node's name is free
+        for its next incarnation then."""
         process = self._processes[name]
         if _born(process.pid) != process.born:
             raise ProcessLookupError(f"the process of {name} is gone")
@@ -122,6 +116,9 @@ class HostAgent:
             if asyncio.get_running_loop().time() > deadline:
                 raise TimeoutError(f"signal {which} to {name} took no effect in {_SETTLED_S} s")
             await asyncio.sleep(0.001)
+        if which == "kill":
+            # Ray keeps the name of an actor whose process just vanished.
+            ray.kill(self._actors.pop(name))
 
     async def files(self) -> list[tuple[str, int]]:
         """What nodes wrote for the driver: paths relative to the run's directory, and sizes."""
@@ -140,11 +137,19 @@ class HostAgent:
             file.seek(offset)
             return file.read(size)
 
-    async def close(self) -> None:
-        """Kill every process that is left, stopped ones too, and remove the nodes' disks."""
+    async def host(self) -> str:
+        """The address that nodes here serve on."""
+        return self._setup.host
+
+    async def kill_all(self) -> None:
+        """Kill every process that is left, stopped ones too."""
         for process in self._processes.values():
             if _born(process.pid) == process.born:
                 os.kill(process.pid, signal.SIGKILL)
+
+    async def close(self) -> None:
+        """Kill what is left, and remove the nodes' disks and what was fetched."""
+        await self.kill_all()
         shutil.rmtree(self._scratch, ignore_errors=True)
 
 

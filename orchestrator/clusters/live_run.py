@@ -1,0 +1,343 @@
+"""One live run: starts the nodes over the host agents, feeds the conductor, carries out its actions, stops, collects.
+
+Everything that the conductor hears and asks for passes through one queue and one task, in order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable
+from typing import Any, Literal
+
+from ray.exceptions import RayActorError
+
+from actors.control import (
+    AnyAction,
+    Conductor,
+    Crash,
+    InstallRule,
+    Invoke,
+    LinkRule,
+    Pause,
+    RecordEvent,
+    RemoveRule,
+    Restart,
+    Resume,
+)
+from actors.live.setup import Broken, Completed, Control, Matched, Report, Watched
+from actors.live.writer import ChunkWriter
+from actors.node.spec import NodeSpec
+from actors.trace.events import AnyTraceEvent, NodeDown, RunEnd, Stamped
+from actors.trace.lines import encode_line
+from actors.trace.stamper import Stamper
+from chaos.errors import RunError
+from orchestrator.clusters.base import Progress, RunOrder, RunOutcome, run_meta
+from orchestrator.trace.collect import LOGS, bury_the_killed, close_open_chunks, fetch
+from orchestrator.trace.order import merged
+from orchestrator.trace.read import line_to_row, write_rows
+
+DRIVER = "driver"
+START_S = 60.0
+STOP_S = 10.0
+PROGRESS_S = 0.25
+
+Status = Literal["completed", "interrupted", "broken"]
+
+
+class LiveNode:
+    """What the driver knows of a node: where it runs, and its incarnation if it is up."""
+
+    def __init__(self, spec: NodeSpec, agent: Any) -> None:
+        self.spec = spec
+        self.agent = agent
+        self.handle: Any = None
+        self.incarnation = -1
+        self.up = False
+        self.paused = False
+        self.restart: asyncio.Task[None] | None = None
+        self.seen: tuple[int, int, int] = (0, 0, -1)
+        """Clock and sequence number of the last event that the driver heard of."""
+
+
+class LiveRun:
+    """One run on host agents that are there already; nodes are dealt to them in turn."""
+
+    def __init__(self, order: RunOrder, conductor: Conductor, agents: list[Any], progress: Progress | None) -> None:
+        self._order = order
+        self._conductor = conductor
+        self._agents = agents
+        self._progress = progress
+        self._nodes = {
+            spec.name: LiveNode(spec, agents[index % len(agents)]) for index, spec in enumerate(order.plan.nodes)
+        }
+        self._stamper = Stamper(order.run, DRIVER, 0)
+        self._trace = ChunkWriter(order.directory / LOGS / f"node={DRIVER}", "0")
+        self._rules: dict[str, LinkRule] = {}
+        self._addresses: dict[str, str] = {}
+        self._final: dict[str, int] = {}
+        self._heard: asyncio.Queue[tuple[LiveNode, int, Report]] = asyncio.Queue()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._begun_s = 0.0
+        self._broken = ""
+
+    async def carry_out(self) -> RunOutcome:
+        """The whole run. A cancellation (Ctrl-C) ends faults, stops nodes and collects what there is; a second one
+        gives that up. Raises RunError if nodes did not start."""
+        began = time.monotonic()
+        status: Status = "completed"
+        self._record(run_meta(self._order, "live"))
+        try:
+            await self._start_all()
+            await self._conduct()
+        except asyncio.CancelledError:
+            status = "interrupted"
+            current = asyncio.current_task()
+            if current is not None:
+                current.uncancel()
+        if self._broken:
+            status = "broken"
+        await self._end_faults()
+        await self._stop_all()
+        duration_us = int((time.monotonic() - began) * 1e6)
+        return await self._collect(status, duration_us)
+
+    # ---- start -------------------------------------------------------------------------------------------
+
+    async def _start_all(self) -> None:
+        """Processes first, so that every address is known when the first node takes its first step."""
+        nodes = list(self._nodes.values())
+        try:
+            async with asyncio.timeout(START_S):
+                await asyncio.gather(*(self._open(node) for node in nodes))
+                await asyncio.gather(*(self._start(node) for node in nodes))
+        except TimeoutError as error:
+            raise RunError(f"the nodes did not start within {START_S:.0f} s") from error
+        except RayActorError as error:
+            raise RunError(f"the nodes did not start: {error}") from error
+
+    async def _open(self, node: LiveNode) -> None:
+        node.handle, node.incarnation, address = await node.agent.start_node.remote(node.spec)
+        if address:
+            self._addresses[node.spec.name] = address
+
+    async def _start(self, node: LiveNode) -> None:
+        node.up, node.paused = True, False
+        self._spawn(self._listen(node, node.handle, node.incarnation))
+        await self._call(node, "start", self._addresses, list(self._rules.values()))
+
+    async def _restart(self, node: LiveNode) -> None:
+        await self._open(node)
+        others = [other for other in self._nodes.values() if other.up]
+        for other in others:
+            self._spawn(self._call(other, "meet", self._addresses))
+        await self._start(node)
+
+    async def _listen(self, node: LiveNode, handle: Any, incarnation: int) -> None:
+        """Hear what an incarnation reports until it is gone; it must not go by itself."""
+        while True:
+            try:
+                reports: list[Report] = await handle.reports.remote()
+            except RayActorError as error:
+                if node.up and node.incarnation == incarnation:
+                    await self._heard.put((node, incarnation, Broken(f"its process died: {error}")))
+                return
+            for report in reports:
+                await self._heard.put((node, incarnation, report))
+
+    # ---- conduct -----------------------------------------------------------------------------------------
+
+    async def _conduct(self) -> None:
+        self._begun_s = asyncio.get_running_loop().time()
+        await self._act(self._conductor.begin())
+        while not self._conductor.finished and not self._broken:
+            heard = await self._next()
+            if heard is not None:
+                await self._hear(*heard)
+            due_us = self._conductor.next_time_us()
+            if due_us is not None and due_us <= self._now_us() and not self._conductor.finished:
+                await self._act(self._conductor.on_time(self._now_us()))
+            if self._progress is not None:
+                self._progress()
+
+    async def _next(self) -> tuple[LiveNode, int, Report] | None:
+        """The next report; None when the conductor's time has come, or to show progress."""
+        due_us = self._conductor.next_time_us()
+        wait_s = PROGRESS_S if due_us is None else min(PROGRESS_S, max(0.0, (due_us - self._now_us()) / 1e6))
+        try:
+            return self._heard.get_nowait() if wait_s == 0 else await asyncio.wait_for(self._heard.get(), wait_s)
+        except (TimeoutError, asyncio.QueueEmpty):
+            return None
+
+    async def _hear(self, node: LiveNode, incarnation: int, report: Report) -> None:
+        match report:
+            case Matched(ticket, event):
+                self._saw(node, event)
+                await self._act(self._conductor.on_event(self._now_us(), event))
+                if node.up and node.incarnation == incarnation:
+                    await self._call(node, "release", ticket)
+            case Watched(event):
+                self._saw(node, event)
+                await self._act(self._conductor.on_event(self._now_us(), event))
+            case Completed(operation, result):
+                name = node.spec.name
+                await self._act(self._conductor.on_complete(self._now_us(), name, operation, result))
+            case Broken(detail):
+                self._broken = f"{node.spec.name}/{incarnation}: {detail}"
+
+    def _saw(self, node: LiveNode, event: Stamped) -> None:
+        """An event that a node reported happened before whatever the driver does from now on."""
+        self._stamper.merge(_physical_us(), event.wall, event.logical)
+        node.seen = (event.wall, event.logical, event.seq)
+
+    async def _act(self, actions: list[AnyAction]) -> None:
+        """Carry out actions in order; each is in effect before the next begins, a restart and what waits for a
+        stopped process apart."""
+        for action in actions:
+            match action:
+                case RecordEvent(event):
+                    self._record(event)
+                case InstallRule(rule):
+                    self._rules[rule.id] = rule
+                    await self._tell_all(rule, "install", rule)
+                case RemoveRule(rule_id):
+                    rule = self._rules.pop(rule_id)
+                    await self._tell_all(rule, "remove", rule_id)
+                case Invoke(name, operation, kind, arguments):
+                    await self._settle(self._nodes[name])
+                    await self._call(self._nodes[name], "invoke", operation, kind, arguments)
+                case Crash(name):
+                    await self._crash(self._nodes[name])
+                case Restart(name):
+                    node = self._nodes[name]
+                    node.restart = self._spawn(self._guarded_restart(node))
+                case Pause(name):
+                    await self._pause(self._nodes[name])
+                case Resume(name):
+                    await self._resume(self._nodes[name])
+
+    async def _tell_all(self, rule: LinkRule, method: str, argument: object) -> None:
+        """Tell every node at either end of a rule."""
+        ends = [self._nodes[name] for name in sorted({*rule.sources, *rule.targets}) if name in self._nodes]
+        await asyncio.gather(*(self._call(node, method, argument) for node in ends if node.up))
+
+    async def _crash(self, node: LiveNode) -> None:
+        await self._settle(node)
+        if not node.up:
+            return
+        node.up = node.paused = False
+        self._final[f"{node.spec.name}/{node.incarnation}"] = -1
+        await node.agent.signal.remote(node.spec.name, "kill")
+        # The dead cannot say so; the trace gets this event at collection.
+        wall, logical, seq = node.seen
+        down = Stamped(
+            self._order.run, node.spec.name, node.incarnation, seq + 1, wall, logical + 1, "", "", NodeDown("crash")
+        )
+        await self._act(self._conductor.on_event(self._now_us(), down))
+
+    async def _guarded_restart(self, node: LiveNode) -> None:
+        try:
+            await self._restart(node)
+        except RayActorError as error:
+            await self._heard.put((node, node.incarnation, Broken(f"it did not start again: {error}")))
+
+    async def _pause(self, node: LiveNode) -> None:
+        await self._settle(node)
+        if node.up:
+            node.paused = True
+            await node.agent.signal.remote(node.spec.name, "stop")
+
+    async def _resume(self, node: LiveNode) -> None:
+        if node.up and node.paused:
+            await node.agent.signal.remote(node.spec.name, "continue")
+            node.paused = False
+
+    async def _settle(self, node: LiveNode) -> None:
+        """Wait for a restart that is under way."""
+        if node.restart is not None:
+            restart, node.restart = node.restart, None
+            await restart
+
+    async def _call(self, node: LiveNode, method: str, *arguments: object) -> None:
+        """A control call to a node. One to a stopped process is left to wait; one to a killed process is moot."""
+        self._stamper.tick(_physical_us())
+        clock = self._stamper.clock
+        reference = getattr(node.handle, method).remote(*arguments, Control(clock.wall_us, clock.logical))
+        if node.paused:
+            self._spawn(self._answer(reference))
+        else:
+            await self._answer(reference)
+
+    async def _answer(self, reference: Awaitable[Control]) -> None:
+        try:
+            control = await reference
+        except RayActorError:
+            return  # the listener of that incarnation reports a death that nobody caused
+        self._stamper.merge(_physical_us(), control.wall_us, control.logical)
+
+    # ---- end ---------------------------------------------------------------------------------------------
+
+    async def _end_faults(self) -> None:
+        """End every fault that is still in force; the same whether the run is over, broken or interrupted."""
+        for node in self._nodes.values():
+            await self._settle(node)
+        await self._act(self._conductor.end(self._now_us()))
+
+    async def _stop_all(self) -> None:
+        await asyncio.gather(*(self._stop(node) for node in self._nodes.values() if node.up))
+        for task in self._tasks:
+            task.cancel()
+
+    async def _stop(self, node: LiveNode) -> None:
+        key = f"{node.spec.name}/{node.incarnation}"
+        self._final[key] = -1
+        await self._resume(node)
+        node.up = False
+        clock = self._stamper.clock
+        try:
+            async with asyncio.timeout(STOP_S):
+                seq, control = await node.handle.stop.remote(Control(clock.wall_us, clock.logical))
+        except TimeoutError:
+            self._broken = self._broken or f"{key} did not stop within {STOP_S:.0f} s"
+            return
+        except RayActorError as error:
+            self._broken = self._broken or f"{key} did not stop: {error}"
+            return
+        self._final[key] = seq
+        self._stamper.merge(_physical_us(), control.wall_us, control.logical)
+
+    async def _collect(self, status: Status, duration_us: int) -> RunOutcome:
+        directory = self._order.directory
+        for agent in self._agents:
+            # Kill first, so that nothing that is copied still grows.
+            await agent.kill_all.remote()
+            await fetch(directory, await agent.files.remote(), agent.read.remote)
+        final = dict(sorted(self._final.items()))
+        self._record(RunEnd(final))
+        self._trace.close(_physical_us())
+        torn = close_open_chunks(directory)
+        bury_the_killed(directory, DRIVER)
+        events = write_rows(directory, (line_to_row(line) for line in merged(directory)))
+        hosts = sorted({await agent.host.remote() for agent in self._agents})
+        return RunOutcome(status, self._broken, hosts, duration_us, events, torn, final)
+
+    # ---- help --------------------------------------------------------------------------------------------
+
+    def _record(self, event: AnyTraceEvent) -> None:
+        now_us = _physical_us()
+        self._trace.add(encode_line(self._stamper.stamp(event, now_us)))
+        self._trace.flush(now_us)
+
+    def _now_us(self) -> int:
+        """Microseconds since ``begin``; 0 before it."""
+        return int((asyncio.get_running_loop().time() - self._begun_s) * 1e6) if self._begun_s else 0
+
+    def _spawn(self, work: Any) -> asyncio.Task[Any]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+
+def _physical_us() -> int:
+    return time.time_ns() // 1000

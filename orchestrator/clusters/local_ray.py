@@ -1,0 +1,82 @@
+"""Live runs on this machine: a Ray of one node, started in this process and bound to the loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from typing import Literal
+
+from actors.control import Conductor
+from orchestrator.clusters.base import Progress, RunOrder, RunOutcome
+
+LOOPBACK = "127.0.0.1"
+FACTORY = "actors.nodes:new_node"
+MATCHER = "chaos.scenario.triggers:matches"
+OBJECT_STORE_BYTES = 80 << 20
+"""Ray's least: nothing of ours goes through it."""
+
+_ENVIRONMENT = {
+    # Ray stores a token on first use and some of its processes then demand it of others that have none.
+    "RAY_AUTH_MODE": "disabled",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    # Despite its name: without it Ray puts the host's address in place of the loopback, on Linux too.
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+    # Nodes are killed on purpose here, and Ray would print this on stdout.
+    "RAY_DEDUP_LOGS_SKIP_REGEX": "A worker died or was killed",
+}
+"""Ray reads these when it is imported."""
+
+
+class LocalRayCluster:
+    """The laptop's cluster: one Ray for all runs of a command, new processes for each run.
+
+    ``factory`` and ``matcher`` are ``module:function`` (see ``actors.live.setup.Setup``); tests pass toys.
+    """
+
+    runtime: Literal["live", "sim"] = "live"
+
+    def __init__(self, factory: str = FACTORY, matcher: str = MATCHER) -> None:
+        self._factory = factory
+        self._matcher = matcher
+
+    def __enter__(self) -> LocalRayCluster:
+        os.environ.update(_ENVIRONMENT)
+        import ray
+
+        handler = signal.getsignal(signal.SIGTERM)
+        ray.init(
+            address="local",
+            num_cpus=2,
+            object_store_memory=OBJECT_STORE_BYTES,
+            include_dashboard=False,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            _node_ip_address=LOOPBACK,
+        )
+        signal.signal(signal.SIGTERM, handler)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        import ray
+
+        ray.shutdown()
+
+    def run(self, order: RunOrder, conductor: Conductor, progress: Progress | None = None) -> RunOutcome:
+        """See ``orchestrator.clusters.base.Cluster.run``."""
+        return asyncio.run(self._run(order, conductor, progress))
+
+    async def _run(self, order: RunOrder, conductor: Conductor, progress: Progress | None) -> RunOutcome:
+        import ray
+
+        from orchestrator.clusters.agents import close_agents, start_agents
+        from orchestrator.clusters.live_run import LiveRun
+
+        here = [(ray.get_runtime_context().get_node_id(), LOOPBACK)]
+        directory = order.directory.resolve()
+        agents = await start_agents(order, conductor.barriers, self._factory, self._matcher, here, directory)
+        try:
+            return await LiveRun(order, conductor, agents, progress).carry_out()
+        finally:
+            await close_agents(agents)

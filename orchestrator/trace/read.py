@@ -1,0 +1,80 @@
+"""The collected trace: ordered Parquet, written once and read by whoever judges it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from actors.trace.events import Stamped
+from actors.trace.lines import Line
+from orchestrator.trace.rows import COLUMNS, row_to_stamped, stamped_to_row
+from orchestrator.trace.schema import ARROW_SCHEMA
+
+TRACE = "trace"
+GROUP_ROWS = 50_000
+FILE_ROWS = 1_000_000
+"""Rows of one file: a Spark task reads at least one."""
+
+
+def write_rows(directory: Path, rows: Iterable[Mapping[str, Any]]) -> int:
+    """Write rows, which come in the trace's order, to ``directory/trace``; returns how many."""
+    folder = directory / TRACE
+    folder.mkdir(parents=True, exist_ok=True)
+    source = iter(rows)
+    total = 0
+    for number in range(1 << 30):
+        path = folder / f"part-{number:05}.parquet"
+        written = _write_file(path, source)
+        total += written
+        if written < FILE_ROWS:
+            break
+    return total
+
+
+def _write_file(path: Path, source: Iterator[Mapping[str, Any]]) -> int:
+    written = 0
+    with pq.ParquetWriter(path, ARROW_SCHEMA, compression="zstd") as writer:
+        while written < FILE_ROWS:
+            group = list(islice(source, min(GROUP_ROWS, FILE_ROWS - written)))
+            if not group:
+                break
+            arrays = [[row[name] for row in group] for name in COLUMNS]
+            writer.write_batch(pa.record_batch(arrays, schema=ARROW_SCHEMA))
+            written += len(group)
+    return written
+
+
+def write_events(directory: Path, events: Iterable[Stamped]) -> int:
+    """``write_rows`` for events in memory."""
+    return write_rows(directory, (stamped_to_row(event) for event in events))
+
+
+def line_to_row(line: Line) -> dict[str, Any]:
+    """The row of a line of a log."""
+    return {
+        "run": line.run,
+        "node": line.node,
+        "incarnation": line.incarnation,
+        "seq": line.seq,
+        "wall": line.wall,
+        "logical": line.logical,
+        "type": line.type,
+        "tp": line.tp,
+        "cause": line.cause,
+        "req": line.req,
+        "body": bytes(line.body).decode(),
+    }
+
+
+def read_events(directory: Path) -> Iterator[Stamped]:
+    """The trace of a run, in order."""
+    for path in sorted((directory / TRACE).glob("part-*.parquet")):
+        file = pq.ParquetFile(path)
+        for batch in file.iter_batches(GROUP_ROWS, columns=list(COLUMNS)):
+            for row in batch.to_pylist():
+                yield row_to_stamped(row)
