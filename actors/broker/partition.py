@@ -6,12 +6,14 @@ The high watermark of a leader advances in ``Partition.maybe_increment_high_wate
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import Literal
 
 import msgspec
 
 from actors.broker.metadata_image import PartitionRegistration
 from actors.broker.turn import Turn
+from actors.log.batch import Batch
 from actors.log.replica_log import AppendResult, ReplicaLog
 from actors.node.errors import KafkaError
 from actors.trace.events import IsrPropose, PartAssume, RepFetch
@@ -214,6 +216,7 @@ class Partition(msgspec.Struct):
                 continue
             counted.append(replica_id)
             new = min(new, remote.log_end)
+        new = boundary_at_most(self.log, new)
         if new <= self.log.high_watermark:
             return False
         self.log.set_high_watermark(turn.step, "leader", self.leader_epoch, new, counted)
@@ -373,6 +376,22 @@ class Partition(msgspec.Struct):
                 outcome,
             )
         )
+
+
+def boundary_at_most(log: ReplicaLog, offset: int) -> int:
+    """The last batch boundary at or below ``offset``, where high watermarks are kept.
+
+    Elsewhere one can only come from a checkpoint older than a truncation, or from a follower whose log parted from
+    this one and that fetches at a version which does not say so.
+    """
+    if offset >= log.end_offset:
+        return log.end_offset
+    index = bisect_right(log.batches, offset, key=_end_offset)
+    return log.batches[index - 1].end_offset if index else log.start_offset
+
+
+def _end_offset(batch: Batch) -> int:
+    return batch.end_offset
 
 
 def find_partition(partitions: dict[str, Partition], turn: Turn, tp: str) -> tuple[Partition | None, KafkaError]:

@@ -10,7 +10,7 @@ from actors.broker import produce as produces
 from actors.broker.alter_partition import REVERT, WAIT_FOR_METADATA, AlterItem, AlterOutcome, AlterPartitionManager
 from actors.broker.fetch import FetchParams, FetchPurgatory, ReadResult
 from actors.broker.metadata_image import PartitionRegistration
-from actors.broker.partition import Partition, PendingIsr, find_partition
+from actors.broker.partition import Partition, PendingIsr, boundary_at_most, find_partition
 from actors.broker.produce import PartitionAppend, PendingProduce, ProducePurgatory
 from actors.broker.replica_fetcher import ReplicaFetcherManager
 from actors.broker.turn import Turn
@@ -267,18 +267,6 @@ class ReplicaManager(msgspec.Struct):
         """Nobody will read what waits on this connection."""
         self.fetches.forget(connection)
         self.produces.forget(connection)
-
-
-def boundary_at_most(log: ReplicaLog, offset: int) -> int:
-    """The last batch boundary at or below ``offset``: a checkpoint may be older than a truncation."""
-    if offset >= log.end_offset:
-        return log.end_offset
-    best = log.start_offset
-    for batch in log.batches:
-        if batch.end_offset > offset:
-            break
-        best = batch.end_offset
-    return best
 
 
 def render_checkpoint(offsets: dict[str, int]) -> bytes:

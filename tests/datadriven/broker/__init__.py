@@ -1,0 +1,1 @@
+"""Transcripts of one broker among scripted peers."""

@@ -1,0 +1,345 @@
+"""Verbs of the broker's transcripts: one real broker, whose controller agrees with everything, among scripted clients,
+followers and leaders.
+
+A line with ``*`` is a trace event; ``x <- ...`` an answer on connection x; ``x parked`` a request that waits;
+``-> peer ...`` a request of the broker that waits for the verb ``altered``, ``fetched``, ``listed`` or ``lose``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from actors.node.effects import Call
+from actors.node.errors import KafkaError
+from actors.node.events import Disconnected, Invoked
+from actors.node.messages import Api, api_of
+from actors.node.spec import split_topic_partition
+from krift.v1.controller_pb2 import AlterPartitionResponse
+from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
+from krift.v1.list_offsets_pb2 import ListOffsetsRequest, ListOffsetsResponse
+from krift.v1.metadata_pb2 import MetadataRequest
+from krift.v1.produce_pb2 import ProduceRequest
+from krift.v1.producer_ids_pb2 import InitProducerIdRequest
+from krift.v1.records_pb2 import (
+    ConfigRecord,
+    MetadataRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    Record,
+    RecordBatch,
+    RegisterBrokerRecord,
+    TopicRecord,
+)
+from tests.datadriven.broker.scene import Scene
+from tests.datadriven.runner import Command
+
+TIMESTAMPS = {"latest": -1, "earliest": -2, "max": -3, "earliest-local": -4, "latest-tiered": -5, "pending-upload": -6}
+
+
+def topic_id(topic: str) -> str:
+    """The id that the script's topics have."""
+    return f"id-{topic}"
+
+
+def value_of(text: str) -> Any:
+    """A configuration value as the script writes it."""
+    if text in ("true", "false"):
+        return text == "true"
+    return int(text) if text.lstrip("-").isdigit() else text
+
+
+class Environment:
+    """One transcript's broker."""
+
+    def __init__(self) -> None:
+        self.scene = Scene()
+        self.epochs: dict[int, int] = {}
+
+    # ---- the broker --------------------------------------------------------------------------------------
+
+    def verb_start(self, command: Command) -> str:
+        """start [feature=kip-207:seed] [config=(key:value,...)] [defects=(...)]: the broker starts; brokers 2 and 3
+        are registered with broker epochs 52 and 53."""
+        scene = self.scene
+        scene.features |= dict(item.split(":") for item in command.many("features", "()"))
+        pairs = (item.split(":") for item in command.many("config", "()"))
+        scene.config |= {key: value_of(value) for key, value in pairs}
+        scene.defects = command.many("defects", "()")
+        for broker_id in (2, 3):
+            if broker_id not in self.epochs:
+                self._register(broker_id, 50 + broker_id)
+        scene.caught_up = not command.has("behind")
+        scene.start()
+        return scene.told() if command.has("aloud") else scene.told() and ""
+
+    def verb_catch_up(self, command: Command) -> str:
+        """catch-up: from now on the controller sees the broker as caught up."""
+        self.scene.caught_up = True
+        self.scene.advance(2000)
+        return self.scene.told()
+
+    def verb_crash(self, command: Command) -> str:
+        """crash: the process is gone; the disk stays."""
+        self.scene.timers = {}
+        return ""
+
+    def verb_shutdown(self, command: Command) -> str:
+        """shutdown: the operator asks for a controlled shutdown."""
+        self.scene.give(Invoked("operation", "shutdown"))
+        self.scene.advance(2000)
+        return self.scene.told()
+
+    def verb_advance(self, command: Command) -> str:
+        """advance ms=500: time passes."""
+        self.scene.advance(command.number("ms"))
+        return self.scene.told()
+
+    def verb_disconnect(self, command: Command) -> str:
+        """disconnect c1: a client's connection is gone."""
+        self.scene.give(Disconnected(command.words[0]))
+        return self.scene.told()
+
+    def verb_disk(self, command: Command) -> str:
+        """disk file: the content of a small file."""
+        return "\n".join(entry.decode() for entry in self.scene.disk.get(command.words[0], []))
+
+    # ---- metadata ----------------------------------------------------------------------------------------
+
+    def _register(self, broker_id: int, epoch: int, fenced: bool = False) -> None:
+        self.epochs[broker_id] = epoch
+        record = RegisterBrokerRecord(broker_id=broker_id, incarnation_id="i", broker_epoch=epoch, fenced=fenced)
+        self.scene.commit([MetadataRecord(register_broker=record)])
+
+    def verb_register(self, command: Command) -> str:
+        """register 2 epoch=60: another incarnation of a broker registers."""
+        self._register(int(command.words[0]), command.number("epoch"), command.has("fenced"))
+        return self.scene.told()
+
+    def verb_fence(self, command: Command) -> str:
+        """fence 2 | unfence 2 | leaving 2: a broker is fenced, unfenced, in controlled shutdown."""
+        broker_id = int(command.words[0])
+        self.scene.change_registration(broker_id, self.epochs[broker_id], fenced=1)
+        return self.scene.told()
+
+    def verb_unfence(self, command: Command) -> str:
+        """See fence."""
+        broker_id = int(command.words[0])
+        self.scene.change_registration(broker_id, self.epochs[broker_id], fenced=-1)
+        return self.scene.told()
+
+    def verb_leaving(self, command: Command) -> str:
+        """See fence."""
+        broker_id = int(command.words[0])
+        self.scene.change_registration(broker_id, self.epochs[broker_id], shutting_down=1)
+        return self.scene.told()
+
+    def verb_topic(self, command: Command) -> str:
+        """topic orders leader=1 epoch=0 [replicas=(1,2,3)] [isr=(1,2,3)] [config=(key:value)]: a topic with one
+        partition."""
+        name = command.words[0]
+        replicas = command.numbers("replicas", "(1,2,3)")
+        partition = PartitionRecord(
+            topic_id=topic_id(name),
+            partition_id=0,
+            replicas=replicas,
+            isr=command.numbers("isr", str(tuple(replicas))),
+            leader=command.number("leader"),
+            leader_epoch=command.number("epoch", 0),
+            partition_epoch=command.number("partition-epoch", 0),
+        )
+        records = [MetadataRecord(topic=TopicRecord(name=name, topic_id=topic_id(name)))]
+        for item in command.many("config", "()"):
+            key, value = item.split(":")
+            records.append(self._config(name, key, value))
+        self.scene.commit([*records, MetadataRecord(partition=partition)])
+        return self.scene.told()
+
+    def _config(self, topic: str, key: str, value: str) -> MetadataRecord:
+        record = ConfigRecord(resource_type="topic", resource_name=topic, name=key, value=value)
+        return MetadataRecord(config=record)
+
+    def verb_configure(self, command: Command) -> str:
+        """configure orders min.insync.replicas=2: a topic's configuration changes."""
+        key = next(iter(command.arguments))
+        self.scene.commit([self._config(command.words[0], key, command.text(key))])
+        return self.scene.told()
+
+    def verb_change(self, command: Command) -> str:
+        """change orders-0 [leader=2] [isr=(1,2)] [times=1] [quiet]: the controller changes a partition."""
+        topic, index = split_topic_partition(command.words[0])
+        for _ in range(command.number("times", 1)):
+            record = PartitionChangeRecord(topic_id=topic_id(topic), partition_id=index)
+            if "leader" in command.arguments:
+                record.leader = command.number("leader")
+            record.isr.extend(command.numbers("isr", "()"))
+            self.scene.commit([MetadataRecord(partition_change=record)])
+        told = self.scene.told()
+        return "" if command.has("quiet") else told
+
+    # ---- requests ----------------------------------------------------------------------------------------
+
+    def verb_produce(self, command: Command) -> str:
+        """produce orders-0 n=5 [acks=1] [v=13] [ts=0] [pid= seq= pepoch=] [timeout=30000] [on=p1] [quiet]: a batch; its
+        records have timestamps ts, ts+1, ..."""
+        topic, index = split_topic_partition(command.words[0])
+        version = command.number("v", 13)
+        request = ProduceRequest(acks=command.number("acks", 1), timeout_ms=command.number("timeout", 30000))
+        data = request.topic_data.add()
+        if version >= 13:
+            data.topic_id = topic_id(topic)
+        else:
+            data.name = topic
+        start = command.number("ts", 0)
+        batch = RecordBatch(
+            records=[Record(timestamp_ms=start + n, uid=f"u{n}", value=b"v") for n in range(command.number("n", 1))]
+        )
+        if "pid" in command.arguments:
+            batch.producer_id, batch.producer_epoch = command.number("pid"), command.number("pepoch", 0)
+            batch.base_sequence = command.number("seq")
+        data.partition_data.add(index=index, records=batch)
+        told = self.scene.receive(command.text("on", "p1"), request, version)
+        return "" if command.has("quiet") else told
+
+    def verb_fetch(self, command: Command) -> str:
+        """fetch orders-0 at=0 [follower=2] [epoch=-1] [last=-1] [bepoch=52] [v=18] [wait=500] [min=1] [on=f2]: a
+        consumer's Fetch, or a follower's."""
+        topic, index = split_topic_partition(command.words[0])
+        version = command.number("v", 18)
+        follower = command.number("follower", -1)
+        request = FetchRequest(max_wait_ms=command.number("wait", 500), min_bytes=command.number("min", 1))
+        if follower >= 0 and version >= 15:
+            request.replica_state.replica_id = follower
+            request.replica_state.replica_epoch = command.number("bepoch", self.epochs.get(follower, -1))
+        elif follower >= 0:
+            request.replica_id = follower
+        asked = FetchRequest.FetchPartition(partition=index, fetch_offset=command.number("at"))
+        asked.partition_max_bytes = command.number("max", 1048576)
+        if version >= 9:
+            asked.current_leader_epoch = command.number("epoch", -1)
+        if version >= 12:
+            asked.last_fetched_epoch = command.number("last", -1)
+        if version >= 7 and "session" in command.arguments:
+            request.session_id, request.session_epoch = 7, command.number("session")
+        data = request.topics.add()
+        if version >= 13:
+            data.topic_id = topic_id(topic)
+        else:
+            data.topic = topic
+        data.partitions.append(asked)
+        return self.scene.receive(command.text("on", f"f{follower}" if follower >= 0 else "c1"), request, version)
+
+    def verb_list(self, command: Command) -> str:
+        """list orders-0 ts=latest [v=11] [epoch=-1] [replica=-1] [isolation=0] [on=l1]: a ListOffsets."""
+        topic, index = split_topic_partition(command.words[0])
+        version = command.number("v", 11)
+        request = ListOffsetsRequest(replica_id=command.number("replica", -1))
+        if version >= 2:
+            request.isolation_level = command.number("isolation", 0)
+        data = request.topics.add(name=topic)
+        for _ in range(2 if command.has("twice") else 1):
+            text = command.text("ts", "latest")
+            asked = data.partitions.add(partition_index=index, timestamp=TIMESTAMPS.get(text) or int(text))
+            if "epoch" in command.arguments:
+                asked.current_leader_epoch = command.number("epoch")
+        return self.scene.receive(command.text("on", "l1"), request, version)
+
+    def verb_metadata(self, command: Command) -> str:
+        """metadata [orders ...] [v=12]: a Metadata request for all topics, or those named."""
+        request = MetadataRequest(all_topics=not command.words)
+        for name in command.words:
+            request.topics.add(name=name)
+        return self.scene.receive("m1", request, command.number("v", 12))
+
+    def verb_init_producer_id(self, command: Command) -> str:
+        """init-producer-id [times=1]: an idempotent producer begins; the last answer."""
+        self.scene.refuse_ids = command.has("unanswered")
+        for _ in range(command.number("times", 1)):
+            told = self.scene.receive("p1", InitProducerIdRequest(), 5)
+        return told
+
+    # ---- answers to the broker ---------------------------------------------------------------------------
+
+    def _held(self, api: Api) -> Call:
+        return next(call for call in self.scene.held if api_of(call.request) == api)
+
+    def verb_altered(self, command: Command) -> str:
+        """altered [error=NAME] [top=NAME]: the controller answers the AlterPartition in flight; without an error it
+        accepts, and the metadata log says so afterwards with ``change``."""
+        call = self._held(Api.AlterPartition)
+        request: Any = call.request
+        response = AlterPartitionResponse(error_code=KafkaError[command.text("top", "NONE")])
+        error = KafkaError[command.text("error", "NONE")]
+        for topic in request.topics:
+            answers = response.topics.add(topic_id=topic.topic_id)
+            for asked in topic.partitions:
+                data = answers.partitions.add(partition_index=asked.partition_index, error_code=int(error))
+                if not error:
+                    data.leader_id, data.leader_epoch = self.scene.node_id, asked.leader_epoch
+                    data.isr.extend(member.broker_id for member in asked.new_isr_with_epochs)
+                    data.partition_epoch = asked.partition_epoch + 1
+        self.scene.answer(call, response)
+        return self.scene.told()
+
+    def verb_fetched(self, command: Command) -> str:
+        """fetched [hw=0] [batches=(0:5,1:2)] [diverging=(epoch,end)] [error=NAME]: the leader answers the broker's
+        own Fetch; batches are epoch:records."""
+        call = self._held(Api.Fetch)
+        request: Any = call.request
+        asked = request.topics[0].partitions[0]
+        response = FetchResponse()
+        topic = response.responses.add(topic_id=request.topics[0].topic_id)
+        data = topic.partitions.add(partition_index=asked.partition)
+        data.error_code = KafkaError[command.text("error", "NONE")]
+        data.high_watermark = command.number("hw", 0)
+        if "diverging" in command.arguments:
+            data.diverging_epoch.epoch, data.diverging_epoch.end_offset = command.numbers("diverging")
+        base = command.number("base", asked.fetch_offset)
+        for item in command.many("batches", "()"):
+            epoch, count = (int(part) for part in item.split(":"))
+            records = [Record(timestamp_ms=base + n, uid=f"r{base + n}") for n in range(count)]
+            data.records.add(base_offset=base, partition_leader_epoch=epoch, records=records)
+            base += count
+        self.scene.answer(call, response)
+        return self.scene.told()
+
+    def verb_listed(self, command: Command) -> str:
+        """listed offset=5: the leader answers the broker's own ListOffsets."""
+        call = self._held(Api.ListOffsets)
+        request: Any = call.request
+        response = ListOffsetsResponse()
+        topic = response.topics.add(name=request.topics[0].name)
+        topic.partitions.add(partition_index=0, offset=command.number("offset"))
+        self.scene.answer(call, response)
+        return self.scene.told()
+
+    def verb_lose(self, command: Command) -> str:
+        """lose Fetch: the connection under a call of the broker breaks."""
+        self.scene.fail(self._held(Api[command.words[0]]))
+        return self.scene.told()
+
+    # ---- looking -----------------------------------------------------------------------------------------
+
+    def verb_state(self, command: Command) -> str:
+        """state orders-0: the replica, and what the leader knows of its followers."""
+        replicas = self.scene.node.replicas
+        partition = replicas.partitions[command.words[0]]
+        log = partition.log
+        epochs = ",".join(f"{entry.epoch}@{entry.start_offset}" for entry in log.epochs.entries)
+        first = f"{partition.role} epoch={partition.leader_epoch}/{partition.partition_epoch}"
+        first += f" epoch-start={partition.leader_epoch_start} hw={log.high_watermark} end={log.end_offset}"
+        lines = [f"{first} epochs={epochs or 'none'}"]
+        if partition.is_leader:
+            pending = f" pending {partition.pending.kind} {partition.pending.isr}" if partition.pending else ""
+            lines.append(f"isr={partition.isr} maximal={partition.maximal_isr}{pending}")
+            lines += [f"follower {key}: end={remote.log_end}" for key, remote in partition.remotes.items()]
+        return "\n".join(lines)
+
+    def verb_parked(self, command: Command) -> str:
+        """parked: how many requests wait in each purgatory."""
+        replicas = self.scene.node.replicas
+        return f"fetches={len(replicas.fetches.parked)} produces={len(replicas.produces.parked)}"
+
+    def verb_defect(self, command: Command) -> str:
+        """defect name: the broker has it from now on."""
+        self.scene.node.spec.defects.extend(command.words)
+        return ""

@@ -1,0 +1,170 @@
+"""One line for each thing that a broker does."""
+
+from __future__ import annotations
+
+from google.protobuf.message import Message
+
+from actors.node.errors import error_name
+from actors.trace.events import (
+    IsrPropose,
+    LogAppend,
+    LogHw,
+    LogTrunc,
+    PartAssume,
+    RepFetch,
+    RpcReply,
+    TraceEvent,
+)
+from krift.v1.controller_pb2 import AlterPartitionRequest
+from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
+from krift.v1.list_offsets_pb2 import ListOffsetsRequest, ListOffsetsResponse
+from krift.v1.metadata_pb2 import MetadataResponse
+from krift.v1.produce_pb2 import ProduceResponse
+from krift.v1.producer_ids_pb2 import AllocateProducerIdsRequest, InitProducerIdResponse
+from krift.v1.records_pb2 import RecordBatch
+
+
+def describe_event(event: TraceEvent) -> str | None:
+    """A line for a trace event; None for those of the quorum, and those that a message shows as well."""
+    match event:
+        case PartAssume():
+            start = f" epoch-start={event.leader_epoch_start}" if event.role == "leader" else f" of {event.leader}"
+            return (
+                f"* {event.tp} {event.role}{start} epoch={event.leader_epoch}/{event.partition_epoch}"
+                f" end={event.log_end} hw={event.high_watermark}"
+            )
+        case LogAppend() if event.tp != "__cluster_metadata-0":
+            return f"* {event.tp} append {event.base}-{event.last} epoch={event.batch_epoch} as {event.role}"
+        case LogTrunc() if event.tp != "__cluster_metadata-0":
+            return f"* {event.tp} truncate {event.was} to {event.to} ({event.reason})"
+        case LogHw() if event.tp != "__cluster_metadata-0":
+            counted = f" counted={event.counted}" if event.counted else ""
+            return f"* {event.tp} high watermark {event.new}{counted}"
+        case IsrPropose():
+            members = ",".join(f"{broker}@{epoch}" for broker, epoch in event.members.items())
+            return f"* {event.tp} isr {members} {event.outcome} (proposal {event.proposal})"
+        case RepFetch():
+            return _describe_fetch(event)
+        case RpcReply():
+            return None
+    return None
+
+
+def _describe_fetch(event: RepFetch) -> str:
+    outcome = ""
+    if event.error:
+        outcome = f" refused {error_name(event.error)}"
+    elif event.diverging_epoch >= 0:
+        outcome = f" diverges ({event.diverging_epoch},{event.diverging_end})"
+    return f"* {event.tp} follower {event.follower} at {event.offset}{outcome}"
+
+
+def describe_reply(connection: str, response: Message | None) -> str:
+    """A line per answer, with every partition."""
+    if response is None:
+        return f"{connection} <- nothing"
+    parts: list[str] = []
+    match response:
+        case ProduceResponse():
+            for topic in response.responses:
+                parts += [_produced(data, response) for data in topic.partition_responses]
+        case FetchResponse():
+            if response.error_code:
+                parts.append(error_name(response.error_code))
+            for fetched in response.responses:
+                parts += [_fetched(data) for data in fetched.partitions]
+        case ListOffsetsResponse():
+            for listed in response.topics:
+                parts += [_listed(data) for data in listed.partitions]
+        case MetadataResponse():
+            parts = _metadata(response)
+        case InitProducerIdResponse():
+            parts = [error_name(response.error_code)]
+            if not response.error_code:
+                parts = [f"producer id {response.producer_id} epoch {response.producer_epoch}"]
+        case _:
+            parts = [str(response).replace("\n", " ").strip()]
+    return f"{connection} <- {'; '.join(parts)}"
+
+
+def _produced(data: ProduceResponse.PartitionProduceResponse, response: ProduceResponse) -> str:
+    if not data.error_code:
+        return f"{data.index}: offset {data.base_offset}"
+    text = f"{data.index}: {error_name(data.error_code)}"
+    if data.HasField("current_leader"):
+        nodes = [node.node_id for node in response.node_endpoints]
+        text += f" leader={data.current_leader.leader_id} epoch={data.current_leader.leader_epoch} nodes={nodes}"
+    return text
+
+
+def _fetched(data: FetchResponse.PartitionData) -> str:
+    text = f"{data.partition_index}: "
+    if data.error_code:
+        text += error_name(data.error_code)
+        if data.HasField("current_leader"):
+            text += f" leader={data.current_leader.leader_id} epoch={data.current_leader.leader_epoch}"
+        return text
+    if data.HasField("diverging_epoch"):
+        return f"{text}diverging ({data.diverging_epoch.epoch},{data.diverging_epoch.end_offset})"
+    return f"{text}{describe_batches(list(data.records))} hw={data.high_watermark}"
+
+
+def describe_batches(batches: list[RecordBatch]) -> str:
+    """``0-4e0,5-9e1``: offsets and leader epoch of each batch."""
+    spans = [f"{b.base_offset}-{b.base_offset + len(b.records) - 1}e{b.partition_leader_epoch}" for b in batches]
+    return ",".join(spans) or "empty"
+
+
+def _listed(data: ListOffsetsResponse.ListOffsetsPartitionResponse) -> str:
+    if data.error_code:
+        return f"{data.partition_index}: {error_name(data.error_code)}"
+    return f"{data.partition_index}: offset {data.offset} timestamp {data.timestamp} epoch {data.leader_epoch}"
+
+
+def _metadata(response: MetadataResponse) -> list[str]:
+    parts = [f"brokers {[broker.node_id for broker in response.brokers]}"]
+    for topic in response.topics:
+        if topic.error_code:
+            parts.append(f"{topic.name or topic.topic_id}: {error_name(topic.error_code)}")
+        for data in topic.partitions:
+            error = f" {error_name(data.error_code)}" if data.error_code else ""
+            offline = f" offline={list(data.offline_replicas)}" if data.offline_replicas else ""
+            parts.append(
+                f"{topic.name}-{data.partition_index}:{error} leader={data.leader_id} epoch={data.leader_epoch}"
+                f" isr={list(data.isr_nodes)}{offline}"
+            )
+    return parts
+
+
+def describe_request(peer: str, request: Message) -> str:
+    """A line for a call that the broker makes."""
+    return f"-> {peer} {_request(request)}"
+
+
+def _request(request: Message) -> str:
+    match request:
+        case FetchRequest():
+            asked = [
+                f"{p.partition}@{p.fetch_offset} epoch={p.current_leader_epoch} last-epoch={p.last_fetched_epoch}"
+                for topic in request.topics
+                for p in topic.partitions
+            ]
+            return f"Fetch {'; '.join(asked)}"
+        case ListOffsetsRequest():
+            listed = [
+                f"{p.partition_index} timestamp={p.timestamp} epoch={p.current_leader_epoch}"
+                for topic in request.topics
+                for p in topic.partitions
+            ]
+            return f"ListOffsets replica={request.replica_id} {'; '.join(listed)}"
+        case AlterPartitionRequest():
+            changes = [_altered(p) for topic in request.topics for p in topic.partitions]
+            return f"AlterPartition {'; '.join(changes)}"
+        case AllocateProducerIdsRequest():
+            return "AllocateProducerIds"
+    return type(request).__name__
+
+
+def _altered(data: AlterPartitionRequest.PartitionData) -> str:
+    isr = [member.broker_id for member in data.new_isr_with_epochs]
+    return f"{data.partition_index} isr={isr} epoch={data.leader_epoch}/{data.partition_epoch}"

@@ -1,0 +1,249 @@
+"""One broker on a stage: its disk, its clock, a controller that says yes, and peers that say what the script wants."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from google.protobuf.message import Message
+
+from actors.broker.broker_node import BrokerNode
+from actors.config import default_config
+from actors.features import default_features
+from actors.log.batch import EMPTY_PREFIX_HASH, Batch, LogRecord, make_batch
+from actors.node.codec import decode, encode
+from actors.node.effects import (
+    AnyEffect,
+    Append,
+    Call,
+    CancelTimer,
+    Choose,
+    Close,
+    Complete,
+    Record,
+    Replace,
+    Reply,
+    SetTimer,
+    Sync,
+    Truncate,
+    Write,
+)
+from actors.node.events import Answered, AnyEvent, Chosen, DiskImage, Failed, Received, Started, Synced, TimedOut
+from actors.node.messages import Api, api_of
+from actors.node.spec import ClusterSpec, NodeSpec
+from actors.versions import check_fields, default_ranges
+from krift.v1.api_versions_pb2 import ApiVersionsResponse
+from krift.v1.controller_pb2 import BrokerHeartbeatResponse, BrokerRegistrationResponse
+from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
+from krift.v1.producer_ids_pb2 import AllocateProducerIdsResponse
+from krift.v1.records_pb2 import BrokerRegistrationChangeRecord, MetadataRecord, RegisterBrokerRecord
+from tests.datadriven.broker.rendering import describe_event, describe_reply, describe_request
+
+CONTROLLER = 101
+QUORUM_EPOCH = 1
+IDS_PER_BLOCK = 1000
+
+
+class Scene:
+    """The stage. ``lines``: what happened since it was last asked. ``held``: calls of the broker that the script has
+    to answer, oldest first."""
+
+    def __init__(self) -> None:
+        self.node_id = 1
+        self.features: dict[str, str] = {}
+        self.config: dict[str, Any] = {}
+        self.defects: list[str] = []
+        self.ranges = default_ranges()
+        self.node = BrokerNode()
+        self.now_ms = 1000
+        self.incarnation = -1
+        self.disk: DiskImage = {}
+        self.synced: dict[str, int] = {}
+        self.timers: dict[str, int] = {}
+        self.metadata: list[Batch] = []
+        self.metadata_call: Call | None = None
+        self.held: list[Call] = []
+        self.lines: list[str] = []
+        self.next_producer_id = 0
+        self.refuse_ids = False
+        self.caught_up = True
+
+    # ---- the broker's life -------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin an incarnation, and let it register, catch up and be unfenced."""
+        self.incarnation += 1
+        self.node = BrokerNode()
+        self.timers, self.held, self.metadata_call = {}, [], None
+        config = default_config("broker") | self.config
+        cluster = ClusterSpec("krift", [CONTROLLER], [1, 2, 3])
+        features = default_features() | self.features
+        spec = NodeSpec(
+            f"broker-{self.node_id}", "broker", self.node_id, "d", cluster, config, features, self.ranges, self.defects
+        )
+        self.give(Started(spec, self.incarnation, {file: list(entries) for file, entries in self.disk.items()}))
+
+    def give(self, event: AnyEvent) -> None:
+        """Step the broker, and everything that follows from it; its state must survive encoding each time."""
+        effects = self.node.step(self.now_ms, event)
+        assert decode(encode(self.node), BrokerNode) == self.node
+        for effect in effects:
+            self._carry_out(effect)
+
+    def _carry_out(self, effect: AnyEffect) -> None:
+        match effect:
+            case Record():
+                text = describe_event(effect.event)
+                if text is not None:
+                    self.lines.append(text)
+            case Reply():
+                self.lines.append(describe_reply(effect.connection, effect.response))
+            case Close():
+                self.lines.append(f"{effect.connection} closed")
+            case Call():
+                self._call(effect)
+            case Write():
+                self._write(effect)
+            case Sync():
+                self.give(Synced(effect.file, self.synced.get(effect.file, 0)))
+            case SetTimer():
+                self.timers[effect.name] = self.now_ms + effect.max_ms
+            case CancelTimer():
+                self.timers.pop(effect.name, None)
+            case Choose():
+                self.give(Chosen(effect.name, 0))
+            case Complete():
+                self.lines.append(f"{effect.operation} complete {effect.result}")
+
+    def _write(self, write: Write) -> None:
+        entries = self.disk.setdefault(write.file, [])
+        self.synced[write.file] = write.number
+        match write.operation:
+            case Append():
+                entries += write.operation.entries
+            case Truncate():
+                del entries[write.operation.entries :]
+            case Replace():
+                entries[:] = [write.operation.content]
+
+    # ---- time --------------------------------------------------------------------------------------------
+
+    def advance(self, ms: int) -> None:
+        """Let time pass. The quorum's own timers stay quiet: its leader is always there."""
+        until = self.now_ms + ms
+        while True:
+            due = [(at, name) for name, at in self.timers.items() if not name.startswith("raft/") and at <= until]
+            if not due:
+                break
+            at, name = min(due)
+            self.now_ms = max(self.now_ms, at)
+            del self.timers[name]
+            self.give(TimedOut(name))
+        self.now_ms = until
+
+    # ---- calls of the broker -----------------------------------------------------------------------------
+
+    def _call(self, call: Call) -> None:
+        check_fields(call.request, call.request.header.api_version)  # type: ignore[attr-defined]
+        api = api_of(call.request)
+        answer = self._automatic_answer(api, call)
+        if answer is not None:
+            self.give(Answered(call.call, answer))
+        elif self.metadata_call is not call:
+            self.held.append(call)
+            self.lines.append(describe_request(call.peer, call.request))
+
+    def _automatic_answer(self, api: Api, call: Call) -> Message | None:
+        request: Any = call.request
+        if api == Api.ApiVersions:
+            response = ApiVersionsResponse()
+            for name, (low, high) in default_ranges().items():
+                response.api_keys.add(api_key=int(Api[name]), min_version=low, max_version=high)
+            return response
+        if api == Api.Fetch and call.peer.startswith("controller"):
+            return self._metadata_answer(call, request)
+        if api == Api.BrokerRegistration:
+            epoch = self.metadata[-1].end_offset if self.metadata else 0
+            record = RegisterBrokerRecord(
+                broker_id=self.node_id, incarnation_id=request.incarnation_id, broker_epoch=epoch, fenced=True
+            )
+            self.lines.append(f"register previous-epoch={request.previous_broker_epoch}")
+            self.commit([MetadataRecord(register_broker=record)])
+            return BrokerRegistrationResponse(broker_epoch=epoch)
+        if api == Api.BrokerHeartbeat:
+            return self._heartbeat_answer(request)
+        if api == Api.AllocateProducerIds and not self.refuse_ids:
+            self.next_producer_id += IDS_PER_BLOCK
+            return AllocateProducerIdsResponse(
+                producer_id_start=self.next_producer_id - IDS_PER_BLOCK, producer_id_len=IDS_PER_BLOCK
+            )
+        return None
+
+    def _heartbeat_answer(self, request: Any) -> BrokerHeartbeatResponse:
+        caught_up = self.caught_up and request.current_metadata_offset >= request.broker_epoch
+        known = self.node.image.brokers.get(self.node_id)
+        if known is not None and known.fenced and not request.want_fence:
+            self.change_registration(self.node_id, request.broker_epoch, fenced=-1)
+        return BrokerHeartbeatResponse(
+            is_caught_up=caught_up, is_fenced=request.want_fence, should_shut_down=request.want_shut_down
+        )
+
+    def answer(self, call: Call, response: Message) -> None:
+        """Answer a held call."""
+        self.held.remove(call)
+        self.give(Answered(call.call, response))
+
+    def fail(self, call: Call) -> None:
+        """A held call ends in a disconnect."""
+        self.held.remove(call)
+        self.give(Failed(call.call, "disconnect"))
+
+    # ---- metadata ----------------------------------------------------------------------------------------
+
+    def commit(self, records: list[MetadataRecord]) -> None:
+        """Append records to the metadata log and let the broker have them."""
+        ph, end = (self.metadata[-1].ph, self.metadata[-1].end_offset) if self.metadata else (EMPTY_PREFIX_HASH, 0)
+        values = [LogRecord(0, "", b"", record.SerializeToString(deterministic=True)) for record in records]
+        self.metadata.append(make_batch(ph, end, QUORUM_EPOCH, values))
+        call, self.metadata_call = self.metadata_call, None
+        if call is not None:
+            answer = self._metadata_answer(call, call.request)
+            assert answer is not None
+            self.give(Answered(call.call, answer))
+
+    def change_registration(self, broker_id: int, epoch: int, fenced: int = 0, shutting_down: int = 0) -> None:
+        """A broker is fenced (1) or unfenced (-1), or begins its controlled shutdown (1)."""
+        record = BrokerRegistrationChangeRecord(
+            broker_id=broker_id, broker_epoch=epoch, fenced=fenced, in_controlled_shutdown=shutting_down
+        )
+        self.commit([MetadataRecord(broker_registration_change=record)])
+
+    def _metadata_answer(self, call: Call, request: FetchRequest) -> FetchResponse | None:
+        asked = request.topics[0].partitions[0]
+        end = self.metadata[-1].end_offset if self.metadata else 0
+        response = FetchResponse()
+        topic = response.responses.add(topic_id=request.topics[0].topic_id)
+        data = topic.partitions.add(high_watermark=end, last_stable_offset=end, log_start_offset=0)
+        data.current_leader.leader_id, data.current_leader.leader_epoch = CONTROLLER, QUORUM_EPOCH
+        if asked.current_leader_epoch == QUORUM_EPOCH and asked.fetch_offset >= end == asked.high_watermark:
+            self.metadata_call = call
+            return None
+        if asked.current_leader_epoch == QUORUM_EPOCH:
+            data.records.extend(b.to_proto() for b in self.metadata if b.end_offset > asked.fetch_offset)
+        return response
+
+    def receive(self, connection: str, request: Any, version: int) -> str:
+        """A request arrives; what the broker did at once, or "parked"."""
+        request.header.api_key = int(api_of(request))
+        request.header.api_version = version
+        request.header.client_id = connection
+        before = len(self.lines)
+        self.give(Received(connection, request))
+        answered = any(line.startswith(f"{connection} ") for line in self.lines[before:])
+        if not answered and connection not in [busy.connection for busy in self.node.channel.busy]:
+            self.lines.append(f"{connection} parked")
+        return self.told()
+
+    def told(self) -> str:
+        """What happened since this was last asked."""
+        lines, self.lines = self.lines, []
+        return "\n".join(lines)
