@@ -259,13 +259,15 @@ class Environment:
 
     # ---- answers to the broker ---------------------------------------------------------------------------
 
-    def _held(self, api: Api) -> Call:
-        return next(call for call in self.scene.held if api_of(call.request) == api)
+    def _held(self, api: Api, command: Command) -> Call:
+        """The newest call of this API that waits; with ``old`` the oldest."""
+        calls = [call for call in self.scene.held if api_of(call.request) == api]
+        return calls[0 if command.has("old") else -1]
 
     def verb_altered(self, command: Command) -> str:
         """altered [error=NAME] [top=NAME]: the controller answers the AlterPartition in flight; without an error it
         accepts, and the metadata log says so afterwards with ``change``."""
-        call = self._held(Api.AlterPartition)
+        call = self._held(Api.AlterPartition, command)
         request: Any = call.request
         response = AlterPartitionResponse(error_code=KafkaError[command.text("top", "NONE")])
         error = KafkaError[command.text("error", "NONE")]
@@ -281,9 +283,9 @@ class Environment:
         return self.scene.told()
 
     def verb_fetched(self, command: Command) -> str:
-        """fetched [hw=0] [batches=(0:5,1:2)] [diverging=(epoch,end)] [error=NAME]: the leader answers the broker's
-        own Fetch; batches are epoch:records."""
-        call = self._held(Api.Fetch)
+        """fetched [hw=0] [batches=(0:5,1:2)] [diverging=(epoch,end)] [error=NAME] [old]: the leader answers the
+        broker's newest Fetch, or its oldest; batches are epoch:records."""
+        call = self._held(Api.Fetch, command)
         request: Any = call.request
         asked = request.topics[0].partitions[0]
         response = FetchResponse()
@@ -304,7 +306,7 @@ class Environment:
 
     def verb_listed(self, command: Command) -> str:
         """listed offset=5: the leader answers the broker's own ListOffsets."""
-        call = self._held(Api.ListOffsets)
+        call = self._held(Api.ListOffsets, command)
         request: Any = call.request
         response = ListOffsetsResponse()
         topic = response.topics.add(name=request.topics[0].name)
@@ -314,7 +316,7 @@ class Environment:
 
     def verb_lose(self, command: Command) -> str:
         """lose Fetch: the connection under a call of the broker breaks."""
-        self.scene.fail(self._held(Api[command.words[0]]))
+        self.scene.fail(self._held(Api[command.words[0]], command))
         return self.scene.told()
 
     # ---- looking -----------------------------------------------------------------------------------------

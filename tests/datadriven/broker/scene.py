@@ -143,7 +143,8 @@ class Scene:
     # ---- calls of the broker -----------------------------------------------------------------------------
 
     def _call(self, call: Call) -> None:
-        check_fields(call.request, call.request.header.api_version)  # type: ignore[attr-defined]
+        request: Any = call.request
+        check_fields(request, request.header.api_version)
         api = api_of(call.request)
         answer = self._automatic_answer(api, call)
         if answer is not None:
@@ -238,8 +239,9 @@ class Scene:
         request.header.client_id = connection
         before = len(self.lines)
         self.give(Received(connection, request))
+        waiting = [each.connection for each in (*self.node.channel.busy, *self.node.channel.queue)]
         answered = any(line.startswith(f"{connection} ") for line in self.lines[before:])
-        if not answered and connection not in [busy.connection for busy in self.node.channel.busy]:
+        if not answered and connection not in waiting:
             self.lines.append(f"{connection} parked")
         return self.told()
 

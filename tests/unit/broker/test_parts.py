@@ -1,0 +1,90 @@
+"""Small parts of the broker: handler slots, deadlines, checkpoints, boundaries, version negotiation, clean shutdown."""
+
+from __future__ import annotations
+
+from actors.broker.api_versions import api_versions, unsupported
+from actors.broker.partition import boundary_at_most
+from actors.broker.purgatory import ExpiryTimer, Watchers
+from actors.broker.replica_manager import parse_checkpoint, render_checkpoint
+from actors.broker.request_channel import RequestChannel
+from actors.log.batch import LogRecord
+from actors.log.replica_log import ReplicaLog
+from actors.node.effects import SetTimer
+from actors.node.files import Files
+from actors.node.messages import REQUESTS, response_errors
+from actors.node.step import Step
+from actors.versions import BROKER_APIS, default_ranges
+from krift.v1.api_versions_pb2 import ApiVersionsRequest
+from krift.v1.common_pb2 import RequestHeader
+from krift.v1.list_offsets_pb2 import ListOffsetsRequest
+from krift.v1.produce_pb2 import ProduceRequest
+
+
+def test_services_shorter_than_a_millisecond_add_up() -> None:
+    """Shows that one handler with a service time of 300 us finishes ten requests after 3 ms, not after 10."""
+    channel = RequestChannel(slots=1, service_us=300)
+    for number in range(10):
+        assert not channel.offer(Step(0), str(number), ApiVersionsRequest())
+    done = {now_ms: [each.connection for each in channel.on_timer(Step(now_ms))] for now_ms in (1, 2, 3)}
+    assert done == {1: ["0", "1", "2"], 2: ["3", "4", "5"], 3: ["6", "7", "8", "9"]}
+
+
+def test_without_service_time_requests_are_handled_at_once() -> None:
+    """Shows that the default model of a handler takes no time and keeps no queue."""
+    channel = RequestChannel()
+    assert channel.offer(Step(0), "c", ApiVersionsRequest())
+    assert (channel.busy, channel.queue) == ([], [])
+
+
+def test_one_timer_covers_all_deadlines() -> None:
+    """Shows that the timer is set again only for a deadline that is earlier than the one it runs for."""
+    timer, step = ExpiryTimer("t"), Step(100)
+    for deadline_ms in (600, 700, 500):
+        timer.cover(step, deadline_ms)
+    assert step.effects == [SetTimer("t", 500, 500), SetTimer("t", 400, 400)]
+
+
+def test_a_request_waits_once_for_a_partition() -> None:
+    """Shows that a request which names a partition twice is woken once."""
+    watchers = Watchers()
+    for number in (1, 1, 2):
+        watchers.add("orders-0", number)
+    watchers.remove("orders-0", 2)
+    assert (watchers.of("orders-0"), watchers.of("orders-1")) == ([1], [])
+
+
+def test_checkpoint_file() -> None:
+    """Shows Kafka's text form of high watermark checkpoints, topics with dashes included."""
+    offsets = {"a-b-0": 5, "orders-12": 0}
+    content = render_checkpoint(offsets)
+    assert content == b"0\n2\na-b 0 5\norders 12 0\n"
+    assert (parse_checkpoint(content), parse_checkpoint(b"")) == (offsets, {})
+
+
+def test_high_watermarks_lie_on_batch_boundaries() -> None:
+    """Shows that an offset inside a batch counts as the boundary below it, and one beyond the log as its end."""
+    log, step, files = ReplicaLog("t-0", "t-0/log"), Step(0), Files()
+    for count in (3, 2):
+        log.append_records(step, files, [LogRecord(0) for _ in range(count)], 0)
+    assert [boundary_at_most(log, offset) for offset in (0, 2, 3, 4, 5, 9)] == [0, 0, 3, 3, 5, 5]
+
+
+def test_api_versions() -> None:
+    """Shows that a broker tells its own ranges, and to an unknown version of ApiVersions its range of that alone."""
+    ranges = default_ranges() | {"ListOffsets": [1, 4]}
+    told = api_versions(ranges, ApiVersionsRequest(header=RequestHeader(api_version=4)))
+    assert [(key.api_key, key.max_version) for key in told.api_keys if key.api_key == 2] == [(2, 4)]
+    assert len(told.api_keys) == len(BROKER_APIS)
+    refused = api_versions(ranges, ApiVersionsRequest(header=RequestHeader(api_version=9)))
+    assert (refused.error_code, [key.api_key for key in refused.api_keys]) == (35, [18])
+
+
+def test_an_unsupported_version_is_refused_wherever_an_error_fits() -> None:
+    """Shows that every API of a broker and of a controller has an answer to a version that nobody speaks."""
+    produce = ProduceRequest()
+    produce.topic_data.add(name="t").partition_data.add(index=0)
+    listed = ListOffsetsRequest()
+    listed.topics.add(name="t").partitions.add(partition_index=0)
+    samples = {type(produce): produce, type(listed): listed}
+    for kind in REQUESTS.values():
+        assert response_errors(unsupported(samples.get(kind, kind()))) == [35]
