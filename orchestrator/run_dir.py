@@ -4,7 +4,7 @@
 runs/<run>/scenario.yaml   as resolved: defaults, seed, features, versions
            manifest.json   krift version, runtime, hosts, start and end, digest
            logs/node=<name>/   per-node logs, chunks of NDJSON (live)
-           journal/node=<name>/   inputs and effects of each node (live)
+           journals/node=<name>/  inputs and effects of each node (live)
            trace/          collected and ordered, Parquet
            violations/     Parquet
            verdict.json
@@ -73,8 +73,8 @@ class RunDir:
         return self.path / "logs"
 
     @property
-    def journal(self) -> Path:
-        return self.path / "journal"
+    def journals(self) -> Path:
+        return self.path / "journals"
 
     @property
     def trace(self) -> Path:

@@ -12,7 +12,8 @@ from typing import NoReturn
 
 import click
 
-from chaos.errors import InputError, Interrupted, RunError
+from chaos.errors import KriftError
+from orchestrator.version import __version__
 
 COMMANDS = {
     "run": "Run a scenario, break the cluster, and judge what survived.",
@@ -43,7 +44,7 @@ class LazyGroup(click.Group):
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="krift", prog_name="krift")
+@click.version_option(__version__, prog_name="krift")
 def cli() -> None:
     """Krift emulates a Kafka cluster, breaks it on schedule, and proves from the nodes' own logs what survived."""
 
@@ -63,10 +64,8 @@ def main() -> NoReturn:
         fail(error.format_message() + hint, 2)
     except click.ClickException as error:
         fail(error.format_message(), 2)
-    except InputError as error:
-        fail(str(error), 2)
-    except RunError as error:
-        fail(str(error), 4)
-    except (KeyboardInterrupt, click.Abort, Interrupted):
+    except KriftError as error:
+        fail(str(error), error.exit_code)
+    except (KeyboardInterrupt, click.Abort):
         fail("interrupted; faults ended, what was recorded is kept", 130)
     sys.exit(code if isinstance(code, int) else 0)

@@ -1,0 +1,120 @@
+"""Runs in this process under virtual time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from actors.control import Conductor
+from actors.sim.digest import StepDigests
+from actors.sim.world import ProbedStep, World
+from actors.trace.events import Stamped
+from orchestrator.clusters.base import Progress, RunOrder, RunOutcome, run_meta
+from orchestrator.trace.read import write_events
+
+VIRTUAL_HOST = "sim"
+EVENTS_PER_PROGRESS = 2000
+STEPS_FILE = "steps.bin"
+"""Digests of all steps: what a replay is compared with."""
+
+
+class OrderedFeed:
+    """Hands events on in the trace's order.
+
+    The world records in the order of virtual time; events of one microsecond are ordered by their clocks here.
+    """
+
+    def __init__(self, sink: Callable[[Stamped], None]) -> None:
+        self._sink = sink
+        self._pending: list[Stamped] = []
+
+    def __call__(self, event: Stamped) -> None:
+        if self._pending and event.wall > self._pending[-1].wall:
+            self.flush()
+        self._pending.append(event)
+
+    def flush(self) -> None:
+        """Hand on what is left."""
+        if len(self._pending) > 1:
+            self._pending.sort(key=_order)
+        for event in self._pending:
+            self._sink(event)
+        self._pending.clear()
+
+
+class SimCluster:
+    """The simulator as a cluster. ``keep``: write the trace and the digests of all steps into the run's directory.
+    ``observer``: gets every event of a run in order while it goes on. ``probe``: keep this step in full."""
+
+    runtime: Literal["live", "sim"] = "sim"
+
+    def __init__(self, keep: bool = True, probe: int | None = None) -> None:
+        self.keep = keep
+        self.observer: Callable[[Stamped], None] | None = None
+        self.digest = ""
+        self.steps: StepDigests | None = None
+        self.probed: ProbedStep | None = None
+        self._probe = probe
+
+    def __enter__(self) -> SimCluster:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def run(self, order: RunOrder, conductor: Conductor, progress: Progress | None = None) -> RunOutcome:
+        """See ``orchestrator.clusters.base.Cluster.run``. The digest of the trace is in ``digest`` afterwards."""
+        kept: list[Stamped] = []
+        feed = OrderedFeed(self._sink(kept, progress))
+        plan = order.plan
+        world = World(
+            plan.nodes,
+            conductor,
+            plan.seed,
+            order.run,
+            feed,
+            meta=run_meta(order, "sim"),
+            step_digests=self.keep,
+            probe=self._probe,
+        )
+        interrupted = False
+        try:
+            result = world.run(_limit_us(order))
+        except KeyboardInterrupt:
+            interrupted = True
+        feed.flush()
+        if self.keep:
+            write_events(order.directory, kept)
+        if interrupted:
+            return RunOutcome("interrupted", "", [VIRTUAL_HOST], world.queue.now_us, len(kept), 0, {})
+        self.digest, self.steps, self.probed = result.digest, result.step_digests, result.probed
+        if self.keep and self.steps is not None:
+            (order.directory / STEPS_FILE).write_bytes(self.steps.to_bytes())
+        status: Literal["completed", "broken"] = "broken" if result.failures else "completed"
+        detail = "; ".join(f"{failure.node}: {failure.detail}" for failure in result.failures)
+        return RunOutcome(status, detail, [VIRTUAL_HOST], result.end_us, result.events, 0, {})
+
+    def _sink(self, kept: list[Stamped], progress: Progress | None) -> Callable[[Stamped], None]:
+        observer, keep = self.observer, self.keep
+        count = 0
+
+        def take(event: Stamped) -> None:
+            nonlocal count
+            if keep:
+                kept.append(event)
+            if observer is not None:
+                observer(event)
+            count += 1
+            if progress is not None and count % EVENTS_PER_PROGRESS == 0:
+                progress()
+
+        return take
+
+
+def _limit_us(order: RunOrder) -> int:
+    budgets = order.plan.budgets
+    return order.plan.duration_us + budgets.steady_state_us + budgets.heal_us + 2 * budgets.drain_us
+
+
+def _order(event: Stamped) -> tuple[int, int, str, int, int]:
+    return event.order

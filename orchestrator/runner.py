@@ -1,0 +1,302 @@
+"""One run from plan to verdict: carry it out on a cluster, check its trace, weigh the results, keep the evidence."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from actors.sim.digest import TraceDigest
+from actors.trace.events import Rpc, Stamped
+from chaos.conductor import ScenarioConductor
+from chaos.errors import RunError
+from chaos.plan import Plan
+from chaos.scenario.triggers import describe, happened, matches
+from chaos.scenario.yaml_text import to_yaml
+from orchestrator.clusters.base import Cluster, RunOrder, RunOutcome
+from orchestrator.clusters.sim import SimCluster
+from orchestrator.engines.in_process import InProcessEngine
+from orchestrator.invariants.conclusion import InvariantResult
+from orchestrator.run_dir import Manifest, RunDir, create_run_dir, utc_now
+from orchestrator.trace.read import read_events
+from orchestrator.verdict import NOT_CARRIED_OUT, RunFacts, Verdict, judge, write_verdict
+from orchestrator.version import __version__
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Runtime = Literal["live", "sim"]
+Show = Callable[[ScenarioConductor], None]
+"""Shows where a run stands; called a few times a second."""
+
+FINISHED_EARLY = "did not reach the steady state"
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """How a command carries out its runs. ``out``: root of the run directories. ``keep``: which of them stay.
+    ``address``: of a Ray cluster to use, "" for one of our own."""
+
+    runtime: Runtime
+    out: Path
+    keep: Literal["all", "unexpected"] = "all"
+    address: str = ""
+
+
+class Carried(msgspec.Struct, frozen=True):
+    """A run that ended. ``exit_code``: as the command would end if it were the only one. ``directory``: None if it
+    was not kept. ``error``: why it could not be carried out."""
+
+    verdict: Verdict
+    exit_code: int
+    directory: Path | None
+    interrupted: bool = False
+    error: str = ""
+
+
+class Watcher:
+    """Looks at a sim run while it goes on: feeds the engine, counts, notes what must happen."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.engine = InProcessEngine()
+        self.rpcs = 0
+        self.seen = {describe(predicate): False for predicate in plan.expect.must_happen}
+        self._unseen = {describe(predicate): predicate for predicate in plan.expect.must_happen}
+
+    def __call__(self, event: Stamped) -> None:
+        self.engine.feed(event)
+        if type(event.body) is Rpc:
+            self.rpcs += 1
+        if self._unseen:
+            for name in [name for name, predicate in self._unseen.items() if matches(predicate, event)]:
+                self.seen[name] = True
+                del self._unseen[name]
+
+
+class Checked(msgspec.Struct, frozen=True):
+    """What a trace says."""
+
+    results: list[InvariantResult]
+    seen: dict[str, bool]
+    rpcs: int
+    events: int
+    digest: str
+
+
+class Session:
+    """What all runs of a command share: one cluster, and one Spark session once something is checked with it."""
+
+    def __init__(self, settings: Settings, cluster: Cluster | None = None) -> None:
+        self.settings = settings
+        self._cluster = cluster or _cluster(settings)
+        self._spark: SparkSession | None = None
+
+    def __enter__(self) -> Session:
+        if self.settings.runtime == "live":
+            # Before Ray: the JVM forks, and a fork after gRPC has threads is a risk that need not be taken.
+            self.spark()
+        self._cluster.__enter__()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        try:
+            self._cluster.__exit__(kind, error, at)
+        finally:
+            if self._spark is not None:
+                self._spark.stop()
+
+    def spark(self) -> SparkSession:
+        """The Spark session of the command."""
+        if self._spark is None:
+            from orchestrator.engines.spark_session import spark_session
+
+            self._spark = spark_session()
+        return self._spark
+
+    def carry_out(self, plan: Plan, show: Show | None = None) -> Carried:
+        """Run a plan and judge it. Raises RunError if nothing could be recorded that is worth judging."""
+        directory = create_run_dir(self.settings.out, plan.scenario, plan.variant, self.settings.runtime, plan.seed)
+        run = directory.path.name
+        manifest = _manifest(plan, run, self.settings.runtime)
+        directory.scenario.write_text(to_yaml(plan.document), encoding="utf-8")
+        directory.write_manifest(manifest)
+        conductor = ScenarioConductor(plan)
+        progress = (lambda: show(conductor)) if show is not None else None
+        watcher = Watcher(plan) if isinstance(self._cluster, SimCluster) else None
+        if isinstance(self._cluster, SimCluster):
+            self._cluster.observer = watcher
+        outcome = self._cluster.run(RunOrder(run, plan, directory.path), conductor, progress)
+        checked = self._sim_result(watcher) if watcher is not None else check_in_spark(self.spark(), directory, plan)
+        verdict = _verdict(plan, run, self.settings.runtime, outcome, conductor, checked)
+        self._finish(directory, manifest, outcome, conductor, verdict)
+        return self._carried(directory, outcome, conductor, verdict)
+
+    def _sim_result(self, watcher: Watcher) -> Checked:
+        assert isinstance(self._cluster, SimCluster)
+        engine = watcher.engine
+        return Checked(engine.results(), watcher.seen, watcher.rpcs, engine.events, self._cluster.digest)
+
+    def _finish(
+        self,
+        directory: RunDir,
+        manifest: Manifest,
+        outcome: RunOutcome,
+        conductor: ScenarioConductor,
+        verdict: Verdict,
+    ) -> None:
+        manifest.ended = utc_now()
+        manifest.hosts = outcome.hosts
+        manifest.digest = verdict.digest
+        manifest.status = outcome.status if outcome.status != "completed" else conductor.status
+        write_verdict(verdict, directory.verdict)
+        write_violations(directory, verdict)
+        directory.write_manifest(manifest)
+
+    def _carried(
+        self, directory: RunDir, outcome: RunOutcome, conductor: ScenarioConductor, verdict: Verdict
+    ) -> Carried:
+        code, error = verdict.exit_code, ""
+        broke_promise = any(each.id == "X3" and each.status == "violated" for each in verdict.invariants)
+        if outcome.status == "broken" and not broke_promise:
+            code, error = NOT_CARRIED_OUT, outcome.detail
+        elif outcome.status == "completed" and conductor.status == FINISHED_EARLY:
+            code, error = NOT_CARRIED_OUT, f"{conductor.status}: {conductor.detail}"
+        path: Path | None = directory.path
+        if self.settings.keep == "unexpected" and code == 0:
+            shutil.rmtree(directory.path)
+            path = None
+        return Carried(verdict, code, path, outcome.status == "interrupted", error)
+
+
+def check_in_spark(spark: SparkSession, directory: RunDir, plan: Plan) -> Checked:
+    """Check a collected trace with the batch engine."""
+    from orchestrator.engines.batch import check_trace
+
+    if not any(directory.trace.glob("*.parquet")):
+        raise RunError(f"{directory.path}: nothing was recorded")
+    trace = spark.read.parquet(str(directory.trace))
+    results = check_trace(trace)
+    by_type = {row["type"]: row["count"] for row in trace.groupBy("type").count().collect()}
+    wanted = plan.expect.must_happen
+    seen = dict(zip(map(describe, wanted), happened(wanted, read_events(directory.path)), strict=True))
+    digest = TraceDigest()
+    for event in read_events(directory.path):
+        digest.add(event)
+    return Checked(results, seen, by_type.get("rpc", 0), sum(by_type.values()), digest.hexdigest())
+
+
+def check_in_process(directory: RunDir, plan: Plan) -> Checked:
+    """Check a collected trace in this process: the same folds."""
+    watcher, digest = Watcher(plan), TraceDigest()
+    for event in read_events(directory.path):
+        watcher(event)
+        digest.add(event)
+    engine = watcher.engine
+    return Checked(engine.results(), watcher.seen, watcher.rpcs, engine.events, digest.hexdigest())
+
+
+def write_violations(directory: RunDir, verdict: Verdict) -> None:
+    """The violations as Parquet, one row each."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = [
+        {
+            "run": verdict.run,
+            "invariant": each.id,
+            "key": violation.key,
+            "sentence": violation.sentence,
+            "events": violation.events,
+            "causes": violation.causes,
+        }
+        for each in verdict.invariants
+        for violation in each.violations
+    ]
+    text, texts = pa.string(), pa.list_(pa.string())
+    kinds = {"run": text, "invariant": text, "key": text, "sentence": text, "events": texts, "causes": texts}
+    directory.violations.mkdir(exist_ok=True)
+    pq.write_table(pa.Table.from_pylist(rows, schema=pa.schema(kinds)), directory.violations / "violations.parquet")
+
+
+def _verdict(
+    plan: Plan, run: str, runtime: Runtime, outcome: RunOutcome, conductor: ScenarioConductor, checked: Checked
+) -> Verdict:
+    facts = RunFacts(
+        run=run,
+        scenario=plan.scenario,
+        variant=plan.variant,
+        runtime=runtime,
+        seed=plan.seed,
+        digest=checked.digest,
+        events=checked.events,
+        rpcs=checked.rpcs,
+        duration=outcome.duration_us / 1_000_000,
+    )
+    verdict = judge(facts, checked.results, plan.expect, checked.seen)
+    doubts = _doubts(outcome, conductor)
+    if not doubts:
+        return verdict
+    return msgspec.structs.replace(
+        verdict,
+        undecided=[*verdict.undecided, *doubts],
+        expected=False,
+        outcome="inconclusive" if verdict.outcome == "held" else verdict.outcome,
+    )
+
+
+def _doubts(outcome: RunOutcome, conductor: ScenarioConductor) -> list[str]:
+    """What speaks against a run having gone its way."""
+    doubts = []
+    if outcome.status == "interrupted":
+        doubts.append("the run was interrupted")
+    elif outcome.status == "completed" and conductor.status != "completed":
+        doubts.append(f"the cluster {conductor.status}: {conductor.detail}")
+    if outcome.status == "completed":
+        doubts += [
+            f"fault {each.id} ({each.kind}) did not take effect"
+            for each in conductor.outcomes
+            if not each.took_effect and each.phase != "cancelled"
+        ]
+    return doubts
+
+
+def _manifest(plan: Plan, run: str, runtime: Runtime) -> Manifest:
+    return Manifest(
+        schema="krift-manifest/v1",
+        krift=__version__,
+        run=run,
+        scenario=plan.scenario,
+        variant=plan.variant,
+        runtime=runtime,
+        seed=plan.seed,
+        hosts=[],
+        started=utc_now(),
+        drawn=dict(plan.drawn),
+    )
+
+
+def reproduce_command(
+    source: str, plan: Plan, runtime: Runtime, settings: tuple[str, ...], defects: tuple[str, ...]
+) -> str:
+    """The command that carries out the same run again."""
+    parts = ["krift", "run", source, "--runtime", runtime]
+    if plan.variant:
+        parts += ["--variant", plan.variant]
+    parts += ["--seed", str(plan.seed)]
+    for setting in settings:
+        parts += ["--set", setting]
+    for defect in defects:
+        parts += ["--defect", defect]
+    return shlex.join(parts)
+
+
+def _cluster(settings: Settings) -> Cluster:
+    if settings.runtime == "sim":
+        return SimCluster(keep=settings.keep == "all")
+    from orchestrator.clusters.local_ray import LocalRayCluster
+
+    return LocalRayCluster()
