@@ -49,10 +49,11 @@ class NetworkModel(msgspec.Struct, frozen=True):
 
 
 class Direction:
-    """One direction of a connection. ``packets``: on their way, in order; ``last_us``: no later packet arrives before
-    this moment; ``held``: arrivals that a rule has kept back."""
+    """One direction of a connection. packets: on their way, in order. last_us: no later packet arrives before this
+    moment. held: arrivals that a rule has kept back. waiting: how many packets, the first ones, have reached the
+    machine of a process that is paused."""
 
-    __slots__ = ("connection", "held", "last_us", "packets", "pair", "source", "target", "to_server")
+    __slots__ = ("connection", "held", "last_us", "packets", "pair", "source", "target", "to_server", "waiting")
 
     def __init__(self, connection: Connection, source: Host, target: Host, to_server: bool) -> None:
         self.connection = connection
@@ -63,6 +64,7 @@ class Direction:
         self.packets: deque[Packet] = deque()
         self.last_us = 0
         self.held = 0
+        self.waiting = 0
 
 
 class Connection:
@@ -158,12 +160,15 @@ class Network:
             self._schedule(direction)
 
     def _lose_tail(self, direction: Direction, count: int) -> None:
-        """Of the requests held back on a closed connection a drawn number still arrives, then its end."""
-        held = [direction.packets.popleft() for _ in range(min(count, len(direction.packets)))]
-        requests = [packet for packet in held if packet is not None]
-        arriving = uniform(self._link_draws, 0, len(requests))
-        ends = [packet for packet in held if packet is None]
-        direction.packets.extendleft(reversed([*requests[:arriving], *ends]))
+        """Of the requests held back on a closed connection a drawn number still arrives, and then its end; what is
+        behind a lost one is lost as well."""
+        packets = list(direction.packets)
+        first = direction.waiting
+        requests = sum(packet is not None for packet in packets[first : first + count])
+        arriving = uniform(self._link_draws, 0, requests)
+        if arriving < requests:
+            ends = [packet for packet in packets if packet is None]
+            direction.packets = deque([*packets[: first + arriving], *ends])
 
     def _delay_us(self, pair: tuple[str, str]) -> int:
         total = 0
@@ -201,13 +206,19 @@ class Network:
         """The first packet of the direction has reached the target's machine."""
         host = direction.target
         if host.paused:
-            host.arrivals.append((self._accept, direction))
+            direction.waiting += 1
+            host.arrivals.append((self._accept_late, direction))
         elif direction.packets:  # a tail that was lost has left its arrivals behind
             packet = direction.packets.popleft()
             if direction.to_server:
                 self._at_server(direction.connection, host, packet)
             else:
                 self._at_client(direction.connection, host, packet)
+
+    def _accept_late(self, direction: Direction) -> None:
+        """The same, after the target was paused for a while."""
+        direction.waiting -= 1
+        self._accept(direction)
 
     # ---- client --------------------------------------------------------------------------------------------
 

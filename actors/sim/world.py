@@ -124,6 +124,7 @@ class World:
         self._failures: list[NodeFailure] = []
         self._final_seq: dict[str, int] = {}
         self._driver = Stamper(run, DRIVER, 0)
+        self._last_us = self._last_logical = -1
         self._actions: deque[AnyAction] = deque()
         self._acting = False
         self._listening = False
@@ -178,8 +179,7 @@ class World:
 
     def record(self, host: Host, body: AnyTraceEvent, cause: str = "", req: str = "") -> None:
         """Put an event of a host into the trace, and do at once what the conductor makes of it."""
-        stamper = host.stamper
-        event = stamper.stamp(body, self.queue.now_us, cause, req)
+        event = self._stamp(host.stamper, body, cause, req)
         host.forget_last_id()
         self._digest.add(event)
         if not host.loses_trace or not is_lost(host.spec.defects, event.seq):
@@ -215,11 +215,21 @@ class World:
     # ---- trace ---------------------------------------------------------------------------------------------
 
     def _record_own(self, body: AnyTraceEvent) -> None:
-        event = self._driver.stamp(body, self.queue.now_us)
+        event = self._stamp(self._driver, body, "", "")
         self._digest.add(event)
         self._keep(event)
         if self._listening:
             self._tell(event)
+
+    def _stamp(self, stamper: Stamper, body: AnyTraceEvent, cause: str, req: str) -> Stamped:
+        """The event with its envelope. What happens in one microsecond is stamped in the order in which it happens, on
+        whatever node, so that the trace is recorded in its total order (``Stamped.order``) and needs no sorting."""
+        now_us, clock = self.queue.now_us, stamper.clock
+        if now_us == self._last_us and (clock.wall_us < now_us or clock.logical < self._last_logical):
+            clock.wall_us, clock.logical = now_us, self._last_logical
+        event = stamper.stamp(body, now_us, cause, req)
+        self._last_us, self._last_logical = now_us, clock.logical
+        return event
 
     def _keep(self, event: Stamped) -> None:
         self._events += 1
