@@ -312,7 +312,7 @@ class LiveRun:
             # Kill first, so that nothing that is copied still grows.
             await agent.kill_all.remote()
             await fetch(directory, await agent.files.remote(), agent.read.remote)
-        final = dict(sorted(self._final.items()))
+        final = dict(sorted({**self._final, f"{DRIVER}/0": self._stamper.seq + 1}.items()))
         self._record(RunEnd(final))
         self._trace.close(_physical_us())
         torn = close_open_chunks(directory)

@@ -11,7 +11,6 @@ from actors.trace.events import NodeDown, Stamped
 from actors.trace.lines import Line, decode_line, encode_line
 
 LOGS = "logs"
-JOURNALS = "journals"
 PIECE_BYTES = 4 << 20
 
 ReadPiece = Callable[[str, int, int], Awaitable[bytes]]

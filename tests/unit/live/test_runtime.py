@@ -13,7 +13,7 @@ from actors.live.setup import Broken, Completed, Control, Matched, Report, Setup
 from actors.node.spec import NodeSpec
 from actors.trace.events import LogAppend, Stamped
 from actors.trace.lines import Line, decode_line
-from tests.toys import client_spec, server_spec
+from tests.harness.live_toys import client_spec, server_spec
 
 ZERO = Control(0, 0)
 
@@ -50,7 +50,7 @@ class Pair:
             str(folder / "journals" / f"node={spec.name}"),
             str(folder / "disks" / spec.name),
             "127.0.0.1",
-            "tests.toys:new_toy",
+            "tests.harness.live_toys:new_toy",
             f"{__name__}:is_third_ping",
             self.barriers,
         )
