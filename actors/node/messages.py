@@ -73,10 +73,10 @@ API_OF_REQUEST: dict[str, Api] = {kind.DESCRIPTOR.full_name: api for api, kind i
 
 MESSAGE_CODES: dict[str, int] = {}
 """Full protobuf name -> number under which ``actors.node.codec`` embeds the message: the API key for
-requests, -1 - key for responses."""
+requests, -2 - key for responses (-1 is msgpack's own, for timestamps)."""
 MESSAGES_BY_CODE: dict[int, type[Message]] = {}
 for _api in Api:
-    for _code, _kind in ((int(_api), REQUESTS[_api]), (-1 - int(_api), RESPONSES[_api])):
+    for _code, _kind in ((int(_api), REQUESTS[_api]), (-2 - int(_api), RESPONSES[_api])):
         MESSAGE_CODES[_kind.DESCRIPTOR.full_name] = _code
         MESSAGES_BY_CODE[_code] = _kind
 

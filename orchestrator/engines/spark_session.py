@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,9 +33,26 @@ def spark_session(master: str = "local[2]", shuffle_partitions: int = 4) -> Spar
     builder = SparkSession.builder.appName("krift").master(master)
     for key, value in _settings(master, shuffle_partitions).items():
         builder = builder.config(key, value)
-    session = builder.getOrCreate()
+    with _jvm_silenced():
+        session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+@contextmanager
+def _jvm_silenced() -> Iterator[None]:
+    """Start the JVM with its stderr closed: it greets with warnings that no setting can turn off, and what goes wrong
+    in it comes back as an exception anyway."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 def _settings(master: str, shuffle_partitions: int) -> dict[str, str]:
