@@ -78,7 +78,7 @@ class HostAgent:
             incarnation,
             self._setup.seed,
             str(self._root / "logs" / f"node={spec.name}"),
-            str(self._root / "journal" / f"node={spec.name}"),
+            str(self._root / "journals" / f"node={spec.name}"),
             str(self._scratch / "disks" / spec.name),
             self._setup.host,
             self._setup.factory,
@@ -122,7 +122,7 @@ class HostAgent:
 
     async def files(self) -> list[tuple[str, int]]:
         """What nodes wrote for the driver: paths relative to the run's directory, and sizes."""
-        paths = [path for folder in ("logs", "journal") for path in sorted((self._root / folder).glob("*/*"))]
+        paths = [path for folder in ("logs", "journals") for path in sorted((self._root / folder).glob("*/*"))]
         return [
             (path.relative_to(self._root).as_posix(), path.stat().st_size)
             for path in paths
