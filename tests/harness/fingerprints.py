@@ -1,0 +1,55 @@
+"""Run as a program: what a scenario leaves behind per seed, for a comparison between processes.
+
+``python -m tests.harness.fingerprints DIRECTORY SEED...`` writes ``<seed>.steps`` and ``<seed>.json`` for each.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import msgspec
+
+from actors.sim.world import World
+from actors.trace.events import RunMeta
+from chaos.conductor import ScenarioConductor
+from chaos.incidents import library
+from chaos.plan import Plan
+from chaos.scenario.resolve import resolve
+from orchestrator.engines.in_process import InProcessEngine
+
+LIMIT_US = 600_000_000
+
+
+class Fingerprint(msgspec.Struct):
+    """What must be the same wherever a seed is run. hash_of_a_word: what must not, or nothing was compared."""
+
+    digest: str
+    end_us: int
+    messages: int
+    violated: list[str]
+    hash_of_a_word: int
+
+
+def plan_of(seed: int) -> Plan:
+    """A fault, elections, producers and probers, in a few virtual seconds."""
+    return resolve(library.load("kip-207"), "off", seed=seed)
+
+
+def leave(directory: Path, seed: int) -> None:
+    """Run one seed and write down what came of it."""
+    plan, engine = plan_of(seed), InProcessEngine()
+    meta = RunMeta(plan.scenario, plan.variant, "sim", plan.seed, plan.names, plan.profile())
+    world = World(plan.nodes, ScenarioConductor(plan), seed, "run", engine.feed, meta=meta, step_digests=True)
+    result = world.run(LIMIT_US)
+    assert result.finished, result.failures
+    assert result.step_digests is not None
+    violated = [each.id for each in engine.results() if each.status == "violated"]
+    found = Fingerprint(result.digest, result.end_us, result.messages, violated, hash("krift"))
+    (directory / f"{seed}.steps").write_bytes(result.step_digests.to_bytes())
+    (directory / f"{seed}.json").write_bytes(msgspec.json.encode(found))
+
+
+if __name__ == "__main__":
+    for number in sys.argv[2:]:
+        leave(Path(sys.argv[1]), int(number))
