@@ -1,6 +1,10 @@
 """What is known about the cluster while it runs, folded from trace events.
 
 The conductor waits for the steady state on it, selectors are resolved against it, and the progress line shows it.
+
+A controller says what it appends to the metadata log, which may be lost with it: a leader that is cut off goes on
+fencing brokers for a while. Its successor says where its own log ended when it was elected, and what older leaders
+appended from there on never happened. So changes are kept until then, and what was before them holds again.
 """
 
 from __future__ import annotations
@@ -10,17 +14,21 @@ import msgspec
 from actors.node.spec import ClusterSpec, node_name, topic_partition
 from actors.trace.events import BrokerReg, NodeDown, NodeUp, PartAssume, PartChange, QRole, Stamped
 
+KEPT = 64
+"""Changes of one broker or partition that are kept: more than a leader without followers appends before it resigns."""
+
 
 class PartitionView(msgspec.Struct):
-    """A topic partition. ``leader`` -1: none. ``version``: (quorum epoch, offset) of the newest metadata record,
-    which orders the controllers' appends; ``changed_epoch``: its leader epoch, behind ``leader_epoch`` while a
-    broker has been heard of that leads in a newer one. ``assumed_by``: who took up ``assumed_epoch``."""
+    """A topic partition. ``leader`` -1: none. ``changes``: the last metadata records about it, by (quorum epoch,
+    offset), which orders the controllers' appends. ``changed_epoch``: leader epoch of the newest, behind
+    ``leader_epoch`` while a broker has been heard of that leads in a newer one. ``assumed_by``: who took up
+    ``assumed_epoch``."""
 
     replicas: list[int]
     leader: int = -1
     leader_epoch: int = -1
     isr: list[int] = []
-    version: tuple[int, int] = (-1, -1)
+    changes: list[PartChange] = []
     changed_epoch: int = -1
     assumed_epoch: int = -1
     assumed_by: str = ""
@@ -37,23 +45,33 @@ class PartitionView(msgspec.Struct):
         )
 
 
+class Registration(msgspec.Struct, frozen=True, order=True):
+    """A metadata record about a broker, and the time of the event that told of it."""
+
+    quorum_epoch: int
+    offset: int
+    wall: int
+    fenced: bool
+
+
 class ClusterView(msgspec.Struct):
     """The cluster as its trace tells it so far; events of different nodes may come in any order.
 
     up: node -> incarnation that is running. started: node -> newest incarnation, running or not.
-    fenced: broker -> whether the active controller fences it (absent: not registered yet).
-    registered_at: broker -> (offset, wall) of the event that said so.
+    registrations: broker -> the last metadata records about it, in their order.
     controller: name of the quorum's leader, "" if none is known.
+    led: controller -> newest quorum epoch that it led. begun_at: quorum epoch -> end of its leader's log then.
     """
 
     brokers: list[str]
     partitions: dict[str, PartitionView]
     up: dict[str, int] = {}
     started: dict[str, int] = {}
-    fenced: dict[str, bool] = {}
-    registered_at: dict[str, tuple[int, int]] = {}
+    registrations: dict[str, list[Registration]] = {}
     controller: str = ""
     quorum_epoch: int = -1
+    led: dict[str, int] = {}
+    begun_at: dict[int, int] = {}
 
     def fold(self, event: Stamped) -> None:
         """Take note of an event; those of other types change nothing."""
@@ -65,7 +83,7 @@ class ClusterView(msgspec.Struct):
         elif isinstance(body, QRole):
             self._on_role(event.node, body)
         elif isinstance(body, BrokerReg):
-            self._on_registration(event.wall, body)
+            self._on_registration(event, body)
         elif isinstance(body, NodeUp):
             if event.incarnation > self.started.get(event.node, -1):
                 self.up[event.node] = self.started[event.node] = event.incarnation
@@ -76,14 +94,11 @@ class ClusterView(msgspec.Struct):
 
     def _on_change(self, body: PartChange) -> None:
         found = self.partitions.get(body.tp)
-        version = (body.quorum_epoch, body.offset)
-        if found is None or version <= found.version:
+        if found is None or self._is_lost(body.quorum_epoch, body.offset):
             return
-        found.version, found.changed_epoch = version, body.leader_epoch
-        found.isr, found.replicas = list(body.isr), list(body.replicas)
-        if body.leader_epoch >= found.assumed_epoch:
-            # Also where it is lower than before: the change before was lost with the controller that appended it.
-            found.leader, found.leader_epoch = body.leader, body.leader_epoch
+        found.changes = sorted([*found.changes, body], key=_version)[-KEPT:]
+        if found.changes[-1] is body:
+            _take_newest(found)
 
     def _on_assume(self, node: str, body: PartAssume) -> None:
         found = self.partitions.get(body.tp)
@@ -94,29 +109,55 @@ class ClusterView(msgspec.Struct):
                 found.leader, found.leader_epoch = body.leader, body.leader_epoch
 
     def _on_role(self, node: str, body: QRole) -> None:
-        if not node.startswith("controller-") or body.epoch < self.quorum_epoch:
+        if not node.startswith("controller-"):
+            return
+        if body.role == "leader":
+            self.led[node], self.begun_at[body.epoch] = body.epoch, body.log_end
+            self._forget_lost()
+        if body.epoch < self.quorum_epoch:
             return
         if body.role == "leader":
             self.quorum_epoch, self.controller = body.epoch, node
         elif body.epoch > self.quorum_epoch or node == self.controller:
             self.quorum_epoch, self.controller = body.epoch, ""
 
+    def _is_lost(self, quorum_epoch: int, offset: int) -> bool:
+        """Whether a record that a leader appended is missing in the log of a later one."""
+        return any(epoch > quorum_epoch and offset >= end for epoch, end in self.begun_at.items())
+
+    def _forget_lost(self) -> None:
+        """A leader was elected: what its log lacks never happened."""
+        for found in self.partitions.values():
+            kept = [each for each in found.changes if not self._is_lost(each.quorum_epoch, each.offset)]
+            if len(kept) < len(found.changes):
+                found.changes = kept
+                _take_newest(found)
+        for name, known in self.registrations.items():
+            self.registrations[name] = [each for each in known if not self._is_lost(each.quorum_epoch, each.offset)]
+
     def _on_start(self, event: Stamped) -> None:
         # A broker that came back must register again, whatever the controller still believes. The hybrid clock says
         # whether a registration that is already known is that one.
-        if self.registered_at.get(event.node, (-1, -1))[1] < event.wall:
-            self.fenced.pop(event.node, None)
+        known = self.registrations.get(event.node, [])
+        self.registrations[event.node] = [each for each in known if each.wall >= event.wall]
 
-    def _on_registration(self, wall: int, body: BrokerReg) -> None:
-        name = node_name(body.broker)
-        if (body.offset, wall) > self.registered_at.get(name, (-1, -1)):
-            self.registered_at[name], self.fenced[name] = (body.offset, wall), body.fenced
+    def _on_registration(self, event: Stamped, body: BrokerReg) -> None:
+        # A controller tells of its election before it tells of anything that it appends.
+        told = Registration(self.led.get(event.node, -1), body.offset, event.wall, body.fenced)
+        if not self._is_lost(told.quorum_epoch, told.offset):
+            name = node_name(body.broker)
+            self.registrations[name] = sorted([*self.registrations.get(name, []), told])[-KEPT:]
+
+    def is_fenced(self, broker: str) -> bool:
+        """Whether the active controller fences a broker, or does not know it yet."""
+        known = self.registrations.get(broker)
+        return known[-1].fenced if known else True
 
     @property
     def unsteady(self) -> str:
         """Why the cluster is not in its steady state, or "" if it is: every broker unfenced, every partition
         with its whole ISR and assumed by its leader."""
-        fenced = [name for name in self.brokers if self.fenced.get(name, True)]
+        fenced = [name for name in self.brokers if self.is_fenced(name)]
         if fenced:
             return f"fenced or not registered: {', '.join(fenced)}"
         rough = [tp for tp, partition in self.partitions.items() if not partition.steady]
@@ -125,6 +166,24 @@ class ClusterView(msgspec.Struct):
     def leaders(self) -> dict[str, str]:
         """Topic partition -> name of its leader, "" where there is none."""
         return {tp: node_name(p.leader) if p.leader >= 0 else "" for tp, p in self.partitions.items()}
+
+
+def _version(change: PartChange) -> tuple[int, int]:
+    return change.quorum_epoch, change.offset
+
+
+def _take_newest(found: PartitionView) -> None:
+    """Let the newest change that is not lost be what is known of a partition."""
+    if not found.changes:
+        found.leader = found.leader_epoch = found.changed_epoch = -1
+        found.isr = []
+        return
+    newest = found.changes[-1]
+    found.changed_epoch = newest.leader_epoch
+    found.isr, found.replicas = list(newest.isr), list(newest.replicas)
+    if newest.leader_epoch >= found.assumed_epoch:
+        # Also where it is lower than before: the change before was lost with the controller that appended it.
+        found.leader, found.leader_epoch = newest.leader, newest.leader_epoch
 
 
 def new_view(cluster: ClusterSpec) -> ClusterView:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from actors.control import Invoke
-from actors.trace.events import BrokerReg, CtlFault, CtlPhase, CtlWindow, QRole
+from actors.trace.events import BrokerReg, CtlFault, CtlPhase, CtlWindow, PartChange, QRole
 from tests.unit.chaos.stage import SECOND, Stage, plan_of
 
 CRASH = """
@@ -126,6 +126,29 @@ def test_news_that_come_late_do_not_unsettle_the_view() -> None:
     stage.now_us = 20
     stage.up("broker-2", 1)
     assert stage.conductor.view.unsteady == ""
+
+
+def test_what_a_cut_off_controller_appended_never_happened() -> None:
+    """Shows that fencing and elections that are missing in the log of the next quorum leader are taken back, also
+    those that are heard of only after its election; and that what it kept of them stands."""
+    stage = Stage(plan_of())
+    stage.reach_time_0()
+    stage.fenced(3, True)
+    stage.change(1, 0, [1, 2], "fence")
+    kept = stage.offset
+    stage.fenced(1, True)
+    stage.change(2, 1, [2], "fence")
+    view = stage.conductor.view
+    assert (view.unsteady, view.leaders()) == ("fenced or not registered: broker-1, broker-3", {"orders-0": "broker-2"})
+    stage.tell("controller-2", QRole("d", 3, "leader", 102, kept + 1, [102, 103]))
+    assert (view.unsteady, view.leaders()) == ("fenced or not registered: broker-3", {"orders-0": "broker-1"})
+    stage.fenced(2, True)
+    stage.change(-1, 2, [2], "fence")
+    assert (view.unsteady, view.leaders()) == ("fenced or not registered: broker-3", {"orders-0": "broker-1"})
+    stage.tell("controller-2", BrokerReg(3, 1, "i", False, False, False, kept + 2))
+    assert view.unsteady == "without its leader or its whole ISR: orders-0"
+    stage.tell("controller-2", PartChange("orders-0", kept + 3, 3, 1, 0, 9, [1, 2, 3], [1, 2, 3], "alter-isr"))
+    assert view.unsteady == ""
 
 
 def test_what_does_not_heal_has_a_name() -> None:
