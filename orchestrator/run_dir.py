@@ -29,7 +29,11 @@ _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 class Manifest(msgspec.Struct):
-    """Facts about a run that its trace does not hold. Times are ISO 8601 in UTC, of the machine that drove the run."""
+    """Facts about a run that its trace does not hold. Times are ISO 8601 in UTC, of the machine that drove the run.
+
+    duration: seconds. reproduce: the command that carries out the same run again. doubts: what speaks against the run
+    having gone its way; no later check may forget them.
+    """
 
     schema: str
     krift: str
@@ -42,8 +46,9 @@ class Manifest(msgspec.Struct):
     started: str
     ended: str = ""
     status: str = "running"
+    duration: float = 0.0
+    doubts: list[str] = []
     digest: str = ""
-    steps_digest: str = ""
     drawn: dict[str, Any] = {}
     reproduce: str = ""
 

@@ -6,6 +6,7 @@ import shlex
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from threading import Thread
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
@@ -94,11 +95,13 @@ class Session:
         self.settings = settings
         self._cluster = cluster or _cluster(settings)
         self._spark: SparkSession | None = None
+        self._warm_up: Thread | None = None
 
     def __enter__(self) -> Session:
         if self.settings.runtime == "live":
             # Before Ray: the JVM forks, and a fork after gRPC has threads is a risk that need not be taken.
-            self.spark()
+            self._warm_up = Thread(target=warm_up, args=[self.spark()], name="spark-warm-up", daemon=True)
+            self._warm_up.start()
         self._cluster.__enter__()
         return self
 
@@ -106,6 +109,8 @@ class Session:
         try:
             self._cluster.__exit__(kind, error, at)
         finally:
+            if self._warm_up is not None:
+                self._warm_up.join()
             if self._spark is not None:
                 self._spark.stop()
 
@@ -117,11 +122,12 @@ class Session:
             self._spark = spark_session()
         return self._spark
 
-    def carry_out(self, plan: Plan, show: Show | None = None) -> Carried:
-        """Run a plan and judge it. Raises RunError if nothing could be recorded that is worth judging."""
+    def carry_out(self, plan: Plan, reproduce: str = "", show: Show | None = None) -> Carried:
+        """Run a plan and judge it; ``reproduce``, the command that does it again, goes into the manifest. Raises
+        RunError if nothing could be recorded that is worth judging."""
         directory = create_run_dir(self.settings.out, plan.scenario, plan.variant, self.settings.runtime, plan.seed)
         run = directory.path.name
-        manifest = _manifest(plan, run, self.settings.runtime)
+        manifest = _manifest(plan, run, self.settings.runtime, reproduce)
         directory.scenario.write_text(to_yaml(plan.document), encoding="utf-8")
         directory.write_manifest(manifest)
         conductor = ScenarioConductor(plan)
@@ -131,7 +137,8 @@ class Session:
             self._cluster.observer = watcher
         outcome = self._cluster.run(RunOrder(run, plan, directory.path), conductor, progress)
         checked = self._sim_result(watcher) if watcher is not None else check_in_spark(self.spark(), directory, plan)
-        verdict = _verdict(plan, run, self.settings.runtime, outcome, conductor, checked)
+        manifest.doubts = _doubts(outcome, conductor)
+        verdict = _verdict(plan, run, self.settings.runtime, outcome, checked, manifest.doubts)
         self._finish(directory, manifest, outcome, conductor, verdict)
         return self._carried(directory, outcome, conductor, verdict)
 
@@ -150,6 +157,7 @@ class Session:
     ) -> None:
         manifest.ended = utc_now()
         manifest.hosts = outcome.hosts
+        manifest.duration = verdict.duration
         manifest.digest = verdict.digest
         manifest.status = outcome.status if outcome.status != "completed" else conductor.status
         write_verdict(verdict, directory.verdict)
@@ -170,6 +178,14 @@ class Session:
             shutil.rmtree(directory.path)
             path = None
         return Carried(verdict, code, path, outcome.status == "interrupted", error)
+
+
+def warm_up(spark: SparkSession) -> None:
+    """Check an empty trace while nodes start and run: the first job loads classes and starts Python workers."""
+    from orchestrator.engines.batch import check_trace
+    from orchestrator.trace.schema import spark_schema
+
+    check_trace(spark.createDataFrame([], spark_schema()))
 
 
 def check_in_spark(spark: SparkSession, directory: RunDir, plan: Plan) -> Checked:
@@ -223,7 +239,7 @@ def write_violations(directory: RunDir, verdict: Verdict) -> None:
 
 
 def _verdict(
-    plan: Plan, run: str, runtime: Runtime, outcome: RunOutcome, conductor: ScenarioConductor, checked: Checked
+    plan: Plan, run: str, runtime: Runtime, outcome: RunOutcome, checked: Checked, doubts: list[str]
 ) -> Verdict:
     facts = RunFacts(
         run=run,
@@ -236,16 +252,7 @@ def _verdict(
         rpcs=checked.rpcs,
         duration=outcome.duration_us / 1_000_000,
     )
-    verdict = judge(facts, checked.results, plan.expect, checked.seen)
-    doubts = _doubts(outcome, conductor)
-    if not doubts:
-        return verdict
-    return msgspec.structs.replace(
-        verdict,
-        undecided=[*verdict.undecided, *doubts],
-        expected=False,
-        outcome="inconclusive" if verdict.outcome == "held" else verdict.outcome,
-    )
+    return judge(facts, checked.results, plan.expect, checked.seen, doubts)
 
 
 def _doubts(outcome: RunOutcome, conductor: ScenarioConductor) -> list[str]:
@@ -264,7 +271,7 @@ def _doubts(outcome: RunOutcome, conductor: ScenarioConductor) -> list[str]:
     return doubts
 
 
-def _manifest(plan: Plan, run: str, runtime: Runtime) -> Manifest:
+def _manifest(plan: Plan, run: str, runtime: Runtime, reproduce: str) -> Manifest:
     return Manifest(
         schema="krift-manifest/v1",
         krift=__version__,
@@ -276,6 +283,7 @@ def _manifest(plan: Plan, run: str, runtime: Runtime) -> Manifest:
         hosts=[],
         started=utc_now(),
         drawn=dict(plan.drawn),
+        reproduce=reproduce,
     )
 
 

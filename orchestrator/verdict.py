@@ -94,8 +94,10 @@ def judge(
     results: Sequence[InvariantResult],
     expectation: Expectation,
     seen: Mapping[str, bool] | None = None,
+    doubts: Sequence[str] = (),
 ) -> Verdict:
     """Weigh results against an expectation. ``seen``: each ``must-happen`` of the scenario -> whether it was seen.
+    ``doubts``: what speaks against the run having gone its way.
 
     An expected violation must be there; an invariant expected to hold must have been tested, else the run is
     inconclusive; any other violation that the scenario does not allow is unexpected. What should have happened and
@@ -105,6 +107,7 @@ def judge(
     undecided = [f"never seen: {name}" for name, was_seen in happened.items() if not was_seen]
     unexpected: list[str] = []
     by_id = {result.id for result in results}
+    undecided.extend(doubts)
     named = [*expectation.violated, *expectation.held]
     undecided.extend(f"{name} is not checked" for name in named if name not in by_id)
     for result in results:

@@ -11,9 +11,9 @@ from chaos.scenario.loader import load_file
 from chaos.scenario.resolve import resolve
 from orchestrator.report.console import console
 from orchestrator.report.text import print_verdict
-from orchestrator.run_dir import Manifest, RunDir, open_run_dir, wrong
+from orchestrator.run_dir import RunDir, open_run_dir, wrong
 from orchestrator.runner import Checked, check_in_process, check_in_spark, write_violations
-from orchestrator.verdict import RunFacts, encode_verdict, judge, read_verdict, write_verdict
+from orchestrator.verdict import RunFacts, encode_verdict, judge, write_verdict
 
 
 @click.command("check")
@@ -50,9 +50,9 @@ def command(run: str, engine: str, out: Path, as_json: bool) -> int:
         digest=checked.digest,
         events=checked.events,
         rpcs=checked.rpcs,
-        duration=_duration(directory, manifest),
+        duration=manifest.duration,
     )
-    verdict = judge(facts, checked.results, plan.expect, checked.seen)
+    verdict = judge(facts, checked.results, plan.expect, checked.seen, manifest.doubts)
     write_verdict(verdict, directory.verdict)
     write_violations(directory, verdict)
     if as_json:
@@ -77,10 +77,3 @@ def _check(directory: RunDir, plan: Plan, engine: str) -> Checked:
         return check_in_spark(spark, directory, plan)
     finally:
         spark.stop()
-
-
-def _duration(directory: RunDir, manifest: Manifest) -> float:
-    try:
-        return read_verdict(directory.verdict).duration
-    except OSError:
-        return 0.0

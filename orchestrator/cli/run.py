@@ -111,7 +111,7 @@ def command(
             again = reproduce_command(scenario, plan, chosen.runtime, settings, defects)
             talk.print(_first_line(plan, chosen.runtime), soft_wrap=True)
             with ProgressLine(_title(plan), quiet) as line:
-                done = session.carry_out(plan, line.show)
+                done = session.carry_out(plan, again, line.show)
             carried.append(done)
             _report(page, talk, done, again, len(plans), as_json)
             if done.interrupted:

@@ -1,0 +1,61 @@
+"""The documents show what the command really prints.
+
+A block of a document that begins with ```` ```console ```` and ``$ krift`` is run here in the sim, where the output
+is the same every time. A line ``...`` stands for any lines. ``--rewrite`` fills in the output of blocks that have none.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from orchestrator.cli.main import cli
+from tests.architecture.sources import ROOT, name, repository_files
+
+BLOCK = re.compile(r"```console\n\$ krift (?P<command>[^\n]+)\n(?P<output>.*?)```", re.DOTALL)
+BLOCKS = [
+    pytest.param(path, found, id=f"{name(path)}:{path.read_text(encoding='utf-8')[: found.start()].count(chr(10)) + 1}")
+    for path in repository_files()
+    if path.suffix == ".md"
+    for found in BLOCK.finditer(path.read_text(encoding="utf-8"))
+]
+
+
+def printed(command: str, directory: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What the command prints on stdout, without blanks at line ends."""
+    monkeypatch.chdir(directory)
+    outcome = CliRunner().invoke(cli, shlex.split(command), standalone_mode=False)
+    assert outcome.exception is None, outcome.exception
+    return "".join(f"{line.rstrip()}\n" for line in outcome.stdout.splitlines())
+
+
+def as_pattern(expected: str) -> str:
+    """A regular expression for the output; ``...`` on a line of its own stands for any number of lines."""
+    return "".join("(?:.*\n)*?" if line.strip() == "..." else re.escape(f"{line}\n") for line in expected.splitlines())
+
+
+@pytest.mark.parametrize(("path", "block"), BLOCKS)
+def test_a_block_shows_what_is_printed(
+    path: Path,
+    block: re.Match[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+) -> None:
+    """Shows that the output in the document is the output of the command."""
+    actual = printed(block["command"], tmp_path, monkeypatch)
+    if request.config.getoption("--rewrite") and "\n...\n" not in f"\n{block['output']}":
+        text = path.read_text(encoding="utf-8")
+        fresh = f"```console\n$ krift {block['command']}\n{actual}```"
+        path.write_text(text.replace(block[0], fresh), encoding="utf-8")
+        return
+    assert re.fullmatch(as_pattern(block["output"]), actual), actual
+
+
+def test_there_are_blocks_to_check() -> None:
+    """Shows that the pattern above still finds what it is for."""
+    assert {path.relative_to(ROOT).parts[0] for path in (param.values[0] for param in BLOCKS)} >= {"README.md", "docs"}
