@@ -52,7 +52,7 @@ _ALL: tuple[Defect, ...] = (
     Defect("consumer-mislabel", "actors.client", "C3", "A consumer hands out a record under its neighbour's offset."),
     Defect("skip-sequence-check", "actors.log", "T2", "A leader takes any sequence number."),
     Defect("raise", "actors.broker", "X3", "A broker raises an exception on its hundredth request."),
-    Defect("lose-trace", "runtime", "X4", "The runtime drops every hundredth event of a node."),
+    Defect("lose-trace", "actors.trace", "X4", "The runtime drops every hundredth event of a node."),
     Defect("version-too-new", "actors.broker", "X7", "OFFSET_NOT_AVAILABLE is sent to old clients too."),
 )
 

@@ -64,6 +64,8 @@ def _workload(plan: Plan) -> list[str]:
             parts.append("idempotent" if node.config["enable.idempotence"] else "not idempotent")
         if "every_ms" in work:
             parts.append(f"{TIMESTAMP_NAMES.get(work['timestamp'], work['timestamp'])} every {work['every_ms']}ms")
+        if work.get("replica_id", -1) >= 0:
+            parts.append(f"as broker-{work['replica_id']}")
         parts += [f"{key}={value}" for key, value in node.config.items() if _differs(key, value)]
         ranges = default_ranges()
         parts += [f"{api} {format_versions(*v)}" for api, v in node.versions.items() if ranges.get(api) != v]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from actors.client.client_base import DATA, ClientNode
-from actors.client.offset_fetcher import Found, OffsetFetcher, record_list_return
+from actors.client.offset_fetcher import CLIENT, Found, OffsetFetcher, record_list_return
 from actors.client.workload import Every
 from actors.node.messages import Api
 from actors.node.network_client import Ended
@@ -32,8 +32,9 @@ class Probe(msgspec.Struct):
 class ListOffsetsNode(ClientNode):
     """Asks for the offset at ``timestamp`` of each partition every ``every_ms``, one operation at a time.
 
-    Workload: topic, partitions, every_ms, timestamp (-1 latest, -2 earliest, ...), isolation (0 or 1). An operation
-    lasts until it is answered or default.api.timeout.ms is over; the next begins at the next multiple of every_ms.
+    Workload: topic, partitions, every_ms, timestamp (-1 latest, -2 earliest, ...), isolation (0 or 1), replica_id (-1,
+    or the broker that it asks as). An operation lasts until it is answered or default.api.timeout.ms is over; the
+    next begins at the next multiple of every_ms.
     "stop" is completed after the last answer: {"asked": operations, "told": offsets got}.
     """
 
@@ -42,14 +43,20 @@ class ListOffsetsNode(ClientNode):
     every: Every = msgspec.field(default_factory=Every)
     timestamp: int = -1
     isolation: int = 0
+    replica_id: int = CLIENT
     asked: int = 0
 
     def _configure(self, step: Step) -> None:
         config = self.spec.config
         self.timestamp = self.spec.workload.get("timestamp", -1)
         self.isolation = self.spec.workload.get("isolation", 0)
+        self.replica_id = self.spec.workload.get("replica_id", CLIENT)
         self.fetcher = OffsetFetcher(
-            DATA, config["retry.backoff.ms"], config["retry.backoff.max.ms"], config["request.timeout.ms"]
+            DATA,
+            config["retry.backoff.ms"],
+            config["retry.backoff.max.ms"],
+            config["request.timeout.ms"],
+            self.replica_id,
         )
 
     def _begin(self, step: Step) -> None:
@@ -76,6 +83,7 @@ class ListOffsetsNode(ClientNode):
                 timestamp=self.timestamp,
                 isolation=self.isolation,
                 version=version,
+                replica_id=self.replica_id,
             )
         )
         timeout = self.spec.config["default.api.timeout.ms"]

@@ -24,6 +24,8 @@ from krift.v1.list_offsets_pb2 import ListOffsetsRequest, ListOffsetsResponse
 LATEST = -1
 EARLIEST = -2
 READ_COMMITTED = 1
+CLIENT = -1
+"""Replica id in the requests of clients."""
 
 PURPOSE = "list-offsets"
 _RETRY = "list-offsets/retry/"
@@ -71,12 +73,14 @@ class Found(msgspec.Struct, frozen=True):
 
 
 class OffsetFetcher(msgspec.Struct):
-    """All lookups of a client, on one connection per broker. ``calls``: call -> lookups it asks for."""
+    """All lookups of a client, on one connection per broker. ``calls``: call -> lookups it asks for. ``replica_id``:
+    in its requests."""
 
     connection: str = ""
     backoff_ms: int = 100
     backoff_max_ms: int = 1000
     request_timeout_ms: int = 30000
+    replica_id: int = CLIENT
     lookups: dict[int, Lookup] = {}
     calls: dict[int, list[int]] = {}
     count: int = 0
@@ -125,7 +129,7 @@ class OffsetFetcher(msgspec.Struct):
         wanted = [lookup for lookup in group if lookup.id in self.lookups]
         if version is None or not wanted:
             return done
-        request = ListOffsetsRequest()
+        request = ListOffsetsRequest(replica_id=self.replica_id)
         if version >= 2:
             request.isolation_level = wanted[0].isolation
         if version >= 10:

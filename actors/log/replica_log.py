@@ -19,6 +19,7 @@ from actors.log.producer_state import ProducerStateManager
 from actors.node.codec import decode, encode
 from actors.node.errors import KafkaError
 from actors.node.files import Files
+from actors.node.spec import METADATA_PARTITION
 from actors.node.step import Step
 from actors.trace.events import LogAppend, LogHw, LogTrunc
 from krift.v1.records_pb2 import RecordBatch
@@ -183,7 +184,7 @@ class ReplicaLog(msgspec.Struct):
             if batch.base_offset != self.end_offset:
                 raise AssertionError(f"{self.tp}: batch at {batch.base_offset}, log ends at {self.end_offset}")
             records = records_from_proto(batch)
-            if "follower-reorders-batch" in step.defects:
+            if "follower-reorders-batch" in step.defects and self.tp != METADATA_PARTITION:
                 records.reverse()
             copy = make_batch(
                 self.end_ph,

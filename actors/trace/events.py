@@ -344,7 +344,8 @@ class MetaView(TraceEvent, frozen=True, tag="meta.view"):
 
 class OpInvoke(TraceEvent, frozen=True, tag="op.invoke"):
     """An application began an operation. ``op`` is unique in the run.
-    send: ``uid``, ``acks``; poll: ``offset``, ``isolation``; list: ``timestamp``, ``isolation``, ``version``."""
+    send: ``uid``, ``acks``; poll: ``offset``, ``isolation``; list: ``timestamp``, ``isolation``, ``version``,
+    ``replica_id`` (-1: as a client; else as that broker, which is told the log end instead of what clients see)."""
 
     op: str
     kind: Literal["send", "poll", "list"]
@@ -356,6 +357,7 @@ class OpInvoke(TraceEvent, frozen=True, tag="op.invoke"):
     timestamp: int = 0
     isolation: int = 0
     version: int = -1
+    replica_id: int = -1
 
 
 class Polled(msgspec.Struct, frozen=True, array_like=True):

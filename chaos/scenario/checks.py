@@ -13,11 +13,12 @@ from actors.defects import DEFECTS
 from actors.features import FEATURES
 from actors.node.errors import KafkaError
 from actors.node.messages import Api
+from actors.node.spec import METADATA_PARTITION
 from actors.versions import API_VERSIONS
 from chaos.errors import Mistake, nearest
 from chaos.scenario.durations import format_duration, format_versions
 from chaos.scenario.invariant_ids import INVARIANT_IDS
-from chaos.scenario.model import Chaos, Client, Expect, NodeOverride, Scenario, Topic, Variant
+from chaos.scenario.model import Chaos, Client, Expect, ListOffsets, NodeOverride, Scenario, Topic, Variant
 from chaos.scenario.names import client_names, node_names
 from chaos.scenario.selectors import Selector, members
 from chaos.scenario.triggers import TRIGGERS, Argument
@@ -214,9 +215,15 @@ def _check_workload(scenario: Scenario, mistakes: Mistakes) -> None:
         check_versions((*path, "versions"), client.versions, mistakes)
         check_config((*path, "config"), client.config, CLIENT_SCOPES[kind], mistakes)
         _check_acks(path, scenario, index, mistakes)
-        every = getattr(client, "every", 1_000)
-        if every % 1_000:
-            mistakes.add((*path, "every"), f"{format_duration(every)} is too fine", "whole milliseconds")
+        if isinstance(client, ListOffsets):
+            _check_prober(path, client, scenario.cluster.brokers, mistakes)
+
+
+def _check_prober(path: Path_, client: ListOffsets, brokers: int, mistakes: Mistakes) -> None:
+    if client.every % 1_000:
+        mistakes.add((*path, "every"), f"{format_duration(client.every)} is too fine", "whole milliseconds")
+    if client.replica_id is not None and not 1 <= client.replica_id <= brokers:
+        mistakes.add((*path, "replica-id"), f"there is no broker {client.replica_id}", f"an id from 1 to {brokers}")
 
 
 def _check_acks(path: Path_, scenario: Scenario, index: int, mistakes: Mistakes) -> None:
@@ -334,10 +341,12 @@ def _check_trigger(
 def _check_argument(
     path: Path_, argument: Argument, value: Any, scenario: Scenario, nodes: list[str], mistakes: Mistakes
 ) -> None:
+    if argument.kind == "log" and value == METADATA_PARTITION:
+        return
     if argument.kind == "int":
         if not isinstance(value, int) or isinstance(value, bool) or value < 0:
             mistakes.add(path, f"{value!r} is not a number", "a whole number, at least 0")
-    elif argument.kind == "tp":
+    elif argument.kind in ("tp", "log"):
         _check_topic_partition(path, str(value), scenario, mistakes)
     elif argument.kind == "node":
         if value not in nodes:

@@ -39,4 +39,5 @@ def client_workload(client: Client, cluster: ClusterSpec) -> dict[str, Any]:
         workload["every_ms"] = client.every // 1_000
         workload["timestamp"] = client.timestamp
         workload["isolation"] = 1 if client.isolation == "read_committed" else 0
+        workload["replica_id"] = -1 if client.replica_id is None else client.replica_id
     return workload

@@ -84,6 +84,8 @@ def _client(kind: str, client: Client, cluster: ClusterSpec) -> dict[str, Any]:
         entry["every"] = f"{workload['every_ms']}ms"
         entry["timestamp"] = names.get(workload["timestamp"], workload["timestamp"])
         entry["isolation"] = "read_committed" if workload["isolation"] else "read_uncommitted"
+        if workload["replica_id"] >= 0:
+            entry["replica-id"] = workload["replica_id"]
     return {kind: entry}
 
 

@@ -246,6 +246,7 @@ class ListOffsets(Client):
     every: PositiveDuration = Field(description="Time between two questions, such as 20ms.")
     timestamp: Timestamp = -1
     isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
+    replica_id: int | None = Field(None, ge=0, description="Ask as the broker of this id does when it follows.")
 
 
 class Workload(Model):

@@ -31,12 +31,12 @@ from actors.trace.events import (
     TraceEvent,
 )
 
-ArgumentKind = Literal["tp", "node", "int", "api", "error"]
+ArgumentKind = Literal["tp", "log", "node", "int", "api", "error"]
 
 
 class Argument(msgspec.Struct, frozen=True):
-    """An argument of a trigger. kind: tp (``orders-0``), node (a name), int, api (``ListOffsets``), error
-    (``OFFSET_NOT_AVAILABLE``)."""
+    """An argument of a trigger. kind: tp (``orders-0``), log (a tp, or ``__cluster_metadata-0``), node (a name), int,
+    api (``ListOffsets``), error (``OFFSET_NOT_AVAILABLE``)."""
 
     name: str
     kind: ArgumentKind
@@ -138,8 +138,9 @@ def _always(event: Stamped, _: dict[str, Any]) -> bool:
 
 _NODE = Argument("node", "node", "the node that records it")
 _TP = Argument("tp", "tp", "the topic partition")
+_LOG = Argument("tp", "log", "the topic partition, or the metadata log")
 _OFFSET = Argument("offset", "int", "exclusive end", required=True)
-_NEEDS_TP = Argument("tp", "tp", "the topic partition", required=True)
+_NEEDS_LOG = Argument("tp", "log", "the topic partition, or the metadata log", required=True)
 _BROKER = Argument("broker", "node", "the broker")
 _API = Argument("api", "api", "the API", required=True)
 
@@ -200,13 +201,13 @@ TRIGGERS: dict[str, Trigger] = {
             "committed",
             LogHw,
             "A leader's high watermark reached an offset.",
-            (_NEEDS_TP, _OFFSET, _NODE),
+            (_NEEDS_LOG, _OFFSET, _NODE),
             _committed,
         ),
         Trigger(
-            "log-reached", LogAppend, "A replica's log reached an offset.", (_NEEDS_TP, _OFFSET, _NODE), _log_reached
+            "log-reached", LogAppend, "A replica's log reached an offset.", (_NEEDS_LOG, _OFFSET, _NODE), _log_reached
         ),
-        Trigger("truncated", LogTrunc, "A replica cut its log.", (_TP, _NODE), _always),
+        Trigger("truncated", LogTrunc, "A replica cut its log.", (_LOG, _NODE), _always),
         Trigger("broker-fenced", BrokerReg, "The active controller fenced a broker.", (_BROKER,), _fenced(True)),
         Trigger("broker-unfenced", BrokerReg, "The active controller unfenced a broker.", (_BROKER,), _fenced(False)),
         Trigger(

@@ -140,10 +140,14 @@ def _plans(
 
 
 def _check_defects(defects: tuple[str, ...]) -> None:
-    for name in defects:
-        if name not in DEFECTS:
-            expected = f"one of {', '.join(DEFECTS)}"
-            raise InputError([Mistake("--defect", 0, name, "no such defect", expected, nearest(name, DEFECTS))])
+    expected = f"one of {', '.join(DEFECTS)}"
+    unknown = [
+        Mistake("--defect", 0, name, "no such defect", expected, nearest(name, DEFECTS))
+        for name in defects
+        if name not in DEFECTS
+    ]
+    if unknown:
+        raise InputError(unknown)
 
 
 def _address(cluster: str, runtime: str) -> str:

@@ -59,7 +59,8 @@ class LatestNeverGoesBack(KeyedInvariant[Answers]):
     Example: list-offsets-1 is told 1,310 by broker-1 (leader epoch 4). Broker-1 crashes, broker-2 takes over with
     log end 1,310 and high watermark 1,204, and tells list-offsets-1 1,204 (leader epoch 5).
 
-    Two answers are compared only if the first had returned before the second was asked for, whoever asked. An
+    Two answers to clients are compared only if the first had returned before the second was asked for, whoever asked
+    (what asks as a broker is told the log end, which may go back). An
     answer under a lower leader epoch than the first's is excused: a leader that does not know that it was replaced
     may tell a client that does not know either.
     """
@@ -84,7 +85,7 @@ class LatestNeverGoesBack(KeyedInvariant[Answers]):
     def step(self, state: Answers, event: Stamped) -> Emissions:
         body = event.body
         if type(body) is OpInvoke:
-            if body.timestamp == LATEST:
+            if body.timestamp == LATEST and body.replica_id < 0:
                 self._settle(state, event.wall)
                 state.open[body.op] = Asked(state.floors.get(body.isolation, ()), witness(event))
         elif type(body) is OpReturn:

@@ -1,0 +1,124 @@
+"""The checks bite: each defect makes the invariant that is meant for it fail, in a run that holds it without."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from actors.defects import DEFECTS
+from actors.sim.world import World
+from actors.trace.events import RunMeta
+from chaos.conductor import ScenarioConductor
+from chaos.incidents import library
+from chaos.plan import Plan
+from chaos.scenario.loader import load_file
+from chaos.scenario.resolve import resolve
+from chaos.scenario.triggers import happened
+from orchestrator.engines.in_process import InProcessEngine
+from orchestrator.invariants.conclusion import InvariantResult
+from orchestrator.invariants.registry import INVARIANTS
+
+ROOT = Path(__file__).parents[2]
+SCENARIOS = Path(__file__).parent / "defects"
+LIMIT_US = 600_000_000
+
+
+class Proof(msgspec.Struct, frozen=True):
+    """Where a defect shows. scenario: of tests/scenario/defects, or "incident/variant" of the library. says: what the
+    evidence must say."""
+
+    scenario: str
+    says: str
+    seeds: tuple[int, ...] = (1, 2)
+
+
+PROOFS: dict[str, Proof] = {
+    "double-vote": Proof("quorum", r"granted its vote in epoch \d+ to \d+ after it had granted it to \d+"),
+    "vote-before-sync": Proof("quorum", r"granted its vote in epoch \d+ to \d+ before the vote was on its disk"),
+    "same-epoch-leader": Proof("quorum", r"knows \d+ as the leader of quorum epoch \d+, of which \S+ knew \d+"),
+    "epoch-reset": Proof("quorum", r"stored epoch 0 while its disk had epoch \d+"),
+    "commit-old-epoch": Proof("old-epoch", r"moved its high watermark to \d+, past an entry of epoch \d+ and none"),
+    "quorum-hw-regress": Proof("quorum", r"high watermark .*below \d+, to which epoch \d+ had committed it", (1, 3)),
+    "stale-leader-epoch": Proof(
+        "out-of-sync", r"gave leader epoch 0 of orders-0 to broker-\d after it had given it to"
+    ),
+    "follower-reorders-batch": Proof("out-of-sync", r"hold offset \d+ of orders-0 in leader epoch 0, and differ"),
+    "elect-any-replica": Proof("out-of-sync", r"broker-2 leads orders-0 .* and lacks what broker-1 committed up to"),
+    "isr-without-epoch-start": Proof("late-follower", r"proposed broker-2 for the ISR .*below .*the epoch's start \d+"),
+    "hw-ignores-isr": Proof("out-of-sync", r"moved the high watermark .* of its ISR had fetched up to \d+ only"),
+    "truncate-to-hw": Proof("tail", r"truncated orders-0 .*\(high-watermark, .*although it held what was committed"),
+    "ack-before-hw": Proof("out-of-sync", r"acknowledged offset \d+ of orders-0 .* while its high watermark was \d+"),
+    "list-log-end": Proof("tail", r"was told [\d,]+ as the latest offset .* after broker-1 .* had told it [\d,]+"),
+    "refuse-too-long": Proof("late-follower", r"refused ListOffsets .* although it had caught up"),
+    "refuse-replicas": Proof("late-follower", r"answered ListOffsets of list-offsets-2 .* with OFFSET_NOT_AVAILABLE"),
+    "lose-acked": Proof("out-of-sync", r"was told that producer-1:\d+ is at offset [\d,]+ of orders-0; the log of"),
+    "consumer-mislabel": Proof("out-of-sync", r"offset \d+ of orders-0 holds producer-1:\d+ for consumer-1, and"),
+    "skip-sequence-check": Proof("expired", r"appended sequence \d+ of producer id \d+.* where \d+ was next"),
+    "raise": Proof("out-of-sync", r"broker-\d raised an exception: RuntimeError: the defect raise"),
+    "lose-trace": Proof("out-of-sync", r"lacks its event \d*99|which does not come before in the trace"),
+    "version-too-new": Proof("kip-207/kafka", r"answered ListOffsets of version 4 with OFFSET_NOT_AVAILABLE", (7,)),
+}
+"""Defect -> where it shows."""
+
+
+def plan_of(scenario: str, seed: int, defects: tuple[str, ...] = ()) -> Plan:
+    incident, _, variant = scenario.partition("/")
+    loaded = library.load(incident) if variant else load_file(SCENARIOS / f"{scenario}.yaml")
+    return resolve(loaded, variant or None, seed, (), defects)
+
+
+def judge(plan: Plan) -> tuple[ScenarioConductor, dict[str, InvariantResult]]:
+    """A run in the sim, judged; with everything seen that must happen, unless it ended with a node's exception."""
+    conductor = ScenarioConductor(plan)
+    meta = RunMeta(plan.scenario, plan.variant, "sim", plan.seed, plan.names, plan.profile())
+    result = World(plan.nodes, conductor, plan.seed, "run", record=True, meta=meta).run(LIMIT_US)
+    if not plan.defects:
+        assert not result.failures, result.failures[0].traceback
+        assert all(happened(plan.expect.must_happen, result.trace))
+    engine = InProcessEngine()
+    engine.feed_all(sorted(result.trace, key=lambda event: event.order))
+    return conductor, {each.id: each for each in engine.results()}
+
+
+@cache
+def without_defects(scenario: str, seed: int) -> dict[str, InvariantResult]:
+    conductor, results = judge(plan_of(scenario, seed))
+    assert conductor.status == "completed", conductor.detail
+    return results
+
+
+@pytest.mark.parametrize(("defect", "seed"), [(name, seed) for name in DEFECTS for seed in PROOFS[name].seeds])
+def test_a_defect_is_caught_by_its_invariant(defect: str, seed: int) -> None:
+    """Shows that the invariant was tested and held, and that the defect alone makes it fail and the evidence tell."""
+    proof, meant = PROOFS[defect], DEFECTS[defect].caught_by
+    clean = without_defects(proof.scenario, seed)
+    assert [name for name, each in clean.items() if each.status in ("violated", "inconclusive")] == []
+    assert (clean[meant].status, clean[meant].tested > 0) == ("held", True)
+    _, results = judge(plan_of(proof.scenario, seed, (defect,)))
+    caught = results[meant]
+    assert (caught.status, caught.violated > 0) == ("violated", True), caught
+    sentences = [finding.sentence for finding in caught.violations]
+    assert any(re.search(proof.says, sentence) for sentence in sentences), sentences
+    assert all(finding.events for finding in caught.violations)
+
+
+def test_every_defect_has_its_proof_and_every_invariant_its_defect() -> None:
+    """Shows that the table is complete: no defect without a run, no invariant that nothing was seen to break."""
+    assert set(PROOFS) == set(DEFECTS)
+    assert {defect.caught_by for defect in DEFECTS.values()} == set(INVARIANTS)
+    assert {proof.scenario for proof in PROOFS.values() if "/" not in proof.scenario} == {
+        path.stem for path in SCENARIOS.glob("*.yaml")
+    }
+
+
+@pytest.mark.parametrize("name", DEFECTS)
+def test_a_defect_is_a_change_in_one_place(name: str) -> None:
+    """Shows that a defect is asked for in one module, where the catalogue says it is."""
+    places = [path for path in sorted((ROOT / "actors").rglob("*.py")) if f'"{name}"' in path.read_text("utf-8")]
+    modules = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in places]
+    assert len([module for module in modules if module != "actors.defects"]) == 1, modules
+    assert any(module.startswith(f"{DEFECTS[name].where}.") for module in modules), modules
