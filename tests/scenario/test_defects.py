@@ -18,6 +18,7 @@ from chaos.plan import Plan
 from chaos.scenario.loader import load_file
 from chaos.scenario.resolve import resolve
 from chaos.scenario.triggers import happened
+from orchestrator.cli.main import main
 from orchestrator.engines.in_process import InProcessEngine
 from orchestrator.invariants.conclusion import InvariantResult
 from orchestrator.invariants.registry import INVARIANTS
@@ -122,3 +123,39 @@ def test_a_defect_is_a_change_in_one_place(name: str) -> None:
     modules = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in places]
     assert len([module for module in modules if module != "actors.defects"]) == 1, modules
     assert any(module.startswith(f"{DEFECTS[name].where}.") for module in modules), modules
+
+
+def krift(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    """Exit code of the command."""
+    monkeypatch.setattr("sys.argv", ["krift", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert isinstance(ended.value.code, int)
+    return ended.value.code
+
+
+def test_the_command_line_switches_defects_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Shows the same scenario end with 0, and with a defect with 1 and the invariant that caught it."""
+    command = ["run", str(SCENARIOS / "expired.yaml"), "--runtime", "sim", "--quiet", "--out", str(tmp_path)]
+    assert krift(monkeypatch, *command) == 0
+    assert re.search(r"^T2 +held", capsys.readouterr().out, re.MULTILINE)
+    assert krift(monkeypatch, *command, "--defect", "skip-sequence-check") == 1
+    printed = capsys.readouterr().out
+    assert re.search(r"^T2 +violated", printed, re.MULTILINE)
+    assert "--defect skip-sequence-check" in printed
+
+
+def test_the_command_line_names_every_unknown_defect(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Shows one line for each unknown name, with the nearest known one, and exit code 2."""
+    names = ["--defect", "list-log-en", "--defect", "raise", "--defect", "nonsense"]
+    assert krift(monkeypatch, "run", "kip-207", "--runtime", "sim", *names) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.partition(": no such defect")[0] for line in lines] == [
+        "krift: --defect: list-log-en",
+        "--defect: nonsense",
+    ]
+    assert lines[0].endswith("did you mean list-log-end?")

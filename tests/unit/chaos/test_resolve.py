@@ -182,3 +182,20 @@ def test_partitions_are_spread_round_robin() -> None:
     """Shows the assignment that partitions and replication give."""
     text = BASE.replace("{replicas: [[1, 2, 3]]}", "{partitions: 4, replication: 2}")
     assert resolve(load_text(text)).cluster.topics[0].replicas == [[1, 2], [2, 3], [3, 1], [1, 2]]
+
+
+def test_a_prober_may_ask_as_a_broker() -> None:
+    """Shows that replica-id reaches the node's workload, and that the resolved file keeps it."""
+    base = BASE + "  - list-offsets: {topic: orders, every: 20ms, replica-id: 3}\n"
+    plan = plan_of(base=base + "  - list-offsets: {topic: orders, every: 20ms}\n")
+    assert [node(plan, f"list-offsets-{number}").workload["replica_id"] for number in (1, 2)] == [3, -1]
+    again = resolve(load_text(plan.yaml()))
+    assert [spec.workload for spec in again.nodes] == [spec.workload for spec in plan.nodes]
+
+
+def test_a_trigger_on_a_log_may_name_the_metadata_log() -> None:
+    """Shows that log-reached takes the metadata log, and a trigger on elections of partitions does not."""
+    seen = "must-happen: [{log-reached: {tp: __cluster_metadata-0, offset: 9}}]\n"
+    assert plan_of(seen).expect.must_happen[0].arguments == {"tp": "__cluster_metadata-0", "offset": 9}
+    with pytest.raises(InputError, match="unknown topic partition __cluster_metadata-0"):
+        plan_of("must-happen: [{leader-elected: {tp: __cluster_metadata-0}}]\n")

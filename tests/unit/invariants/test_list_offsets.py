@@ -65,6 +65,17 @@ def test_the_same_microsecond_is_concurrent() -> None:
     assert trace.result("H1").status == "vacuous"
 
 
+def test_what_a_broker_is_told_is_not_compared() -> None:
+    """Shows that an answer to somebody who asked as a broker, the log end, is no test of H1."""
+    trace = TraceBuilder()
+    trace.ask("list-offsets-1", 10, broker=1, epoch=0)
+    trace.told("list-offsets-2", trace.invoke("list-offsets-2", replica_id=3), 14, broker=1, epoch=0)
+    trace.told("list-offsets-2", trace.invoke("list-offsets-2", replica_id=3), 9, broker=1, epoch=0)
+    trace.ask("list-offsets-1", 11, broker=1, epoch=0)
+    result = trace.result("H1")
+    assert (result.status, result.tested) == ("held", 1)
+
+
 def test_a_stale_leader_is_excused() -> None:
     """Shows that an answer under a lower leader epoch is excused and counted, and does not lower the bar."""
     trace = TraceBuilder()
