@@ -142,9 +142,7 @@ def test_the_command_line_switches_defects_on(
     assert krift(monkeypatch, *command) == 0
     assert re.search(r"^T2 +held", capsys.readouterr().out, re.MULTILINE)
     assert krift(monkeypatch, *command, "--defect", "skip-sequence-check") == 1
-    printed = capsys.readouterr().out
-    assert re.search(r"^T2 +violated", printed, re.MULTILINE)
-    assert "--defect skip-sequence-check" in printed
+    assert re.search(r"^T2 +violated", capsys.readouterr().out, re.MULTILINE)
 
 
 def test_the_command_line_names_every_unknown_defect(
