@@ -12,7 +12,7 @@ from functools import cache
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 
-from actors.node.messages import Api, api_of
+from actors.node.messages import API_NAMES, Api, api_of
 from krift.v1 import common_pb2
 
 API_VERSIONS: dict[Api, tuple[int, int]] = {
@@ -63,7 +63,8 @@ def default_ranges() -> Ranges:
 
 def negotiate(mine: Ranges, theirs: Ranges, api: Api) -> int | None:
     """The highest version of ``api`` that both ranges hold, or None."""
-    a, b = mine.get(api.name), theirs.get(api.name)
+    name = API_NAMES[api]
+    a, b = mine.get(name), theirs.get(name)
     if a is None or b is None:
         return None
     low, high = max(a[0], b[0]), min(a[1], b[1])

@@ -68,7 +68,7 @@ class BrokerNode(msgspec.Struct):
         elif self.lifecycle.state != "stopped":
             turn = self._turn(step)
             self._take(turn, event)
-            self._poll(turn, everything=not isinstance(event, Received | Disconnected))
+            self._poll(turn, everything=type(event) not in (Received, Disconnected))
         return step.effects
 
     def _turn(self, step: Step) -> Turn:

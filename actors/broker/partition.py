@@ -7,13 +7,13 @@ The high watermark of a leader advances in ``Partition.maybe_increment_high_wate
 from __future__ import annotations
 
 from bisect import bisect_right
+from operator import attrgetter
 from typing import Literal
 
 import msgspec
 
 from actors.broker.metadata_image import PartitionRegistration
 from actors.broker.turn import Turn
-from actors.log.batch import Batch
 from actors.log.replica_log import AppendResult, ReplicaLog
 from actors.node.errors import KafkaError
 from actors.trace.events import IsrPropose, PartAssume, RepFetch
@@ -386,12 +386,11 @@ def boundary_at_most(log: ReplicaLog, offset: int) -> int:
     """
     if offset >= log.end_offset:
         return log.end_offset
-    index = bisect_right(log.batches, offset, key=_end_offset)
+    index = bisect_right(log.batches, offset - 1, key=_LAST_OFFSET)
     return log.batches[index - 1].end_offset if index else log.start_offset
 
 
-def _end_offset(batch: Batch) -> int:
-    return batch.end_offset
+_LAST_OFFSET = attrgetter("last_offset")
 
 
 def find_partition(partitions: dict[str, Partition], turn: Turn, tp: str) -> tuple[Partition | None, KafkaError]:

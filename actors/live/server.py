@@ -23,7 +23,7 @@ from grpc_reflection.v1alpha import reflection
 
 from actors.live.links import Links
 from actors.live.wire import SERVER_OPTIONS, SERVICE, Stamp, encode_response
-from actors.node.messages import API_OF_REQUEST, REQUESTS, RESPONSES, Api
+from actors.node.messages import REQUESTS, RESPONSES, Api, api_of
 from actors.trace.stamper import connection_source
 
 ANONYMOUS = "anonymous"
@@ -107,7 +107,7 @@ class Server:
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         connection.answers[number] = answer
         connection.correlation_ids[number] = header.correlation_id
-        connection.apis[number] = API_OF_REQUEST[request.DESCRIPTOR.full_name]
+        connection.apis[number] = api_of(request)
         self._links.arrive(
             ((connection.source, self._node),),
             connection.id,

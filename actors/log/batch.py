@@ -81,7 +81,10 @@ def add_sequence(sequence: int, increment: int) -> int:
 
 def batch_size_bytes(records: list[LogRecord]) -> int:
     """Size of a batch with these records."""
-    return _BATCH_OVERHEAD_BYTES + sum(_RECORD_OVERHEAD_BYTES + len(r.key) + len(r.value) for r in records)
+    size = _BATCH_OVERHEAD_BYTES
+    for record in records:
+        size += _RECORD_OVERHEAD_BYTES + len(record.key) + len(record.value)
+    return size
 
 
 def records_from_proto(batch: RecordBatch) -> list[LogRecord]:

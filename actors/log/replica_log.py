@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from operator import attrgetter
 from typing import Literal
 
 import msgspec
@@ -26,6 +27,8 @@ from krift.v1.records_pb2 import RecordBatch
 
 ReplicaRole = Literal["leader", "follower"]
 TruncationReason = Literal["diverge", "high-watermark", "out-of-range", "recovery"]
+
+_BASE_OFFSET = attrgetter("base_offset")
 
 
 class AppendResult(msgspec.Struct, frozen=True):
@@ -74,7 +77,7 @@ class ReplicaLog(msgspec.Struct):
             return EMPTY_PREFIX_HASH
         if offset == self.end_offset:
             return self.end_ph
-        index = bisect_right(self.batches, offset - 1, key=_base_offset) - 1
+        index = bisect_right(self.batches, offset - 1, key=_BASE_OFFSET) - 1
         if index < 0 or self.batches[index].end_offset != offset:
             raise AssertionError(f"{self.tp}: {offset} is no batch boundary")
         return self.batches[index].ph
@@ -82,7 +85,7 @@ class ReplicaLog(msgspec.Struct):
     def read(self, from_offset: int, limit_offset: int, max_bytes: int) -> list[Batch]:
         """Batches that hold ``from_offset`` and later ones, as far as they end at or below ``limit_offset``, at most
         ``max_bytes`` of them but at least one (KIP-74)."""
-        index = max(bisect_right(self.batches, from_offset, key=_base_offset) - 1, 0)
+        index = max(bisect_right(self.batches, from_offset, key=_BASE_OFFSET) - 1, 0)
         found: list[Batch] = []
         size = 0
         for position in range(index, len(self.batches)):
@@ -102,7 +105,7 @@ class ReplicaLog(msgspec.Struct):
         if from_offset >= limit_offset or from_offset >= self.end_offset:
             return 0
         size = 0
-        for position in range(max(bisect_right(self.batches, from_offset, key=_base_offset) - 1, 0), len(self.batches)):
+        for position in range(max(bisect_right(self.batches, from_offset, key=_BASE_OFFSET) - 1, 0), len(self.batches)):
             batch = self.batches[position]
             if batch.end_offset > limit_offset:
                 break
@@ -268,7 +271,3 @@ def load_log(tp: str, file: str, entries: list[bytes]) -> ReplicaLog:
         log.batches.append(batch)
         log.producers.update(batch)
     return log
-
-
-def _base_offset(batch: Batch) -> int:
-    return batch.base_offset

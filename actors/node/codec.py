@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 def _encode_hook(value: Any) -> Any:
     if isinstance(value, Message):
-        code = MESSAGE_CODES[value.DESCRIPTOR.full_name]
+        code = MESSAGE_CODES[type(value)]
         return msgspec.msgpack.Ext(code, value.SerializeToString(deterministic=True))
     raise TypeError(f"cannot encode {type(value).__name__}")
 

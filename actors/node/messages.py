@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from functools import cache
 
+from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
 
 from krift.v1 import (
@@ -68,39 +70,57 @@ RESPONSES: dict[Api, type[Message]] = {
     Api.AllocateProducerIds: producer_ids_pb2.AllocateProducerIdsResponse,
 }
 
-API_OF_REQUEST: dict[str, Api] = {kind.DESCRIPTOR.full_name: api for api, kind in REQUESTS.items()}
-"""Full protobuf name of a request -> its API."""
+API_OF_REQUEST: dict[type[Message], Api] = {kind: api for api, kind in REQUESTS.items()}
+"""Class of a request -> its API."""
 
-MESSAGE_CODES: dict[str, int] = {}
-"""Full protobuf name -> number under which ``actors.node.codec`` embeds the message: the API key for
+API_NAMES: dict[int, str] = {int(api): api.name for api in Api}
+"""API key -> name (``Api.name`` takes several times as long, and every message asks)."""
+
+MESSAGE_CODES: dict[type[Message], int] = {}
+"""Class of a message -> number under which ``actors.node.codec`` embeds the message: the API key for
 requests, -2 - key for responses (-1 is msgpack's own, for timestamps)."""
 MESSAGES_BY_CODE: dict[int, type[Message]] = {}
 for _api in Api:
     for _code, _kind in ((int(_api), REQUESTS[_api]), (-2 - int(_api), RESPONSES[_api])):
-        MESSAGE_CODES[_kind.DESCRIPTOR.full_name] = _code
+        MESSAGE_CODES[_kind] = _code
         MESSAGES_BY_CODE[_code] = _kind
 
 
 def api_of(request: Message) -> Api:
     """The API a request belongs to."""
-    return API_OF_REQUEST[request.DESCRIPTOR.full_name]
+    return API_OF_REQUEST[type(request)]
 
 
 def response_errors(response: Message) -> list[int]:
     """All error codes other than NONE in a response, outermost first, in wire order."""
     errors: list[int] = []
-    _collect_errors(response, errors)
+    _collect_errors(response, _error_fields(response.DESCRIPTOR), errors)
     return errors
 
 
 _ERROR_FIELDS = ("error_code", "partition_error_code")
+_LISTS_WITH_ERRORS = ("responses", "partitions", "partition_responses", "topics")
+
+_ErrorFields = tuple[tuple[str, "_ErrorFields | None"], ...]
+"""Where a message has error codes, in wire order: (field, None) a code, (field, fields of each item) a list."""
 
 
-def _collect_errors(message: Message, errors: list[int]) -> None:
-    for field, value in message.ListFields():
+@cache
+def _error_fields(descriptor: Descriptor) -> _ErrorFields:
+    found: list[tuple[str, _ErrorFields | None]] = []
+    for field in sorted(descriptor.fields, key=lambda field: field.number):
         if field.name in _ERROR_FIELDS:
-            if value:
-                errors.append(value)
-        elif field.name in ("responses", "partitions", "partition_responses", "topics"):
+            found.append((field.name, None))
+        elif field.name in _LISTS_WITH_ERRORS and field.message_type is not None:
+            found.append((field.name, _error_fields(field.message_type)))
+    return tuple(found)
+
+
+def _collect_errors(message: Message, fields: _ErrorFields, errors: list[int]) -> None:
+    for name, inner in fields:
+        value = getattr(message, name)
+        if inner is not None:
             for item in value:
-                _collect_errors(item, errors)
+                _collect_errors(item, inner, errors)
+        elif value:
+            errors.append(value)

@@ -13,7 +13,7 @@ import msgspec
 from google.protobuf.message import Message
 
 from actors.node.events import Answered, Failed, FailureReason
-from actors.node.messages import Api, api_of, response_errors
+from actors.node.messages import API_NAMES, Api, api_of, response_errors
 from actors.node.step import Step
 from actors.trace.events import Rpc
 from actors.versions import Ranges, check_fields, negotiate
@@ -237,7 +237,7 @@ class NetworkClient(msgspec.Struct):
                 return
         step.record(
             Rpc(
-                Api(flight.api).name,
+                API_NAMES[flight.api],
                 flight.version,
                 flight.peer,
                 flight.connection,
@@ -249,6 +249,8 @@ class NetworkClient(msgspec.Struct):
 
 
 def _has_news(response: FetchResponse) -> bool:
-    return any(
-        data.records or data.HasField("diverging_epoch") for topic in response.responses for data in topic.partitions
-    )
+    for topic in response.responses:
+        for data in topic.partitions:
+            if data.records or data.HasField("diverging_epoch"):
+                return True
+    return False

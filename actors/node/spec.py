@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, Literal
 
 import msgspec
@@ -58,6 +59,7 @@ class NodeSpec(msgspec.Struct, frozen=True):
     workload: dict[str, Any] = {}
 
 
+@cache
 def node_name(node_id: int) -> str:
     """Name of the broker or controller with this id: ``broker-1``, ``controller-1`` (id 101)."""
     if node_id >= FIRST_CONTROLLER_ID:
@@ -65,6 +67,7 @@ def node_name(node_id: int) -> str:
     return f"broker-{node_id}"
 
 
+@cache
 def topic_partition(topic: str, partition: int) -> str:
     """The key under which state and trace know a topic partition: ``orders-0``."""
     return f"{topic}-{partition}"

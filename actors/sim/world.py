@@ -6,9 +6,11 @@ otherwise is drawn from the seed, so the same arguments give the same run, byte 
 
 from __future__ import annotations
 
+import gc
 import traceback
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -144,7 +146,8 @@ class World:
         for host in self.hosts.values():
             self.queue.at(0, host.start, self._run)
         self.queue.at(0, self._begin, None)
-        self.queue.run(limit_us)
+        with _collector_at_rest():
+            self.queue.run(limit_us)
         finished = self._conductor.finished
         self._finish()
         return RunResult(
@@ -313,6 +316,19 @@ class World:
         self._driver.tick(now_us)
         host.clock.merge(now_us, self._driver.clock.wall_us, self._driver.clock.logical)
         return host
+
+
+@contextmanager
+def _collector_at_rest() -> Iterator[None]:
+    """No collection of cyclic garbage: a run makes next to none (a few objects per connection that broke), and the
+    collector would look at the whole growing trace and state again and again."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _default_new_node() -> NewNode:

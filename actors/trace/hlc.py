@@ -20,13 +20,12 @@ class HybridLogicalClock(msgspec.Struct):
 
     def merge(self, physical_us: int, wall_us: int, logical: int) -> None:
         """Advance for the receipt of a message stamped (wall_us, logical)."""
-        top = max(self.wall_us, wall_us)
-        if physical_us > top:
+        own_us = self.wall_us
+        if physical_us > own_us and physical_us > wall_us:
             self.wall_us, self.logical = physical_us, 0
-            return
-        if top == self.wall_us == wall_us:
-            self.logical = max(self.logical, logical) + 1
-        elif top == self.wall_us:
+        elif own_us > wall_us:
             self.logical += 1
-        else:
+        elif own_us < wall_us:
             self.wall_us, self.logical = wall_us, logical + 1
+        else:
+            self.logical = max(self.logical, logical) + 1
