@@ -18,30 +18,6 @@ STEPS_FILE = "steps.bin"
 """Digests of all steps: what a replay is compared with."""
 
 
-class OrderedFeed:
-    """Hands events on in the trace's order.
-
-    The world records in the order of virtual time; events of one microsecond are ordered by their clocks here.
-    """
-
-    def __init__(self, sink: Callable[[Stamped], None]) -> None:
-        self._sink = sink
-        self._pending: list[Stamped] = []
-
-    def __call__(self, event: Stamped) -> None:
-        if self._pending and event.wall > self._pending[-1].wall:
-            self.flush()
-        self._pending.append(event)
-
-    def flush(self) -> None:
-        """Hand on what is left."""
-        if len(self._pending) > 1:
-            self._pending.sort(key=_order)
-        for event in self._pending:
-            self._sink(event)
-        self._pending.clear()
-
-
 class SimCluster:
     """The simulator as a cluster. ``keep``: write the trace and the digests of all steps into the run's directory.
     ``observer``: gets every event of a run in order while it goes on. ``probe``: keep this step in full."""
@@ -65,14 +41,13 @@ class SimCluster:
     def run(self, order: RunOrder, conductor: Conductor, progress: Progress | None = None) -> RunOutcome:
         """See ``orchestrator.clusters.base.Cluster.run``. The digest of the trace is in ``digest`` afterwards."""
         kept: list[Stamped] = []
-        feed = OrderedFeed(self._sink(kept, progress))
         plan = order.plan
         world = World(
             plan.nodes,
             conductor,
             plan.seed,
             order.run,
-            feed,
+            self._sink(kept, progress),
             meta=run_meta(order, "sim"),
             step_digests=self.keep,
             probe=self._probe,
@@ -82,7 +57,6 @@ class SimCluster:
             result = world.run(_limit_us(order))
         except KeyboardInterrupt:
             interrupted = True
-        feed.flush()
         if self.keep:
             write_events(order.directory, kept)
         if interrupted:
@@ -114,7 +88,3 @@ class SimCluster:
 def _limit_us(order: RunOrder) -> int:
     budgets = order.plan.budgets
     return order.plan.duration_us + budgets.steady_state_us + budgets.heal_us + 2 * budgets.drain_us
-
-
-def _order(event: Stamped) -> tuple[int, int, str, int, int]:
-    return event.order

@@ -1,15 +1,12 @@
-"""The engine that checks a run while it goes on, in the same process: fed with events as time passes.
-
-A runtime that has one clock for all nodes (the sim) feeds each event as it is recorded: what happens in one
-microsecond comes in the order in which nodes took their steps, and is sorted here.
-"""
+"""The engine that checks a run while it goes on, in the same process: fed with events in the order of the trace, in
+which the sim records them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 from actors.trace.events import RunMeta, Stamped, TraceEvent
-from orchestrator.engines.key_group import KeyGroup
+from orchestrator.engines.key_group import Handler, KeyGroup
 from orchestrator.invariants.conclusion import InvariantResult, KeyResult, conclude
 from orchestrator.invariants.fold import Profile, profile_of
 from orchestrator.invariants.registry import AnyFold, folds, invariants_of
@@ -19,19 +16,23 @@ class OutOfOrder(ValueError):
     """An event came after a later one."""
 
 
-class _Branch:
-    """One route: its folds and its groups by key."""
+_Groups = dict[str, list[Handler]]
 
-    __slots__ = ("folds", "groups", "keys")
+
+class _Branch:
+    """One route: its folds, its groups by key, and per event type what each key's folds do with it."""
+
+    __slots__ = ("folds", "groups", "handlers", "keys")
 
     def __init__(self, keys: Callable[[Stamped], Sequence[str]]) -> None:
         self.keys = keys
         self.folds: list[AnyFold] = []
         self.groups: dict[str, KeyGroup] = {}
+        self.handlers: dict[type[TraceEvent], _Groups] = {}
 
 
 class InProcessEngine:
-    """Feed it with ``feed`` as time passes, then ask for ``results`` once.
+    """Feed it with ``feed`` in the order of the trace, then ask for ``results`` once.
 
     The profile comes from the run's first event, ``run.meta``, unless it is given. ``violated`` turns true with the
     first violation, so that a runtime may stop there.
@@ -42,10 +43,9 @@ class InProcessEngine:
         self.violated = False
         self.events = 0
         self._given_profile = profile is not None
-        self._wall = -1
-        self._now: list[Stamped] = []
+        self._last: Stamped | None = None
         self._branches: dict[str, _Branch] = {}
-        self._by_type: dict[type[TraceEvent], list[_Branch]] = {}
+        self._by_type: dict[type[TraceEvent], list[tuple[_Branch, _Groups]]] = {}
         chosen = folds(only)
         self._invariants = invariants_of(chosen)
         for fold in chosen:
@@ -54,54 +54,43 @@ class InProcessEngine:
                 branch = self._branches[fold.route.name] = _Branch(fold.route.keys)
             branch.folds.append(fold)
             for kind in fold.event_types:
-                listening = self._by_type.setdefault(kind, [])
-                if branch not in listening:
-                    listening.append(branch)
+                if kind not in branch.handlers:
+                    branch.handlers[kind] = {}
+                    self._by_type.setdefault(kind, []).append((branch, branch.handlers[kind]))
 
     def feed(self, event: Stamped) -> None:
-        """Take the next event. Events of one microsecond may come in any order; the same event twice counts once.
+        """Take the next event; the same event twice counts once.
 
-        Raises OutOfOrder if an event of an earlier microsecond has come before.
+        Raises OutOfOrder if a later one has come before.
         """
-        if event.wall != self._wall:
-            if event.wall < self._wall:
-                raise OutOfOrder(f"{event.id} comes after events of {self._wall} us")
-            if self._now:
-                self._flush()
-            self._wall = event.wall
-        self._now.append(event)
-
-    def _flush(self) -> None:
-        """Step the folds with the events of one microsecond, in the order of the trace."""
-        events = self._now
-        if len(events) == 1:
-            self._step(events[0])
-        else:
-            events.sort(key=_order_within)
-            last: Stamped | None = None
-            for event in events:
-                if last is None or event.seq != last.seq or event.order != last.order:
-                    self._step(event)
-                last = event
-        self._now = []
-
-    def _step(self, event: Stamped) -> None:
+        last = self._last
+        if last is not None and event.wall <= last.wall and event.order <= last.order:
+            if event.order == last.order:
+                return
+            raise OutOfOrder(f"{event.id} comes after {last.id}")
+        self._last = event
         self.events += 1
         kind = type(event.body)
         if kind is RunMeta and not self._given_profile:
             self._take_profile(event)
-        for branch in self._by_type.get(kind, ()):
-            groups = branch.groups
+        for branch, groups in self._by_type.get(kind, ()):
             for key in branch.keys(event):
-                group = groups.get(key)
-                if group is None:
-                    group = groups[key] = KeyGroup(branch.folds, key, self.profile)
-                for step, state, cell in group.handlers.get(kind, ()):
+                handlers = groups.get(key)
+                if handlers is None:
+                    handlers = groups[key] = self._handlers(branch, key, kind)
+                for step, state, cell in handlers:
                     if cell.deadlines and cell.pass_time(event.wall):
                         self.violated = True
                     emissions = step(state, event)
                     if emissions and cell.take(emissions):
                         self.violated = True
+
+    def _handlers(self, branch: _Branch, key: str, kind: type[TraceEvent]) -> list[Handler]:
+        """What the folds of a key, which may be new, do with events of this type."""
+        group = branch.groups.get(key)
+        if group is None:
+            group = branch.groups[key] = KeyGroup(branch.folds, key, self.profile)
+        return group.handlers.get(kind, [])
 
     def feed_all(self, events: Iterable[Stamped]) -> None:
         """Take several events."""
@@ -110,8 +99,7 @@ class InProcessEngine:
 
     def key_results(self) -> list[KeyResult]:
         """End the trace: what was found at each key."""
-        self._flush()
-        horizon_us = max(self._wall, 0)
+        horizon_us = 0 if self._last is None else self._last.wall
         return [
             result
             for branch in self._branches.values()
@@ -138,8 +126,3 @@ def check(events: Iterable[Stamped], only: Collection[str] | None = None) -> lis
 
 def _order(event: Stamped) -> tuple[int, int, str, int, int]:
     return event.order
-
-
-def _order_within(event: Stamped) -> tuple[int, str, int, int]:
-    """The trace's order among events of one microsecond."""
-    return (event.logical, event.node, event.incarnation, event.seq)
