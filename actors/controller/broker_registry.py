@@ -15,7 +15,8 @@ UNFENCE = -1
 
 class BrokerRegistration(msgspec.Struct, frozen=True):
     """One broker. ``epoch``: broker epoch; ``offset``: of its registration record, which a broker must have replayed
-    before it is unfenced. Both are the same number unless the same incarnation has registered again."""
+    before it is unfenced. The latter is the greater one if a former incarnation had to be cleaned up after, or if the
+    same incarnation has registered again."""
 
     id: int
     incarnation_id: str
@@ -82,8 +83,8 @@ class BrokerRegistry(msgspec.Struct):
     # ---- making records ----------------------------------------------------------------------------------
 
     def register(self, request: BrokerRegistrationRequest, next_offset: int) -> Change:
-        """The record that registers a broker; ``next_offset`` is where it will be. A new incarnation gets that as its
-        broker epoch and starts fenced; the same one keeps what it has."""
+        """The record that registers a broker; ``next_offset`` is where the batch with it will begin. A new incarnation
+        gets that as its broker epoch and starts fenced; the same one keeps what it has."""
         existing = self.brokers.get(request.broker_id)
         record = RegisterBrokerRecord(
             broker_id=request.broker_id,
@@ -120,7 +121,7 @@ def validate_registration(
     session_valid: bool,
 ) -> KafkaError:
     """What stands against a registration. ``session_valid``: the incarnation that holds the id is still heard of;
-    ``features``: finalized levels. Kafka takes a broker that names no metadata.version for an old one and refuses it;
+    ``features``: finalized levels, 0 for one that is not on. Kafka refuses a broker that names no metadata.version;
     here only ranges that the broker does name are compared."""
     if request.cluster_id != cluster_id:
         return KafkaError.INCONSISTENT_CLUSTER_ID
@@ -130,7 +131,7 @@ def validate_registration(
     if request.broker_id < 0 or not request.incarnation_id:
         return KafkaError.INVALID_REGISTRATION
     for feature in request.features:
-        level = features.get(feature.name)
-        if level is not None and not feature.min_supported_version <= level <= feature.max_supported_version:
+        level = features.get(feature.name, 0)
+        if not feature.min_supported_version <= level <= feature.max_supported_version:
             return KafkaError.UNSUPPORTED_VERSION
     return KafkaError.NONE

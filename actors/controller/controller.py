@@ -61,7 +61,8 @@ class Controller(msgspec.Struct):
     """One controller, active or standby.
 
     active_epoch: quorum epoch in which it is active, -1 standby. next_offset: where its next record will be;
-    committed: end of what is known to be committed.
+    last_appended: offset of the last record of its own in this epoch, -1 none; committed: end of what is known to be
+    committed.
     """
 
     config: ControllerConfig = ControllerConfig()
@@ -70,6 +71,7 @@ class Controller(msgspec.Struct):
     purgatory: ReplyPurgatory = msgspec.field(default_factory=ReplyPurgatory)
     active_epoch: int = -1
     next_offset: int = 0
+    last_appended: int = -1
     committed: int = 0
 
     @property
@@ -97,6 +99,7 @@ class Controller(msgspec.Struct):
     def _activate(self, step: Step, files: Files, raft: RaftClient) -> None:
         self.active_epoch = raft.epoch
         self.next_offset = raft.end_offset
+        self.last_appended = -1
         self.heartbeats = BrokerHeartbeatManager(self.config.session_timeout_ms)
         self.heartbeats.activate(step.now_ms, self.state.brokers)
         for timer, period_ms in self._periods().items():
@@ -158,13 +161,13 @@ class Controller(msgspec.Struct):
         version: int,
     ) -> int:
         """Append, and answer when the records are committed; returns the offset of the last record so far. An answer
-        without records of its own waits for those that others wait for: it may tell of them."""
+        without records of its own waits for all that were appended, since it may tell of them; a refusal of the whole
+        request tells of nothing and waits for nothing (``ControllerWriteEvent``)."""
         self._append(step, files, raft, changes)
-        offset = self.next_offset - 1 if changes else self.purgatory.highest_offset
-        if offset < self.committed:
+        if response.error_code or self.last_appended < self.committed:
             _reply(step, connection, response, version)
         else:
-            self.purgatory.add(DeferredReply(offset, connection, version, response))
+            self.purgatory.add(DeferredReply(self.last_appended, connection, version, response))
         self._create_topics(step, files, raft)
         return self.next_offset - 1
 
@@ -178,6 +181,7 @@ class Controller(msgspec.Struct):
         for change in changes:
             self.state.replay_own(step, change, self.next_offset, self.active_epoch)
             self.next_offset += 1
+        self.last_appended = last
 
     # ---- brokers -----------------------------------------------------------------------------------------
 
@@ -192,14 +196,13 @@ class Controller(msgspec.Struct):
         if error:
             return [], BrokerRegistrationResponse(error_code=error)
         change = state.brokers.register(request, self.next_offset)
-        changes = [change]
-        broker_epoch = change.record.register_broker.broker_epoch
         new_incarnation = existing is None or existing.incarnation_id != request.incarnation_id
-        if new_incarnation:
-            # Without eligible leader replicas an unclean shutdown entails what fencing does.
-            changes += self._leader_and_isr_updates(step, "fence", removed=request.broker_id)
+        # What the former incarnation leaves behind comes first, so that no log has the new one without it. Without
+        # eligible leader replicas an unclean shutdown entails what fencing does.
+        cleanup = self._leader_and_isr_updates(step, "fence", removed=request.broker_id) if new_incarnation else []
         self.heartbeats.register(request.broker_id, new_incarnation)
-        return changes, BrokerRegistrationResponse(broker_epoch=broker_epoch)
+        broker_epoch = change.record.register_broker.broker_epoch
+        return [*cleanup, change], BrokerRegistrationResponse(broker_epoch=broker_epoch)
 
     def _heartbeat(
         self,
@@ -221,7 +224,9 @@ class Controller(msgspec.Struct):
         current = self.heartbeats.current_state(broker)
         following = self.heartbeats.next_state(broker, request, leads, brokers)
         changes = [] if following is current else self._transition(step, broker.id, following)
-        self.heartbeats.touch(broker.id, following.fenced, request.current_metadata_offset)
+        # Replaying the record that unfences a broker, Kafka forgets what the broker has said; it will say it again.
+        unfenced = following is BrokerControlState.UNFENCED and bool(changes)
+        self.heartbeats.touch(broker.id, following.fenced, -1 if unfenced else request.current_metadata_offset)
         response = BrokerHeartbeatResponse(
             is_caught_up=request.current_metadata_offset >= broker.offset,
             is_fenced=following.fenced,

@@ -80,7 +80,8 @@ class PartitionChangeBuilder:
         if unclean:
             # No replica is told to truncate: those that return diverge from the new leader's log and follow it.
             record.isr.append(leader)
-            record.leader_recovery_state = RECOVERING
+            if self.partition.leader_recovery_state != RECOVERING:
+                record.leader_recovery_state = RECOVERING
             return "unclean"
         if leader != NO_LEADER and leader not in self.target_isr:
             self.target_isr.append(leader)  # only the defect gets here

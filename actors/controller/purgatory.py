@@ -20,11 +20,6 @@ class ReplyPurgatory(msgspec.Struct):
 
     waiting: list[DeferredReply] = []
 
-    @property
-    def highest_offset(self) -> int:
-        """What a read has to wait for, so that it tells nothing that may still be lost; -1 if nothing waits."""
-        return self.waiting[-1].offset if self.waiting else -1
-
     def add(self, reply: DeferredReply) -> None:
         """Let an answer wait."""
         self.waiting.append(reply)

@@ -1,4 +1,4 @@
-"""A few controllers in one process, with virtual time, immediate Syncs and links that can be cut."""
+"""A few controllers in one process, with virtual time, immediate Syncs and links that hold messages."""
 
 from __future__ import annotations
 
@@ -24,9 +24,22 @@ from actors.node.effects import (
     Sync,
     Write,
 )
-from actors.node.events import Answered, AnyEvent, Chosen, DiskImage, Failed, Received, Started, Synced, TimedOut
+from actors.node.events import (
+    Answered,
+    AnyEvent,
+    Chosen,
+    Disconnected,
+    DiskImage,
+    Failed,
+    Received,
+    Started,
+    Synced,
+    TimedOut,
+)
+from actors.node.messages import api_of
 from actors.node.spec import NodeSpec
-from actors.trace.events import BrokerReg, PartChange, TraceEvent
+from tests.datadriven.controller.rendering import describe_event, describe_reply
+from tests.datadriven.quorum.rendering import short
 
 
 @dataclass
@@ -54,15 +67,17 @@ class Exchange:
 
 @dataclass
 class Voters:
-    """The controllers of a test. ``events``: what the controllers (not the quorum) put into the trace; ``replies``:
-    what the test was answered, by connection (None: the connection was closed)."""
+    """The controllers of a test, and what they did since they were last asked (``lines``): what the controllers (not
+    the quorum) put into the trace, and what the test was answered; ``replies`` has these by connection (None: the
+    connection was closed)."""
 
     voters: dict[str, Voter] = field(default_factory=dict)
     now: int = 0
     cut: set[str] = field(default_factory=set)
+    held: list[tuple[str, int, AnyEvent]] = field(default_factory=list)
     exchanges: dict[str, Exchange] = field(default_factory=dict)
     queue: deque[tuple[str, int, AnyEvent]] = field(default_factory=deque)
-    events: list[tuple[str, TraceEvent]] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
     replies: dict[str, Message | None] = field(default_factory=dict)
     requests: int = 0
 
@@ -85,23 +100,45 @@ class Voters:
                 self._fail(voter, call, "disconnect")
         self.settle()
 
-    def ask(self, target: str, request: Any, version: int, connection: str = "") -> str:
+    def ask(self, target: str, request: Any, version: int, source: str = "test") -> str:
         """Send a request of the test's own; returns the connection that its answer will be on."""
         self.requests += 1
-        connection = connection or f"test-{self.requests}"
+        connection = f"{source}/{self.requests}"
+        request.header.api_key = int(api_of(request))
         request.header.api_version = version
         self.exchanges[connection] = Exchange("test", -1, target)
         self._push(target, Received(connection, request))
         self.settle()
         return connection
 
+    def hang_up(self, connection: str) -> None:
+        """The test closes a connection on which it waits."""
+        exchange = self.exchanges.pop(connection)
+        self._push(exchange.target, Disconnected(connection))
+        self.settle()
+
     def settle(self) -> None:
         """Deliver everything that is under way."""
         while self.queue:
             name, incarnation, event = self.queue.popleft()
             voter = self.voters[name]
-            if voter.up and voter.incarnation == incarnation:
-                self._deliver(voter, event)
+            if not voter.up or voter.incarnation != incarnation:
+                continue
+            if isinstance(event, Answered) and voter.calls.pop(event.call, None) is None:
+                continue
+            self._deliver(voter, event)
+
+    def heal(self) -> None:
+        """No link is cut any more: what was held arrives, unless its call has ended."""
+        self.cut = set()
+        self.queue.extend(self.held)
+        self.held = []
+        self.settle()
+
+    def told(self) -> str:
+        """What happened since this was last asked."""
+        lines, self.lines = self.lines, []
+        return "\n".join(lines)
 
     def run(self, ms: int) -> None:
         """Let time pass."""
@@ -143,6 +180,13 @@ class Voters:
     def _push(self, name: str, event: AnyEvent) -> None:
         self.queue.append((name, self.voters[name].incarnation, event))
 
+    def _send(self, source: str, target: str, event: AnyEvent) -> None:
+        """A message between controllers; a cut holds it."""
+        if {source, target} & self.cut:
+            self.held.append((target, self.voters[target].incarnation, event))
+        else:
+            self._push(target, event)
+
     def _fail(self, voter: Voter, call: int, reason: Any) -> None:
         del voter.calls[call]
         self._push(voter.spec.name, Failed(call, reason))
@@ -159,8 +203,7 @@ class Voters:
                 voter.calls[effect.call] = (effect.peer, self.now + effect.timeout_ms)
                 connection = f"{name}/{voter.incarnation}/{effect.call}"
                 self.exchanges[connection] = Exchange(name, effect.call, effect.peer)
-                if not {name, effect.peer} & self.cut:
-                    self._push(effect.peer, Received(connection, effect.request))
+                self._send(name, effect.peer, Received(connection, effect.request))
             case Reply():
                 self._answer(name, effect.connection, effect.response)
             case Close():
@@ -176,8 +219,7 @@ class Voters:
             case Write():
                 self._write(voter, effect)
             case Record():
-                if isinstance(effect.event, PartChange | BrokerReg):
-                    self.events.append((name, effect.event))
+                self._say(name, describe_event(effect.event))
 
     def _answer(self, server: str, connection: str, response: Message | None) -> None:
         exchange = self.exchanges.pop(connection, None)
@@ -185,11 +227,14 @@ class Voters:
             return
         if exchange.source == "test":
             self.replies[connection] = response
+            self._say(server, describe_reply(connection, response))
             return
-        voter = self.voters[exchange.source]
-        if exchange.call in voter.calls and response is not None and not {exchange.source, server} & self.cut:
-            del voter.calls[exchange.call]
-            self._push(exchange.source, Answered(exchange.call, response))
+        assert response is not None, "controllers do not close each other's connections"
+        self._send(server, exchange.source, Answered(exchange.call, response))
+
+    def _say(self, name: str, line: str | None) -> None:
+        if line is not None:
+            self.lines.append(line if len(self.voters) == 1 else f"{short(name)}: {line}")
 
     def _write(self, voter: Voter, effect: Write) -> None:
         voter.written[effect.file] = effect.number

@@ -1,0 +1,95 @@
+"""One line for each thing that a controller does."""
+
+from __future__ import annotations
+
+from google.protobuf.message import Message
+
+from actors.node.errors import error_name
+from actors.trace.events import BrokerReg, PartChange, TraceEvent
+from krift.v1.controller_pb2 import (
+    AlterPartitionResponse,
+    BrokerHeartbeatResponse,
+    BrokerRegistrationResponse,
+)
+from krift.v1.producer_ids_pb2 import AllocateProducerIdsResponse
+from krift.v1.records_pb2 import MetadataRecord, PartitionChangeRecord, PartitionRecord
+
+
+def plain(ids: list[int]) -> str:
+    """``[1,2]``."""
+    return f"[{','.join(str(number) for number in ids)}]"
+
+
+def describe_event(event: TraceEvent) -> str | None:
+    """A line for a trace event of the controller; None for those of the quorum."""
+    match event:
+        case PartChange():
+            return (
+                f"* {event.offset} {event.tp} leader={event.leader} epoch={event.leader_epoch}/{event.partition_epoch}"
+                f" isr={plain(event.isr)} ({event.cause})"
+            )
+        case BrokerReg():
+            fenced = "fenced" if event.fenced else "unfenced"
+            shutting_down = " shutting-down" if event.shutting_down else ""
+            unclean = " unclean" if event.unclean else ""
+            return f"* {event.offset} broker {event.broker}@{event.broker_epoch} {fenced}{shutting_down}{unclean}"
+    return None
+
+
+def describe_reply(connection: str, response: Message | None) -> str:
+    """A line per answer, with every partition."""
+    who = connection.partition("/")[0]
+    return f"{who} <- {'connection closed' if response is None else _response(response)}"
+
+
+def _response(response: Message) -> str:
+    error = getattr(response, "error_code", 0)
+    if error:
+        return error_name(error)
+    match response:
+        case BrokerRegistrationResponse():
+            return f"epoch {response.broker_epoch}"
+        case BrokerHeartbeatResponse():
+            told = ["fenced" if response.is_fenced else "unfenced"]
+            told += ["caught-up"] if response.is_caught_up else []
+            told += ["shut-down"] if response.should_shut_down else []
+            return " ".join(told)
+        case AlterPartitionResponse():
+            return "; ".join(_altered(data) for topic in response.topics for data in topic.partitions)
+        case AllocateProducerIdsResponse():
+            first = response.producer_id_start
+            return f"producer ids {first}-{first + response.producer_id_len - 1}"
+    return type(response).__name__
+
+
+def _altered(data: AlterPartitionResponse.PartitionData) -> str:
+    if data.error_code:
+        return f"{data.partition_index}: {error_name(data.error_code)}"
+    recovering = " recovering" if data.leader_recovery_state else ""
+    return (
+        f"{data.partition_index}: leader={data.leader_id} epoch={data.leader_epoch}/{data.partition_epoch}"
+        f" isr={plain(list(data.isr))}{recovering}"
+    )
+
+
+def describe_record(record: MetadataRecord) -> str:
+    """A record of the metadata log, with the fields that say something."""
+    name = record.WhichOneof("record") or "nothing"
+    value = getattr(record, name)
+    if isinstance(value, PartitionChangeRecord | PartitionRecord):
+        return f"{name} {_partition(value)}"
+    fields = " ".join(f"{field.name}={text}" for field, text in value.ListFields())
+    return f"{name} {fields}".strip()
+
+
+def _partition(record: PartitionChangeRecord | PartitionRecord) -> str:
+    said = [f"{record.topic_id}/{record.partition_id}"]
+    if record.isr:
+        said.append(f"isr={plain(list(record.isr))}")
+    if record.HasField("leader"):
+        said.append(f"leader={record.leader}")
+    if isinstance(record, PartitionRecord):
+        said.append(f"epoch={record.leader_epoch}/{record.partition_epoch}")
+    if record.HasField("leader_recovery_state"):
+        said.append(f"recovery={record.leader_recovery_state}")
+    return " ".join(said)
