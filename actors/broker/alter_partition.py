@@ -76,13 +76,12 @@ class AlterPartitionManager(msgspec.Struct):
 
     def poll(self, turn: Turn) -> None:
         """Send what is queued, if nothing is in flight and the controller can be reached."""
-        if not self.items or self.in_flight or self.backing_off or turn.broker_epoch < 0 or turn.controller is None:
+        if not self.items or self.in_flight or self.backing_off or turn.broker_epoch < 0:
             return
-        if not turn.net.ready(turn.step, turn.controller, CONNECTION):
+        target = turn.reachable_controller(CONNECTION, Api.AlterPartition)
+        if target is None:
             return
-        version = turn.net.version(turn.controller, CONNECTION, Api.AlterPartition)
-        if version is None:
-            return
+        controller, version = target
         request = AlterPartitionRequest(broker_id=turn.settings.node_id, broker_epoch=turn.broker_epoch)
         topics: dict[str, AlterPartitionRequest.TopicData] = {}
         for item in self.items.values():
@@ -97,7 +96,7 @@ class AlterPartitionManager(msgspec.Struct):
             else:
                 data.new_isr.extend(item.members)
             self.in_flight[item.tp] = item.proposal
-        turn.net.send(turn.step, turn.controller, CONNECTION, request, version, PURPOSE)
+        turn.net.send(turn.step, controller, CONNECTION, request, version, PURPOSE)
 
     def on_ended(self, turn: Turn, ended: Ended) -> list[AlterOutcome]:
         """Take the end of the request; what was not answered is sent again."""

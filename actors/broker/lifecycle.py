@@ -68,18 +68,17 @@ class BrokerLifecycle(msgspec.Struct):
 
     def poll(self, turn: Turn) -> None:
         """Send the registration or heartbeat that is due, if the controller can be reached."""
-        if not self.due or self.in_flight or self.state == "stopped" or turn.controller is None:
-            return
-        if not turn.net.ready(turn.step, turn.controller, CONNECTION):
+        if not self.due or self.in_flight or self.state == "stopped":
             return
         api = Api.BrokerRegistration if self.broker_epoch < 0 else Api.BrokerHeartbeat
-        version = turn.net.version(turn.controller, CONNECTION, api)
-        if version is None:
+        target = turn.reachable_controller(CONNECTION, api)
+        if target is None:
             return
+        controller, version = target
         request = self._registration(turn, version) if self.broker_epoch < 0 else self._heartbeat(turn)
         purpose = REGISTER if self.broker_epoch < 0 else HEARTBEAT
         timeout_ms = max(1, turn.settings.session_timeout_ms // 2)
-        turn.net.send(turn.step, turn.controller, CONNECTION, request, version, purpose, timeout_ms)
+        turn.net.send(turn.step, controller, CONNECTION, request, version, purpose, timeout_ms)
         self.due, self.in_flight = False, True
 
     def _registration(self, turn: Turn, version: int) -> BrokerRegistrationRequest:

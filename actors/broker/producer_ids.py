@@ -71,15 +71,14 @@ class ProducerIdManager(msgspec.Struct):
 
     def poll(self, turn: Turn) -> None:
         """Ask for a block if one is wanted and the controller can be reached."""
-        if not self.wanted or self.in_flight or self.backing_off or turn.broker_epoch < 0 or turn.controller is None:
+        if not self.wanted or self.in_flight or self.backing_off or turn.broker_epoch < 0:
             return
-        if not turn.net.ready(turn.step, turn.controller, CONNECTION):
+        target = turn.reachable_controller(CONNECTION, Api.AllocateProducerIds)
+        if target is None:
             return
-        version = turn.net.version(turn.controller, CONNECTION, Api.AllocateProducerIds)
-        if version is None:
-            return
+        controller, version = target
         request = AllocateProducerIdsRequest(broker_id=turn.settings.node_id, broker_epoch=turn.broker_epoch)
-        turn.net.send(turn.step, turn.controller, CONNECTION, request, version, PURPOSE)
+        turn.net.send(turn.step, controller, CONNECTION, request, version, PURPOSE)
         self.in_flight = True
 
     def on_ended(self, turn: Turn, ended: Ended) -> None:

@@ -8,6 +8,7 @@ import msgspec
 
 from actors.broker.metadata_image import MetadataImage
 from actors.node.files import Files
+from actors.node.messages import Api
 from actors.node.network_client import NetworkClient
 from actors.node.spec import ClusterSpec, NodeSpec
 from actors.node.step import Step
@@ -81,3 +82,11 @@ class Turn:
         self.settings = settings
         self.broker_epoch = broker_epoch
         self.controller = controller
+
+    def reachable_controller(self, connection: str, api: Api) -> tuple[str, int] | None:
+        """The active controller's node and the version of ``api`` to send it now; None while this broker knows no
+        controller, is not connected to it, or shares no version with it."""
+        if self.controller is None or not self.net.ready(self.step, self.controller, connection):
+            return None
+        version = self.net.version(self.controller, connection, api)
+        return None if version is None else (self.controller, version)

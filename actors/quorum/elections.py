@@ -23,11 +23,11 @@ PRE_VOTE_VERSION = 2
 def on_vote_request(raft: RaftState, step: Step, connection: str, request: VoteRequest) -> None:
     """Answer a Vote request."""
     error, granted = KafkaError.NONE, False
-    if not raft.speaks(Api.Vote.name, request) or (request.pre_vote and not raft.config.pre_vote):
-        raft.answer(step, connection, request, VoteResponse(error_code=KafkaError.UNSUPPORTED_VERSION))
-        return
-    if not raft.same_cluster(request):
-        raft.answer(step, connection, request, VoteResponse(error_code=KafkaError.INCONSISTENT_CLUSTER_ID))
+    refusal = raft.refusal(Api.Vote, request)
+    if request.pre_vote and not raft.config.pre_vote:
+        refusal = KafkaError.UNSUPPORTED_VERSION
+    if refusal:
+        raft.answer(step, connection, request, VoteResponse(error_code=refusal))
         return
     error = _validate(raft, request)
     if not error:

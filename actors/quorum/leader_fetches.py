@@ -34,11 +34,9 @@ class FetchAnswer(msgspec.Struct, frozen=True):
 def on_fetch_request(raft: RaftState, step: Step, connection: str, request: FetchRequest) -> None:
     """Answer a Fetch of the metadata log, now or later."""
     version = request_version(request)
-    if not raft.speaks(Api.Fetch.name, request):
-        _refuse(raft, step, connection, request, KafkaError.UNSUPPORTED_VERSION)
-        return
-    if not raft.same_cluster(request):
-        _refuse(raft, step, connection, request, KafkaError.INCONSISTENT_CLUSTER_ID)
+    refusal = raft.refusal(Api.Fetch, request)
+    if refusal:
+        _refuse(raft, step, connection, request, refusal)
         return
     if not is_metadata_fetch(request):
         _refuse(raft, step, connection, request, KafkaError.INVALID_REQUEST)

@@ -111,13 +111,9 @@ def poll_begin(raft: RaftState, step: Step, net: NetworkClient, role: Leader) ->
 
 def on_begin_request(raft: RaftState, step: Step, connection: str, request: BeginQuorumEpochRequest) -> None:
     """Answer BeginQuorumEpoch: follow the leader that it announces."""
-    if not raft.speaks(Api.BeginQuorumEpoch.name, request):
-        top = KafkaError.UNSUPPORTED_VERSION
-        raft.answer(step, connection, request, BeginQuorumEpochResponse(error_code=top))
-        return
-    if not raft.same_cluster(request):
-        top = KafkaError.INCONSISTENT_CLUSTER_ID
-        raft.answer(step, connection, request, BeginQuorumEpochResponse(error_code=top))
+    refusal = raft.refusal(Api.BeginQuorumEpoch, request)
+    if refusal:
+        raft.answer(step, connection, request, BeginQuorumEpochResponse(error_code=refusal))
         return
     error = _learn_from_leader(raft, step, request.leader_id, request.leader_epoch)
     wrong_id = request.voter_id >= 0 and request.voter_id != raft.config.node_id
@@ -176,13 +172,9 @@ def poll_end(raft: RaftState, step: Step, net: NetworkClient, role: Resigned) ->
 
 def on_end_request(raft: RaftState, step: Step, connection: str, request: EndQuorumEpochRequest) -> None:
     """Answer EndQuorumEpoch: a follower of the sender stands for election, the sooner the better its log is."""
-    if not raft.speaks(Api.EndQuorumEpoch.name, request):
-        top = KafkaError.UNSUPPORTED_VERSION
-        raft.answer(step, connection, request, EndQuorumEpochResponse(error_code=top))
-        return
-    if not raft.same_cluster(request):
-        top = KafkaError.INCONSISTENT_CLUSTER_ID
-        raft.answer(step, connection, request, EndQuorumEpochResponse(error_code=top))
+    refusal = raft.refusal(Api.EndQuorumEpoch, request)
+    if refusal:
+        raft.answer(step, connection, request, EndQuorumEpochResponse(error_code=refusal))
         return
     error = _learn_from_leader(raft, step, request.leader_id, request.leader_epoch)
     role = raft.quorum.role

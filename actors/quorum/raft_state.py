@@ -11,6 +11,7 @@ from google.protobuf.message import Message
 from actors.log.replica_log import ReplicaLog
 from actors.node.errors import KafkaError
 from actors.node.files import Files
+from actors.node.messages import Api
 from actors.node.network_client import Ended, NetworkClient
 from actors.node.spec import node_name
 from actors.node.step import Step
@@ -109,14 +110,14 @@ class RaftState(msgspec.Struct):
 
     # ---- serving -----------------------------------------------------------------------------------------
 
-    def speaks(self, api: str, request: Any) -> bool:
-        """Whether this node speaks the version of ``request``."""
-        bounds = self.config.versions.get(api)
-        return bounds is None or bounds[0] <= request_version(request) <= bounds[1]
-
-    def same_cluster(self, request: Any) -> bool:
-        """Whether a request that names a cluster names this one."""
-        return not request.cluster_id or request.cluster_id == self.config.cluster_id
+    def refusal(self, api: Api, request: Any) -> KafkaError:
+        """The top-level error for a request of a version that this node does not speak, or of another cluster."""
+        bounds = self.config.versions.get(api.name)
+        if bounds is not None and not bounds[0] <= request_version(request) <= bounds[1]:
+            return KafkaError.UNSUPPORTED_VERSION
+        if request.cluster_id and request.cluster_id != self.config.cluster_id:
+            return KafkaError.INCONSISTENT_CLUSTER_ID
+        return KafkaError.NONE
 
     def answer(self, step: Step, connection: str, request: Any, response: Message) -> None:
         """Reply with ``response`` once the present role is durable."""
