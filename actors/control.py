@@ -102,8 +102,9 @@ class Barrier(msgspec.Struct, frozen=True):
     predicate: Predicate
 
 
-WATCHED = frozenset({"part.change", "part.assume", "q.role", "node.up", "node.down", "broker.reg", "link.rule"})
-"""Event types of low volume that the live runtime forwards to the conductor as they happen."""
+WATCHED = frozenset({"part.change", "part.assume", "q.role", "node.up", "node.down", "broker.reg", "link.rule", "tick"})
+"""Event types of low volume that the live runtime forwards to the conductor as they happen; the ticks tell it that time
+passes, and how many events each node has recorded."""
 
 
 class Conductor(Protocol):

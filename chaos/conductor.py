@@ -50,11 +50,16 @@ VIEWED: frozenset[type[TraceEvent]] = frozenset({PartChange, PartAssume, QRole, 
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """Where a run stands. time_us: since time 0, -1 before it. waiting_for: what the phase waits for."""
+    """Where a run stands. time_us: since time 0, -1 before it. waiting_for: what the phase waits for. up, paused,
+    down: the nodes, each in one of them. events: as many are known to have been recorded; in a live run a node tells
+    once a second how far it is, so that this trails behind."""
 
     phase: Phase
     time_us: int
     duration_us: int
+    up: list[str]
+    paused: list[str]
+    down: list[str]
     leaders: dict[str, str]
     controller: str
     faults: list[str]
@@ -83,7 +88,7 @@ class ScenarioConductor:
         self._now_us = 0
         self._deadline_us: int | None = None
         self._wake_us: int | None = None
-        self._events = 0
+        self._recorded: dict[tuple[str, int], int] = {}
         self._waiting: set[str] = set()
         self._invoked: dict[str, int] = {}
         self._window_until_us = -1
@@ -141,11 +146,11 @@ class ScenarioConductor:
 
     def on_event(self, now_us: int, event: Stamped) -> list[AnyAction]:
         """Take note of an event; see ``actors.control.Conductor.on_event`` for which ones come."""
-        self._events += 1
+        self._recorded[event.node, event.incarnation] = event.seq + 1
+        self._now_us = now_us
         kind = type(event.body)
         if kind not in self._types or self.phase == "finished":
             return []
-        self._now_us = now_us
         if kind in VIEWED:
             self.view.fold(event)
         self._look(event)
@@ -318,14 +323,18 @@ class ScenarioConductor:
 
     def progress(self) -> Progress:
         """A snapshot for the command line's status line."""
+        paused = [name for name in self.injector.paused() if name in self.view.up]
         return Progress(
+            up=[name for name in self.plan.names if name in self.view.up and name not in paused],
+            paused=paused,
+            down=[name for name in self.plan.names if name not in self.view.up],
             phase=self.phase,
             time_us=-1 if self.zero_us is None else self._now_us - self.zero_us,
             duration_us=self.plan.duration_us,
             leaders=self.view.leaders(),
             controller=self.view.controller,
             faults=self.injector.in_force(),
-            events=self._events,
+            events=sum(self._recorded.values()),
             waiting_for=self._waiting_for(),
         )
 

@@ -101,6 +101,11 @@ class Injector:
         """``f1 partition``, in the order of the schedule."""
         return [f"{c.scheduled.id} {c.scheduled.fault.kind}" for c in self.courses if c.phase == "in force"]
 
+    def paused(self) -> list[str]:
+        """Nodes that a pause holds now."""
+        held = (c.aimed for c in self.courses if c.phase == "in force" and c.aimed and c.aimed.kind == "pause")
+        return sorted({node for aimed in held for node in aimed.targets})
+
     def outcomes(self) -> list[FaultOutcome]:
         """What became of each fault so far."""
         zero = self.zero_us or 0

@@ -5,12 +5,14 @@ runs/<run>/scenario.yaml   as resolved: defaults, seed, features, versions
            manifest.json   krift version, runtime, hosts, start and end, digest
            logs/node=<name>/   per-node logs, chunks of NDJSON (live)
            journals/node=<name>/  inputs and effects of each node (live)
+           steps.bin       digests of all steps (sim)
            trace/          collected and ordered, Parquet
            violations/     Parquet
            verdict.json
 ```
 
-``runs/latest`` points to the newest. Names of runs are made here from checked parts; none comes from a file.
+``runs/latest`` points to the newest. Names of runs are made here from checked parts; none comes from a file. What is
+read from a run's directory may be damaged, foreign or made up: each reader here says what is wrong, and where.
 """
 
 from __future__ import annotations
@@ -19,43 +21,59 @@ import os
 import re
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from chaos.errors import InputError, Mistake
+from chaos.errors import InputError, Mistake, nearest
 
-_SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+MANIFEST_SCHEMA = "krift-manifest/v1"
+LATEST = "latest"
+
+_SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}")
+_SHOWN = 5
+"""Names of runs in an error."""
+
+FileT = TypeVar("FileT")
 
 
-class Manifest(msgspec.Struct):
-    """Facts about a run that its trace does not hold. Times are ISO 8601 in UTC, of the machine that drove the run.
+class Manifest(msgspec.Struct, kw_only=True):
+    """Facts about a run that its trace does not hold: ``manifest.json``.
 
-    duration: seconds. reproduce: the command that carries out the same run again. doubts: what speaks against the run
-    having gone its way; no later check may forget them.
+    started, ended: ISO 8601 in UTC, of the machine that drove the run; ``ended`` "" while it goes on, or if its
+    driver was killed. duration: seconds of the run's own time. status: running, completed, interrupted, broken, or
+    what the cluster did not do; detail: why. doubts: what speaks against the run having gone its way; no later check
+    may forget them. digest: of the trace, "" if there is none. drawn: what the seed decided, by place in the
+    scenario. reproduce: the command that does the same run again.
     """
 
-    schema: str
+    schema: str = MANIFEST_SCHEMA
     krift: str
     run: str
     scenario: str
-    variant: str
-    runtime: str
+    variant: str = ""
+    runtime: Literal["live", "sim"]
     seed: int
-    hosts: list[str]
+    hosts: list[str] = []
     started: str
     ended: str = ""
     status: str = "running"
+    detail: str = ""
     duration: float = 0.0
     doubts: list[str] = []
     digest: str = ""
-    drawn: dict[str, Any] = {}
+    drawn: dict[str, list[str]] = {}
     reproduce: str = ""
 
 
-def wrong(what: object, problem: str, expected: str = "") -> InputError:
+def wrong(what: object, problem: str, expected: str = "", suggestion: str = "") -> InputError:
     """The error for a run or an option that cannot be used."""
-    return InputError([Mistake(str(what), 0, "", problem, expected)])
+    return InputError([Mistake(str(what), 0, "", problem, expected, suggestion)])
+
+
+def why(error: OSError) -> str:
+    """What the operating system says, without its number."""
+    return error.strerror or str(error)
 
 
 def utc_now() -> str:
@@ -98,14 +116,77 @@ class RunDir:
         write_json(self.path / "manifest.json", manifest)
 
     def read_manifest(self) -> Manifest:
-        """Read manifest.json; InputError if it is missing or not one."""
-        path = self.path / "manifest.json"
-        try:
-            return msgspec.json.decode(path.read_bytes(), type=Manifest)
-        except FileNotFoundError:
-            raise wrong(self.path, "no manifest.json: this is not the directory of a run") from None
-        except msgspec.DecodeError as error:
-            raise wrong(path, f"not a manifest of a run: {error}") from None
+        """Read manifest.json; InputError if it is missing, damaged or of another format."""
+        return read_json(
+            self.path / "manifest.json",
+            Manifest,
+            MANIFEST_SCHEMA,
+            "a directory that krift run wrote (it has a manifest.json)",
+        )
+
+    def trace_parts(self) -> list[Path]:
+        """The files of the trace in order, each seen to be a whole Parquet file with the trace's columns.
+        InputError for what is not."""
+        parts = sorted(self.trace.glob("part-*.parquet"))
+        if not parts:
+            raise wrong(self.path, *self._no_trace())
+        for number, part in enumerate(parts):
+            if part.name != f"part-{number:05}.parquet":
+                raise wrong(self.trace, f"part-{number:05}.parquet is missing, but there is a {part.name}", RESTORE)
+            _look_at_parquet(part)
+        return parts
+
+    def _no_trace(self) -> tuple[str, str]:
+        manifest = self.read_manifest()
+        if manifest.status == "running":
+            return "it has no trace: its run goes on, or was killed before it had collected one", "a run that ended"
+        again = manifest.reproduce or "krift run with --keep all"
+        return "it has no trace: none was kept", f"a run that was kept; {again} does it again"
+
+
+RESTORE = "the directory as the run left it: restore it from a copy, or do the run again"
+
+
+def _look_at_parquet(part: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from orchestrator.trace.schema import ARROW_SCHEMA
+
+    try:
+        found = pq.read_schema(part)
+    except (pa.ArrowException, OSError) as error:
+        first = str(error).partition("\n")[0].rstrip(".")
+        raise wrong(part, f"not a whole Parquet file: {first}", RESTORE) from None
+    if not found.equals(ARROW_SCHEMA):
+        missing = [name for name in ARROW_SCHEMA.names if name not in found.names]
+        what = f"without the columns {', '.join(missing)}" if missing else "with columns of other types"
+        raise wrong(part, f"not the trace of a run: a Parquet file {what}", RESTORE)
+
+
+def read_json(path: Path, kind: type[FileT], schema: str, expected: str) -> FileT:
+    """A JSON file of one of our formats. Raises InputError if it cannot be read, is damaged, or of another format or
+    version; ``expected``: what to say if it is not there."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise wrong(path, "there is no such file", expected) from None
+    except OSError as error:
+        raise wrong(path, f"cannot be read: {why(error)}", "a file that you may read") from None
+    try:
+        document = msgspec.json.decode(data)
+    except msgspec.DecodeError as error:
+        raise wrong(path, f"damaged: {error}", RESTORE) from None
+    found = document.get("schema") if isinstance(document, dict) else None
+    if found != schema:
+        says = f"schema {found!r}" if isinstance(found, str) else "no schema"
+        raise wrong(
+            path, f"of another format or version: it has {says}", f"{schema}, which this version of krift reads"
+        )
+    try:
+        return msgspec.convert(document, kind)
+    except msgspec.ValidationError as error:
+        raise wrong(path, f"not what {schema} says: {error}", RESTORE) from None
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -113,6 +194,20 @@ def write_json(path: Path, value: Any) -> None:
     aside = path.with_suffix(path.suffix + ".tmp")
     aside.write_bytes(msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")
     os.replace(aside, path)
+
+
+def check_root(root: Path) -> None:
+    """See that runs can be written under ``root``, before anything is started for them. Raises InputError."""
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        probe = root / f".krift-{os.getpid()}"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise wrong(f"--out {root}", f"no run can be kept there: {why(error)}", "a directory to write to") from None
+    link = root / LATEST
+    if link.exists() and not link.is_symlink():
+        raise wrong(link, "in the way: krift keeps a link to the newest run there", "another --out, or that one gone")
 
 
 def create_run_dir(root: Path, scenario: str, variant: str, runtime: str, seed: int) -> RunDir:
@@ -125,9 +220,9 @@ def create_run_dir(root: Path, scenario: str, variant: str, runtime: str, seed: 
     path = root / name
     try:
         path.mkdir(parents=True)
+        point_latest(root, name)
     except OSError as error:
-        raise wrong(path, f"cannot create the run's directory: {error.strerror}", "a writable --out") from None
-    point_latest(root, name)
+        raise wrong(path, f"cannot create the run's directory: {why(error)}", "a directory to write to") from None
     return RunDir(path)
 
 
@@ -136,14 +231,32 @@ def point_latest(root: Path, name: str) -> None:
     aside = root / f".latest-{os.getpid()}"
     aside.unlink(missing_ok=True)
     aside.symlink_to(name)
-    os.replace(aside, root / "latest")
+    os.replace(aside, root / LATEST)
 
 
 def open_run_dir(root: Path, run: str) -> RunDir:
     """An existing run: a path, a name under ``root``, or "latest"."""
-    for path in (Path(run), root / run):
-        if path.is_dir():
-            return RunDir(path.resolve())
-    known = sorted(entry.name for entry in root.iterdir() if entry.is_dir()) if root.is_dir() else []
-    hint = f"runs here: {', '.join(known[-5:])}" if known else f"there are no runs under {root}/ yet"
-    raise wrong(run, "no such run", hint)
+    try:
+        for path in (Path(run), root / run):
+            if path.is_dir():
+                return RunDir(path.resolve())
+            if path.is_file():
+                raise wrong(run, "a file", "the directory of a run")
+        known = sorted(entry.name for entry in root.iterdir() if entry.is_dir() and not entry.is_symlink())
+    except FileNotFoundError:
+        known = []
+    except (OSError, ValueError) as error:
+        raise wrong(run, f"cannot be read: {error.strerror if isinstance(error, OSError) else error}") from None
+    if not known:
+        raise wrong(
+            run, f"no such run: there are none under {root}/", "the directory of a run, or --out where runs are"
+        )
+    newest = sorted(known, key=lambda name: name[-_STAMP:])[-_SHOWN:]
+    expected = f"the directory of a run, or a name under {root}/: {', '.join(newest)}"
+    if len(known) > _SHOWN:
+        expected += f" and {len(known) - _SHOWN} older"
+    raise wrong(run, "no such run", expected, nearest(run, known))
+
+
+_STAMP = len("20260101-000000-000")
+"""Length of the time at the end of a run's name."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Thread
 from types import TracebackType
@@ -25,7 +25,14 @@ from orchestrator.engines.in_process import InProcessEngine
 from orchestrator.invariants.conclusion import InvariantResult
 from orchestrator.run_dir import Manifest, RunDir, create_run_dir, utc_now
 from orchestrator.trace.read import read_events
-from orchestrator.verdict import NOT_CARRIED_OUT, RunFacts, Verdict, judge, write_verdict
+from orchestrator.verdict import (
+    NOT_CARRIED_OUT,
+    RunFacts,
+    Verdict,
+    exit_code,
+    judge,
+    write_verdict,
+)
 from orchestrator.version import __version__
 
 if TYPE_CHECKING:
@@ -35,17 +42,13 @@ Runtime = Literal["live", "sim"]
 Show = Callable[[ScenarioConductor], None]
 """Shows where a run stands; called a few times a second."""
 
-FINISHED_EARLY = "did not reach the steady state"
-
 
 class Settings(msgspec.Struct, frozen=True):
-    """How a command carries out its runs. ``out``: root of the run directories. ``keep``: which of them stay.
-    ``address``: of a Ray cluster to use, "" for one of our own."""
+    """How a command carries out its runs. ``out``: root of the run directories. ``keep``: which of them stay."""
 
     runtime: Runtime
     out: Path
     keep: Literal["all", "unexpected"] = "all"
-    address: str = ""
 
 
 class Carried(msgspec.Struct, frozen=True):
@@ -137,47 +140,36 @@ class Session:
             self._cluster.observer = watcher
         outcome = self._cluster.run(RunOrder(run, plan, directory.path), conductor, progress)
         checked = self._sim_result(watcher) if watcher is not None else check_in_spark(self.spark(), directory, plan)
+        manifest.status = outcome.status if outcome.status != "completed" else conductor.status
+        manifest.detail = outcome.detail or conductor.detail
         manifest.doubts = _doubts(outcome, conductor)
-        verdict = _verdict(plan, run, self.settings.runtime, outcome, checked, manifest.doubts)
-        self._finish(directory, manifest, outcome, conductor, verdict)
-        return self._carried(directory, outcome, conductor, verdict)
+        duration = outcome.duration_us / 1_000_000
+        verdict = verdict_on(plan, run, self.settings.runtime, checked, duration, manifest.doubts)
+        self._finish(directory, manifest, outcome, verdict)
+        return self._carried(directory, manifest, verdict)
 
     def _sim_result(self, watcher: Watcher) -> Checked:
         assert isinstance(self._cluster, SimCluster)
         engine = watcher.engine
         return Checked(engine.results(), watcher.seen, watcher.rpcs, engine.events, self._cluster.digest)
 
-    def _finish(
-        self,
-        directory: RunDir,
-        manifest: Manifest,
-        outcome: RunOutcome,
-        conductor: ScenarioConductor,
-        verdict: Verdict,
-    ) -> None:
+    def _finish(self, directory: RunDir, manifest: Manifest, outcome: RunOutcome, verdict: Verdict) -> None:
         manifest.ended = utc_now()
         manifest.hosts = outcome.hosts
         manifest.duration = verdict.duration
         manifest.digest = verdict.digest
-        manifest.status = outcome.status if outcome.status != "completed" else conductor.status
-        write_verdict(verdict, directory.verdict)
+        write_verdict(verdict, directory)
         write_violations(directory, verdict)
         directory.write_manifest(manifest)
 
-    def _carried(
-        self, directory: RunDir, outcome: RunOutcome, conductor: ScenarioConductor, verdict: Verdict
-    ) -> Carried:
-        code, error = verdict.exit_code, ""
-        broke_promise = any(each.id == "X3" and each.status == "violated" for each in verdict.invariants)
-        if outcome.status == "broken" and not broke_promise:
-            code, error = NOT_CARRIED_OUT, outcome.detail
-        elif outcome.status == "completed" and conductor.status == FINISHED_EARLY:
-            code, error = NOT_CARRIED_OUT, f"{conductor.status}: {conductor.detail}"
+    def _carried(self, directory: RunDir, manifest: Manifest, verdict: Verdict) -> Carried:
+        code = exit_code(verdict, manifest.status)
+        error = f"{manifest.status}: {manifest.detail}" if code == NOT_CARRIED_OUT else ""
         path: Path | None = directory.path
         if self.settings.keep == "unexpected" and code == 0:
             shutil.rmtree(directory.path)
             path = None
-        return Carried(verdict, code, path, outcome.status == "interrupted", error)
+        return Carried(verdict, code, path, manifest.status == "interrupted", error)
 
 
 def warm_up(spark: SparkSession) -> None:
@@ -194,7 +186,8 @@ def check_in_spark(spark: SparkSession, directory: RunDir, plan: Plan) -> Checke
 
     if not any(directory.trace.glob("*.parquet")):
         raise RunError(f"{directory.path}: nothing was recorded")
-    trace = spark.read.parquet(str(directory.trace))
+    # Spark would take brackets and stars in a path for a pattern.
+    trace = spark.read.option("__globPaths__", "false").parquet(str(directory.trace.resolve()))
     results = check_trace(trace)
     by_type = {row["type"]: row["count"] for row in trace.groupBy("type").count().collect()}
     wanted = plan.expect.must_happen
@@ -238,19 +231,21 @@ def write_violations(directory: RunDir, verdict: Verdict) -> None:
     pq.write_table(pa.Table.from_pylist(rows, schema=pa.schema(kinds)), directory.violations / "violations.parquet")
 
 
-def _verdict(
-    plan: Plan, run: str, runtime: Runtime, outcome: RunOutcome, checked: Checked, doubts: list[str]
+def verdict_on(
+    plan: Plan, run: str, runtime: Runtime, checked: Checked, duration: float, doubts: Sequence[str]
 ) -> Verdict:
+    """The verdict on a run from what its trace says and what speaks against the run. ``duration``: in seconds."""
     facts = RunFacts(
         run=run,
         scenario=plan.scenario,
         variant=plan.variant,
+        about=plan.about,
         runtime=runtime,
         seed=plan.seed,
         digest=checked.digest,
         events=checked.events,
         rpcs=checked.rpcs,
-        duration=outcome.duration_us / 1_000_000,
+        duration=duration,
     )
     return judge(facts, checked.results, plan.expect, checked.seen, doubts)
 
@@ -273,14 +268,12 @@ def _doubts(outcome: RunOutcome, conductor: ScenarioConductor) -> list[str]:
 
 def _manifest(plan: Plan, run: str, runtime: Runtime, reproduce: str) -> Manifest:
     return Manifest(
-        schema="krift-manifest/v1",
         krift=__version__,
         run=run,
         scenario=plan.scenario,
         variant=plan.variant,
         runtime=runtime,
         seed=plan.seed,
-        hosts=[],
         started=utc_now(),
         drawn=dict(plan.drawn),
         reproduce=reproduce,

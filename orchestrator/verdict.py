@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Literal
 
 import msgspec
@@ -11,6 +10,9 @@ import msgspec
 from chaos.plan import Expectation
 from orchestrator.invariants.conclusion import InvariantResult
 from orchestrator.invariants.fold import Finding, Status
+from orchestrator.run_dir import RunDir, read_json, write_json
+
+VERDICT_SCHEMA = "krift-verdict/v1"
 
 Outcome = Literal["held", "violated", "inconclusive"]
 
@@ -19,19 +21,23 @@ UNEXPECTED = 1
 INCONCLUSIVE = 3
 NOT_CARRIED_OUT = 4
 
+FINISHED_EARLY = "did not reach the steady state"
+"""Status of a run whose time 0 never came."""
+
 
 class Violation(msgspec.Struct, frozen=True):
     """What proves a violation: ``events`` are ids (``node/incarnation/seq``), ``causes`` the ids of what led to
-    them."""
+    them. times: how often it was found with this very sentence; the events are those of the first time."""
 
     key: str
     sentence: str
     events: list[str]
     causes: list[str] = []
+    times: int = 1
 
 
 class InvariantVerdict(msgspec.Struct, frozen=True):
-    """One invariant. ``violated``: how many violations there are, of which ``violations`` has the first."""
+    """One invariant. ``violated``: how many violations there are, of which ``violations`` has the first that differ."""
 
     id: str
     title: str
@@ -43,12 +49,22 @@ class InvariantVerdict(msgspec.Struct, frozen=True):
     violations: list[Violation] = []
 
 
+class Expected(msgspec.Struct, frozen=True):
+    """What the scenario expects: invariants that must be violated, that must hold, and that may be violated."""
+
+    violated: list[str] = []
+    held: list[str] = []
+    may: list[str] = []
+
+
 class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a verdict says of the run itself. ``duration``: seconds of the run's own time; ``digest``: of the trace."""
+    """What a verdict says of the run itself. about: the scenario's or its variant's own words. duration: seconds of
+    the run's own time. digest: of the trace."""
 
     run: str
     scenario: str
     variant: str = ""
+    about: str = ""
     runtime: Literal["live", "sim"]
     seed: int
     digest: str = ""
@@ -60,18 +76,21 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """The content of ``verdict.json``.
 
-    outcome: held (nothing violated), violated, or inconclusive. expected: whether that is what the scenario expects.
-    unexpected: what speaks against it; undecided: what could not be decided. must_happen: name -> seen.
+    outcome: held (nothing violated), violated, or inconclusive. expected: whether that is what the scenario expects,
+    as ``expects`` says. unexpected: what speaks against it; undecided: what could not be decided. must_happen: name
+    -> seen.
     """
 
-    schema: str = "krift-verdict/v1"
+    schema: str = VERDICT_SCHEMA
     run: str
     scenario: str
     variant: str
+    about: str = ""
     runtime: Literal["live", "sim"]
     seed: int
     outcome: Outcome
     expected: bool
+    expects: Expected = Expected()
     unexpected: list[str] = []
     undecided: list[str] = []
     must_happen: dict[str, bool] = {}
@@ -120,6 +139,7 @@ def judge(
         **msgspec.structs.asdict(facts),
         outcome=outcome,
         expected=not unexpected and not undecided,
+        expects=Expected(expectation.violated, expectation.held, expectation.may),
         unexpected=unexpected,
         undecided=undecided,
         must_happen=happened,
@@ -158,7 +178,16 @@ def _verdict(result: InvariantResult) -> InvariantVerdict:
 
 
 def _violation(finding: Finding) -> Violation:
-    return Violation(finding.key, finding.sentence, finding.events, finding.causes)
+    return Violation(finding.key, finding.sentence, finding.events, finding.causes, finding.times)
+
+
+def exit_code(verdict: Verdict, status: str) -> int:
+    """How the run ends a command. ``status``: as in the manifest. A run that broke is not judged, unless what broke
+    it is the violation (X3)."""
+    broke_promise = any(each.id == "X3" and each.status == "violated" for each in verdict.invariants)
+    if status == FINISHED_EARLY or (status == "broken" and not broke_promise):
+        return NOT_CARRIED_OUT
+    return verdict.exit_code
 
 
 def combined_exit_code(codes: Iterable[int]) -> int:
@@ -167,16 +196,17 @@ def combined_exit_code(codes: Iterable[int]) -> int:
     return next((code for code in (NOT_CARRIED_OUT, UNEXPECTED, INCONCLUSIVE) if code in found), EXPECTED)
 
 
-def encode_verdict(verdict: Verdict) -> bytes:
+def json_line(verdict: Verdict) -> str:
     """One line of JSON."""
-    return msgspec.json.encode(verdict)
+    return msgspec.json.encode(verdict).decode() + "\n"
 
 
-def write_verdict(verdict: Verdict, path: Path) -> None:
-    """Write ``verdict.json``, indented for reading."""
-    path.write_bytes(msgspec.json.format(encode_verdict(verdict), indent=2) + b"\n")
+def write_verdict(verdict: Verdict, directory: RunDir) -> None:
+    """Write ``verdict.json``, indented for reading, atomically."""
+    write_json(directory.verdict, verdict)
 
 
-def read_verdict(path: Path) -> Verdict:
-    """Inverse of ``write_verdict``. Raises OSError, or msgspec.DecodeError for another content."""
-    return msgspec.json.decode(path.read_bytes(), type=Verdict)
+def read_verdict(directory: RunDir) -> Verdict:
+    """The verdict in a run's directory. Raises InputError if there is none, or it is damaged or of another format."""
+    expected = f"a run that came to its end; krift check {directory.path} makes one from its trace"
+    return read_json(directory.verdict, Verdict, VERDICT_SCHEMA, expected)

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
+import msgspec
+import pyarrow as pa
 
+from chaos.errors import KriftError
 from chaos.plan import Plan
 from chaos.scenario.loader import load_file
 from chaos.scenario.resolve import resolve
-from orchestrator.report.console import console
+from orchestrator.cli.options import runs_option
+from orchestrator.report.console import page
 from orchestrator.report.text import print_verdict
-from orchestrator.run_dir import RunDir, open_run_dir, wrong
-from orchestrator.runner import Checked, check_in_process, check_in_spark, write_violations
-from orchestrator.verdict import RunFacts, encode_verdict, judge, write_verdict
+from orchestrator.run_dir import RESTORE, Manifest, RunDir, open_run_dir, wrong
+from orchestrator.runner import Checked, check_in_process, check_in_spark, verdict_on, write_violations
+from orchestrator.trace.read import read_events
+from orchestrator.verdict import exit_code, json_line, write_verdict
+
+CUT_OFF = "the run did not come to its end: its driver was killed"
 
 
 @click.command("check")
@@ -23,43 +31,31 @@ from orchestrator.verdict import RunFacts, encode_verdict, judge, write_verdict
     type=click.Choice(["spark", "in-process"]),
     default="spark",
     show_default=True,
-    help="Both drive the same folds.",
+    help="Both drive the same folds; in-process needs no Java.",
 )
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("runs"),
-    show_default=True,
-    help="Where run directories are.",
-)
-@click.option("--json", "as_json", is_flag=True, help="The verdict on stdout, and nothing else.")
+@runs_option
+@click.option("--json", "as_json", is_flag=True, help="The verdict on stdout, as one line of JSON, and nothing else.")
 def command(run: str, engine: str, out: Path, as_json: bool) -> int:
     """Check the invariants over RUN (a directory, a name under --out, or "latest") again, and write its verdict."""
     directory = open_run_dir(out, run)
     manifest = directory.read_manifest()
     plan = plan_of(directory)
-    if not any(directory.trace.glob("*.parquet")):
-        raise wrong(directory.path, "no trace", "a run that was kept")
+    directory.trace_parts()
+    if not os.access(directory.path, os.W_OK):
+        raise wrong(directory.path, "the verdict cannot be written there", "a directory that you may write to")
+    page(stderr=True).say(f"checking {directory.path}")
     checked = _check(directory, plan, engine)
-    facts = RunFacts(
-        run=manifest.run,
-        scenario=plan.scenario,
-        variant=plan.variant,
-        runtime="live" if manifest.runtime == "live" else "sim",
-        seed=plan.seed,
-        digest=checked.digest,
-        events=checked.events,
-        rpcs=checked.rpcs,
-        duration=manifest.duration,
-    )
-    verdict = judge(facts, checked.results, plan.expect, checked.seen, manifest.doubts)
-    write_verdict(verdict, directory.verdict)
+    _compare_digests(directory, manifest, plan, checked)
+    doubts = [*manifest.doubts, *([CUT_OFF] if manifest.status == "running" else [])]
+    verdict = verdict_on(plan, manifest.run, manifest.runtime, checked, manifest.duration, doubts)
+    write_verdict(verdict, directory)
     write_violations(directory, verdict)
+    shown = page()
     if as_json:
-        click.echo(encode_verdict(verdict).decode())
+        shown.raw(json_line(verdict))
     else:
-        print_verdict(console(), verdict)
-    return verdict.exit_code
+        print_verdict(shown, verdict)
+    return exit_code(verdict, manifest.status)
 
 
 def plan_of(directory: RunDir) -> Plan:
@@ -68,8 +64,19 @@ def plan_of(directory: RunDir) -> Plan:
 
 
 def _check(directory: RunDir, plan: Plan, engine: str) -> Checked:
-    if engine == "in-process":
-        return check_in_process(directory, plan)
+    try:
+        if engine == "in-process":
+            return check_in_process(directory, plan)
+        return _check_in_spark(directory, plan)
+    except KriftError:
+        raise
+    except Exception as error:
+        # An engine stumbles over a damaged trace in many ways, Spark far from the place: look whether it is that.
+        _read_to_the_end(directory, error)
+        raise
+
+
+def _check_in_spark(directory: RunDir, plan: Plan) -> Checked:
     from orchestrator.engines.spark_session import spark_session
 
     spark = spark_session()
@@ -77,3 +84,25 @@ def _check(directory: RunDir, plan: Plan, engine: str) -> Checked:
         return check_in_spark(spark, directory, plan)
     finally:
         spark.stop()
+
+
+def _read_to_the_end(directory: RunDir, error: Exception) -> None:
+    """Raises InputError if the trace cannot be read, or is not in its order."""
+    number, last = 0, None
+    try:
+        for number, event in enumerate(read_events(directory.path), 1):
+            if last is not None and event.order < last:
+                raise wrong(
+                    directory.trace, f"event {number:,} comes before the one in front of it", RESTORE
+                ) from error
+            last = event.order
+    except (pa.ArrowException, OSError, msgspec.DecodeError, UnicodeDecodeError) as damage:
+        first = str(damage).partition("\n")[0]
+        raise wrong(directory.trace, f"damaged after {number:,} events: {first}", RESTORE) from error
+
+
+def _compare_digests(directory: RunDir, manifest: Manifest, plan: Plan, checked: Checked) -> None:
+    """A trace that was changed proves nothing. Defects may keep events from the trace that its digest counts."""
+    if manifest.digest and not plan.defects and checked.digest != manifest.digest:
+        problem = f"not what the run recorded: its digest is {checked.digest}, the manifest has {manifest.digest}"
+        raise wrong(directory.trace, problem, RESTORE)

@@ -6,7 +6,7 @@ import click
 from rich.table import Table
 
 from chaos.incidents.library import incidents, text
-from orchestrator.report.console import console
+from orchestrator.report.console import page
 
 
 @click.group("incidents", invoke_without_command=True)
@@ -19,17 +19,17 @@ def command(ctx: click.Context) -> None:
 
 @command.command("list")
 def list_command() -> None:
-    """Name, variants and purpose of every incident."""
-    table = Table(box=None, pad_edge=False, header_style="dim")
+    """Name, variants, sources and purpose of every incident."""
+    table = Table(box=None, pad_edge=False, header_style="dim", show_edge=False)
     for column in ("name", "variants", "source", "about"):
         table.add_column(column)
     for incident in incidents():
         table.add_row(incident.name, ", ".join(incident.variants), ", ".join(incident.source), incident.about)
-    console().print(table)
+    page().show(table)
 
 
 @command.command("show")
 @click.argument("name")
 def show_command(name: str) -> None:
     """Print the scenario file of NAME."""
-    click.echo(text(name), nl=False)
+    page().raw(text(name))

@@ -1,4 +1,4 @@
-"""The command ``krift``: finds the subcommand, and turns errors into one line and an exit code.
+"""The command ``krift``: finds the subcommand, and turns errors into one message and an exit code.
 
 Exit codes: 0 what the scenario expects is what happened; 1 it is not; 2 the command or its input is wrong;
 3 inconclusive; 4 the run could not be carried out; 130 interrupted.
@@ -7,12 +7,14 @@ Exit codes: 0 what the scenario expects is what happened; 1 it is not; 2 the com
 from __future__ import annotations
 
 import importlib
+import os
+import signal
 import sys
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
-from chaos.errors import KriftError
+from chaos.errors import KriftError, nearest
 from orchestrator.version import __version__
 
 COMMANDS = {
@@ -38,34 +40,112 @@ class LazyGroup(click.Group):
         command: click.Command = module.command
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        word = args[0] if args else ""
+        if word and not word.startswith("-") and word not in COMMANDS:
+            near = nearest(word, COMMANDS)
+            hint = f"; did you mean {near}?" if near else ""
+            ctx.fail(f"there is no command {word!r}; expected one of {', '.join(COMMANDS)}{hint}")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]}, invoke_without_command=True)
 @click.version_option(__version__, prog_name="krift")
-def cli() -> None:
-    """Krift emulates a Kafka cluster, breaks it on schedule, and proves from the nodes' own logs what survived."""
+@click.pass_context
+def cli(ctx: click.Context) -> int:
+    """Krift emulates a Kafka cluster, breaks it on schedule, and proves from the nodes' own logs what survived.
+
+    To begin with: krift run kip-207
+    """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help(), err=True)
+        return 2
+    return 0
 
 
 def fail(message: str, code: int) -> NoReturn:
     """End with one error on stderr."""
-    click.echo(f"krift: {message}", err=True)
+    from orchestrator.report.console import printable
+
+    try:
+        click.echo(f"krift: {printable(message)}", err=True)
+    except OSError:  # nobody listens any more
+        _drop(2)
+    _flush()
     sys.exit(code)
 
 
 def main() -> NoReturn:
     """Entry point of the command."""
+    _open_streams()
+    _hear_signals()
     try:
         code = cli(standalone_mode=False)
     except click.UsageError as error:
-        hint = f" (krift {error.ctx.info_name} --help)" if error.ctx and error.ctx.parent else " (krift --help)"
-        fail(error.format_message() + hint, 2)
+        name = error.ctx.command_path if error.ctx else "krift"
+        fail(f"{error.format_message()} ({name} --help)", 2)
     except click.ClickException as error:
         fail(error.format_message(), 2)
     except KriftError as error:
         fail(str(error), error.exit_code)
     except (KeyboardInterrupt, click.Abort):
         fail("interrupted; faults ended, what was recorded is kept", 130)
+    except BrokenPipeError:  # while help was printed: pages see to it themselves
+        _drop(1)
+        code = 0
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        fail(f"{place}{error.strerror or error}", 4)
+    _flush()
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _hear_signals() -> None:
+    """A SIGTERM, or a terminal that is closed, ends a run like a Ctrl-C: faults end, and nothing is left running.
+
+    Also where a shell script started the command in the background, which makes it deaf to SIGINT.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:  # nohup
+            signal.signal(number, _as_interrupt)
+
+
+def _as_interrupt(number: int, frame: Any) -> None:
+    signal.raise_signal(signal.SIGINT)
+
+
+def _open_streams() -> None:
+    """See that there are three standard streams, whatever the shell has closed, and that every text can be written."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            opened = os.open(os.devnull, os.O_RDWR)
+            assert opened == number, "the lowest free descriptor is taken"
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", closefd=False))
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+
+
+def _flush() -> None:
+    for descriptor, stream in ((1, sys.stdout), (2, sys.stderr)):
+        try:
+            stream.flush()
+        except OSError:
+            _drop(descriptor)
+
+
+def _drop(descriptor: int) -> None:
+    from orchestrator.report.console import drop
+
+    drop(descriptor)

@@ -9,19 +9,26 @@ from typing import Any
 
 import click
 import msgspec
-from rich.console import Console
 
 from actors.node.codec import encode
+from actors.node.contract import Node
 from actors.replay import JournalGap, plain, replay_node, state_at
 from actors.sim.digest import StepDigests
+from actors.sim.world import World
 from actors.trace.journal import JournalError, Segment, read_segment
 from chaos.conductor import ScenarioConductor
-from chaos.errors import ReplayDiverged
+from chaos.errors import ReplayDiverged, nearest
+from chaos.plan import Plan
 from orchestrator.cli.check import plan_of
-from orchestrator.clusters.base import RunOrder
+from orchestrator.cli.options import runs_option
+from orchestrator.clusters.base import RunOrder, run_meta
 from orchestrator.clusters.sim import STEPS_FILE, SimCluster
-from orchestrator.report.console import console
-from orchestrator.run_dir import Manifest, RunDir, open_run_dir, wrong
+from orchestrator.report.console import Page, page
+from orchestrator.run_dir import RESTORE, Manifest, RunDir, open_run_dir, why, wrong
+from orchestrator.version import __version__
+
+Journals = dict[tuple[str, int], list[Segment]]
+"""Node and incarnation -> segments."""
 
 
 @click.command("replay")
@@ -30,40 +37,80 @@ from orchestrator.run_dir import Manifest, RunDir, open_run_dir, wrong
 @click.option(
     "--at",
     "at_ms",
-    type=int,
+    type=click.IntRange(min=0),
     metavar="MS",
-    help="Show the node's state after its last step at or before this moment of its own clock; needs --node.",
+    help="Show the node's state after its last step at or before this moment of its own clock, as JSON; needs --node."
+    " Milliseconds since the epoch in a live run, since the start in a sim run.",
 )
-@click.option("--incarnation", type=int, default=0, show_default=True, help="Which life of the node --at means.")
 @click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("runs"),
-    show_default=True,
-    help="Where run directories are.",
+    "--incarnation",
+    type=click.IntRange(min=0),
+    help="Which life of the node --at means, in a live run; the first if not given.",
 )
-def command(run: str, node: str | None, at_ms: int | None, incarnation: int, out: Path) -> int:
+@runs_option
+def command(run: str, node: str | None, at_ms: int | None, incarnation: int | None, out: Path) -> int:
     """Step every node of RUN again (a directory, a name under --out, or "latest") and compare every effect.
 
     A live run is replayed from its journals, a sim run from its scenario and seed.
     """
-    directory = open_run_dir(out, run)
-    manifest = directory.read_manifest()
-    talk = console()
     if at_ms is not None and node is None:
         raise click.UsageError("--at needs --node")
-    if manifest.runtime == "sim":
-        if node is not None:
-            raise click.UsageError("a sim run is replayed as a whole: it has no journals")
-        return _replay_sim(talk, directory, manifest)
-    journals = _journals(directory, node)
-    if at_ms is not None and node is not None:
-        return _show_state(talk, journals[(node, incarnation)], at_ms)
-    return _replay_live(talk, journals)
-
-
-def _replay_sim(talk: Console, directory: RunDir, manifest: Manifest) -> int:
+    if incarnation is not None and at_ms is None:
+        raise click.UsageError("--incarnation needs --at")
+    directory = open_run_dir(out, run)
+    manifest = directory.read_manifest()
     plan = plan_of(directory)
+    if node is not None and node not in plan.names:
+        raise wrong(f"--node {node}", "no such node in this run", ", ".join(plan.names), nearest(node, plan.names))
+    shown = page()
+    if manifest.runtime == "sim":
+        return _sim(shown, directory, manifest, plan, node, at_ms, incarnation)
+    journals = _journals(directory, node)
+    if at_ms is None or node is None:
+        return _replay_live(shown, manifest, journals)
+    life = (node, incarnation or 0)
+    if life not in journals:
+        lives = ", ".join(str(number) for name, number in sorted(journals) if name == node)
+        raise wrong(f"--incarnation {life[1]}", f"{node} had no such life", f"one of {lives}")
+    try:
+        _show_state(shown, state_at(journals[life], now_ms=at_ms))
+    except JournalGap as gap:
+        raise wrong(f"--at {at_ms}", str(gap), _span(journals[life])) from None
+    return 0
+
+
+# ---- sim -------------------------------------------------------------------------------------------------------
+
+
+def _sim(
+    shown: Page,
+    directory: RunDir,
+    manifest: Manifest,
+    plan: Plan,
+    node: str | None,
+    at_ms: int | None,
+    incarnation: int | None,
+) -> int:
+    if incarnation is not None:
+        raise click.UsageError("--incarnation is for live runs: in a sim run --at names one moment of all nodes")
+    if node is None or at_ms is None:
+        if node is not None:
+            raise click.UsageError("a sim run is replayed as a whole; --node goes with --at")
+        return _replay_sim(shown, directory, manifest, plan)
+    order = RunOrder(manifest.run, plan, directory.path)
+    conductor = ScenarioConductor(plan)
+    world = World(plan.nodes, conductor, plan.seed, order.run, lambda _: None, meta=run_meta(order, "sim"))
+    world.run(at_ms * 1000 + 999)
+    found = world.hosts[node].node
+    if found is None:
+        raise wrong(f"--at {at_ms}", f"{node} is down then", "a moment at which it is up")
+    _show_state(shown, found)
+    return 0
+
+
+def _replay_sim(shown: Page, directory: RunDir, manifest: Manifest, plan: Plan) -> int:
+    if manifest.status == "interrupted":
+        raise wrong(directory.path, "a sim run that was interrupted ends at no certain step", "a run that ended")
     recorded = _steps(directory)
     with tempfile.TemporaryDirectory(prefix="krift-replay-") as aside:
         cluster = SimCluster()
@@ -71,67 +118,78 @@ def _replay_sim(talk: Console, directory: RunDir, manifest: Manifest) -> int:
     assert cluster.steps is not None
     difference = recorded.first_difference(cluster.steps)
     if difference is not None:
-        raise ReplayDiverged(manifest.run, difference.step, str(difference))
+        raise ReplayDiverged(manifest.run, difference.step, f"{difference}{_versions(manifest)}")
     if cluster.digest != manifest.digest:
-        raise ReplayDiverged(manifest.run, len(recorded), f"trace digest {cluster.digest}, not {manifest.digest}")
-    talk.print(f"{manifest.run}: {len(recorded):,} steps taken again, no difference; digest {cluster.digest[:16]}")
+        what = f"trace digest {cluster.digest}, the manifest has {manifest.digest}{_versions(manifest)}"
+        raise ReplayDiverged(manifest.run, len(recorded), what)
+    shown.say(f"{manifest.run}: {len(recorded):,} steps taken again, no difference; trace {cluster.digest}")
     return 0
+
+
+def _versions(manifest: Manifest) -> str:
+    return "" if manifest.krift == __version__ else f" (recorded by krift {manifest.krift}; this is {__version__})"
 
 
 def _steps(directory: RunDir) -> StepDigests:
     path = directory.path / STEPS_FILE
     try:
         return StepDigests.from_bytes(path.read_bytes())
-    except OSError:
-        raise wrong(path, "the digests of the run's steps are missing", "a run that was kept") from None
-    except msgspec.DecodeError as error:
-        raise wrong(path, f"not the digests of a run's steps: {error}") from None
+    except FileNotFoundError:
+        raise wrong(path, "the digests of the run's steps are missing", "a run that was kept (--keep all)") from None
+    except OSError as error:
+        raise wrong(path, f"cannot be read: {why(error)}", RESTORE) from None
+    except (msgspec.DecodeError, ValueError) as error:
+        raise wrong(path, f"not the digests of a run's steps: {error}", RESTORE) from None
 
 
-def _journals(directory: RunDir, node: str | None) -> dict[tuple[str, int], list[Segment]]:
-    found: dict[tuple[str, int], list[Segment]] = {}
+# ---- live ------------------------------------------------------------------------------------------------------
+
+
+def _journals(directory: RunDir, node: str | None) -> Journals:
+    found: Journals = {}
     for path in sorted(directory.journals.glob("node=*/*")):
-        name = path.parent.name.removeprefix("node=")
-        if node is not None and name != node:
+        if node is not None and path.parent.name != f"node={node}":
             continue
         try:
             segment = read_segment(path.read_bytes())
+        except OSError as error:
+            raise wrong(path, f"cannot be read: {why(error)}", RESTORE) from None
         except JournalError as error:
-            raise wrong(path, str(error)) from None
+            raise wrong(path, str(error), RESTORE) from None
         found.setdefault((segment.header.node, segment.header.incarnation), []).append(segment)
     if not found:
-        what = f"no journal of {node}" if node else "no journals"
-        raise wrong(directory.path, what, "a live run that was kept")
+        what = f"it has no journal of {node}" if node else "it has no journals"
+        raise wrong(directory.path, what, "a live run that was kept whole")
     return found
 
 
-def _replay_live(talk: Console, journals: dict[tuple[str, int], list[Segment]]) -> int:
+def _replay_live(shown: Page, manifest: Manifest, journals: Journals) -> int:
     steps = effects = 0
     for _, segments in sorted(journals.items()):
         report = replay_node(segments)
         if report.difference is not None:
             difference = report.difference
-            raise ReplayDiverged(difference.node, difference.step, str(difference))
-        torn = f", {report.torn} torn" if report.torn else ""
-        gaps = f", gaps before steps {report.gaps}" if report.gaps else ""
-        talk.print(
-            f"{report.node}/{report.incarnation}: {report.steps:,} steps, {report.effects:,} effects,"
-            f" no difference{torn}{gaps}"
+            raise ReplayDiverged(difference.node, difference.step, f"{difference}{_versions(manifest)}")
+        torn = f"; {report.torn} torn at the end by a kill" if report.torn else ""
+        gaps = f"; gaps before the steps {', '.join(map(str, report.gaps))}" if report.gaps else ""
+        shown.say(
+            f"{report.node}/{report.incarnation}: {report.steps:,} steps, {report.effects:,} effects, "
+            f"no difference{torn}{gaps}"
         )
         steps += report.steps
         effects += report.effects
-    talk.print(f"{len(journals)} incarnations, {steps:,} steps, {effects:,} effects: no difference")
+    shown.say(f"{len(journals)} incarnations, {steps:,} steps, {effects:,} effects: no difference")
     return 0
 
 
-def _show_state(talk: Console, segments: Iterable[Segment], at_ms: int) -> int:
-    try:
-        node = state_at(segments, now_ms=at_ms)
-    except JournalGap as gap:
-        raise wrong(f"--at {at_ms}", str(gap)) from None
+def _span(segments: Iterable[Segment]) -> str:
+    times = [entry.now_ms for segment in segments for entry in segment.entries]
+    return f"{min(times)} to {max(times)}" if times else "a journal with steps"
+
+
+def _show_state(shown: Page, node: Node) -> None:
     state: Any = plain(encode(node))
-    talk.print_json(msgspec.json.encode(state, enc_hook=_hex).decode())
-    return 0
+    shown.raw(msgspec.json.format(msgspec.json.encode(state, enc_hook=_hex), indent=2).decode() + "\n")
 
 
 def _hex(value: Any) -> Any:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
-from rich.console import Console
+import msgspec
 
 from actors.defects import DEFECTS
 from chaos.errors import InputError, Mistake, nearest
@@ -15,18 +16,56 @@ from chaos.plan import Plan
 from chaos.scenario.loader import Loaded
 from chaos.scenario.resolve import resolve
 from chaos.schedule import timeline
-from orchestrator.cli.options import parse_seeds
+from orchestrator.cli.options import MAX_SEED, parse_seeds, runs_option
 from orchestrator.cli.progress import ProgressLine
-from orchestrator.report.console import console
+from orchestrator.report.console import Page, page
 from orchestrator.report.text import one_line, print_contrast, print_verdict
-from orchestrator.runner import Carried, Session, Settings, reproduce_command
-from orchestrator.verdict import combined_exit_code, encode_verdict
+from orchestrator.run_dir import check_root
+from orchestrator.runner import Carried, Runtime, Session, Settings, reproduce_command
+from orchestrator.verdict import combined_exit_code, json_line
 from orchestrator.version import __version__
 
 IN_FULL = 3
 """As many runs are reported in full; of more there is a line each, and a table."""
 KEPT = 10
 """As many runs are all kept; of more only those that did not go as expected."""
+INTERRUPTED = 130
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line asks for. ``seeds``: (None,) for the scenario's own."""
+
+    scenario: str
+    loaded: Loaded
+    runtime: Runtime
+    variants: Sequence[str]
+    seeds: Sequence[int | None]
+    settings: tuple[str, ...]
+    defects: tuple[str, ...]
+    out: Path
+    keep: str
+    as_json: bool
+    quiet: bool
+
+    @property
+    def runs(self) -> int:
+        """How many runs that makes."""
+        return len(self.variants) * len(self.seeds)
+
+    def plans(self) -> Iterator[Plan]:
+        """A plan for each run: variant by variant, seed by seed."""
+        for variant in self.variants:
+            for seed in self.seeds:
+                yield resolve(self.loaded, variant, seed, self.settings, self.defects)
+
+    def check(self) -> None:
+        """Find every mistake before anything starts: it costs no run. Raises InputError."""
+        for variant in self.variants:
+            resolve(self.loaded, variant, self.seeds[0], self.settings, self.defects)
+
+    def again(self, plan: Plan) -> str:
+        """The command that does a run again."""
+        return reproduce_command(self.scenario, plan, self.runtime, self.settings, self.defects)
 
 
 @click.command("run")
@@ -39,7 +78,7 @@ KEPT = 10
     help="Ray actors that speak gRPC, or virtual time in this process.",
 )
 @click.option("--variant", "variants", multiple=True, metavar="NAME", help="Only these variants; all if not given.")
-@click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="The scenario's own if not given.")
+@click.option("--seed", type=click.IntRange(0, MAX_SEED), help="The scenario's own if not given.")
 @click.option("--seeds", callback=parse_seeds, metavar="N|A-B", help="A run for each seed: 1 to N, or A to B.")
 @click.option(
     "--set",
@@ -48,95 +87,75 @@ KEPT = 10
     metavar="KEY=VALUE",
     help="Override a value, e.g. features.kip-207=seed or config.min.insync.replicas=2.",
 )
-@click.option(
-    "--cluster",
-    default="local",
-    show_default=True,
-    metavar="local|ray://...",
-    help="Where live nodes run: a Ray of our own on this machine, or one that is there.",
-)
 @click.option("--defect", "defects", multiple=True, metavar="NAME", help="Switch on a deliberate bug.")
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("runs"),
-    show_default=True,
-    help="Where run directories go.",
-)
+@runs_option
 @click.option(
     "--keep",
     type=click.Choice(["auto", "all", "unexpected"]),
     default="auto",
     show_default=True,
-    help=f"Which run directories stay; auto: all of up to {KEPT} runs.",
+    help=f"Which run directories stay; auto: all of up to {KEPT} runs, of more those that did not go as expected.",
 )
 @click.option("--dry-run", is_flag=True, help="Print the resolved timeline and start nothing.")
 @click.option("--json", "as_json", is_flag=True, help="One verdict a line on stdout, and nothing else.")
 @click.option("--quiet", is_flag=True, help="No progress on stderr.")
 def command(
-    scenario: str,
-    runtime: str,
-    variants: tuple[str, ...],
-    seed: int | None,
-    seeds: list[int] | None,
-    settings: tuple[str, ...],
-    cluster: str,
-    defects: tuple[str, ...],
-    out: Path,
-    keep: str,
-    dry_run: bool,
-    as_json: bool,
-    quiet: bool,
+    seed: int | None, seeds: range | None, dry_run: bool, runtime: str, variants: tuple[str, ...], **options: Any
 ) -> int:
     """Run SCENARIO (a file, or a name of the library): all its variants in turn, unless some are named."""
     if seed is not None and seeds is not None:
         raise click.UsageError("--seed and --seeds exclude each other")
-    _check_defects(defects)
-    plans = _plans(load(scenario), variants, [seed] if seeds is None else list(seeds), settings, defects)
-    if dry_run:
-        for plan in plans:
-            click.echo(timeline(plan))
-        return 0
-    keep_all = keep == "all" or (keep == "auto" and len(plans) <= KEPT)
-    chosen = Settings(
+    if dry_run and options["as_json"]:
+        raise click.UsageError("--dry-run prints a timeline for people, and --json nothing but verdicts")
+    _check_defects(options["defects"])
+    loaded = load(options["scenario"])
+    request = Request(
+        loaded=loaded,
         runtime="live" if runtime == "live" else "sim",
-        out=out,
-        keep="all" if keep_all else "unexpected",
-        address=_address(cluster, runtime),
+        variants=list(dict.fromkeys(variants)) or list(loaded.scenario.variants) or [""],
+        seeds=[seed] if seeds is None else seeds,
+        **options,
     )
-    talk, page = console(stderr=True), console(stderr=as_json)
+    request.check()
+    if dry_run:
+        shown = page()
+        for plan in request.plans():
+            shown.raw(timeline(plan) + "\n")
+        return 0
+    check_root(request.out)
+    return _run_all(request)
+
+
+def _run_all(request: Request) -> int:
+    """Carry out every run and report it. A Ctrl-C ends the run that goes on, and the command with it; what came before
+    is summed up."""
+    keep_all = request.keep == "all" or (request.keep == "auto" and request.runs <= KEPT)
+    settings = Settings(request.runtime, request.out, "all" if keep_all else "unexpected")
+    talk, shown = page(stderr=True), page()
+    talk.say(_announcement(request))
+    progress = ProgressLine(request.runs, request.quiet)
     carried: list[Carried] = []
-    with Session(chosen) as session:
-        for plan in plans:
-            again = reproduce_command(scenario, plan, chosen.runtime, settings, defects)
-            talk.print(_first_line(plan, chosen.runtime), soft_wrap=True)
-            with ProgressLine(_title(plan), quiet) as line:
-                done = session.carry_out(plan, again, line.show)
-            carried.append(done)
-            _report(page, talk, done, again, len(plans), as_json)
-            if done.interrupted:
-                break
-    if len(plans) > 1 and not as_json:
-        print_contrast(page, [done.verdict for done in carried])
-    return 130 if carried[-1].interrupted else combined_exit_code(done.exit_code for done in carried)
-
-
-def _plans(
-    loaded: Loaded,
-    variants: tuple[str, ...],
-    seeds: list[int] | list[None] | list[int | None],
-    settings: tuple[str, ...],
-    defects: tuple[str, ...],
-) -> list[Plan]:
-    """Everything is resolved before anything starts: a mistake anywhere costs no run."""
-    chosen = list(variants) or list(loaded.scenario.variants) or [""]
-
-    def every() -> Iterator[Plan]:
-        for variant in chosen:
-            for seed in seeds:
-                yield resolve(loaded, variant, seed, settings, defects)
-
-    return list(every())
+    interrupted = False
+    try:
+        with Session(settings) as session:
+            for plan in request.plans():
+                if request.runs <= IN_FULL:
+                    talk.say(_first_line(request, plan))
+                with progress.run(_title(plan)):
+                    done = session.carry_out(plan, request.again(plan), progress.show)
+                carried.append(done)
+                progress.ended(done.exit_code == 0)
+                _report(shown, talk, request, done, request.again(plan))
+                if done.interrupted or (shown.gone and len(carried) < request.runs):
+                    interrupted = True
+                    break
+    except KeyboardInterrupt:
+        interrupted = True
+    _sum_up(shown, talk, request, carried)
+    if interrupted:
+        talk.say(f"interrupted after {len(carried)} of {request.runs} runs; what was recorded is kept")
+        return INTERRUPTED
+    return combined_exit_code(done.exit_code for done in carried)
 
 
 def _check_defects(defects: tuple[str, ...]) -> None:
@@ -150,35 +169,58 @@ def _check_defects(defects: tuple[str, ...]) -> None:
         raise InputError(unknown)
 
 
-def _address(cluster: str, runtime: str) -> str:
-    if cluster == "local":
-        return ""
-    if not cluster.startswith("ray://"):
-        raise InputError([Mistake("--cluster", 0, "", f"{cluster!r} is no cluster", "local, or ray://HOST:PORT")])
-    if runtime != "live":
-        raise InputError([Mistake("--cluster", 0, "", "a sim run needs no cluster", "--runtime live with it")])
-    return cluster
-
-
 def _title(plan: Plan) -> str:
     return f"{plan.scenario} ({plan.variant})" if plan.variant else plan.scenario
 
 
-def _first_line(plan: Plan, runtime: str) -> str:
-    drawn = "; ".join(f"{place} = {', '.join(names)}" for place, names in plan.drawn.items()) or "nothing"
+def _announcement(request: Request) -> str:
+    scenario = request.loaded.scenario
+    about = f": {scenario.about}" if scenario.about else ""
+    first = f"krift {__version__}: {scenario.name}{about}"
+    if request.runs == 1:
+        return first
+    low, high = request.seeds[0], request.seeds[-1]
+    seeds = "" if len(request.seeds) == 1 else f", seeds {low} to {high}"
+    variants = f", variants {', '.join(request.variants)}" if request.variants != [""] else ""
+    return f"{first}\n{request.runs} runs, {request.runtime}{variants}{seeds}"
+
+
+def _first_line(request: Request, plan: Plan) -> str:
+    variant = request.loaded.scenario.variants.get(plan.variant)
+    about = f": {variant.about}" if variant is not None and variant.about else ""
     defects = f", defects {', '.join(plan.defects)}" if plan.defects else ""
-    return f"krift {__version__}: {_title(plan)}, {runtime}, seed {plan.seed}{defects}, drawn: {drawn}"
+    return f"{_title(plan)}, {request.runtime}, seed {plan.seed}{defects}, drawn: {_drawn(plan.drawn)}{about}"
 
 
-def _report(page: Console, talk: Console, done: Carried, again: str, runs: int, as_json: bool) -> None:
-    if as_json:
-        click.echo(encode_verdict(done.verdict).decode())
-    elif runs <= IN_FULL or done.interrupted:
-        print_verdict(page, done.verdict)
+def _drawn(drawn: dict[str, list[str]]) -> str:
+    return "; ".join(f"{place} = {', '.join(names)}" for place, names in drawn.items()) or "nothing"
+
+
+def _report(shown: Page, talk: Page, request: Request, done: Carried, again: str) -> None:
+    """One run: in full or as a line; where it is kept and how to do it again if somebody may want to know."""
+    in_full = request.runs <= IN_FULL or done.interrupted
+    if request.as_json:
+        shown.raw(json_line(done.verdict))
+    elif in_full:
+        print_verdict(shown, done.verdict)
     else:
-        page.print(one_line(done.verdict), soft_wrap=True)
+        shown.say(one_line(done.verdict))
     if done.error:
-        talk.print(f"the run could not be carried out: {done.error}", soft_wrap=True)
-    if done.directory is not None:
-        talk.print(f"kept in {done.directory}", soft_wrap=True)
-    talk.print(f"again: {again}", soft_wrap=True)
+        talk.say(f"the run could not be carried out: {done.error}")
+    if in_full or done.exit_code != 0:
+        if done.directory is not None:
+            talk.say(f"kept in     {done.directory}")
+        talk.say(f"again       {again}")
+    if in_full and not request.as_json:
+        shown.say()
+
+
+def _sum_up(shown: Page, talk: Page, request: Request, carried: Sequence[Carried]) -> None:
+    if request.runs == 1 or not carried:
+        return
+    if not request.as_json:
+        print_contrast(shown, [done.verdict for done in carried])
+    counts = {code: sum(done.exit_code == code for done in carried) for code in (0, 1, 3, 4)}
+    words = {0: "as expected", 1: "not as expected", 3: "undecided", 4: "not carried out"}
+    parts = [f"{number} {words[code]}" for code, number in counts.items() if number]
+    talk.say(f"{len(carried)} of {request.runs} runs: {', '.join(parts)}")

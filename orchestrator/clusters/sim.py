@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Literal
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Literal
 
 from actors.control import Conductor
 from actors.sim.digest import StepDigests
@@ -52,19 +55,22 @@ class SimCluster:
             step_digests=self.keep,
             probe=self._probe,
         )
-        interrupted = False
-        try:
+        interruptions: list[int] = []
+
+        def stop() -> None:
+            interruptions.append(world.queue.now_us)
+            world.queue.stopped = True
+
+        with _on_interrupt(stop):
             result = world.run(_limit_us(order))
-        except KeyboardInterrupt:
-            interrupted = True
         if self.keep:
             write_events(order.directory, kept)
-        if interrupted:
-            return RunOutcome("interrupted", "", [VIRTUAL_HOST], world.queue.now_us, len(kept), 0, {})
         self.digest, self.steps, self.probed = result.digest, result.step_digests, result.probed
         if self.keep and self.steps is not None:
             (order.directory / STEPS_FILE).write_bytes(self.steps.to_bytes())
-        status: Literal["completed", "broken"] = "broken" if result.failures else "completed"
+        status: Literal["completed", "broken", "interrupted"] = "interrupted" if interruptions else "completed"
+        if result.failures:
+            status = "broken"
         detail = "; ".join(f"{failure.node}: {failure.detail}" for failure in result.failures)
         return RunOutcome(status, detail, [VIRTUAL_HOST], result.end_us, result.events, 0, {})
 
@@ -83,6 +89,24 @@ class SimCluster:
                 progress()
 
         return take
+
+
+@contextmanager
+def _on_interrupt(stop: Callable[[], None]) -> Iterator[None]:
+    """Call ``stop`` for a Ctrl-C, between two steps of the run and not in the middle of one, so that the run comes to
+    an orderly end. Python hands signals to the main thread only: in another one nothing changes."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def on_signal(number: int, frame: Any) -> None:
+        stop()
+
+    before = signal.signal(signal.SIGINT, on_signal)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _limit_us(order: RunOrder) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import orchestrator
+from chaos.errors import RunError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,8 +23,9 @@ def spark_session(master: str = "local[2]", shuffle_partitions: int = 4) -> Spar
     """The running session, or a new one on ``master``. The command that asks for it stops it at its end.
 
     On a local master everything binds to 127.0.0.1, there is no web interface, and Python workers import Krift from
-    where this process did.
+    where this process did. Raises RunError if no JVM comes up.
     """
+    from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
 
     running = SparkSession.getActiveSession()
@@ -33,10 +36,20 @@ def spark_session(master: str = "local[2]", shuffle_partitions: int = 4) -> Spar
     builder = SparkSession.builder.appName("krift").master(master)
     for key, value in _settings(master, shuffle_partitions).items():
         builder = builder.config(key, value)
-    with _jvm_silenced():
-        session = builder.getOrCreate()
+    try:
+        with _jvm_silenced():
+            session = builder.getOrCreate()
+    except PySparkRuntimeError as error:
+        raise RunError(_no_jvm(error)) from None
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def _no_jvm(error: Exception) -> str:
+    home = os.environ.get("JAVA_HOME")
+    java = f"JAVA_HOME is {home}" if home else f"java on PATH is {shutil.which('java') or 'not there'}"
+    said = str(error).partition("\n")[0].rstrip(".")
+    return f"Spark did not start: it needs Java 17 or newer, and {java} (Spark says: {said})"
 
 
 @contextmanager

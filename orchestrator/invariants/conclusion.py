@@ -9,7 +9,7 @@ import msgspec
 from orchestrator.invariants.fold import Finding, Invariant, Profile, Status
 
 KEPT = 10
-"""Findings of one invariant and status that a key keeps in full; the others are counted."""
+"""Findings of one invariant and status, of different sentences, that a key keeps in full; the others are counted."""
 
 
 class KeyResult(msgspec.Struct):
@@ -45,12 +45,22 @@ class InvariantResult(msgspec.Struct):
 
 
 def count(result: KeyResult, finding: Finding) -> None:
-    """Enter a finding."""
-    name = finding.status if finding.status != "excused" else f"excused/{finding.rule}"
-    number = result.counts.get(name, 0) + 1
-    result.counts[name] = number
-    if number <= KEPT:
+    """Enter a finding. One whose sentence is known already raises that finding's ``times``."""
+    name = _counter(finding)
+    result.counts[name] = result.counts.get(name, 0) + 1
+    alike = 0
+    for index, kept in enumerate(result.findings):
+        if _counter(kept) == name:
+            if kept.sentence == finding.sentence and kept.clouds == finding.clouds:
+                result.findings[index] = msgspec.structs.replace(kept, times=kept.times + 1)
+                return
+            alike += 1
+    if alike < KEPT:
         result.findings.append(finding)
+
+
+def _counter(finding: Finding) -> str:
+    return finding.status if finding.status != "excused" else f"excused/{finding.rule}"
 
 
 def conclude(

@@ -54,7 +54,8 @@ class Finding(msgspec.Struct, frozen=True):
     key: what it is about (a topic partition, a voter, a node). sentence: what happened, in Kafka's terms.
     events: ids of the two or three events that prove it; causes: ids of what triggered those, where known.
     rule: name of the exemption (excused) or of what is missing (inconclusive). clouds: event types of which the
-    trace may lack some because of this (findings of X4): what was judged on them is inconclusive.
+    trace may lack some because of this (findings of X4): what was judged on them is inconclusive. times: how often
+    it was found with this very sentence; the events are those of the first time.
     """
 
     invariant: str
@@ -65,6 +66,7 @@ class Finding(msgspec.Struct, frozen=True):
     causes: list[str] = []
     rule: str = ""
     clouds: list[str] = []
+    times: int = 1
 
 
 class Deadline(msgspec.Struct, frozen=True, order=True):

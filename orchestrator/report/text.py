@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from orchestrator.verdict import InvariantVerdict, Verdict
+from orchestrator.invariants.fold import Status
+from orchestrator.report.console import Page, printable
+from orchestrator.verdict import InvariantVerdict, Verdict, Violation
 
-STYLES = {"held": "green", "violated": "bold red", "excused": "yellow", "inconclusive": "magenta", "vacuous": "dim"}
+STYLES: dict[Status, str] = {
+    "violated": "bold red",
+    "inconclusive": "magenta",
+    "held": "green",
+    "excused": "yellow",
+    "vacuous": "dim",
+}
+"""The worst first."""
+
+MEANINGS: dict[Status, str] = {
+    "violated": "broken, with proof",
+    "inconclusive": "cannot be told from this run",
+    "held": "put to the test that often, never broken",
+    "excused": "seen to give way only where the scenario or Kafka's contract allows it",
+    "vacuous": "nothing in this run tested it, so nothing is known",
+}
 VIOLATIONS_SHOWN = 3
 
 
@@ -20,48 +37,94 @@ def title(verdict: Verdict) -> str:
     return f"{verdict.scenario}{variant}, {verdict.runtime}, seed {verdict.seed}"
 
 
-def print_verdict(console: Console, verdict: Verdict) -> None:
+def print_verdict(page: Page, verdict: Verdict) -> None:
     """One run: violations with their evidence, every invariant with how often it was tested, and the conclusion."""
-    console.print(Text(title(verdict), style="bold"))
+    about = f": {verdict.about}" if verdict.about else ""
+    page.say(title(verdict) + about, "bold")
+    page.say()
     for each in verdict.invariants:
-        if each.status == "violated":
-            _print_violation(console, each)
-    table = Table(box=None, pad_edge=False, header_style="dim", show_edge=False)
-    for name, justify in (("", "left"), ("status", "left"), ("tested", "right"), ("promise", "left")):
-        table.add_column(name, justify=justify)  # type: ignore[arg-type]  # rich wants literals
-    for each in verdict.invariants:
-        table.add_row(each.id, Text(each.status, STYLES[each.status]), f"{each.tested:,}", _remark(each))
-    console.print(table)
-    console.print(
-        f"{verdict.events:,} events, {verdict.rpcs:,} RPCs, {verdict.duration:.1f} s, digest {verdict.digest[:16]}"
-    )
+        if each.status == "violated" or each.violations:
+            _print_violations(page, each)
+    page.show(_invariants(verdict))
+    page.say()
+    for status in STYLES:
+        if any(each.status == status for each in verdict.invariants):
+            page.say(f"{status:<12}  {MEANINGS[status]}", "dim")
+    page.say()
+    time = "virtual time" if verdict.runtime == "sim" else "wall time"
+    page.say(f"recorded    {verdict.events:,} events, {verdict.rpcs:,} RPCs in {verdict.duration:.1f} s of {time}")
+    page.say(f"trace       {verdict.digest or 'none'}", "dim")
     for line in conclusion(verdict):
-        console.print(line)
-    console.print()
+        page.say(line)
 
 
 def conclusion(verdict: Verdict) -> list[str]:
-    """The outcome against what was expected, in a line or a few."""
-    lines = [f"outcome: {verdict.outcome}, {'as expected' if verdict.expected else 'NOT as expected'}"]
+    """What was expected and what came of it, in a few lines."""
+    expects = verdict.expects
+    parts = [f"{', '.join(ids)} violated" for ids in [expects.violated] if ids]
+    parts += [f"{', '.join(ids)} held" for ids in [expects.held] if ids]
+    parts += [f"{', '.join(ids)} may be violated" for ids in [expects.may] if ids]
+    lines = [f"expected    {'; '.join(parts) or 'nothing violated'}"]
+    if verdict.must_happen:
+        seen = [name if was_seen else f"{name} (NEVER SEEN)" for name, was_seen in verdict.must_happen.items()]
+        lines.append(f"must happen {', '.join(seen)}")
+    lines.append(f"outcome     {outcome(verdict)}")
     lines += [f"  unexpected: {text}" for text in verdict.unexpected]
     lines += [f"  undecided: {text}" for text in verdict.undecided]
     return lines
 
 
+def outcome(verdict: Verdict) -> str:
+    """``violated, as expected``."""
+    if verdict.expected:
+        return f"{verdict.outcome}, as expected"
+    return f"{verdict.outcome}, NOT as expected" if verdict.unexpected else f"{verdict.outcome}, and UNDECIDED"
+
+
+def _invariants(verdict: Verdict) -> Table:
+    """Those that the scenario is about come first, then the worst."""
+    named = {*verdict.expects.violated, *verdict.expects.held}
+    ranks = list(STYLES)
+    table = Table(box=None, pad_edge=False, header_style="dim", show_edge=False)
+    table.add_column("promise", no_wrap=True)
+    table.add_column("status", no_wrap=True)
+    table.add_column("tested", justify="right", no_wrap=True)
+    table.add_column("what is promised")
+    for each in sorted(verdict.invariants, key=lambda each: (each.id not in named, ranks.index(each.status))):
+        table.add_row(each.id, Text(each.status, STYLES[each.status]), f"{each.tested:,}", printable(_remark(each)))
+    return table
+
+
 def _remark(each: InvariantVerdict) -> str:
-    notes = [f"excused {count:,}: {rule}" for rule, count in sorted(each.excused.items())]
+    notes = [f"excused {count:,} times: {rule}" for rule, count in sorted(each.excused.items())]
     if each.why and each.status in ("vacuous", "inconclusive"):
         notes.append(each.why)
-    return f"{each.title} [{'; '.join(notes)}]" if notes else each.title
+    return f"{each.title} ({'; '.join(notes)})" if notes else each.title
 
 
-def _print_violation(console: Console, each: InvariantVerdict) -> None:
-    console.print(Text(f"{each.id} violated {each.violated:,} times: {each.title}", style=STYLES["violated"]))
-    for violation in each.violations[:VIOLATIONS_SHOWN]:
-        console.print(f"  {violation.sentence}")
-        console.print(Text(f"    events {', '.join(violation.events)}", style="dim"))
-        if violation.causes:
-            console.print(Text(f"    caused by {', '.join(violation.causes)}", style="dim"))
+def _print_violations(page: Page, each: InvariantVerdict) -> None:
+    """Each sentence once, with how often it was found, and where for the first time."""
+    seemed = "was" if each.status == "violated" else "seems to have been"
+    heading = f"{each.id} {seemed} violated {_times(each.violated)} in {each.tested:,} tests: {each.title}"
+    page.show(Text(printable(heading), STYLES[each.status]))
+    shown = each.violations[:VIOLATIONS_SHOWN]
+    for violation in shown:
+        page.show(Padding(Text(printable(violation.sentence)), (0, 0, 0, 2), expand=False))
+        page.show(Padding(Text(printable(_evidence(violation)), "dim"), (0, 0, 0, 6), expand=False))
+    rest = each.violated - sum(violation.times for violation in shown)
+    if rest > 0:
+        page.say(f"  and {_times(rest)} with other words or numbers (verdict.json has some of them)")
+    page.say()
+
+
+def _evidence(violation: Violation) -> str:
+    first = f"{_times(violation.times)}, first" if violation.times > 1 else "once"
+    causes = f"; caused by {', '.join(violation.causes)}" if violation.causes else ""
+    return f"{first} in the events {', '.join(violation.events)}{causes}"
+
+
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{number:,} times"
 
 
 def one_line(verdict: Verdict) -> str:
@@ -69,39 +132,49 @@ def one_line(verdict: Verdict) -> str:
     counts: dict[str, list[str]] = {}
     for each in verdict.invariants:
         counts.setdefault(each.status, []).append(each.id)
-    violated = f" violated {' '.join(counts['violated'])}," if "violated" in counts else ""
-    held = len(counts.get("held", ()))
-    mark = "ok " if verdict.expected else "!! "
-    return f"{mark}{title(verdict)}:{violated} held {held} of {len(verdict.invariants)}, {verdict.events:,} events"
+    found = [f"violated {' '.join(counts['violated'])}"] if "violated" in counts else []
+    found.append(f"held {len(counts.get('held', ()))} of {len(verdict.invariants)}")
+    mark = "ok" if verdict.expected else "!!"
+    reasons = "" if verdict.expected else f"; {'; '.join([*verdict.unexpected, *verdict.undecided][:2])}"
+    return f"{mark} {title(verdict)}: {', '.join(found)}, {verdict.events:,} events{reasons}"
 
 
-def print_contrast(console: Console, verdicts: Sequence[Verdict]) -> None:
-    """Many runs: per invariant and variant in how many runs it was violated, held, and how often it was tested."""
+def print_contrast(page: Page, verdicts: Sequence[Verdict]) -> None:
+    """Many runs side by side, a column for each variant: of the invariants that did not come out alike everywhere in
+    how many runs each was violated, held, ... and how often it was tested at the least; the others by name."""
     variants = list(dict.fromkeys(verdict.variant for verdict in verdicts))
-    table = Table(box=None, pad_edge=False, header_style="dim", show_edge=False)
-    table.add_column("")
-    for variant in variants:
-        runs = sum(verdict.variant == variant for verdict in verdicts)
-        table.add_column(f"{variant or 'plain'} ({runs} run{'s' if runs > 1 else ''})")
-    for invariant in (each.id for each in verdicts[0].invariants):
-        cells = [
-            _cell(
-                each
-                for verdict in verdicts
-                if verdict.variant == variant
-                for each in verdict.invariants
-                if each.id == invariant
-            )
-            for variant in variants
-        ]
-        table.add_row(invariant, *cells)
-    console.print(table)
+    columns = [[verdict for verdict in verdicts if verdict.variant == variant] for variant in variants]
+    table = Table(box=None, pad_edge=False, header_style="dim", show_edge=False, padding=(0, 3, 0, 0))
+    table.add_column("promise", no_wrap=True)
+    for variant, runs in zip(variants, columns, strict=True):
+        table.add_column(f"{printable(variant) or 'plain'}, {len(runs)} run{'s' if len(runs) > 1 else ''}")
+    alike: dict[Status, list[str]] = {}
+    for number, invariant in enumerate(each.id for each in verdicts[0].invariants):
+        cells = [[verdict.invariants[number] for verdict in runs] for runs in columns]
+        statuses = {each.status for cell in cells for each in cell}
+        if len(statuses) == 1 and statuses <= {"held", "vacuous"}:
+            alike.setdefault(statuses.pop(), []).append(invariant)
+        else:
+            table.add_row(invariant, *map(_cell, cells))
+    table.add_row("as expected", *(_as_expected(runs) for runs in columns))
+    page.show(table)
+    for status, names in alike.items():
+        page.show(Text(f"{status} in every run: {', '.join(names)}", STYLES[status]))
 
 
-def _cell(results: Iterable[InvariantVerdict]) -> Text:
-    every = list(results)
+def _cell(every: Sequence[InvariantVerdict]) -> Text:
     by_status = {status: sum(each.status == status for each in every) for status in STYLES}
-    shown = [f"{status} {number}/{len(every)}" for status, number in by_status.items() if number]
-    worst = next((status for status in ("violated", "inconclusive", "held", "excused") if by_status[status]), "vacuous")
-    tested = min(each.tested for each in every)
-    return Text(f"{', '.join(shown)}, tested {tested:,}{'+' if len(every) > 1 else ''}", STYLES[worst])
+    worst = next(status for status in STYLES if by_status[status])
+    least = min(each.tested for each in every)
+    if len(every) == 1:
+        how_often = f"{every[0].violated:,} times" if worst == "violated" else f"{least:,} tests"
+        return Text(f"{worst} ({how_often})" if least or worst == "violated" else worst, STYLES[worst])
+    shown = [f"{status} {number} of {len(every)}" for status, number in by_status.items() if number]
+    return Text(f"{', '.join(shown)}; {least:,}+ tests each", STYLES[worst])
+
+
+def _as_expected(runs: Sequence[Verdict]) -> Text:
+    number = sum(verdict.expected for verdict in runs)
+    if len(runs) == 1:
+        return Text("yes" if number else "NO", "" if number else STYLES["violated"])
+    return Text(f"{number} of {len(runs)}", "" if number == len(runs) else STYLES["violated"])
