@@ -1,0 +1,37 @@
+"""``python -m benchmarks [sim|live|memory ...]``: measures, prints a table, and with ``--json`` every round."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+import click
+import msgspec
+
+from benchmarks.figures import Figure, as_data, machine, table
+
+SECONDS = {"sim": 5.0, "live": 3.0, "memory": 3.0}
+"""Benchmark -> length of a round: virtual seconds of a run, seconds of a burst, seconds of load before a look."""
+
+
+@click.command()
+@click.argument("names", nargs=-1, type=click.Choice(list(SECONDS)))
+@click.option("--rounds", default=7, show_default=True, type=click.IntRange(1), help="Times that each is measured.")
+@click.option("--seconds", type=click.FloatRange(0.1), help="Length of a round instead of the benchmark's own.")
+@click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write all rounds to this file, too.")
+def main(names: tuple[str, ...], rounds: int, seconds: float | None, json_path: Path | None) -> None:
+    """Measure NAMES (all of them if none is given), each in turns with its yardstick."""
+    about = machine()
+    click.echo(", ".join(f"{key} {value}" for key, value in about.items()))
+    found: list[Figure] = []
+    for name in dict.fromkeys(names or SECONDS):
+        click.echo(f"measuring {name}: {rounds} rounds", err=True)
+        found += import_module(f"benchmarks.{name}").figures(rounds, SECONDS[name] if seconds is None else seconds)
+    click.echo(table(found))
+    if json_path is not None:
+        data = {"machine": about, "figures": [as_data(figure) for figure in found]}
+        json_path.write_bytes(msgspec.json.format(msgspec.json.encode(data)) + b"\n")
+
+
+if __name__ == "__main__":
+    main()
