@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.client.backoff import backoff_range
 from actors.client.client_base import DATA
 from actors.client.metadata_cache import Leader, MetadataCache
 from actors.client.subscription_state import TopicPartitionState
+from actors.node.backoff import backoff_range
 from actors.node.errors import KafkaError, traits
 from actors.node.messages import Api
 from actors.node.network_client import Ended, NetworkClient

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.client.backoff import backoff_range
 from actors.client.least_loaded_node import LeastLoadedNode
+from actors.node.backoff import backoff_range
 from actors.node.errors import traits
 from actors.node.messages import Api
 from actors.node.network_client import Ended, NetworkClient

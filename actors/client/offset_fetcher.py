@@ -11,8 +11,8 @@ from typing import Literal
 
 import msgspec
 
-from actors.client.backoff import backoff_range
 from actors.client.metadata_cache import Leader, MetadataCache
+from actors.node.backoff import backoff_range
 from actors.node.errors import KafkaError, traits
 from actors.node.messages import Api
 from actors.node.network_client import Ended, NetworkClient
@@ -212,7 +212,9 @@ class OffsetFetcher(msgspec.Struct):
         if lookup.consumer or behaviour.invalid_metadata:
             metadata.request_update()
         lookup.last_error = error
-        low, high = backoff_range(self.backoff_ms, self.backoff_max_ms, 0 if lookup.consumer else lookup.failures)
+        low = high = self.backoff_ms
+        if not lookup.consumer:
+            low, high = backoff_range(self.backoff_ms, self.backoff_max_ms, lookup.failures)
         lookup.failures += 1
         lookup.waiting = True
         step.set_timer(f"{_RETRY}{lookup.id}", low, high)

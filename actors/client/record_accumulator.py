@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.client.backoff import backoff_range
 from actors.log.batch import LogRecord, add_sequence, batch_size_bytes
+from actors.node.backoff import backoff_range
 from actors.node.step import Step
 from krift.v1.records_pb2 import RecordBatch
 

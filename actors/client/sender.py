@@ -52,28 +52,34 @@ class Sender(msgspec.Struct):
         if self.transactions.fatal:
             self._fail_all(step)
             return
-        leaders: dict[str, Leader] = {}
-        by_broker: dict[str, list[str]] = {}
+        by_broker: dict[str, dict[str, Leader]] = {}
         for tp, queue in self.accumulator.queues.items():
             if not queue:
                 continue
             leader = metadata.leader_for(tp)
             if leader is None:
                 metadata.request_update()
-            elif self._sendable(step, tp, leader, flush) is not None:
-                leaders[tp] = leader
-                by_broker.setdefault(leader.name, []).append(tp)
-        for peer, tps in by_broker.items():
-            while net.ready(step, peer, DATA) and net.pending(peer, DATA) < self.max_in_flight:
-                batches = [batch for tp in tps if (batch := self._sendable(step, tp, leaders[tp], flush)) is not None]
-                if not batches:
+            else:
+                by_broker.setdefault(leader.name, {})[tp] = leader
+        for peer, leaders in by_broker.items():
+            while any(self._sendable(step, tp, leader, flush) is not None for tp, leader in leaders.items()):
+                if not net.ready(step, peer, DATA) or net.pending(peer, DATA) >= self.max_in_flight:
                     break
-                for batch in batches:
-                    self.accumulator.take_head(batch.tp)
-                    batch.leader_epoch = leaders[batch.tp].epoch
-                    if self.idempotent and not batch.has_sequence:
-                        self.transactions.assign(batch)
-                self._send(step, net, metadata, peer, batches)
+                self._send(step, net, metadata, peer, self._drain(step, leaders))
+
+    def _drain(self, step: Step, leaders: dict[str, Leader]) -> list[ProducerBatch]:
+        """Batches of a request to one broker (RecordAccumulator.java drainBatchesForOneNode): once one of its
+        partitions is ready, those that still linger come along."""
+        batches: list[ProducerBatch] = []
+        for tp, leader in leaders.items():
+            batch = self._sendable(step, tp, leader, flush=True)
+            if batch is not None:
+                self.accumulator.take_head(tp)
+                batch.leader_epoch = leader.epoch
+                if self.idempotent and not batch.has_sequence:
+                    self.transactions.assign(batch)
+                batches.append(batch)
+        return batches
 
     def _sendable(
         self,
@@ -152,8 +158,7 @@ class Sender(msgspec.Struct):
                     error: int = lost[ended.reason]
                 else:
                     error = answer.error_code if answer is not None else KafkaError.UNKNOWN_SERVER_ERROR
-                offset = answer.base_offset if answer is not None else -1
-                self._complete(step, metadata, batch, error, offset, ended)
+                self._complete(step, metadata, batch, error, answer, ended)
                 if answer is not None and answer.HasField("current_leader"):
                     if error in (KafkaError.NOT_LEADER_OR_FOLLOWER, KafkaError.FENCED_LEADER_EPOCH):
                         endpoints = list(ended.response.node_endpoints)
@@ -167,14 +172,15 @@ class Sender(msgspec.Struct):
         metadata: MetadataCache,
         batch: ProducerBatch,
         error: int,
-        offset: int,
+        answer: ProduceResponse.PartitionProduceResponse | None,
         ended: Ended,
     ) -> None:
         behaviour = traits(error)
         batch.undecided = batch.undecided or not behaviour.definite
         if not error:
+            offset = answer.base_offset if answer is not None else -1
             self._succeed(step, batch, offset, ended.peer, ended.version)
-        elif self._can_retry(step, batch, error):
+        elif self._can_retry(step, batch, error, answer.log_start_offset if answer is not None else -1):
             if ended.reason is None:
                 step.record(ErrorSeen(batch.tp, Api.Produce.name, ended.version, error, ended.peer))
             self.accumulator.put_back(step, batch, self.idempotent)
@@ -192,12 +198,15 @@ class Sender(msgspec.Struct):
         step: Step,
         batch: ProducerBatch,
         error: int,
+        log_start_offset: int,
     ) -> bool:
         if batch.done or batch.attempts >= self.retries:
             return False
         if step.now_ms - batch.created_ms >= self.accumulator.delivery_timeout_ms:
             return False
-        return self.transactions.can_retry(batch, error) if self.idempotent else traits(error).retriable
+        if not self.idempotent:
+            return traits(error).retriable
+        return self.transactions.can_retry(batch, error, log_start_offset)
 
     # ---- outcomes -----------------------------------------------------------------------------------------
 
@@ -244,13 +253,16 @@ class Sender(msgspec.Struct):
         version: int,
         adjust: bool,
     ) -> None:
+        if batch.done:
+            # It was given up before. What became of its last attempt says nothing of its sequence that could be
+            # acted on: numbering those behind it anew would write twice what a leader has.
+            return
         if self.idempotent:
             self.transactions.on_failed(batch, error, adjust)
-        if not batch.done:
-            definite = traits(error).definite and not batch.undecided
-            self.failed += len(batch.records)
-            self._tell(step, batch, "fail" if definite else "unknown", error, -1, broker, version)
-            self.accumulator.finish(batch)
+        definite = traits(error).definite and not batch.undecided
+        self.failed += len(batch.records)
+        self._tell(step, batch, "fail" if definite else "unknown", error, -1, broker, version)
+        self.accumulator.finish(batch)
 
     def _tell(
         self,

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.client.backoff import backoff_range
 from actors.client.least_loaded_node import LeastLoadedNode
 from actors.client.metadata_cache import CONNECTION, MetadataCache
 from actors.client.record_accumulator import ProducerBatch
 from actors.log.batch import add_sequence
+from actors.node.backoff import backoff_range
 from actors.node.errors import KafkaError, traits
 from actors.node.messages import Api
 from actors.node.network_client import Ended, NetworkClient
@@ -143,18 +143,23 @@ class TransactionManager(msgspec.Struct):
 
     # ---- outcomes of batches ------------------------------------------------------------------------------
 
-    def can_retry(self, batch: ProducerBatch, error: int) -> bool:
+    def can_retry(self, batch: ProducerBatch, error: int, log_start_offset: int) -> bool:
         """Whether a refused batch may be sent again; asks for a new epoch where the sequence has a gap.
 
         OUT_OF_ORDER_SEQUENCE_NUMBER is no gap as long as an earlier batch is still undecided: that batch failed, and
-        so must those behind it. It is one for the batch right after the last acknowledged one.
+        so must those behind it. It is one for the batch right after the last acknowledged one. UNKNOWN_PRODUCER_ID
+        means that the leader has forgotten this producer; it counts from a broker that knows its log's start, and
+        once: what was numbered anew meanwhile just goes again.
         """
-        if error not in (KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, KafkaError.UNKNOWN_PRODUCER_ID):
+        if error == KafkaError.UNKNOWN_PRODUCER_ID:
+            if log_start_offset >= 0 and not batch.sequence_reset:
+                self._request_bump(batch.tp)
+            return True
+        if error != KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER:
             return traits(error).retriable
         resolved = batch.tp not in self.unresolved
-        if error == KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER and resolved:
-            if batch.sequence_reset or not self._follows_acked(batch.tp, batch.base_sequence):
-                return True
+        if resolved and (batch.sequence_reset or not self._follows_acked(batch.tp, batch.base_sequence)):
+            return True
         if resolved or batch.base_sequence == self.unresolved[batch.tp]:
             self._request_bump(batch.tp)
         return True

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 from google.protobuf.message import Message
 
+from actors.node.backoff import backoff_range
 from actors.node.events import Answered, Failed, FailureReason
 from actors.node.messages import API_NAMES, Api, api_of, response_errors
 from actors.node.step import Step
@@ -65,8 +66,8 @@ class Ended(msgspec.Struct, frozen=True):
 class NetworkClient(msgspec.Struct):
     """All outgoing connections of a node.
 
-    client_id: what requests carry. ranges: what this node speaks. Back-off doubles from ``backoff_ms`` to
-    ``backoff_max_ms`` with Kafka's jitter of 20 %.
+    client_id: what requests carry. ranges: what this node speaks. The pause before a lost connection is made again
+    grows from ``backoff_ms`` to ``backoff_max_ms`` until a connection is ready again.
     """
 
     client_id: str
@@ -92,7 +93,7 @@ class NetworkClient(msgspec.Struct):
             return True
         if not state.negotiating and not state.backing_off:
             state.negotiating = True
-            self._send_api_versions(step, state)
+            self._send_api_versions(step, state, self.ranges[Api.ApiVersions.name][1])
         return False
 
     def version(self, peer: str, connection: str, api: Api) -> int | None:
@@ -150,11 +151,9 @@ class NetworkClient(msgspec.Struct):
         flight = self.in_flight.pop(event.call, None)
         if flight is None:
             return None
-        state = self._connection(flight.peer, flight.connection)
-        state.failures = 0
         self._record(step, flight, event.response, None)
         if isinstance(event.response, ApiVersionsResponse):
-            self._on_api_versions(step, state, flight, event.response)
+            self._on_api_versions(step, self._connection(flight.peer, flight.connection), flight, event.response)
             return None
         return self._ended(flight, event.response, None)
 
@@ -192,14 +191,12 @@ class NetworkClient(msgspec.Struct):
             reason,
         )
 
-    def _send_api_versions(self, step: Step, state: PeerConnection) -> None:
-        low, high = self.ranges[Api.ApiVersions.name]
+    def _send_api_versions(self, step: Step, state: PeerConnection, version: int) -> None:
         request = ApiVersionsRequest()
-        if high >= 3:
+        if version >= 3:
             request.client_software_name = "krift"
             request.client_software_version = "1"
-        del low
-        self.send(step, state.peer, state.connection, request, high, "api-versions")
+        self.send(step, state.peer, state.connection, request, version, "api-versions")
 
     def _on_api_versions(
         self, step: Step, state: PeerConnection, flight: InFlight, response: ApiVersionsResponse
@@ -214,20 +211,21 @@ class NetworkClient(msgspec.Struct):
             if version is None or version == flight.version:
                 self._back_off(step, state)
                 return
-            self.send(step, state.peer, state.connection, ApiVersionsRequest(), version, "api-versions")
+            self._send_api_versions(step, state, version)
             return
         state.ranges = theirs
         state.negotiating = False
+        state.failures = 0
 
     def _back_off(self, step: Step, state: PeerConnection) -> None:
         state.ranges = None
         state.negotiating = False
         if state.backing_off:
             return
-        delay = min(self.backoff_max_ms, self.backoff_ms << min(state.failures, 16))
+        low, high = backoff_range(self.backoff_ms, self.backoff_max_ms, state.failures)
         state.failures += 1
         state.backing_off = True
-        step.set_timer(f"{RECONNECT}{state.peer}/{state.connection}", delay * 8 // 10, delay * 12 // 10)
+        step.set_timer(f"{RECONNECT}{state.peer}/{state.connection}", low, high)
 
     def _record(self, step: Step, flight: InFlight, response: Message | None, reason: FailureReason | None) -> None:
         errors: list[int] = []
