@@ -1,0 +1,239 @@
+"""Verbs of the clients' transcripts: one real producer, consumer or offsets prober among scripted brokers.
+
+A line with ``*`` is a trace event; ``-> c1 ...`` a request, which waits for the verb ``answer``, ``fail`` or its
+time-out; ``-x ...`` one to a broker that is down; ``~ ...`` a pause, with the range it is drawn from. Records are
+shown by their numbers. Connections, versions, metadata and the producer's id are dealt with silently, unless the
+script holds those requests back to answer them itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from actors.node.errors import KafkaError
+from actors.node.events import Invoked
+from actors.node.messages import Api, api_of
+from actors.node.spec import Role
+from actors.versions import Ranges
+from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
+from krift.v1.list_offsets_pb2 import ListOffsetsRequest, ListOffsetsResponse
+from krift.v1.metadata_pb2 import MetadataResponse
+from krift.v1.produce_pb2 import ProduceRequest, ProduceResponse
+from krift.v1.producer_ids_pb2 import InitProducerIdResponse
+from krift.v1.records_pb2 import RecordBatch
+from tests.datadriven.client.scene import PRODUCER_ID, TOPIC_ID, Scene
+from tests.datadriven.runner import Command
+
+TIMESTAMPS = {"latest": -1, "earliest": -2, "max": -3, "earliest-local": -4, "latest-tiered": -5, "pending-upload": -6}
+
+
+def value_of(text: str) -> Any:
+    """A configuration value as the script writes it."""
+    if text in ("true", "false"):
+        return text == "true"
+    return int(text) if text.lstrip("-").isdigit() else text
+
+
+def ranges_of(items: list[str]) -> Ranges:
+    """``Produce:3-7`` and the like."""
+    pairs = (item.split(":") for item in items)
+    return {api: [int(bound) for bound in span.split("-")] for api, span in pairs}
+
+
+def leader_of(text: str) -> tuple[int, int]:
+    """``2@5``: leader 2 in leader epoch 5."""
+    leader, _, epoch = text.partition("@")
+    return int(leader), int(epoch or -1)
+
+
+class Environment:
+    """One transcript's clients, one after another."""
+
+    def __init__(self) -> None:
+        self.scene = Scene()
+
+    # ---- the client --------------------------------------------------------------------------------------
+
+    def verb_start(self, command: Command) -> str:
+        """start producer [rate=100] [partitions=1] [config=(key:value)] [hold=(Metadata,...)] [speaks=(Api:1-4)]
+        [defects=(...)] | start consumer | start list-offsets [every=1000] [timestamp=latest] [isolation=0]."""
+        role = command.words[0]
+        self.scene.scripted |= set(command.many("hold", "()"))
+        workload: dict[str, Any] = {"partitions": command.number("partitions", 1)}
+        if role == "producer":
+            workload["rate"] = command.number("rate", 100)
+        if role == "list-offsets":
+            name = command.text("timestamp", "latest")
+            workload |= {"every_ms": command.number("every", 1000), "isolation": command.number("isolation", 0)}
+            workload["timestamp"] = TIMESTAMPS[name] if name in TIMESTAMPS else int(name)
+        config = {key: value_of(value) for key, value in (each.split(":") for each in command.many("config", "()"))}
+        ranges = ranges_of(command.many("speaks", "()"))
+        self.scene.start(cast(Role, role), workload, config, ranges, command.many("defects", "()"))
+        return self.scene.told()
+
+    def verb_new(self, command: Command) -> str:
+        """new: another client, other brokers; nothing of what was before."""
+        self.scene = Scene()
+        return ""
+
+    def verb_stop(self, command: Command) -> str:
+        """stop: the workload is to end, after all it has begun."""
+        self.scene.give(Invoked("stop", "stop"))
+        return self.scene.told()
+
+    def verb_advance(self, command: Command) -> str:
+        """advance ms=500: time passes."""
+        self.scene.advance(command.number("ms"))
+        return self.scene.told()
+
+    def verb_draw(self, command: Command) -> str:
+        """draw low | high: from now on pauses are as short, or as long, as their range allows (at first: long)."""
+        self.scene.early = command.words[0] == "low"
+        return ""
+
+    def verb_choose(self, command: Command) -> str:
+        """choose 2: what the client is told from now on when it asks for a choice."""
+        self.scene.choice = int(command.words[0])
+        return ""
+
+    # ---- brokers -----------------------------------------------------------------------------------------
+
+    def verb_brokers(self, command: Command) -> str:
+        """brokers [speak=(Api:1-4)] [alive=(1,2,3)]: what brokers speak; which of them Metadata names."""
+        self.scene.broker_ranges = self.scene.broker_ranges | ranges_of(command.many("speak", "()"))
+        self.scene.brokers = command.numbers("alive", "(1,2,3)")
+        return ""
+
+    def verb_down(self, command: Command) -> str:
+        """down broker-1 ...: requests to these brokers fail at once, and those under way too."""
+        self.scene.down |= set(command.words)
+        for name in list(self.scene.held):
+            if name in self.scene.held and self.scene.held[name].peer in self.scene.down:
+                self.scene.fail(name, "disconnect")
+        return self.scene.told()
+
+    def verb_up(self, command: Command) -> str:
+        """up broker-1 ...: the contrary of down."""
+        self.scene.down -= set(command.words)
+        return ""
+
+    def verb_leaders(self, command: Command) -> str:
+        """leaders (1@5,2@0) [id=other-id]: leader and leader epoch per partition, as Metadata has them from now on."""
+        listed = [leader_of(text) for text in command.words[0].strip("()").split(",") if text]
+        self.scene.leaders = dict(enumerate(listed))
+        self.scene.topic_id = command.text("id", TOPIC_ID)
+        return ""
+
+    # ---- ends of calls -----------------------------------------------------------------------------------
+
+    def verb_fail(self, command: Command) -> str:
+        """fail c1 [timeout]: the call ends without an answer, and its connection with it."""
+        self.scene.fail(command.words[0], "timeout" if command.has("timeout") else "disconnect")
+        return self.scene.told()
+
+    def verb_answer(self, command: Command) -> str:
+        """answer c1 [error=NAME] ...: a broker answers; what else may be said depends on the API."""
+        call = self.scene.held[command.words[0]]
+        error = int(KafkaError[command.text("error", "NONE")])
+        request: Any = call.request
+        version = request.header.api_version
+        response: Any
+        match api_of(call.request):
+            case Api.Produce:
+                response = self._produced(command, request, error)
+            case Api.Fetch:
+                response = self._fetched(command, request, error)
+            case Api.ListOffsets:
+                response = self._listed(command, request, error)
+            case Api.InitProducerId:
+                response = InitProducerIdResponse(error_code=error)
+                response.producer_id = command.number("id", -1 if error else PRODUCER_ID)
+                response.producer_epoch = command.number("epoch", -1 if error else 0)
+            case Api.ApiVersions:
+                offered = self.scene.broker_ranges | ranges_of(command.many("speak", "()"))
+                response = self.scene.api_versions(offered, error)
+            case _:
+                response = self._metadata(command, error, version)
+        self.scene.answer(command.words[0], response)
+        return self.scene.told()
+
+    def _metadata(self, command: Command, error: int, version: int) -> MetadataResponse:
+        """answer c1 [empty] [topic-error=NAME] [error=REBOOTSTRAP_REQUIRED]: see also leaders."""
+        if error or command.has("empty"):
+            return MetadataResponse(error_code=error) if version >= 13 else MetadataResponse()
+        return self.scene.metadata(version, int(KafkaError[command.text("topic-error", "NONE")]))
+
+    def _produced(self, command: Command, request: ProduceRequest, error: int) -> ProduceResponse:
+        """answer c1 [offset=0] [partition=0] [leader=2@5] [log-start=0]: all partitions alike, or that one only so
+        and the others with success."""
+        response = ProduceResponse()
+        only = command.number("partition", -1)
+        leader = command.text("leader", "")
+        offset = command.number("offset", -1)
+        log_start = command.number("log-start", -1)
+        for data in request.topic_data:
+            topic = response.responses.add()
+            if data.topic_id:
+                topic.topic_id = data.topic_id
+            else:
+                topic.name = data.name
+            for each in data.partition_data:
+                mine = error if only in (-1, each.index) else 0
+                partition = topic.partition_responses.add(index=each.index, error_code=mine)
+                if not mine:
+                    partition.base_offset = offset
+                elif log_start >= 0:
+                    partition.log_start_offset = log_start
+                if mine and leader:
+                    partition.current_leader.leader_id, partition.current_leader.leader_epoch = leader_of(leader)
+        for node_id in command.numbers("endpoints", "()"):
+            response.node_endpoints.add(node_id=node_id)
+        return response
+
+    def _fetched(self, command: Command, request: FetchRequest, error: int) -> FetchResponse:
+        """answer c1 [batches=(0-4e0,5-5e1)] [control] [partition=0] [leader=2@5] [error=NAME]: batches of one
+        partition, the others being empty; records are numbered like their offsets."""
+        response = FetchResponse()
+        only = command.number("partition", -1)
+        leader = command.text("leader", "")
+        batches = [self._batch(text, command.has("control")) for text in command.many("batches", "()")]
+        for asked in request.topics:
+            topic = response.responses.add(topic_id=asked.topic_id) if asked.topic_id else response.responses.add()
+            if not asked.topic_id:
+                topic.topic = asked.topic
+            for each in asked.partitions:
+                chosen = only in (-1, each.partition)
+                data = topic.partitions.add(partition_index=each.partition, error_code=error if chosen else 0)
+                if chosen and not error:
+                    data.records.extend(batches)
+                if chosen and leader:
+                    data.current_leader.leader_id, data.current_leader.leader_epoch = leader_of(leader)
+        return response
+
+    @staticmethod
+    def _batch(text: str, control: bool) -> RecordBatch:
+        span, _, epoch = text.partition("e")
+        first, _, last = span.partition("-")
+        batch = RecordBatch(base_offset=int(first), partition_leader_epoch=int(epoch))
+        if control:
+            batch.is_control = True
+        for offset in range(int(first), int(last or first) + 1):
+            batch.records.add(timestamp_ms=0, uid=f"producer-1:{offset}")
+        return batch
+
+    def _listed(self, command: Command, request: ListOffsetsRequest, error: int) -> ListOffsetsResponse:
+        """answer c1 [offset=7] [timestamp=-1] [epoch=-1] [partition=0]."""
+        response = ListOffsetsResponse()
+        only = command.number("partition", -1)
+        offset, timestamp = command.number("offset", -1), command.number("timestamp", -1)
+        epoch = command.number("epoch", -1)
+        for asked in request.topics:
+            topic = response.topics.add(name=asked.name)
+            for each in asked.partitions:
+                if only not in (-1, each.partition_index):
+                    continue
+                data = topic.partitions.add(partition_index=each.partition_index, error_code=error)
+                data.offset, data.timestamp = offset, timestamp
+                if request.header.api_version >= 4:
+                    data.leader_epoch = epoch
+        return response

@@ -1,0 +1,161 @@
+"""One line for each thing that a client does."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import Any
+
+from google.protobuf.message import Message
+
+from actors.node.effects import Call, SetTimer
+from actors.node.errors import error_name
+from actors.node.messages import api_of
+from actors.trace.events import ConsPos, ErrorSeen, MetaView, OpInvoke, OpReturn, TraceEvent
+from krift.v1.fetch_pb2 import FetchRequest
+from krift.v1.list_offsets_pb2 import ListOffsetsRequest
+from krift.v1.metadata_pb2 import MetadataRequest
+from krift.v1.produce_pb2 import ProduceRequest
+from krift.v1.records_pb2 import RecordBatch
+
+PAUSES = ("reconnect/", "retry/", "metadata/backoff", "list-offsets/retry/", "init-producer-id/retry", "fetch/")
+"""Timers that are shown: pauses after a failure. The rest (linger, rates, deadlines) is shown by what comes of it."""
+
+
+def number(uid: str) -> str:
+    """``7`` for ``producer-1:7``."""
+    return uid.rpartition(":")[2]
+
+
+def describe_timer(timer: SetTimer) -> str | None:
+    """``~ reconnect/broker-1/client 40-60ms``: the range that a pause is drawn from."""
+    if not timer.name.startswith(PAUSES):
+        return None
+    span = f"{timer.min_ms}" if timer.min_ms == timer.max_ms else f"{timer.min_ms}-{timer.max_ms}"
+    return f"~ {timer.name} {span}ms"
+
+
+# ---- events ------------------------------------------------------------------------------------------------
+
+
+def describe_events(events: list[TraceEvent]) -> list[str]:
+    """Lines for the events of one step; sends that begin, or end alike, one after another share a line."""
+    lines: list[str] = []
+    for _, alike in groupby(events, _kind):
+        group: list[Any] = list(alike)
+        if isinstance(group[0], OpInvoke) and group[0].kind == "send":
+            lines += _spread("* send", group)
+        elif isinstance(group[0], OpReturn) and group[0].kind == "send":
+            lines += _spread("* sent", group)
+        else:
+            lines += [line for event in group if (line := _describe(event)) is not None]
+    return lines
+
+
+def join_sends(lines: list[str]) -> list[str]:
+    """``lines`` with the sends to one partition that follow one another put into one line."""
+    joined: list[str] = []
+    for line in lines:
+        verb = " ".join(line.split()[:3])
+        if line.startswith("* send ") and joined and joined[-1].startswith(f"{verb} "):
+            first = joined[-1].split()[3].partition("-")[0]
+            joined[-1] = f"{verb} {first}-{line.rpartition(' ')[2].rpartition('-')[2]}"
+        else:
+            joined.append(line)
+    return joined
+
+
+def _kind(event: TraceEvent) -> tuple[Any, ...]:
+    if isinstance(event, OpInvoke):
+        return "invoke", event.kind, event.tp
+    if isinstance(event, OpReturn):
+        return "return", event.kind, event.tp, event.outcome, event.error, event.broker
+    return (type(event).__name__,)
+
+
+def _spread(verb: str, group: list[Any]) -> list[str]:
+    first, last = group[0], group[-1]
+    numbers = number(first.uid) if len(group) == 1 else f"{number(first.uid)}-{number(last.uid)}"
+    line = f"{verb} {first.tp} {numbers}"
+    if isinstance(first, OpReturn):
+        line += f" {first.outcome}"
+        if first.outcome != "ok":
+            line += f" {error_name(first.error)}"
+        elif first.offset < 0:
+            line += " without an offset"
+        else:
+            line += f" at {first.offset}" if len(group) == 1 else f" at {first.offset}-{last.offset}"
+        line += f" by {first.broker} v{first.version}" if first.broker else ""
+    return [line]
+
+
+def _describe(event: TraceEvent) -> str | None:
+    match event:
+        case ErrorSeen():
+            return f"* sees {error_name(event.error)} {event.api} {event.tp or 'as a whole'} from {event.broker}"
+        case MetaView():
+            news = [f"{tp}@{epoch}" for tp, epoch in event.epochs.items()]
+            kept = [tp for tp in event.epochs if tp not in event.accepted]
+            refused = f" refuses {','.join(kept)}" if kept else ""
+            return f"* view of {event.server}: {' '.join(news) or 'nothing new'}{refused}"
+        case ConsPos():
+            return f"* position {event.tp} {event.old} -> {event.new} epoch {event.epoch} ({event.reason})"
+        case OpInvoke():
+            asks = f" v{event.version} timestamp {event.timestamp}" if event.kind == "list" else f" at {event.offset}"
+            return f"* {event.kind} {event.tp}{asks}"
+        case OpReturn():
+            return _describe_return(event)
+    return None
+
+
+def _describe_return(event: OpReturn) -> str:
+    line = f"* {event.kind} {event.tp} {event.outcome}"
+    if event.outcome != "ok":
+        return f"{line} {error_name(event.error)}"
+    if event.kind == "list":
+        where = f"offset {event.offset} leader epoch {event.leader_epoch}"
+    else:
+        where = " ".join(f"{p.offset}e{p.leader_epoch}={number(p.uid)}" for p in event.records)
+    return f"{line} {where} by {event.broker} v{event.version}"
+
+
+# ---- requests ----------------------------------------------------------------------------------------------
+
+
+def describe_call(name: str, call: Call) -> str:
+    """``-> c1 broker-1/client Produce v13 acks=-1 orders-0 7/0 seq 0-2 [0-2]``."""
+    request: Any = call.request
+    text = f"-> {name} {call.peer}/{call.connection} {api_of(call.request).name} v{request.header.api_version}"
+    return " ".join([text, *_details(call.request)])
+
+
+def _details(request: Message) -> list[str]:
+    match request:
+        case ProduceRequest():
+            parts = [
+                _batch(t.name or "orders", p.index, p.records) for t in request.topic_data for p in t.partition_data
+            ]
+            return [f"acks={request.acks}", *parts]
+        case FetchRequest():
+            return [
+                f"{t.topic or '(id)'}-{p.partition}@{p.fetch_offset} epoch={p.current_leader_epoch}"
+                for t in request.topics
+                for p in t.partitions
+            ]
+        case ListOffsetsRequest():
+            return [
+                f"{t.name}-{p.partition_index} timestamp={p.timestamp} epoch={p.current_leader_epoch}"
+                for t in request.topics
+                for p in t.partitions
+            ]
+        case MetadataRequest():
+            return [topic.name for topic in request.topics]
+    return []
+
+
+def _batch(topic: str, index: int, batch: RecordBatch) -> str:
+    topic = topic or "(id)"
+    uids = [number(record.uid) for record in batch.records]
+    records = f"[{uids[0]}]" if len(uids) == 1 else f"[{uids[0]}-{uids[-1]}]"
+    if batch.producer_id < 0:
+        return f"{topic}-{index} {records}"
+    return f"{topic}-{index} {records} id {batch.producer_id}/{batch.producer_epoch} seq {batch.base_sequence}"

@@ -1,0 +1,207 @@
+"""One client on a stage: its clock, its connections, and brokers that say what the script wants."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from google.protobuf.message import Message
+
+from actors.client.client_base import ClientNode
+from actors.client.consumer import ConsumerNode
+from actors.client.list_offsets_prober import ListOffsetsNode
+from actors.client.producer import ProducerNode
+from actors.config import default_config
+from actors.node.codec import decode, encode
+from actors.node.effects import AnyEffect, Call, CancelTimer, Choose, Complete, Record, SetTimer
+from actors.node.events import Answered, AnyEvent, Chosen, Failed, FailureReason, Invoked, Started, TimedOut
+from actors.node.messages import Api, api_of
+from actors.node.spec import ClusterSpec, NodeSpec, Role, TopicSpec
+from actors.trace.events import TraceEvent
+from actors.versions import Ranges, check_fields, default_ranges
+from krift.v1.api_versions_pb2 import ApiVersionsResponse
+from krift.v1.metadata_pb2 import MetadataResponse
+from krift.v1.producer_ids_pb2 import InitProducerIdResponse
+from tests.datadriven.client.rendering import describe_call, describe_events, describe_timer, join_sends
+
+TOPIC = "orders"
+TOPIC_ID = "id-of-orders"
+PRODUCER_ID = 7
+
+NODES: dict[Role, type[ClientNode]] = {
+    "producer": ProducerNode,
+    "consumer": ConsumerNode,
+    "list-offsets": ListOffsetsNode,
+}
+
+
+class Scene:
+    """The stage. ``lines``: what happened since it was last asked. ``held``: calls that the script has to end, by
+    the name they were shown with. ``scripted``: APIs that are not answered by themselves. ``leaders``: what Metadata
+    is answered with, by partition, as (leader, leader epoch)."""
+
+    def __init__(self) -> None:
+        self.node = ClientNode()
+        self.now_ms = 1_000_000
+        self.early = False
+        self.choice = 0
+        self.timers: dict[str, int] = {}
+        self.held: dict[str, Call] = {}
+        self.sent_ms: dict[str, int] = {}
+        self.calls = 0
+        self.lines: list[str] = []
+        self.scripted: set[str] = {"Produce", "Fetch", "ListOffsets"}
+        self.down: set[str] = set()
+        self.brokers = [1, 2, 3]
+        self.broker_ranges: Ranges = default_ranges()
+        self.leaders: dict[int, tuple[int, int]] = {}
+        self.topic_id = TOPIC_ID
+
+    # ---- the client --------------------------------------------------------------------------------------
+
+    def start(
+        self, role: Role, workload: dict[str, Any], config: dict[str, Any], ranges: Ranges, defects: list[str]
+    ) -> None:
+        """Begin the client's life and its workload."""
+        self.node = NODES[role]()
+        partitions = list(range(workload.pop("partitions")))
+        topic = TopicSpec(TOPIC, TOPIC_ID, [[1, 2, 3]] * len(partitions))
+        self.leaders = self.leaders or dict.fromkeys(partitions, (1, 0))
+        spec = NodeSpec(
+            f"{role}-1",
+            role,
+            -1,
+            "d",
+            ClusterSpec("krift", [101], self.brokers, [topic]),
+            {**default_config("producer"), **default_config("consumer"), **config},
+            {},
+            {**default_ranges(), **ranges},
+            defects,
+            {"topic": TOPIC, "partitions": partitions, **workload},
+        )
+        self.give(Started(spec, 0, {}))
+        self.give(Invoked("start", "start"))
+
+    def give(self, event: AnyEvent) -> None:
+        """Step the client, and everything that follows from it; its state must survive encoding each time."""
+        effects = self.node.step(self.now_ms, event)
+        again: object = decode(encode(self.node), type(self.node))
+        assert again == self.node
+        recorded: list[TraceEvent] = []
+        follow: list[AnyEvent] = []
+        for effect in effects:
+            if isinstance(effect, Record):
+                recorded.append(effect.event)
+                continue
+            self.lines += describe_events(recorded)
+            recorded = []
+            follow += self._carry_out(effect)
+        self.lines += describe_events(recorded)
+        for each in follow:
+            self.give(each)
+
+    def _carry_out(self, effect: AnyEffect) -> list[AnyEvent]:
+        match effect:
+            case Call():
+                return self._call(effect)
+            case SetTimer():
+                assert 0 <= effect.min_ms <= effect.max_ms
+                self.timers[effect.name] = self.now_ms + (effect.min_ms if self.early else effect.max_ms)
+                line = describe_timer(effect)
+                self.lines += [line] if line else []
+            case CancelTimer():
+                self.timers.pop(effect.name, None)
+            case Choose():
+                return [Chosen(effect.name, self.choice % effect.n)]
+            case Complete() if effect.operation != "start":
+                self.lines.append(f"{effect.operation} complete {effect.result}")
+        return []
+
+    # ---- time --------------------------------------------------------------------------------------------
+
+    def advance(self, ms: int) -> None:
+        """Let time pass: timers fire and requests time out when they are due."""
+        until = self.now_ms + ms
+        while True:
+            due = [(at, 0, name) for name, at in self.timers.items() if at <= until]
+            late = {name: self.sent_ms[name] + call.timeout_ms for name, call in self.held.items()}
+            due += [(at, 1, name) for name, at in late.items() if at <= until]
+            if not due:
+                break
+            at, is_call, name = min(due)
+            self.now_ms = max(self.now_ms, at)
+            if is_call:
+                self.fail(name, "timeout")
+            else:
+                del self.timers[name]
+                self.give(TimedOut(name))
+        self.now_ms = until
+
+    # ---- calls of the client -----------------------------------------------------------------------------
+
+    def _call(self, call: Call) -> list[AnyEvent]:
+        request: Any = call.request
+        check_fields(request, request.header.api_version)
+        api = api_of(call.request)
+        if call.peer in self.down:
+            self.lines.append(f"-x {call.peer}/{call.connection} {api.name}")
+            return [Failed(call.call, "disconnect")]
+        if api.name not in self.scripted:
+            return [Answered(call.call, self._automatic_answer(api, request.header.api_version))]
+        self.calls += 1
+        name = f"c{self.calls}"
+        self.held[name], self.sent_ms[name] = call, self.now_ms
+        self.lines.append(describe_call(name, call))
+        return []
+
+    def _automatic_answer(self, api: Api, version: int) -> Message:
+        if api == Api.ApiVersions:
+            return self.api_versions(self.broker_ranges)
+        if api == Api.InitProducerId:
+            self.lines.append(f"producer id {PRODUCER_ID}/0")
+            return InitProducerIdResponse(producer_id=PRODUCER_ID, producer_epoch=0)
+        assert api == Api.Metadata
+        return self.metadata(version)
+
+    def api_versions(self, ranges: Ranges, error: int = 0) -> ApiVersionsResponse:
+        """What a broker with these ranges answers."""
+        response = ApiVersionsResponse(error_code=error)
+        for name, (low, high) in ranges.items():
+            response.api_keys.add(api_key=int(Api[name]), min_version=low, max_version=high)
+        return response
+
+    def metadata(self, version: int, topic_error: int = 0) -> MetadataResponse:
+        """Metadata as the brokers have it now; leader -1 is LEADER_NOT_AVAILABLE."""
+        response = MetadataResponse()
+        for broker in self.brokers:
+            response.brokers.add(node_id=broker)
+        topic = response.topics.add(name=TOPIC, error_code=topic_error)
+        if version >= 10:
+            topic.topic_id = self.topic_id
+        for index, (leader, epoch) in self.leaders.items():
+            partition = topic.partitions.add(partition_index=index, error_code=5 if leader < 0 else 0, leader_id=leader)
+            if version >= 7:
+                partition.leader_epoch = epoch
+        return response
+
+    def answer(self, name: str, response: Message) -> None:
+        """End a call with an answer."""
+        self.give(Answered(self.held.pop(name).call, response))
+
+    def fail(self, name: str, reason: FailureReason) -> None:
+        """End a call without one. The connection is gone, and so are the other calls on it."""
+        call = self.held.pop(name)
+        others = [each for each, other in self.held.items() if _same_connection(call, other)]
+        self.lines.append(f"{name} {reason}")
+        self.give(Failed(call.call, reason))
+        for each in others:
+            self.lines.append(f"{each} disconnect")
+            self.give(Failed(self.held.pop(each).call, "disconnect"))
+
+    def told(self) -> str:
+        """What happened since this was last asked."""
+        lines, self.lines = self.lines, []
+        return "\n".join(join_sends(lines))
+
+
+def _same_connection(one: Call, other: Call) -> bool:
+    return (one.peer, one.connection) == (other.peer, other.connection)
