@@ -90,7 +90,8 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
 
     def _acknowledged(self, state: Sends, event: Stamped, body: OpReturn, mirror: LogMirror) -> Emissions:
         offset = body.offset
-        sent = Acknowledged(body.uid, body.acks, body.leader_epoch, witness(event))
+        leader_epoch = _leader_epoch(body, mirror)
+        sent = Acknowledged(body.uid, body.acks, leader_epoch, witness(event))
         if body.acks == ACKS_ALL:
             state.tested += 1
         if offset >= state.floor:
@@ -101,11 +102,11 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
         if offset >= log.end:
             log = mirror.replica(body.broker).log
         where = f"the log of {body.broker} at that time"
-        found = self._look(state, sent, offset, log, where, body.leader_epoch, mirror)
-        if found or body.leader_epoch < 0:
+        found = self._look(state, sent, offset, log, where, leader_epoch, mirror)
+        if found or leader_epoch < 0:
             return found
         for lineage in mirror.lineages.values():
-            if lineage.epoch > body.leader_epoch:
+            if lineage.epoch > leader_epoch:
                 found = self._in_lineage(state, sent, offset, lineage.epoch, mirror)
                 if found:
                     return found
@@ -162,8 +163,7 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
             return self.excused("acks<=1", state.key, sentence, sent.by, proof)
         if mirror.taint_between(sent.leader_epoch, epoch, offset + 1) is not None:
             return self.excused("unclean-election", state.key, sentence, sent.by, proof)
-        lossy = sum(1 for replica in mirror.replicas.values() if 0 <= replica.lost_from <= offset)
-        if lossy >= state.min_isr:
+        if mirror.losers_of(offset) >= state.min_isr:
             return self.excused("loss-budget", state.key, sentence, sent.by, proof)
         return self.violated(state.key, sentence, sent.by, proof)
 
@@ -196,6 +196,16 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
                 )
                 found.extend(self._lost(state, sent, offset, sentence, newest, mirror, None))
         return found
+
+
+def _leader_epoch(body: OpReturn, mirror: LogMirror) -> int:
+    """The leader epoch of an acknowledgement: as told, or that of the record in the log of the broker that answered,
+    or the one which that broker leads; -1 unknown."""
+    if body.leader_epoch >= 0 or not body.broker:
+        return body.leader_epoch
+    replica = mirror.replica(body.broker)
+    batch = replica.log.batch_at(body.offset)
+    return batch.epoch if batch is not None and batch.uid_at(body.offset) == body.uid else replica.leads
 
 
 class Value(msgspec.Struct, frozen=True, gc=False):
@@ -277,20 +287,24 @@ class OneOffsetOneValue(LogInvariant[Values]):
                 found.extend(self._learn(state, offset, uid, event, mirror))
                 if batch.producer_id >= 0:
                     place = state.places.setdefault(uid, offset)
-                    if place != offset and not mirror.taints:
-                        by = state.values.get(place)
-                        found.extend(
-                            self.violated(
-                                state.key,
-                                f"{uid}, of an idempotent producer, is committed at offset {place:,} "
-                                f"and at offset {offset:,} of {state.key}",
-                                None if by is None else by.by,
-                                event,
-                            )
-                        )
+                    if place != offset:
+                        found.extend(self._twice(state, uid, place, offset, event, mirror))
         if len(state.places) > self.REMEMBERED:
             _forget_half(state.places)
         return found
+
+    def _twice(self, state: Values, uid: str, place: int, offset: int, event: Stamped, mirror: LogMirror) -> Emissions:
+        """A record is committed for the second time."""
+        sentence = (
+            f"{uid}, of an idempotent producer, is committed at offset {place:,} "
+            f"and at offset {offset:,} of {state.key}"
+        )
+        known = state.values.get(place)
+        by = None if known is None else known.by
+        state.places[uid] = offset
+        if any(place >= taint.start for taint in mirror.taints):
+            return self.excused("unclean-election", state.key, sentence, by, event)
+        return self.violated(state.key, sentence, by, event)
 
 
 def _forget_half(known: dict[Any, Any]) -> None:

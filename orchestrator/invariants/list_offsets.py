@@ -134,11 +134,11 @@ class LatestNeverGoesBack(KeyedInvariant[Answers]):
     def _judge(self, state: Answers, above: list[Told], told: Told) -> Emissions:
         """The worst that can be said: of all higher earlier answers, one that nothing excuses, if there is one."""
         excuse: tuple[str, Told] | None = None
+        doubt: Told | None = None
         for known in sorted(above, key=_by_offset, reverse=True):
             sentence = _sentence(state.key, known, told)
             if known.leader_epoch < 0 or told.leader_epoch < 0:
-                if excuse is None:
-                    return self.inconclusive("leader-epoch-unknown", state.key, sentence, known.by, told.by)
+                doubt = doubt or known
             elif told.leader_epoch < known.leader_epoch:
                 excuse = excuse or ("stale-leader", known)
             elif any(known.leader_epoch < epoch <= told.leader_epoch for epoch in state.unclean):
@@ -147,6 +147,9 @@ class LatestNeverGoesBack(KeyedInvariant[Answers]):
                 excuse = excuse or ("unclean-enabled", known)
             else:
                 return self.violated(state.key, sentence, known.by, told.by)
+        if doubt is not None:
+            sentence = _sentence(state.key, doubt, told)
+            return self.inconclusive("leader-epoch-unknown", state.key, sentence, doubt.by, told.by)
         assert excuse is not None
         rule, known = excuse
         return self.excused(rule, state.key, _sentence(state.key, known, told), known.by, told.by)

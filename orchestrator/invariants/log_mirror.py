@@ -119,13 +119,13 @@ class Prefix(msgspec.Struct):
 
 
 class Replica(msgspec.Struct):
-    """One replica. ``leads``: leader epoch it leads now, -1 none; ``high_watermark``: its own; ``lost_from``: lowest
-    offset that a power loss took from it, -1 none."""
+    """One replica. ``leads``: leader epoch it leads now, -1 none; ``high_watermark``: its own; ``losses``: ranges of
+    offsets (exclusive ends) that power losses took from it."""
 
     log: Prefix = msgspec.field(default_factory=Prefix)
     leads: int = -1
     high_watermark: int = 0
-    lost_from: int = -1
+    losses: list[tuple[int, int]] = []
 
 
 class Lineage(msgspec.Struct):
@@ -202,6 +202,10 @@ class LogMirror(msgspec.Struct):
                 return taint
         return None
 
+    def losers_of(self, offset: int) -> int:
+        """How many replicas held an offset and lost it to a power loss."""
+        return sum(any(start <= offset < end for start, end in replica.losses) for replica in self.replicas.values())
+
     def highest_committed_of(self, node: str) -> int:
         """The highest committed boundary at which a replica's log equals what was committed."""
         log = self.replica(node).log
@@ -256,9 +260,10 @@ class LogMirror(msgspec.Struct):
         replica = self.replica(node)
         self._freeze(replica)
         for first in body.lost.values():
+            if first < replica.log.end:
+                replica.losses.append((first, replica.log.end))
             replica.log.cut(first)
             replica.high_watermark = min(replica.high_watermark, first)
-            replica.lost_from = first if replica.lost_from < 0 else min(first, replica.lost_from)
 
     def _lead(self, event: Stamped, epoch: int, log_end: int) -> None:
         replica = self.replica(event.node)

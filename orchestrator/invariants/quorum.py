@@ -71,11 +71,12 @@ class OneLeaderPerEpoch(KeyedInvariant[EpochLeaders]):
 
 
 class VoterState(State):
-    """Of one directory id: votes granted, votes on disk (epoch -> candidate, with the event)."""
+    """Of one directory id: votes granted, votes on disk (epoch -> candidate, with the event), and those granted
+    before its disk was wiped."""
 
     granted: dict[int, LeaderFact] = {}
     persisted: dict[int, LeaderFact] = {}
-    wiped: bool = False
+    wiped: dict[int, LeaderFact] = {}
 
 
 class OneDurableVotePerEpoch(KeyedInvariant[VoterState]):
@@ -103,25 +104,21 @@ class OneDurableVotePerEpoch(KeyedInvariant[VoterState]):
             if body.voted_for >= 0:
                 state.persisted.setdefault(body.epoch, LeaderFact(body.voted_for, witness(event)))
         elif type(body) is NodeUp and body.wiped:
-            state.wiped = True
+            state.wiped.update(state.granted)
+            state.granted.clear()
             state.persisted.clear()
         return NOTHING
 
     def _vote(self, state: VoterState, event: Stamped, body: QVote) -> Emissions:
         state.tested += 1
-        known = state.granted.get(body.epoch)
-        if known is None:
-            state.granted[body.epoch] = LeaderFact(body.candidate, witness(event))
-        elif known.leader != body.candidate:
-            sentence = (
-                f"{event.node} granted its vote in epoch {body.epoch} to {body.candidate} "
-                f"after it had granted it to {known.leader}"
-            )
-            if state.wiped:
-                return self.excused("wiped", event.node, sentence, known.by, event)
-            return self.violated(event.node, sentence, known.by, event)
+        known = state.granted.setdefault(body.epoch, LeaderFact(body.candidate, witness(event)))
+        if known.leader != body.candidate:
+            return self.violated(event.node, _twice(event, body, known), known.by, event)
         stored = state.persisted.get(body.epoch)
         if stored is not None and stored.leader == body.candidate:
+            lost = state.wiped.pop(body.epoch, known)
+            if lost.leader != body.candidate:
+                return self.excused("wiped", event.node, _twice(event, body, lost), lost.by, event)
             return NOTHING
         return self.violated(
             event.node,
@@ -132,12 +129,20 @@ class OneDurableVotePerEpoch(KeyedInvariant[VoterState]):
         )
 
 
+def _twice(event: Stamped, body: QVote, known: LeaderFact) -> str:
+    return (
+        f"{event.node} granted its vote in epoch {body.epoch} to {body.candidate} "
+        f"after it had granted it to {known.leader}"
+    )
+
+
 class VoterEpoch(State):
-    """Of one directory id: its latest epoch on disk."""
+    """Of one directory id: its latest epoch on disk, and the one before its disk was wiped."""
 
     epoch: int = -1
     by: Witness | None = None
-    wiped: bool = False
+    wiped_epoch: int = -1
+    wiped_by: Witness | None = None
 
 
 class EpochsNeverGoBack(KeyedInvariant[VoterEpoch]):
@@ -160,7 +165,9 @@ class EpochsNeverGoBack(KeyedInvariant[VoterEpoch]):
     def step(self, state: VoterEpoch, event: Stamped) -> Emissions:
         body = event.body
         if type(body) is NodeUp:
-            state.wiped = state.wiped or body.wiped
+            if body.wiped and state.epoch >= 0:
+                state.wiped_epoch, state.wiped_by = state.epoch, state.by
+                state.epoch, state.by = -1, None
             return NOTHING
         assert type(body) is QPersist or type(body) is QRole
         before = state.epoch
@@ -169,20 +176,25 @@ class EpochsNeverGoBack(KeyedInvariant[VoterEpoch]):
         if type(body) is QPersist and body.epoch >= before:
             if body.epoch > before:
                 state.epoch, state.by = body.epoch, witness(event)
-            return NOTHING
+            return self._after_wipe(state, event, body)
         if type(body) is QRole and body.epoch == before:
             return NOTHING
         did = f"became {body.role} in" if type(body) is QRole else "stored"
         had = f"while its disk had epoch {before}" if before >= 0 else "before any epoch was on its disk"
         sentence = f"{event.node} {did} epoch {body.epoch} {had}"
-        found = (
-            self.excused("wiped", event.node, sentence, state.by, event)
-            if state.wiped
-            else self.violated(event.node, sentence, state.by, event)
-        )
+        found = self.violated(event.node, sentence, state.by, event)
         if type(body) is QPersist:
-            state.epoch, state.by, state.wiped = body.epoch, witness(event), False
+            state.epoch, state.by = body.epoch, witness(event)
         return found
+
+    def _after_wipe(self, state: VoterEpoch, event: Stamped, body: QPersist) -> Emissions:
+        """The first epoch that a voter stores after its disk was wiped may be any."""
+        lost, by = state.wiped_epoch, state.wiped_by
+        state.wiped_epoch = -1
+        if body.epoch >= lost:
+            return NOTHING
+        sentence = f"{event.node} stored epoch {body.epoch} while its disk had had epoch {lost} before it was wiped"
+        return self.excused("wiped", event.node, sentence, by, event)
 
 
 class OwnEpochCommit(LogInvariant[State]):
@@ -206,10 +218,18 @@ class OwnEpochCommit(LogInvariant[State]):
         assert type(body) is LogHw
         if body.role != "leader" or body.new == 0:
             return NOTHING
-        batch = mirror.replica(event.node).log.batch_at(body.new - 1)
-        if batch is None:
-            return NOTHING
+        log = mirror.replica(event.node).log
+        batch = log.batch_at(body.new - 1)
+        if batch is None and body.new <= log.end:
+            return NOTHING  # long ago: every voter's high watermark has passed it
         state.tested += 1
+        if batch is None:
+            return self.violated(
+                state.key,
+                f"{event.node}, leader of epoch {body.leader_epoch}, moved its high watermark to {body.new:,}, "
+                f"past the end of its log at {log.end:,}",
+                event,
+            )
         if batch.epoch == body.leader_epoch:
             return NOTHING
         return self.violated(
@@ -304,6 +324,8 @@ class CommittedMetadataStays(LogInvariant[MetadataMarks]):
             state.epochs[body.leader_epoch] = EpochMarks(body.new, by, body.new, by)
         elif body.new > here.high:
             here.high, here.high_by = body.new, by
+        elif body.new < here.low:
+            here.low, here.low_by = body.new, by
         for epoch, marks in state.epochs.items():
             if epoch < body.leader_epoch and marks.high > body.new:
                 older, newer, first, second = epoch, body.leader_epoch, marks.high, body.new

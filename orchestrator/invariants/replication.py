@@ -95,8 +95,7 @@ class CleanLeaderHasEverything(LogInvariant[Completeness]):
         proof = (commit.by, lineage.assumed)
         if mirror.taint_between(commit.epoch, lineage.epoch, commit.end) is not None:
             return self.excused("unclean-election", state.key, sentence, *proof)
-        lossy = sum(1 for replica in mirror.replicas.values() if 0 <= replica.lost_from < commit.end)
-        if lossy >= state.min_isr:
+        if mirror.losers_of(commit.end - 1) >= state.min_isr:
             return self.excused("loss-budget", state.key, sentence, *proof)
         return self.violated(state.key, sentence, *proof)
 
@@ -141,7 +140,7 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
             leader = state.leaders.get(event.node)
             if leader is not None and leader.leader_epoch == body.leader_epoch:
                 if body.error == 0 and body.diverging_epoch < 0:
-                    leader.offsets[body.follower] = max(body.offset, leader.offsets.get(body.follower, 0))
+                    leader.offsets[body.follower] = body.offset
             return NOTHING
         if type(body) is LogHw:
             state.tested += 1
