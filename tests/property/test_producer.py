@@ -286,3 +286,19 @@ def test_the_ordeal_is_one() -> None:
         numbers = [int(uid.rpartition(":")[2]) for uid in ordeal.leader.logs[0]]
         assert numbers == written
         assert numbers != sorted(set(numbers))
+
+
+def test_a_leader_without_state_takes_any_sequence() -> None:
+    """Shows a gap that Kafka leaves (ProducerAppendInfo.java checkSequence): while the first batch hangs at the old
+    leader, the second is the first that the new one hears of. The first finds no place any more, and since it was
+    sent, nobody is told that it was not written."""
+    config = {"linger.ms": 0, "metadata.max.age.ms": 15, "retry.backoff.ms": 5, "delivery.timeout.ms": 2000}
+    ordeal = Ordeal(config)
+    ordeal.leader.leader, ordeal.leader.epoch = 2, 1
+    ordeal.learn()
+    ordeal.driver.advance(20)
+    ordeal.serve("broker-2")
+    ordeal.settle()
+    told = {event.uid: event for event in ordeal.driver.recorded(OpReturn)}
+    assert ordeal.leader.logs[0] == ["producer-1:2"]
+    assert [told[f"producer-1:{number}"].outcome for number in (0, 2)] == ["unknown", "ok"]
