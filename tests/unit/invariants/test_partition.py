@@ -1,0 +1,227 @@
+"""P1, P3, P7 and P17: what leaders, followers and the controller promise one another."""
+
+from __future__ import annotations
+
+from actors.trace.events import ReplyPartition
+from tests.unit.invariants.trace_builder import TP, TraceBuilder
+
+# ---- P1 --------------------------------------------------------------------------------------------------------
+
+
+def test_one_leader_per_leader_epoch_holds() -> None:
+    """Shows that each leader that the controller named tests P1, also when it takes up its epoch again."""
+    trace = TraceBuilder()
+    trace.lead(1, 0)
+    trace.lead(2, 1)
+    trace.assume(2, 1)
+    result = trace.result("P1")
+    assert (result.status, result.tested) == ("held", 3)
+
+
+def test_a_leader_epoch_is_given_twice() -> None:
+    """Shows that a controller that gives one epoch to two brokers violates P1, before any broker acts on it."""
+    trace = TraceBuilder()
+    first = trace.change(1, 4)
+    second = trace.change(2, 4)
+    result = trace.result("P1")
+    assert result.violations[0].events == [first, second]
+    assert result.violations[0].sentence == (
+        "the controller of quorum epoch 1 gave leader epoch 4 of orders-0 to broker-2 after it had given it to broker-1"
+    )
+
+
+def test_a_lost_change_counts_for_nothing() -> None:
+    """Shows that what a controller of an older quorum epoch gave is no violation until a broker acts on both."""
+    trace = TraceBuilder()
+    trace.change(1, 4, quorum_epoch=1)
+    trace.change(2, 4, quorum_epoch=2)
+    trace.assume(2, 4)
+    assert trace.result("P1").status == "held"
+    trace.assume(1, 4)
+    assert trace.result("P1").violations[0].sentence == (
+        "broker-1 took up the leadership of orders-0 in leader epoch 4, in which broker-2 led it"
+    )
+
+
+def test_a_leader_that_nobody_named() -> None:
+    """Shows that a broker that leads without the controller's word, or against it, violates P1."""
+    trace = TraceBuilder()
+    trace.assume(3, 4)
+    assert trace.result("P1").violations[0].sentence.endswith("in leader epoch 4, which no controller gave")
+    other = TraceBuilder()
+    other.change(2, 4)
+    other.assume(3, 4)
+    assert other.result("P1").violations[0].sentence.endswith("which the controller gave to broker-2")
+
+
+def test_followers_do_not_test_p1() -> None:
+    """Shows that P1 is vacuous where nobody takes up leadership."""
+    trace = TraceBuilder()
+    trace.change(1, 0)
+    trace.assume(2, 0, leader=1)
+    assert trace.result("P1").status == "vacuous"
+
+
+# ---- P3 --------------------------------------------------------------------------------------------------------
+
+
+def test_equal_logs_match() -> None:
+    """Shows that every copy of a batch tests P3."""
+    trace = TraceBuilder()
+    trace.replicate("a", "b")
+    result = trace.result("P3")
+    assert (result.status, result.tested) == ("held", 2)
+
+
+def test_logs_that_differ_below_a_batch() -> None:
+    """Shows that the same offset and epoch over another prefix violates P3, though the batch itself is the same."""
+    trace = TraceBuilder()
+    trace.append("broker-1", "a", epoch=0)
+    trace.append("broker-2", "x", epoch=1, role="follower")
+    first = trace.append("broker-1", "b", epoch=2)
+    second = trace.append("broker-2", "b", epoch=2, role="follower")
+    result = trace.result("P3")
+    assert result.violations[0].events == [first, second]
+    assert result.violations[0].sentence == (
+        "broker-2 and broker-1 hold offset 1 of orders-0 in leader epoch 2, and differ at or below it"
+    )
+
+
+def test_other_epochs_may_differ() -> None:
+    """Shows that the same offset in different leader epochs is no test of P3."""
+    trace = TraceBuilder()
+    trace.append("broker-1", "a", epoch=0)
+    trace.append("broker-2", "x", epoch=1)
+    assert trace.result("P3").status == "vacuous"
+
+
+# ---- P7 --------------------------------------------------------------------------------------------------------
+
+
+def shrunk(isr: tuple[int, ...] = (2,)) -> TraceBuilder:
+    """Broker-2 leads epoch 5 with an ISR of its own."""
+    trace = TraceBuilder()
+    trace.change(2, 5, isr=isr)
+    trace.assume(2, 5)
+    return trace
+
+
+def test_a_follower_that_earned_its_place() -> None:
+    """Shows that a fetch at the high watermark and the epoch's start, in this epoch, earns a place in the ISR."""
+    trace = shrunk()
+    trace.fetched(2, 3, 1310, epoch=5)
+    trace.propose(2, [2, 3], 5, 5, hw=1204, start=1310)
+    result = trace.result("P7")
+    assert (result.status, result.tested) == ("held", 1)
+
+
+def test_a_follower_below_the_start_of_the_epoch() -> None:
+    """Shows that a fetch past the high watermark but below the epoch's start does not: KAFKA-7128."""
+    trace = shrunk()
+    fetch = trace.fetched(2, 3, 1250, epoch=5)
+    proposal = trace.propose(2, [2, 3], 5, 5, hw=1204, start=1310)
+    result = trace.result("P7")
+    assert result.violations[0].events == [fetch, proposal]
+    assert result.violations[0].sentence == (
+        "broker-2 (leader epoch 5) proposed broker-3 for the ISR of orders-0, which had fetched up to 1,250 in this "
+        "epoch: below its high watermark 1,204 or the epoch's start 1,310"
+    )
+
+
+def test_a_fetch_of_an_older_epoch_earns_nothing() -> None:
+    """Shows that neither a fetch in an older leader epoch nor none at all earns a place."""
+    trace = TraceBuilder()
+    trace.lead(2, 4)
+    trace.fetched(2, 3, 1310, epoch=4)
+    trace.change(2, 5, isr=(2,))
+    trace.propose(2, [2, 3], 5, 5, hw=1204, start=1310)
+    assert "which had fetched up to nothing" in trace.result("P7").violations[0].sentence
+
+
+def test_a_fetch_under_another_broker_epoch() -> None:
+    """Shows that a fetch of an older incarnation does not earn the place of the present one (KIP-903), and that a
+    follower whose fetches carry no broker epoch is excused."""
+    trace = shrunk()
+    trace.fetched(2, 3, 1310, epoch=5, broker_epoch=6)
+    trace.propose(2, [2, 3], 5, 5, start=1310)
+    assert trace.result("P7").violations[0].sentence.endswith("under broker epoch 6")
+    old = shrunk()
+    old.fetched(2, 3, 1310, epoch=5, broker_epoch=-1)
+    old.propose(2, [2, 3], 5, 5, start=1310)
+    assert old.result("P7").excused == {"no-broker-epoch": 1}
+
+
+def test_who_is_in_the_isr_need_not_join() -> None:
+    """Shows that a proposal that lets nobody in leaves P7 vacuous."""
+    trace = shrunk((2, 3))
+    trace.propose(2, [2], 5, 5)
+    assert trace.result("P7").status == "vacuous"
+
+
+# ---- P17 -------------------------------------------------------------------------------------------------------
+
+
+def leading() -> TraceBuilder:
+    """Broker-1 leads epoch 0 with three records in its log, two of them committed."""
+    trace = TraceBuilder()
+    trace.lead(1, 0)
+    for uid in ("a", "b", "c"):
+        trace.append("broker-1", uid)
+    trace.high_watermark("broker-1", 2)
+    return trace
+
+
+def told(last: int, isr: int = 3, min_isr: int = 2, error: int = 0) -> ReplyPartition:
+    """An answer to Produce of epoch 0."""
+    return ReplyPartition(TP, error, last, last, leader_epoch=0, isr=isr, min_isr=min_isr)
+
+
+def test_acks_after_the_high_watermark() -> None:
+    """Shows that acks=all below the high watermark, and acks=1 below the log end, hold P17."""
+    trace = leading()
+    trace.reply(1, "Produce", told(1), acks=-1)
+    trace.reply(1, "Produce", told(2), acks=1)
+    result = trace.result("P17")
+    assert (result.status, result.tested) == ("held", 2)
+
+
+def test_an_ack_before_the_high_watermark() -> None:
+    """Shows that acks=all for an offset at the high watermark violates P17."""
+    trace = leading()
+    trace.reply(1, "Produce", told(2), acks=-1)
+    assert trace.result("P17").violations[0].sentence == (
+        "broker-1 (leader epoch 0) acknowledged offset 2 of orders-0 to client with acks=all while its high watermark "
+        "was 2"
+    )
+
+
+def test_an_ack_before_the_append() -> None:
+    """Shows that acks=1 for an offset at the log end violates P17."""
+    trace = leading()
+    trace.reply(1, "Produce", told(3), acks=1)
+    assert trace.result("P17").violations[0].sentence == (
+        "broker-1 acknowledged offset 3 of orders-0 to client while its log ended at 3"
+    )
+
+
+def test_an_ack_with_too_small_an_isr() -> None:
+    """Shows that acks=all with an ISR below min.insync.replicas violates P17."""
+    trace = leading()
+    trace.reply(1, "Produce", told(1, isr=1), acks=-1)
+    assert trace.result("P17").violations[0].sentence.endswith("had 1 members, below min.insync.replicas 2")
+
+
+def test_a_broker_that_follows_acknowledges_nothing() -> None:
+    """Shows that a broker that gave up its leadership cannot acknowledge, whatever its high watermark was."""
+    trace = leading()
+    trace.assume(1, 1, leader=2)
+    trace.reply(1, "Produce", told(1), acks=-1)
+    assert trace.result("P17").status == "violated"
+
+
+def test_errors_and_acks_0_are_no_acknowledgement() -> None:
+    """Shows that an error, and an answer that nobody asked for, leave P17 vacuous."""
+    trace = leading()
+    trace.reply(1, "Produce", told(9, error=19), acks=-1)
+    trace.reply(1, "Produce", told(9), acks=0)
+    assert trace.result("P17").status == "vacuous"

@@ -1,0 +1,220 @@
+"""P4, P10 and P11: what is committed stays."""
+
+from __future__ import annotations
+
+from tests.unit.invariants.trace_builder import TP, TraceBuilder
+
+
+def committed(*uids: str, followers: tuple[int, ...] = (2, 3), **profile: object) -> TraceBuilder:
+    """Broker-1 leads epoch 0; the records are on it and on ``followers``, and committed."""
+    trace = TraceBuilder(**profile)
+    trace.lead(1, 0, isr=(1, *followers))
+    for uid in uids:
+        trace.replicate(uid, followers=followers)
+        trace.high_watermark("broker-1", trace.log_end(1), counted=(1, *followers))
+    return trace
+
+
+# ---- P4 --------------------------------------------------------------------------------------------------------
+
+
+def test_a_leader_with_everything() -> None:
+    """Shows that a leader that holds what was committed tests P4, with more in its log or not."""
+    trace = committed("a", "b")
+    trace.append("broker-2", "c", role="follower")
+    trace.lead(2, 1)
+    result = trace.result("P4")
+    assert (result.status, result.tested) == ("held", 1)
+
+
+def test_a_leader_that_lacks_a_committed_record() -> None:
+    """Shows that a clean leader with a shorter log violates P4, with commit and election as evidence."""
+    trace = committed("a", followers=(2, 3))
+    trace.replicate("b", followers=(2,))
+    commit = trace.high_watermark("broker-1", 2, counted=(1, 2))
+    elected = trace.lead(3, 1)
+    result = trace.result("P4")
+    assert result.violations[0].events == [commit, elected]
+    assert result.violations[0].sentence == (
+        "broker-3 leads orders-0 in leader epoch 1 from log end 1 and lacks what broker-1 committed up to 2 in leader "
+        "epoch 0"
+    )
+
+
+def test_a_leader_with_another_record() -> None:
+    """Shows that length is not enough: a log of the same length with another record violates P4."""
+    trace = committed("a", followers=(2,))
+    trace.append("broker-3", "x", role="follower")
+    trace.lead(3, 1)
+    assert trace.result("P4").status == "violated"
+
+
+def test_a_commit_after_the_election() -> None:
+    """Shows that a commit of an older epoch that comes after the election in the trace is compared, too."""
+    trace = committed("a")
+    trace.replicate("b", followers=(2,))
+    trace.lead(3, 1)
+    trace.high_watermark("broker-1", 2, counted=(1, 2))
+    assert trace.result("P4").status == "violated"
+
+
+def test_an_unclean_leader_is_excused_and_taints() -> None:
+    """Shows that an unclean election excuses what it gave up, and that the next clean one is held to the rest."""
+    trace = committed("a")
+    trace.replicate("b", followers=(2,))
+    trace.high_watermark("broker-1", 2, counted=(1, 2))
+    trace.lead(3, 1, cause="unclean", isr=(3,))
+    assert (trace.result("P4").violated, trace.result("P4").excused) == (0, {"unclean-election": 1})
+    trace.append("broker-3", "c", epoch=1)
+    trace.high_watermark("broker-3", 2, 1, counted=(3,))
+    trace.lead(2, 2)
+    assert trace.result("P4").violations[0].sentence.startswith("broker-2 leads orders-0 in leader epoch 2")
+
+
+def test_a_power_loss_excuses_what_it_took() -> None:
+    """Shows that records which min.insync.replicas holders lost are excused, and later ones are not."""
+    trace = committed("a", "b")
+    trace.down("broker-2", "lossy", lost={TP: 1})
+    trace.logs[TP, "broker-2"].pop()
+    trace.up("broker-2")
+    trace.lead(2, 1)
+    assert (trace.result("P4").violated, trace.result("P4").excused) == (0, {"loss-budget": 1})
+    late = committed("a", "b")
+    late.down("broker-2", "lossy", lost={TP: 1})
+    late.logs[TP, "broker-2"].pop()
+    late.up("broker-2")
+    late.append("broker-2", "b", role="follower")
+    late.replicate("c", followers=(3,))
+    late.high_watermark("broker-1", 3, counted=(1, 3))
+    late.lead(2, 1)
+    assert late.result("P4").status == "violated"
+
+
+def test_a_first_leader_tests_nothing() -> None:
+    """Shows that P4 is vacuous without a second leader."""
+    assert committed("a").result("P4").status == "vacuous"
+
+
+# ---- P10 -------------------------------------------------------------------------------------------------------
+
+
+def test_sound_high_watermarks() -> None:
+    """Shows that rising high watermarks of a leader, and a follower's after it, hold P10."""
+    trace = committed("a", "b")
+    trace.high_watermark("broker-2", 1, role="follower")
+    trace.high_watermark("broker-2", 2, role="follower")
+    result = trace.result("P10")
+    assert (result.status, result.tested) == ("held", 4)
+
+
+def test_a_high_watermark_ahead_of_the_isr() -> None:
+    """Shows that a high watermark above what a member of the ISR fetched violates P10, counted or not."""
+    trace = committed("a")
+    trace.append("broker-1", "b")
+    event = trace.high_watermark("broker-1", 2, counted=(1,))
+    result = trace.result("P10")
+    assert result.violations[0].events == [event]
+    assert result.violations[0].sentence == (
+        "broker-1 (leader epoch 0) moved the high watermark of orders-0 to 2, though broker-2 of its ISR had fetched "
+        "up to 1 only"
+    )
+
+
+def test_a_follower_that_fell_back_counts_where_it_is() -> None:
+    """Shows that a member of the ISR that fetches lower again no longer covers what it had."""
+    trace = committed("a")
+    trace.replicate("b")
+    trace.fetched(1, 3, 0)
+    trace.high_watermark("broker-1", 2)
+    assert trace.result("P10").violations[0].sentence.endswith("though broker-3 of its ISR had fetched up to 0 only")
+
+
+def test_a_leader_lowers_its_high_watermark() -> None:
+    """Shows that a leader's high watermark may not go down while it leads."""
+    trace = committed("a", "b")
+    trace.high_watermark("broker-1", 1)
+    assert trace.result("P10").violations[0].sentence == (
+        "broker-1 lowered the high watermark of orders-0 from 2 to 1 while it led epoch 0"
+    )
+
+
+def test_a_follower_may_learn_less() -> None:
+    """Shows that a follower's high watermark may go down, to another committed boundary."""
+    trace = committed("a", "b")
+    trace.high_watermark("broker-2", 2, role="follower")
+    trace.high_watermark("broker-2", 1, role="follower")
+    assert trace.result("P10").status == "held"
+
+
+def test_a_follower_exposes_what_nobody_committed() -> None:
+    """Shows that a follower's high watermark above all committed boundaries violates P10."""
+    trace = committed("a")
+    trace.append("broker-2", "x", role="follower")
+    trace.high_watermark("broker-2", 2, role="follower")
+    assert trace.result("P10").violations[0].sentence == (
+        "broker-2 set its high watermark of orders-0 to 2, which no leader committed (committed: 1)"
+    )
+
+
+def test_a_high_watermark_of_no_leader_and_one_outside_the_log() -> None:
+    """Shows that moving it without leading, or past the log's end, violates P10."""
+    trace = committed("a")
+    trace.high_watermark("broker-2", 1, epoch=3)
+    assert trace.result("P10").violations[0].sentence.endswith("as leader of epoch 3, which it never took up")
+    past = committed("a")
+    past.high_watermark("broker-1", 5)
+    assert past.result("P10").violations[0].sentence.endswith("to 5, outside its log of 0 to 1")
+
+
+def test_an_unclean_election_excuses_a_stale_follower() -> None:
+    """Shows that a follower that exposes what an unclean election gave up is excused."""
+    trace = committed("a", followers=(2,))
+    trace.lead(3, 1, cause="unclean", isr=(3,))
+    trace.high_watermark("broker-2", 1, role="follower")
+    assert trace.result("P10").excused == {"unclean-election": 1}
+
+
+# ---- P11 -------------------------------------------------------------------------------------------------------
+
+
+def test_an_uncommitted_tail_may_be_cut() -> None:
+    """Shows that cutting what is not committed tests P11."""
+    trace = committed("a")
+    trace.append("broker-2", "x", role="follower")
+    trace.truncate("broker-2", 1)
+    result = trace.result("P11")
+    assert (result.status, result.tested) == ("held", 1)
+
+
+def test_committed_records_are_cut() -> None:
+    """Shows that cutting what is committed violates P11, even if the replica did not know it was committed."""
+    trace = committed("a", "b")
+    event = trace.truncate("broker-2", 1, reason="high-watermark")
+    result = trace.result("P11")
+    assert result.violations[0].events == [event]
+    assert result.violations[0].sentence == (
+        "broker-2 truncated orders-0 from 2 to 1 (high-watermark, leader epoch 1) although it held what was committed "
+        "up to 2"
+    )
+
+
+def test_divergent_records_below_the_high_watermark_may_be_cut() -> None:
+    """Shows that hashes decide, not offsets: a log that differs from what was committed is cut by right."""
+    trace = committed("a", "b", followers=(2,))
+    trace.append("broker-3", "x", role="follower")
+    trace.append("broker-3", "y", role="follower")
+    trace.truncate("broker-3", 0)
+    assert trace.result("P11").status == "held"
+
+
+def test_a_torn_end_is_excused() -> None:
+    """Shows that what recovery after a power loss cuts is excused, and alone makes P11 no more than that."""
+    trace = committed("a", "b")
+    trace.truncate("broker-2", 1, reason="recovery")
+    assert trace.result("P11").excused == {"loss-recovery": 1}
+    assert trace.result("P11").violated == 0
+
+
+def test_no_truncation_tests_nothing() -> None:
+    """Shows that P11 is vacuous where no replica cut its log."""
+    assert committed("a").result("P11").status == "vacuous"
