@@ -126,7 +126,7 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
         lineage = mirror.lineages[epoch]
         if log is None:
             return NOTHING
-        where = f"the log of {lineage.leader}, leader of epoch {epoch}"
+        where = f"the log of {lineage.leader}, leader of epoch {epoch},"
         return self._look(state, sent, offset, log, where, epoch, mirror, lineage.assumed)
 
     def _look(
