@@ -21,13 +21,13 @@ import os
 import re
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 import msgspec
 
 from chaos.errors import InputError, Mistake, nearest
 
-MANIFEST_SCHEMA = "krift-manifest/v1"
+MANIFEST_SCHEMA: Final = "krift-manifest/v1"
 LATEST = "latest"
 
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}")
@@ -47,7 +47,7 @@ class Manifest(msgspec.Struct, kw_only=True):
     scenario. reproduce: the command that does the same run again.
     """
 
-    schema: str = MANIFEST_SCHEMA
+    schema: Literal["krift-manifest/v1"] = MANIFEST_SCHEMA
     krift: str
     run: str
     scenario: str

@@ -221,12 +221,14 @@ def write_violations(directory: RunDir, verdict: Verdict) -> None:
             "sentence": violation.sentence,
             "events": violation.events,
             "causes": violation.causes,
+            "times": violation.times,
         }
         for each in verdict.invariants
         for violation in each.violations
     ]
     text, texts = pa.string(), pa.list_(pa.string())
     kinds = {"run": text, "invariant": text, "key": text, "sentence": text, "events": texts, "causes": texts}
+    kinds["times"] = pa.int64()
     directory.violations.mkdir(exist_ok=True)
     pq.write_table(pa.Table.from_pylist(rows, schema=pa.schema(kinds)), directory.violations / "violations.parquet")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -12,7 +12,7 @@ from orchestrator.invariants.conclusion import InvariantResult
 from orchestrator.invariants.fold import Finding, Status
 from orchestrator.run_dir import RunDir, read_json, write_json
 
-VERDICT_SCHEMA = "krift-verdict/v1"
+VERDICT_SCHEMA: Final = "krift-verdict/v1"
 
 Outcome = Literal["held", "violated", "inconclusive"]
 
@@ -81,7 +81,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     -> seen.
     """
 
-    schema: str = VERDICT_SCHEMA
+    schema: Literal["krift-verdict/v1"] = VERDICT_SCHEMA
     run: str
     scenario: str
     variant: str

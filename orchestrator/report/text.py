@@ -113,7 +113,8 @@ def _print_violations(page: Page, each: InvariantVerdict) -> None:
         page.show(Padding(Text(printable(_evidence(violation)), "dim"), (0, 0, 0, 6), expand=False))
     rest = each.violated - sum(violation.times for violation in shown)
     if rest > 0:
-        page.say(f"  and {_times(rest)} with other words or numbers (verdict.json has some of them)")
+        others = f"and {_times(rest)} with other words or numbers (verdict.json has some of them)"
+        page.show(Padding(Text(others), (0, 0, 0, 2), expand=False))
     page.say()
 
 

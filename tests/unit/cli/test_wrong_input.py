@@ -1,0 +1,208 @@
+"""What a stranger may get wrong: each time one error that says where and what, exit code 2, and nothing on stdout."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.unit.cli.command import krift, scenario
+
+ARGUMENTS = {
+    "command": ("ran", "there is no command 'ran'", "did you mean run?"),
+    "subcommand": ("incidents shw", "No such command 'shw'", "show"),
+    "option": ("run kip-207 --varaint off", "No such option '--varaint'", "--variant"),
+    "no scenario": ("run", "Missing argument 'SCENARIO'", "krift run --help"),
+    "scenario": ("run kip-20", "kip-20: no such scenario", "did you mean kip-207?"),
+    "incident": ("incidents show kip-20", "kip-20: no such incident", "did you mean kip-207?"),
+    "scenario file": ("run nowhere/mine.yaml", "nowhere/mine.yaml: cannot be read", "a scenario file"),
+    "a directory": ("run ./", ".: cannot be read: Is a directory", "a scenario file"),
+    "variant": ("run kip-207 --variant of", "there is no variant of", "did you mean off?"),
+    "runtime": ("run kip-207 --runtime simm", "'simm' is not one of 'live', 'sim'", "krift run --help"),
+    "seed": ("run kip-207 --seed -1", "-1 is not in the range", "krift run --help"),
+    "no seeds": ("run kip-207 --seeds 0", "it would hold no seed", "expected N (for 1 to N) or A-B"),
+    "seeds backwards": ("run kip-207 --seeds 5-3", "5 is above 3", "expected N (for 1 to N) or A-B"),
+    "seeds in words": ("run kip-207 --seeds some", "'some' is no range of seeds", "expected N (for 1 to N) or A-B"),
+    "too many seeds": ("run kip-207 --seeds 9999999", "holds 9,999,999 seeds", "at most 1,000,000"),
+    "too large a seed": ("run kip-207 --seeds 1-9999999999999999999", "a seed is at most", "9223372036854775807"),
+    "seed and seeds": ("run kip-207 --seed 1 --seeds 2", "exclude each other", "krift run --help"),
+    "no value": ("run kip-207 --set foo", "--set foo: there is no value", "KEY=VALUE"),
+    "feature": ("run kip-207 --set features.kip207=off", "unknown feature kip207", "did you mean kip-207?"),
+    "feature value": ("run kip-207 --set features.kip-207=on", "'on' is not a value", "off, seed, kafka"),
+    "config key": (
+        "run kip-207 --set config.min.isr=2",
+        "unknown configuration key min.isr",
+        "known configuration key",
+    ),
+    "defect": ("run kip-207 --defect list-log-ends", "no such defect", "did you mean list-log-end?"),
+    "two forms": ("run kip-207 --dry-run --json", "--dry-run prints a timeline", "krift run --help"),
+    "run": ("report nothing", "nothing: no such run", "the directory of a run"),
+    "empty run": ("check", "latest: no such run", "--out where runs are"),
+    "too long": ("report " + "x" * 5000, "cannot be read: File name too long", "x"),
+    "moment": ("replay --at 5", "--at needs --node", "krift replay --help"),
+}
+
+
+@pytest.mark.parametrize(("command", "problem", "remedy"), ARGUMENTS.values(), ids=ARGUMENTS)
+def test_a_wrong_argument(
+    command: str, problem: str, remedy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Shows that the error names the argument and a remedy, and that nothing was started or written."""
+    monkeypatch.chdir(tmp_path)
+    ended = krift(*command.split())
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith("krift: ")
+    assert problem in ended.err
+    assert remedy in ended.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_command_at_all() -> None:
+    """Shows that krift alone prints its help, and is no success."""
+    ended = krift()
+    assert (ended.code, ended.out) == (2, "")
+    assert "Usage: krift" in ended.err
+    assert "report" in ended.err
+
+
+def test_an_out_that_cannot_be_written(tmp_path: Path) -> None:
+    """Shows that a file in the place of --out, or of its link to the newest run, is found before anything starts."""
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    ended = krift("run", scenario(tmp_path), "--out", blocked / "runs")
+    assert (ended.code, ended.out) == (2, "")
+    assert f"--out {blocked}/runs: no run can be kept there: Not a directory" in ended.err
+    (tmp_path / "runs" / "latest").mkdir(parents=True)
+    ended = krift("run", scenario(tmp_path), "--out", tmp_path / "runs")
+    assert ended.code == 2
+    assert "runs/latest: in the way" in ended.err
+
+
+def test_a_run_is_found_by_its_nearest_name(kept_run: Path) -> None:
+    """Shows that the newest runs are named, and the one that was probably meant."""
+    ended = krift("report", kept_run.name[:-1], "--out", kept_run.parent)
+    assert ended.code == 2
+    assert f"did you mean {kept_run.name}?" in ended.err
+
+
+# ---- damaged run directories -----------------------------------------------------------------------------------
+
+
+def _empty(run: Path) -> None:
+    shutil.rmtree(run)
+    run.mkdir()
+
+
+def _replace(path: Path, old: bytes, new: bytes) -> None:
+    data = path.read_bytes()
+    assert old in data
+    path.write_bytes(data.replace(old, new))
+
+
+def _cut(path: Path, to: int) -> None:
+    path.write_bytes(path.read_bytes()[:to])
+
+
+def _unreadable(path: Path) -> None:
+    """As a test may run as root, whom no permission stops: a directory is unreadable as a file to everybody."""
+    path.unlink()
+    path.mkdir()
+
+
+def _other_columns(run: Path) -> None:
+    pq.write_table(pa.table({"a": [1]}), run / "trace" / "part-00000.parquet")
+
+
+def _gap(run: Path) -> None:
+    (run / "trace" / "part-00000.parquet").rename(run / "trace" / "part-00001.parquet")
+
+
+def _drop_events(run: Path) -> None:
+    part = run / "trace" / "part-00000.parquet"
+    table = pq.read_table(part)
+    pq.write_table(table.slice(0, table.num_rows - 1), part)
+
+
+def _foreign_event(run: Path) -> None:
+    part = run / "trace" / "part-00000.parquet"
+    table = pq.read_table(part)
+    index = table.schema.get_field_index("body")
+    bodies = ['{"type":"of.tomorrow"}', *table["body"].to_pylist()[1:]]
+    pq.write_table(table.set_column(index, table.schema.field(index), pa.array(bodies, pa.string())), part)
+
+
+ALL = ("report", "check --engine in-process", "replay")
+CHECK = ("check --engine in-process",)
+DAMAGES = {
+    "no run": (ALL, _empty, "manifest.json: there is no such file", "a directory that krift run wrote"),
+    "not json": (ALL, lambda run: _cut(run / "manifest.json", 40), "manifest.json: damaged", "restore it"),
+    "no object": (ALL, lambda run: (run / "manifest.json").write_text("[]"), "it has no schema", "krift-manifest/v1"),
+    "foreign": (
+        ALL,
+        lambda run: _replace(run / "manifest.json", b"krift-manifest/v1", b"krift-manifest/v9"),
+        "it has schema 'krift-manifest/v9'",
+        "krift-manifest/v1",
+    ),
+    "wrong type": (
+        ALL,
+        lambda run: _replace(run / "manifest.json", b'"seed": 3', b'"seed": "x"'),
+        "Expected `int`",
+        "restore it",
+    ),
+    "unreadable": (ALL, lambda run: _unreadable(run / "manifest.json"), "cannot be read", "a file that you may read"),
+    "no verdict": (ALL[:1], lambda run: (run / "verdict.json").unlink(), "there is no such file", "krift check"),
+    "cut verdict": (ALL[:1], lambda run: _cut(run / "verdict.json", 99), "verdict.json: damaged", "restore it"),
+    "foreign verdict": (
+        ALL[:1],
+        lambda run: _replace(run / "verdict.json", b"krift-verdict/v1", b"krift-verdict/v2"),
+        "it has schema 'krift-verdict/v2'",
+        "krift-verdict/v1",
+    ),
+    "no scenario": (ALL[1:], lambda run: (run / "scenario.yaml").unlink(), "scenario.yaml: cannot be read", ""),
+    "bad scenario": (ALL[1:], lambda run: _cut(run / "scenario.yaml", 30), "scenario.yaml", "expected"),
+    "no trace": (CHECK, lambda run: shutil.rmtree(run / "trace"), "it has no trace: none was kept", "krift run"),
+    "cut trace": (
+        CHECK,
+        lambda run: _cut(run / "trace" / "part-00000.parquet", 5000),
+        "part-00000.parquet: not a whole Parquet file",
+        "restore it",
+    ),
+    "other columns": (CHECK, _other_columns, "without the columns run, node", "restore it"),
+    "a part is missing": (CHECK, _gap, "part-00000.parquet is missing", "restore it"),
+    "an event is missing": (CHECK, _drop_events, "not what the run recorded: its digest is", "restore it"),
+    "foreign event": (CHECK, _foreign_event, "trace: damaged after 0 events: Invalid value 'of.tomorrow'", "restore"),
+    "no steps": (ALL[2:], lambda run: (run / "steps.bin").unlink(), "steps.bin: the digests", "--keep all"),
+    "cut steps": (ALL[2:], lambda run: _cut(run / "steps.bin", 50), "steps.bin: not the digests", "restore it"),
+    "unreadable steps": (ALL[2:], lambda run: _unreadable(run / "steps.bin"), "steps.bin: cannot be read", "restore"),
+}
+
+
+@pytest.mark.parametrize(("commands", "damage", "problem", "remedy"), DAMAGES.values(), ids=DAMAGES)
+def test_a_damaged_run(commands: tuple[str, ...], damage: object, problem: str, remedy: str, run: Path) -> None:
+    """Shows that each command that needs what is damaged says so, with the file and a remedy, and prints no verdict."""
+    assert callable(damage)
+    damage(run)
+    for command in commands:
+        name, *options = command.split()
+        ended = krift(name, run, *options)
+        assert (ended.code, ended.out) == (2, ""), command
+        assert problem in ended.err, ended.err
+        assert remedy in ended.err, ended.err
+
+
+def test_a_run_that_is_whole_passes_all_commands(run: Path) -> None:
+    """Shows that what the damages above begin with is not refused."""
+    for command in ALL:
+        name, *options = command.split()
+        assert krift(name, run, *options).code == 0, command
+
+
+def test_a_node_that_is_not_there(run: Path) -> None:
+    """Shows the nearest node's name, and what a sim run cannot do."""
+    ended = krift("replay", run, "--node", "broker-2")
+    assert (ended.code, "did you mean broker-1?" in ended.err) == (2, True)
+    ended = krift("replay", run, "--node", "broker-1")
+    assert (ended.code, "goes with --at" in ended.err) == (2, True)
