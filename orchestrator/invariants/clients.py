@@ -57,6 +57,8 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
 
     id = "C1"
     title = "A record acknowledged with acks=all stays at its offset, and whoever reads past it reads it"
+    source = "acks=all, min.insync.replicas; Jepsen's kafka workload (lost-write)"
+    tested_when = "a send with acks=all is acknowledged with an offset"
     types = (OpReturn, ConsPos, PartAssume, LogHw)
     exemptions = {
         "acks<=1": "The producer asked for less than acks=all.",
@@ -231,6 +233,8 @@ class OneOffsetOneValue(LogInvariant[Values]):
 
     id = "C3"
     title = "An offset holds one record, for every reader, and a record of an idempotent producer has one offset"
+    source = "Jepsen's kafka workload (inconsistent-offsets, duplicate); KIP-98"
+    tested_when = "an acknowledgement, a read or a commit names the record at an offset of which one was named before"
     types = (OpReturn, LogHw)
     exemptions = {"unclean-election": UNCLEAN}
 

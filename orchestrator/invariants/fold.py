@@ -132,24 +132,29 @@ class Route(msgspec.Struct, frozen=True):
     """A way of cutting the trace by key. Folds that share a route share a shuffle in Spark.
 
     ``keys``: event -> keys, each once; a pure function. ``reads``: types of the events whose body the folds look at
-    (None: all); of the others they need the envelope alone, and a shuffle may leave the body behind.
+    (None: all); of the others they need the envelope alone, and a shuffle may leave the body behind. ``about``: what a
+    key is.
     """
 
     name: str
     keys: Callable[[Stamped], Sequence[str]]
     reads: tuple[type[TraceEvent], ...] | None = None
+    about: str = ""
 
 
 class Invariant:
     """A promise. The docstring of a class says what goes wrong when it is broken, with one worked example.
 
-    id: as in the reference. title: the promise, in Kafka's words. requires: features that must not be off for it to
-    mean anything (else it is vacuous). types: the events it judges or remembers. exemptions: rule -> when it excuses.
-    standalone: each event is judged by itself, so that a violation proves itself even in a trace with gaps.
+    id: as in the reference. title: the promise, in Kafka's words. source: where Kafka, or the literature, makes it.
+    tested_when: what counts as a test. requires: features that must not be off for it to mean anything (else it is
+    vacuous). types: the events it judges or remembers. exemptions: rule -> when it excuses. standalone: each event is
+    judged by itself, so that a violation proves itself even in a trace with gaps.
     """
 
     id: ClassVar[str]
     title: ClassVar[str]
+    source: ClassVar[str]
+    tested_when: ClassVar[str]
     types: ClassVar[tuple[type[TraceEvent], ...]]
     requires: ClassVar[tuple[str, ...]] = ()
     standalone: ClassVar[bool] = False

@@ -29,6 +29,8 @@ class NoBug(KeyedInvariant[State]):
     id = "X3"
     standalone = True
     title = "No node ends in an internal error"
+    source = "a rule of the emulator: no node believes its own state impossible"
+    tested_when = "an incarnation of a node begins"
     route = NODE
     types = (NodeUp, NodeDown)
 
@@ -92,6 +94,8 @@ class TraceIsWhole(KeyedInvariant[NodeTrace]):
     id = "X4"
     standalone = True
     title = "The trace is whole: no event of a node is missing, clocks rise, causes come before effects"
+    source = "a rule of the emulator: verdicts are drawn from the trace"
+    tested_when = "an event is there"
     route = TRACE
     types = tuple(EVENT_TYPES.values())
 
@@ -225,6 +229,10 @@ class VersionsAreHonoured(KeyedInvariant[State]):
     id = "X7"
     standalone = True
     title = "An answer has the version of its request, and no error newer than that"
+    source = "KIP-35; Kafka's message definitions"
+    tested_when = (
+        "an answer with an error, of a version that lacks an error of its API, is looked at by the server or the caller"
+    )
     route = NODE
     types = (Rpc, RpcReply)
 

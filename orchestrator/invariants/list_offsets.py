@@ -67,6 +67,8 @@ class LatestNeverGoesBack(KeyedInvariant[Answers]):
 
     id = "H1"
     title = "The latest offset that clients are told never goes backwards, over leader changes either"
+    source = "KIP-207; KAFKA-2334"
+    tested_when = "a client is told a latest offset, and another had been told before it asked"
     route = LIST_OFFSETS
     types = (OpInvoke, OpReturn, RpcReply, PartChange)
     exemptions = {
@@ -211,6 +213,10 @@ class NewLeaderRefusesUntilCaughtUp(KeyedInvariant[Refusals]):
     id = "H2"
     standalone = True
     title = "A new leader refuses ListOffsets until its high watermark reached its leader epoch's start, and only then"
+    source = "KIP-207; Kafka's Partition.fetchOffsetForTimestamp"
+    tested_when = (
+        "a leader whose high watermark is below its leader epoch's start answers or refuses a client's ListOffsets"
+    )
     route = LIST_OFFSETS
     types = (RpcReply,)
     requires = (FEATURE,)
@@ -264,12 +270,17 @@ class BrokersAreNotRefused(KeyedInvariant[State]):
     raise the high watermark, and the refusal of clients would never end.
 
     Example: broker-3 asks broker-2, which leads with high watermark 1,204 from log end 1,310, for the latest offset
-    and gets OFFSET_NOT_AVAILABLE.
+    and gets OFFSET_NOT_AVAILABLE. A follower asks only after OFFSET_OUT_OF_RANGE; a list-offsets client with a
+    replica-id asks as it would.
     """
 
     id = "H5"
     standalone = True
     title = "ListOffsets of a broker is never refused for a lagging high watermark"
+    source = "KIP-207 (no impact on replica fetchers)"
+    tested_when = (
+        "a leader whose high watermark is below its leader epoch's start answers a ListOffsets with a replica id"
+    )
     route = LIST_OFFSETS
     types = (RpcReply,)
     requires = (FEATURE,)

@@ -48,6 +48,8 @@ class OneLeaderPerLeaderEpoch(KeyedInvariant[Leaderships]):
 
     id = "P1"
     title = "One leader per leader epoch, and only the one the controller named"
+    source = "KIP-320; KIP-101"
+    tested_when = "a broker takes up leadership"
     route = PARTITION
     types = (PartChange, PartAssume)
 
@@ -127,6 +129,8 @@ class LogMatching(KeyedInvariant[Prefixes]):
 
     id = "P3"
     title = "Log matching: replicas with the same offset and leader epoch hold the same prefix"
+    source = "KIP-101; KIP-279; KIP-320; Raft 5.3 (Log Matching)"
+    tested_when = "a replica appends a batch whose end and leader epoch another append had"
     route = PARTITION
     types = (LogAppend,)
 
@@ -198,6 +202,8 @@ class JoiningTheIsrIsEarned(KeyedInvariant[IsrWitnesses]):
 
     id = "P7"
     title = "A follower joins the ISR at the high watermark and the start of the leader epoch, not before"
+    source = "KAFKA-7128; KIP-841; KIP-903"
+    tested_when = "a leader proposes an ISR with a replica that was not in it"
     route = PARTITION
     types = (IsrPropose, RepFetch, PartChange)
     exemptions = {"no-broker-epoch": "The follower's fetches carry no broker epoch (before KIP-903)."}
@@ -285,6 +291,8 @@ class AcksTellTheTruth(KeyedInvariant[LeaderMarks]):
 
     id = "P17"
     title = "acks=all is answered once the high watermark passed the records and the ISR is large enough"
+    source = "Kafka's Partition.checkEnoughReplicasReachOffset; min.insync.replicas"
+    tested_when = "a broker answers a Produce of acks=1 or acks=all without error"
     route = PARTITION
     types = (RpcReply, LogHw, LogAppend, LogTrunc, PartAssume)
 

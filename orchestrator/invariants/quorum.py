@@ -43,6 +43,8 @@ class OneLeaderPerEpoch(KeyedInvariant[EpochLeaders]):
 
     id = "Q1"
     title = "One leader per quorum epoch"
+    source = "Raft 5.2 (Election Safety); Kafka's RaftEventSimulationTest, SingleLeader"
+    tested_when = "an epoch gets its first known leader"
     route = QUORUM
     types = (QRole, QPersist)
 
@@ -89,6 +91,8 @@ class OneDurableVotePerEpoch(KeyedInvariant[VoterState]):
 
     id = "Q2"
     title = "A voter grants one vote per epoch, and has it on disk before it answers"
+    source = "Raft 5.2; KIP-595; KIP-853"
+    tested_when = "a real vote is granted, a candidate's own included"
     route = VOTER
     types = (QVote, QPersist, NodeUp)
     exemptions = {"wiped": "The voter's disk was wiped between the two votes."}
@@ -155,6 +159,8 @@ class EpochsNeverGoBack(KeyedInvariant[VoterEpoch]):
 
     id = "Q3"
     title = "The epoch of a voter never goes back, not over a restart either"
+    source = "Kafka's RaftEventSimulationTest, MonotonicEpoch; KIP-595"
+    tested_when = "a voter stores an epoch or takes up a role, and has stored an epoch before"
     route = VOTER
     types = (QPersist, QRole, NodeUp)
     exemptions = {"wiped": "The voter's disk was wiped."}
@@ -207,6 +213,8 @@ class OwnEpochCommit(LogInvariant[State]):
 
     id = "Q8"
     title = "A quorum leader's high watermark moves only past an entry of its own epoch"
+    source = "Raft 5.4.2; KIP-595, Fetch handling; KAFKA-12619"
+    tested_when = "a quorum leader moves its high watermark"
     requires = ("kip-595.own-epoch-commit",)
     types = (LogHw,)
 
@@ -274,6 +282,8 @@ class CommittedMetadataStays(LogInvariant[MetadataMarks]):
 
     id = "Q9"
     title = "Committed metadata is permanent: the high watermark never goes back, nothing below it is truncated"
+    source = "Kafka's RaftEventSimulationTest, MonotonicHighWatermark; KAFKA-12460"
+    tested_when = "a node moves its high watermark in the metadata log again, or cuts that log"
     types = (LogHw, LogTrunc)
     before_types = (LogTrunc,)
 

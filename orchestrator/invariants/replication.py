@@ -32,6 +32,8 @@ class CleanLeaderHasEverything(LogInvariant[Completeness]):
 
     id = "P4"
     title = "A cleanly elected leader has everything that was committed"
+    source = "KIP-101; KIP-966; Raft 5.4 (Leader Completeness)"
+    tested_when = "a leader's log at its election is compared with what an older leader epoch committed"
     types = (PartAssume, LogHw)
     exemptions = {
         "unclean-election": UNCLEAN,
@@ -128,6 +130,8 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
 
     id = "P10"
     title = "High watermarks only rise while a leader leads, and cover nothing that the ISR lacks"
+    source = "KAFKA-14704; KAFKA-9491; KIP-497"
+    tested_when = "a replica of a data partition moves its high watermark"
     types = (LogHw, RepFetch, PartAssume, PartChange)
     exemptions = {"unclean-election": UNCLEAN}
 
@@ -220,6 +224,8 @@ class CommittedIsNotTruncated(LogInvariant[State]):
 
     id = "P11"
     title = "Committed records are never truncated"
+    source = "KIP-101"
+    tested_when = "a replica of a data partition cuts its log"
     types = ()
     before_types = (LogTrunc,)
     exemptions = {"loss-recovery": "The replica came back from a power loss with a torn end."}

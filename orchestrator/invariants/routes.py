@@ -64,23 +64,25 @@ def _own_node(event: Stamped) -> Sequence[str]:
     return (event.node,)
 
 
-PARTITION = Route("partition", _partition_keys)
+PARTITION = Route("partition", _partition_keys, about="topic partition, the metadata log apart")
 """By topic partition, the metadata log apart."""
 
-METADATA_LOG = Route("metadata-log", _metadata_keys)
+METADATA_LOG = Route("metadata-log", _metadata_keys, about="the metadata log")
 """The metadata log: one key."""
 
-LIST_OFFSETS = Route("list-offsets", _list_keys)
+LIST_OFFSETS = Route(
+    "list-offsets", _list_keys, about="topic partition, of operations and answers only those of ListOffsets"
+)
 """By topic partition, of operations and answers only those of ListOffsets."""
 
-QUORUM = Route("quorum", _quorum_keys)
+QUORUM = Route("quorum", _quorum_keys, about="the quorum")
 """Elections of the quorum: one key, few events."""
 
-VOTER = Route("voter", _voter_keys)
+VOTER = Route("voter", _voter_keys, about="directory id of a voter")
 """By directory id: the identity that a vote belongs to."""
 
-TRACE = Route("trace", _node_keys, (NodeUp, NodeDown, RunEnd))
+TRACE = Route("trace", _node_keys, (NodeUp, NodeDown, RunEnd), about="node, and the node whose event was the cause")
 """By node, and by the node whose event was the cause."""
 
-NODE = Route("node", _own_node)
+NODE = Route("node", _own_node, about="node that recorded the event")
 """By the node that recorded the event."""

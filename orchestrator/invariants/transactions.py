@@ -35,6 +35,8 @@ class SequencesAreContiguous(LogInvariant[Sequences]):
 
     id = "T2"
     title = "In a leader's log the sequence numbers of a producer id and epoch have no gap and no repetition"
+    source = "KIP-98; Kafka's ProducerAppendInfo; KAFKA-14920"
+    tested_when = "a leader appends a batch of an idempotent producer"
     types = (LogAppend, LogTrunc, NodeDown)
     exemptions = {"no-producer-state": "The log has nothing of this producer id: a leader accepts any first number."}
 
