@@ -140,6 +140,8 @@ class RunDir:
         manifest = self.read_manifest()
         if manifest.status == "running":
             return "it has no trace: its run goes on, or was killed before it had collected one", "a run that ended"
+        if self.logs.is_dir():
+            return f"it has no trace: its run was {manifest.status}, {manifest.detail}", "a run that ended"
         again = manifest.reproduce or "krift run with --keep all"
         return "it has no trace: none was kept", f"a run that was kept; {again} does it again"
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
 from types import TracebackType
@@ -138,14 +139,20 @@ class Session:
         watcher = Watcher(plan) if isinstance(self._cluster, SimCluster) else None
         if isinstance(self._cluster, SimCluster):
             self._cluster.observer = watcher
-        outcome = self._cluster.run(RunOrder(run, plan, directory.path), conductor, progress)
-        checked = self._sim_result(watcher) if watcher is not None else check_in_spark(self.spark(), directory, plan)
-        manifest.status = outcome.status if outcome.status != "completed" else conductor.status
-        manifest.detail = outcome.detail or conductor.detail
-        manifest.doubts = _doubts(outcome, conductor)
-        duration = outcome.duration_us / 1_000_000
-        verdict = verdict_on(plan, run, self.settings.runtime, checked, duration, manifest.doubts)
-        self._finish(directory, manifest, outcome, verdict)
+        with _told_if_it_stops_short(directory, manifest):
+            outcome = self._cluster.run(RunOrder(run, plan, directory.path), conductor, progress)
+        # Before it is judged: whoever interrupts that can have it judged later.
+        _note(manifest, outcome, conductor)
+        directory.write_manifest(manifest)
+        if watcher is not None:
+            checked = self._sim_result(watcher)
+        elif outcome.status == "interrupted":
+            # Whoever pressed Ctrl-C does not want to wait for Spark.
+            checked = check_in_process(directory, plan)
+        else:
+            checked = check_in_spark(self.spark(), directory, plan)
+        verdict = verdict_on(plan, run, self.settings.runtime, checked, manifest.duration, manifest.doubts)
+        self._finish(directory, manifest, verdict)
         return self._carried(directory, manifest, verdict)
 
     def _sim_result(self, watcher: Watcher) -> Checked:
@@ -153,10 +160,7 @@ class Session:
         engine = watcher.engine
         return Checked(engine.results(), watcher.seen, watcher.rpcs, engine.events, self._cluster.digest)
 
-    def _finish(self, directory: RunDir, manifest: Manifest, outcome: RunOutcome, verdict: Verdict) -> None:
-        manifest.ended = utc_now()
-        manifest.hosts = outcome.hosts
-        manifest.duration = verdict.duration
+    def _finish(self, directory: RunDir, manifest: Manifest, verdict: Verdict) -> None:
         manifest.digest = verdict.digest
         write_verdict(verdict, directory)
         write_violations(directory, verdict)
@@ -178,6 +182,29 @@ def warm_up(spark: SparkSession) -> None:
     from orchestrator.trace.schema import spark_schema
 
     check_trace(spark.createDataFrame([], spark_schema()))
+
+
+@contextmanager
+def _told_if_it_stops_short(directory: RunDir, manifest: Manifest) -> Iterator[None]:
+    """Let the manifest say so if a run ends before its trace is collected."""
+    try:
+        yield
+    except (KeyboardInterrupt, RunError) as error:
+        manifest.ended = utc_now()
+        manifest.status = "not carried out" if isinstance(error, RunError) else "interrupted"
+        manifest.detail = str(error) or "before its trace was collected"
+        directory.write_manifest(manifest)
+        raise
+
+
+def _note(manifest: Manifest, outcome: RunOutcome, conductor: ScenarioConductor) -> None:
+    """Take down how a run went."""
+    manifest.ended = utc_now()
+    manifest.hosts = outcome.hosts
+    manifest.duration = outcome.duration_us / 1_000_000
+    manifest.status = outcome.status if outcome.status != "completed" else conductor.status
+    manifest.detail = outcome.detail or conductor.detail
+    manifest.doubts = _doubts(outcome, conductor)
 
 
 def check_in_spark(spark: SparkSession, directory: RunDir, plan: Plan) -> Checked:

@@ -88,8 +88,8 @@ class World:
     specs: the nodes, in the order in which they start. conductor: decides what happens to them. run: id of the run, in
     every event of the trace but in no digest. observer: gets each event as it is recorded. record: keep the trace in
     the result. meta: the first event (one without scenario and profile is made up if none is given). step_digests:
-    keep a digest of every step; probe: keep this one step (number in the run) in full. new_node: makes a node of a
-    role.
+    keep a digest of every step; probe: keep this one step (number in the run) in full; steps_max: stop after so many.
+    new_node: makes a node of a role.
     """
 
     def __init__(
@@ -107,18 +107,20 @@ class World:
         disk: DiskModel | None = None,
         step_digests: bool = False,
         probe: int | None = None,
+        steps_max: int | None = None,
     ) -> None:
         names = [spec.name for spec in specs]
         self.queue = EventQueue()
         links = stream(seed, LINKS)
         self.network = Network(self.queue, network or NetworkModel(), stream(seed, NETWORK), links)
-        self.digests = StepDigests(names) if step_digests or probe is not None else None
+        self.digests = StepDigests(names) if step_digests or probe is not None or steps_max is not None else None
         self.trace: list[Stamped] = []
         self._conductor = conductor
         self._run = run
         self._observer = observer
         self._recording = record
         self._probe = probe
+        self._steps_max = steps_max
         self._probed: ProbedStep | None = None
         self._meta = meta or RunMeta("", "", "sim", seed, names, {})
         self._digest = TraceDigest()
@@ -163,6 +165,10 @@ class World:
             probed=self._probed,
         )
 
+    def stop(self) -> None:
+        """End the run after the present event; to be called while it goes on, from wherever (a signal handler)."""
+        self.queue.stopped = True
+
     def _finish(self) -> None:
         """End every fault, then every node, then the trace."""
         self._listening = False
@@ -197,11 +203,13 @@ class World:
             self._consult(self._conductor.on_complete(self.queue.now_us, host.name, operation, result))
 
     def stepped(self, host: Host, event: AnyEvent, effects: list[AnyEffect]) -> None:
-        """A step was taken: its digest is kept."""
+        """A step was taken: its digest is kept, and the run ends if this was the last that was asked for."""
         assert self.digests is not None
         if len(self.digests) == self._probe:
             self._probed = ProbedStep(host.name, self.queue.now_us, event, effects)
         self.digests.add(host.name, self.queue.now_us, event, effects)
+        if len(self.digests) == self._steps_max:
+            self.stop()
 
     def failed(self, host: Host, error: Exception, event: AnyEvent | None) -> None:
         """A node has a bug: that is the end of it, and of the run."""

@@ -109,20 +109,21 @@ def _sim(
 
 
 def _replay_sim(shown: Page, directory: RunDir, manifest: Manifest, plan: Plan) -> int:
-    if manifest.status == "interrupted":
-        raise wrong(directory.path, "a sim run that was interrupted ends at no certain step", "a run that ended")
     recorded = _steps(directory)
+    # An interrupted run ended where its user wanted, and its trace with it: its replay ends after the same step.
+    interrupted = manifest.status == "interrupted"
     with tempfile.TemporaryDirectory(prefix="krift-replay-") as aside:
-        cluster = SimCluster()
+        cluster = SimCluster(steps_max=len(recorded) if interrupted else None)
         cluster.run(RunOrder(manifest.run, plan, Path(aside)), ScenarioConductor(plan))
     assert cluster.steps is not None
     difference = recorded.first_difference(cluster.steps)
     if difference is not None:
         raise ReplayDiverged(manifest.run, difference.step, f"{difference}{_versions(manifest)}")
-    if cluster.digest != manifest.digest:
+    if cluster.digest != manifest.digest and not interrupted:
         what = f"trace digest {cluster.digest}, the manifest has {manifest.digest}{_versions(manifest)}"
         raise ReplayDiverged(manifest.run, len(recorded), what)
-    shown.say(f"{manifest.run}: {len(recorded):,} steps taken again, no difference; trace {cluster.digest}")
+    found = "up to its interruption" if interrupted else f"trace {cluster.digest}"
+    shown.say(f"{manifest.run}: {len(recorded):,} steps taken again, no difference; {found}")
     return 0
 
 

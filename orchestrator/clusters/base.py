@@ -16,6 +16,9 @@ Progress = Callable[[], None]
 """Called a few times a second while a run goes on; the conductor knows where it stands."""
 
 
+Status = Literal["completed", "interrupted", "broken"]
+
+
 class RunOrder(msgspec.Struct, frozen=True):
     """One run. ``run``: its id. ``directory``: where its logs and its trace go; it exists, and is the run's alone."""
 
@@ -33,7 +36,7 @@ class RunOutcome(msgspec.Struct, frozen=True):
     torn: lines at the end of chunks that a killed process left unfinished. final_seq: as in ``RunEnd``.
     """
 
-    status: Literal["completed", "interrupted", "broken"]
+    status: Status
     detail: str
     hosts: list[str]
     duration_us: int
@@ -52,8 +55,9 @@ class Cluster(Protocol):
     def __exit__(self, *error: object) -> None: ...
 
     def run(self, order: RunOrder, conductor: Conductor, progress: Progress | None = None) -> RunOutcome:
-        """Carry out a run; returns when its trace is collected. Raises RunError if it could not be carried out,
-        KeyboardInterrupt never: that ends in the status interrupted."""
+        """Carry out a run; returns when its trace is collected. Ctrl-C (SIGINT) ends it early, in good order, with
+        the status interrupted; a second one raises KeyboardInterrupt. Raises RunError if it could not be carried
+        out."""
         ...
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable
-from typing import Any, Literal
+from typing import Any
 
 from ray.exceptions import RayActorError
 
@@ -32,7 +32,7 @@ from actors.trace.events import AnyTraceEvent, NodeDown, RunEnd, Stamped
 from actors.trace.lines import encode_line
 from actors.trace.stamper import Stamper
 from chaos.errors import RunError
-from orchestrator.clusters.base import Progress, RunOrder, RunOutcome, run_meta
+from orchestrator.clusters.base import Progress, RunOrder, RunOutcome, Status, run_meta
 from orchestrator.trace.collect import LOGS, bury_the_killed, close_open_chunks, fetch
 from orchestrator.trace.order import merged
 from orchestrator.trace.read import line_to_row, write_rows
@@ -41,8 +41,6 @@ DRIVER = "driver"
 START_S = 60.0
 STOP_S = 10.0
 PROGRESS_S = 0.25
-
-Status = Literal["completed", "interrupted", "broken"]
 
 
 class LiveNode:
@@ -80,27 +78,30 @@ class LiveRun:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._begun_s = 0.0
         self._broken = ""
+        self._interrupted = False
+        self._starting: asyncio.Task[None] | None = None
 
     async def carry_out(self) -> RunOutcome:
-        """The whole run. A cancellation (Ctrl-C) ends faults, stops nodes and collects what there is; a second one
-        gives that up. Raises RunError if nodes did not start."""
+        """The whole run. Raises RunError if nodes did not start."""
         began = time.monotonic()
-        status: Status = "completed"
         self._record(run_meta(self._order, "live"))
-        try:
-            await self._start_all()
+        self._starting = self._spawn(self._start_all())
+        await asyncio.wait([self._starting])
+        if not self._starting.cancelled():
+            self._starting.result()
             await self._conduct()
-        except asyncio.CancelledError:
-            status = "interrupted"
-            current = asyncio.current_task()
-            if current is not None:
-                current.uncancel()
-        if self._broken:
-            status = "broken"
+        status: Status = "broken" if self._broken else "interrupted" if self._interrupted else "completed"
         await self._end_faults()
         await self._stop_all()
         duration_us = int((time.monotonic() - began) * 1e6)
         return await self._collect(status, duration_us)
+
+    def interrupt(self) -> None:
+        """End the run early: faults are ended, nodes stopped, and what was recorded is collected. What the conductor
+        has asked for is carried out to its end first, so that it and the cluster agree on what is in force."""
+        self._interrupted = True
+        if self._starting is not None:
+            self._starting.cancel()
 
     # ---- start -------------------------------------------------------------------------------------------
 
@@ -150,7 +151,7 @@ class LiveRun:
     async def _conduct(self) -> None:
         self._begun_s = asyncio.get_running_loop().time()
         await self._act(self._conductor.begin())
-        while not self._conductor.finished and not self._broken:
+        while not (self._conductor.finished or self._broken or self._interrupted):
             heard = await self._next()
             if heard is not None:
                 await self._hear(*heard)

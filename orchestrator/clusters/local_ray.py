@@ -10,6 +10,7 @@ from typing import Literal
 
 from actors.control import Conductor
 from orchestrator.clusters.base import Progress, RunOrder, RunOutcome
+from orchestrator.clusters.interrupts import Interrupts
 
 LOOPBACK = "127.0.0.1"
 FACTORY = "actors.nodes:new_node"
@@ -76,7 +77,10 @@ class LocalRayCluster:
         here = [(ray.get_runtime_context().get_node_id(), LOOPBACK)]
         directory = order.directory.resolve()
         agents = await start_agents(order, conductor.barriers, self._factory, self._matcher, here, directory)
+        run = LiveRun(order, conductor, agents, progress)
+        loop = asyncio.get_running_loop()
         try:
-            return await LiveRun(order, conductor, agents, progress).carry_out()
+            with Interrupts(lambda: loop.call_soon_threadsafe(run.interrupt)):
+                return await run.carry_out()
         finally:
             await close_agents(agents)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import signal
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Literal
 
 from actors.control import Conductor
 from actors.sim.digest import StepDigests
 from actors.sim.world import ProbedStep, World
 from actors.trace.events import Stamped
-from orchestrator.clusters.base import Progress, RunOrder, RunOutcome, run_meta
+from orchestrator.clusters.base import Progress, RunOrder, RunOutcome, Status, run_meta
+from orchestrator.clusters.interrupts import Interrupts
 from orchestrator.trace.read import write_events
 
 VIRTUAL_HOST = "sim"
@@ -23,17 +21,19 @@ STEPS_FILE = "steps.bin"
 
 class SimCluster:
     """The simulator as a cluster. ``keep``: write the trace and the digests of all steps into the run's directory.
-    ``observer``: gets every event of a run in order while it goes on. ``probe``: keep this step in full."""
+    ``observer``: gets every event of a run in order while it goes on. ``probe``: keep this step in full.
+    ``steps_max``: stop after so many steps."""
 
     runtime: Literal["live", "sim"] = "sim"
 
-    def __init__(self, keep: bool = True, probe: int | None = None) -> None:
+    def __init__(self, keep: bool = True, probe: int | None = None, steps_max: int | None = None) -> None:
         self.keep = keep
         self.observer: Callable[[Stamped], None] | None = None
         self.digest = ""
         self.steps: StepDigests | None = None
         self.probed: ProbedStep | None = None
         self._probe = probe
+        self._steps_max = steps_max
 
     def __enter__(self) -> SimCluster:
         return self
@@ -54,21 +54,16 @@ class SimCluster:
             meta=run_meta(order, "sim"),
             step_digests=self.keep,
             probe=self._probe,
+            steps_max=self._steps_max,
         )
-        interruptions: list[int] = []
-
-        def stop() -> None:
-            interruptions.append(world.queue.now_us)
-            world.queue.stopped = True
-
-        with _on_interrupt(stop):
+        with Interrupts(world.stop) as interrupts:
             result = world.run(_limit_us(order))
         if self.keep:
             write_events(order.directory, kept)
         self.digest, self.steps, self.probed = result.digest, result.step_digests, result.probed
         if self.keep and self.steps is not None:
             (order.directory / STEPS_FILE).write_bytes(self.steps.to_bytes())
-        status: Literal["completed", "broken", "interrupted"] = "interrupted" if interruptions else "completed"
+        status: Status = "interrupted" if interrupts.asked and not result.finished else "completed"
         if result.failures:
             status = "broken"
         detail = "; ".join(f"{failure.node}: {failure.detail}" for failure in result.failures)
@@ -89,24 +84,6 @@ class SimCluster:
                 progress()
 
         return take
-
-
-@contextmanager
-def _on_interrupt(stop: Callable[[], None]) -> Iterator[None]:
-    """Call ``stop`` for a Ctrl-C, between two steps of the run and not in the middle of one, so that the run comes to
-    an orderly end. Python hands signals to the main thread only: in another one nothing changes."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def on_signal(number: int, frame: Any) -> None:
-        stop()
-
-    before = signal.signal(signal.SIGINT, on_signal)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _limit_us(order: RunOrder) -> int:

@@ -1,0 +1,34 @@
+"""Ctrl-C while a run goes on: the first asks for an orderly end, a second one gives that up."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+
+class Interrupts:
+    """A context manager. ``ask`` is called once, within the signal handler, so it may only set a flag or wake a loop;
+    the next signal raises KeyboardInterrupt. Does nothing outside the main thread, where no signals arrive."""
+
+    def __init__(self, ask: Callable[[], object]) -> None:
+        self.asked = False
+        self._ask = ask
+        self._before: Any = None
+
+    def __enter__(self) -> Interrupts:
+        if threading.current_thread() is threading.main_thread():
+            self._before = signal.signal(signal.SIGINT, self._on_signal)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+        self._ask()

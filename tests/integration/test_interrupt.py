@@ -1,0 +1,166 @@
+"""Ctrl-C and worse while a run goes on: faults end, what was recorded is kept, and no process stays."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from actors.trace.events import CtlFault, CtlPhase, NodeDown, RunEnd, Stamped
+from actors.trace.lines import decode_line
+from orchestrator.run_dir import RunDir
+from orchestrator.trace.read import read_events
+from tests.integration.command import Command
+
+FAULTS = [
+    {"when": {"at": "0s"}, "fault": {"partition": {"from": "broker-1", "to": "controller-1"}}, "for": "50m"},
+    {"when": {"at": "0s"}, "fault": {"crash": "consumer-1"}, "for": "50m"},
+    {"when": {"at": "0s"}, "fault": {"pause": "broker-2"}, "for": "50m"},
+]
+SCENARIO = {
+    "schema": "krift/v1",
+    "name": "long",
+    "about": "A link is cut, a process is dead and another stopped, for longer than anybody waits.",
+    "duration": "60m",
+    "cluster": {"voters": 1, "brokers": 2, "topics": {"orders": {"replicas": [[1, 2]]}}},
+    "workload": [
+        {"producer": {"topic": "orders", "rate": "100/s", "acks": 1}},
+        {"consumer": {"topic": "orders"}},
+    ],
+    "chaos": FAULTS,
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a scenario of a run that takes too long."""
+    (tmp_path / "long.yaml").write_text(yaml.safe_dump(SCENARIO, sort_keys=False))
+    return tmp_path
+
+
+RAY_AGENTS = {"ray::DashboardAgent", "ray::RuntimeEnvAgent"}
+"""They try for a minute to tell Ray's control service, which is dead as well, and end then."""
+
+
+class Runs:
+    """The commands of a test."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.started: list[Command] = []
+
+    def start(self, *arguments: str) -> Command:
+        """``krift`` with arguments."""
+        self.started.append(Command(self.folder, *arguments))
+        return self.started[-1]
+
+    def live(self) -> Command:
+        """A live run in which all three faults are in force."""
+        command = self.start("run", "long.yaml", "--runtime", "live")
+        command.until(lambda: self.faults_in_force() == len(FAULTS))
+        return command
+
+    def faults_in_force(self) -> int:
+        """How many faults the driver has recorded to have begun."""
+        chunks = sorted(self.folder.glob("runs/latest/logs/node=driver/*"))
+        lines = [line for chunk in chunks for line in chunk.read_bytes().splitlines(keepends=True)]
+        return sum(decode_line(line).type == "ctl.fault" for line in lines if line.endswith(b"\n"))
+
+    @property
+    def directory(self) -> RunDir:
+        """The run's."""
+        return RunDir(self.folder / "runs" / "latest")
+
+    def trace(self) -> list[Stamped]:
+        """What was collected."""
+        return list(read_events(self.directory.path))
+
+
+@pytest.fixture
+def runs(folder: Path) -> Iterator[Runs]:
+    """Commands, of which nothing is left behind."""
+    runs = Runs(folder)
+    yield runs
+    for command in runs.started:
+        command.kill_family()
+
+
+def assert_kept(runs: Runs, runtime: str) -> None:
+    """Every fault has its end in the trace, every event is there, and the run can be checked and replayed."""
+    trace = runs.trace()
+    faults = [event.body for event in trace if isinstance(event.body, CtlFault)]
+    assert len(faults) == 2 * len(FAULTS)
+    assert {fault.fault for fault in faults if fault.phase == "start"} == {
+        fault.fault for fault in faults if fault.phase == "stop"
+    }
+    phases = [event.body.phase for event in trace if isinstance(event.body, CtlPhase)]
+    assert phases == ["starting", "warming", "chaos", "finished"]
+    ends = {event.node: event.body.mode for event in trace if isinstance(event.body, NodeDown)}
+    up = ["broker-1", "broker-2", "controller-1", "producer-1"]
+    assert ends == {"consumer-1": "crash", **dict.fromkeys(up, "end")}
+    assert isinstance(trace[-1].body, RunEnd)
+    assert runs.directory.read_manifest().status == "interrupted"
+    for command, code, words in [
+        (runs.start("check", "--engine", "in-process"), 3, r"X4 +held"),
+        (runs.start("replay"), 0, "no difference"),
+    ]:
+        assert command.end() == code, command.said()
+        assert re.search(words, command.said()), command.said()
+    assert runs.directory.read_manifest().runtime == runtime
+
+
+@pytest.mark.ray
+@pytest.mark.timeout(400)
+@pytest.mark.spark
+def test_ctrl_c_ends_a_live_run_in_good_order(runs: Runs) -> None:
+    """Shows that Ctrl-C, which all processes of a terminal's group get, ends the faults, collects the trace, exits
+    with 130 and leaves no process, not even one that a fault had stopped."""
+    command = runs.live()
+    command.signal_group(signal.SIGINT)
+    assert command.end() == 130, command.said()
+    assert not command.left_over()
+    assert_kept(runs, "live")
+
+
+@pytest.mark.ray
+@pytest.mark.timeout(400)
+@pytest.mark.spark
+def test_sigterm_is_an_orderly_end_too_and_a_second_signal_ends_at_once(runs: Runs) -> None:
+    """Shows that SIGTERM begins the same end, and that Ctrl-C on top of it gives the collection up, with the same exit
+    status, and still leaves no process."""
+    command = runs.live()
+    command.process.send_signal(signal.SIGTERM)
+    command.process.send_signal(signal.SIGINT)
+    assert command.end() == 130, command.said()
+    assert not command.left_over()
+    assert runs.directory.read_manifest().status == "interrupted"
+
+
+@pytest.mark.ray
+@pytest.mark.timeout(400)
+@pytest.mark.spark
+def test_a_killed_driver_takes_all_processes_with_it(runs: Runs) -> None:
+    """Shows that SIGKILL of the driver ends nodes (even stopped ones), host agents, Ray and Spark, and that the run's
+    directory then has no trace and says so in one line."""
+    command = runs.live()
+    command.process.kill()
+    assert command.end() == -signal.SIGKILL
+    assert {each.title for each in command.left_over(20)} <= RAY_AGENTS
+    check = runs.start("check", "--engine", "in-process")
+    assert check.end() == 2
+    (line,) = check.said().splitlines()
+    assert "it has no trace: its run goes on, or was killed before it had collected one" in line
+
+
+@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_sim_run_is_kept(runs: Runs, which: signal.Signals) -> None:
+    """Shows that a signal ends a sim run after the present event: faults end in its trace, exit status 130."""
+    command = runs.start("run", "long.yaml", "--runtime", "sim")
+    command.until(lambda: "f3 pause" in command.stderr.read_text())
+    command.process.send_signal(which)
+    assert command.end() == 130, command.said()
+    assert_kept(runs, "sim")
