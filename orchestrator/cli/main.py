@@ -86,7 +86,7 @@ def main() -> NoReturn:
     _open_streams()
     _hear_signals()
     try:
-        code = cli(standalone_mode=False)
+        code = cli(prog_name="krift", standalone_mode=False)
     except click.UsageError as error:
         name = error.ctx.command_path if error.ctx else "krift"
         fail(f"{error.format_message()} ({name} --help)", 2)
