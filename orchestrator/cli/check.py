@@ -20,6 +20,7 @@ from orchestrator.run_dir import RESTORE, Manifest, RunDir, open_run_dir, wrong
 from orchestrator.runner import Checked, check_in_process, check_in_spark, verdict_on, write_violations
 from orchestrator.trace.read import read_events
 from orchestrator.verdict import exit_code, json_line, write_verdict
+from orchestrator.version import __version__
 
 CUT_OFF = "the run did not come to its end: its driver was killed"
 
@@ -102,7 +103,9 @@ def _read_to_the_end(directory: RunDir, error: Exception) -> None:
 
 
 def _compare_digests(directory: RunDir, manifest: Manifest, plan: Plan, checked: Checked) -> None:
-    """A trace that was changed proves nothing. Defects may keep events from the trace that its digest counts."""
-    if manifest.digest and not plan.defects and checked.digest != manifest.digest:
+    """A trace that was changed proves nothing. Not for defects, which may keep events from the trace that its digest
+    counts, nor for other versions of krift, to which events may have other fields."""
+    comparable = manifest.digest and not plan.defects and manifest.krift == __version__
+    if comparable and checked.digest != manifest.digest:
         problem = f"not what the run recorded: its digest is {checked.digest}, the manifest has {manifest.digest}"
         raise wrong(directory.trace, problem, RESTORE)
