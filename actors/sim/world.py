@@ -148,7 +148,7 @@ class World:
         for host in self.hosts.values():
             self.queue.at(0, host.start, self._run)
         self.queue.at(0, self._begin, None)
-        with _collector_at_rest():
+        with _collector_at_ease():
             self.queue.run(limit_us)
         finished = self._conductor.finished
         self._finish()
@@ -326,17 +326,19 @@ class World:
         return host
 
 
+_YOUNG_OBJECTS = 200_000
+
+
 @contextmanager
-def _collector_at_rest() -> Iterator[None]:
-    """No collection of cyclic garbage: a run makes next to none (a few objects per connection that broke), and the
-    collector would look at the whole growing trace and state again and again."""
-    was_enabled = gc.isenabled()
-    gc.disable()
+def _collector_at_ease() -> Iterator[None]:
+    """Collections of cyclic garbage are rare meanwhile. A run makes little of it (a few objects per connection that
+    broke), and the collector would look at the growing trace and state again and again."""
+    before = gc.get_threshold()
+    gc.set_threshold(_YOUNG_OBJECTS, *before[1:])
     try:
         yield
     finally:
-        if was_enabled:
-            gc.enable()
+        gc.set_threshold(*before)
 
 
 def _default_new_node() -> NewNode:
