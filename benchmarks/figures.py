@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -120,27 +120,52 @@ def as_data(figure: Figure) -> dict[str, Any]:
     }
 
 
-def table(figures: Sequence[Figure]) -> str:
-    """All figures, one a row."""
-    rows = [("figure", "measured", "yardstick", "", "ratio", "low - high", "goal", "")]
-    for figure in figures:
-        ratio = spread(figure.ratios)
-        rows.append(
-            (
-                figure.name,
-                f"{_number(spread(figure.values).median)} {figure.unit}",
-                f"{_number(spread(figure.beside).median)} {figure.unit}",
-                figure.yardstick,
-                _number(ratio.median),
-                f"{_number(ratio.low)} - {_number(ratio.high)}",
-                "" if figure.goal is None else str(figure.goal),
-                "" if figure.goal is None else figure.goal.verdict(ratio.median),
-            )
-        )
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+COLUMNS = ("figure", "measured", "yardstick", "ratio", "low to high", "goal", "")
+
+
+def row(figure: Figure) -> tuple[str, ...]:
+    """A figure in words, one per column."""
+    ratio = spread(figure.ratios)
+    return (
+        figure.name,
+        f"{_number(spread(figure.values).median)} {figure.unit}",
+        f"{_number(spread(figure.beside).median)} {figure.unit}: {figure.yardstick}",
+        _number(ratio.median),
+        f"{_number(ratio.low)} to {_number(ratio.high)}",
+        "" if figure.goal is None else str(figure.goal),
+        "" if figure.goal is None else figure.goal.verdict(ratio.median),
     )
+
+
+def table(figures: Sequence[Figure]) -> str:
+    """All figures for a terminal, one a row."""
+    rows = [COLUMNS, *map(row, figures)]
+    widths = [max(len(cells[column]) for cells in rows) for column in range(len(COLUMNS))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip() for cells in rows
+    )
+
+
+BEGIN, END = "<!-- figures -->", "<!-- end of figures -->"
+
+
+def with_figures(document: str, about: Mapping[str, Any], figures: Sequence[Figure]) -> str:
+    """A Markdown document with new figures between its two marks. Raises ValueError if it has none."""
+    before, begin, rest = document.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"the document lacks {BEGIN} or {END}")
+    load = ", ".join(map(str, about["load"]))
+    measured_on = (
+        f"Measured {about['date']} with Krift {about['krift']} on {about['cores']} cores ({about['cpu']}, "
+        f"{about['system']}, Python {about['python']}); load average before the run: {load}."
+    )
+    lines = [
+        measured_on,
+        "",
+        *(f"| {' | '.join(cells)} |" for cells in (COLUMNS, ("---",) * len(COLUMNS), *map(row, figures))),
+    ]
+    return "\n".join([before + begin, *lines, end + after])
 
 
 def _number(value: float) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.figures import Figure, Goal, Spread, alternate, as_data, machine, spread, table
+from benchmarks.figures import Figure, Goal, Spread, alternate, as_data, machine, spread, table, with_figures
 
 
 def test_who_goes_first_changes_every_round() -> None:
@@ -47,7 +47,7 @@ def test_the_table_and_the_data_say_the_same() -> None:
     figure = Figure(figure.name, figure.unit, figure.values, figure.yardstick, figure.beside, Goal("least", 0.6))
     row = table([figure]).splitlines()[1]
     assert row.split("  ")[0] == "live: RPCs"
-    for cell in ("1,000 RPCs/s", "2,000 RPCs/s", "plain gRPC", "0.5 ", "0.5 - 0.6", "≥ 0.6", "missed"):
+    for cell in ("1,000 RPCs/s", "2,000 RPCs/s", "plain gRPC", "0.5 ", "0.5 to 0.6", "≥ 0.6", "missed"):
         assert cell in row, row
     data = as_data(figure)
     assert data["ratio"] == {"median": 0.5, "low": 0.5, "high": 0.6}
@@ -59,3 +59,15 @@ def test_the_machine_is_named() -> None:
     """Shows that figures come with what they were measured on."""
     about = machine()
     assert all(about[name] for name in ("date", "cpu", "cores", "python", "krift"))
+
+
+def test_figures_replace_those_in_the_document() -> None:
+    """Shows that only what stands between the marks changes, and that a document without marks is refused."""
+    document = "a\n<!-- figures -->\nold\n<!-- end of figures -->\nz\n"
+    new = with_figures(document, machine(), [Figure("sim", "s/s", [2.0], "clock", [1.0])])
+    assert new.startswith("a\n<!-- figures -->\nMeasured ")
+    assert new.endswith("<!-- end of figures -->\nz\n")
+    assert "| sim | 2 s/s | 1 s/s: clock | 2 | 2 to 2 |  |  |" in new
+    assert "old" not in new
+    with pytest.raises(ValueError, match="lacks"):
+        with_figures("a\n", machine(), [])
