@@ -114,7 +114,6 @@ class Rpc(TraceEvent, frozen=True, tag="rpc"):
     correlation_id: int
     outcome: Literal["answered", "disconnect", "timeout"]
     errors: list[int]
-    answered_version: int = -1
 
 
 class ReplyPartition(msgspec.Struct, frozen=True):
