@@ -32,7 +32,7 @@ _RETRY = "list-offsets/retry/"
 _DEADLINE = "list-offsets/deadline"
 
 _LEAST_VERSION = {-3: 7, -4: 8, -5: 9, -6: 11}
-"""Special timestamps -> first version that knows them (protocol: ListOffsetsRequest.json)."""
+"""Special timestamps -> first version that knows them (Kafka: ListOffsetsRequest.json)."""
 
 
 class Lookup(msgspec.Struct):

@@ -1,4 +1,4 @@
-"""Leader epochs of a log: what end offset an epoch has (protocol notes 3.2)."""
+"""Leader epochs of a log: what end offset an epoch has (Kafka: LeaderEpochFileCache.java)."""
 
 from actors.log.leader_epoch_cache import LeaderEpochCache
 

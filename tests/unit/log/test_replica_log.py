@@ -23,7 +23,7 @@ def new_log() -> tuple[ReplicaLog, Step, Files]:
 
 
 def test_an_exact_duplicate_is_answered_with_its_old_offsets() -> None:
-    """Shows row 1 of the sequence checks (protocol notes 6.2): success, nothing appended."""
+    """Shows that a duplicate is a success (Kafka: ProducerStateEntry.java), nothing appended."""
     log, step, files = new_log()
     log.append_as_leader(step, files, producer_batch(0, "a", "b"), 0)
     again = log.append_as_leader(step, files, producer_batch(0, "a", "b"), 0)
