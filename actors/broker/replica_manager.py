@@ -43,7 +43,7 @@ class ReplicaManager(msgspec.Struct):
     # ---- start -------------------------------------------------------------------------------------------
 
     def load(self, turn: Turn, disk: DiskImage) -> None:
-        """Read the logs. A high watermark starts at its checkpoint, capped by the log end (Kafka: ReplicaManager.scala)."""
+        """Read the logs. A high watermark starts at its checkpoint, capped by the log end (ReplicaManager.scala)."""
         entries = disk.get(CHECKPOINT_FILE) or [b""]
         self.checkpointed = entries[0]
         checkpoint = parse_checkpoint(self.checkpointed)
