@@ -1,0 +1,155 @@
+"""A run of a plan on some cluster, judged, and reduced to what parity compares."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from actors.node.errors import KafkaError
+from actors.trace.events import (
+    CtlFault,
+    CtlPhase,
+    NodeUp,
+    OpReturn,
+    PartAssume,
+    Rpc,
+    RpcReply,
+    RunMeta,
+    Stamped,
+)
+from chaos.conductor import ScenarioConductor
+from chaos.plan import Plan
+from orchestrator.clusters.base import Cluster, RunOrder
+from orchestrator.invariants.fold import Status
+from orchestrator.run_dir import RunDir
+from orchestrator.runner import check_in_process
+from orchestrator.trace.read import read_events
+from orchestrator.verdict import RunFacts, Verdict, judge
+
+REFUSALS = (KafkaError.LEADER_NOT_AVAILABLE, KafkaError.OFFSET_NOT_AVAILABLE)
+"""What KIP-207 answers; other errors of ListOffsets depend on whom a client happens to ask."""
+
+
+class Structure(msgspec.Struct, frozen=True):
+    """What the schedule of a run enforces, whatever the timing.
+
+    phases: in order. faults: (kind, phase, targets) in order of the fault's number; controllers have no number here,
+    since who leads the quorum is drawn. leaders: partition -> brokers that led it, in the order of leader epochs.
+    restarted: node -> its newest incarnation, for those that have more than one. refused: prober -> refusals that it
+    was answered with. listed_with: prober -> version of ListOffsets that it speaks. sends: outcomes of the producers'
+    sends.
+    """
+
+    phases: list[str]
+    faults: list[tuple[str, str, list[str]]]
+    leaders: dict[str, list[int]]
+    restarted: dict[str, int]
+    refused: dict[str, list[str]]
+    listed_with: dict[str, list[int]]
+    sends: list[str]
+
+
+class Judged(msgspec.Struct, frozen=True):
+    """A run: its verdict, statuses by invariant, kinds of its events, structure, and its trace."""
+
+    verdict: Verdict
+    statuses: dict[str, Status]
+    kinds: set[tuple[str, str]]
+    structure: Structure
+    trace: list[Stamped]
+
+
+def play(cluster: Cluster, plan: Plan, directory: Path) -> Judged:
+    """Carry out a plan, which must go its whole way, and judge its collected trace: the same path for any cluster."""
+    directory.mkdir(parents=True)
+    conductor = ScenarioConductor(plan)
+    outcome = cluster.run(RunOrder(directory.name, plan, directory), conductor)
+    assert (outcome.status, outcome.detail) == ("completed", "")
+    assert conductor.status == "completed", conductor.detail
+    assert all(each.took_effect and each.phase == "ended" for each in conductor.outcomes)
+    checked = check_in_process(RunDir(directory), plan)
+    facts = RunFacts(run=directory.name, scenario=plan.scenario, runtime=cluster.runtime, seed=plan.seed)
+    verdict = judge(facts, checked.results, plan.expect, checked.seen)
+    trace = list(read_events(directory))
+    statuses = {each.id: each.status for each in verdict.invariants}
+    return Judged(verdict, statuses, {kind_of(event) for event in trace}, structure_of(trace), trace)
+
+
+def role_of(node: str) -> str:
+    """``broker-2`` -> ``broker``."""
+    return node.rpartition("-")[0] or node
+
+
+def kind_of(event: Stamped) -> tuple[str, str]:
+    """Who records what, as far as both runtimes owe it: role of the node and type of the event, with the API of an
+    exchange. A link rule is recorded by whoever enforces it: the world in the sim, each end of the link live."""
+    body = event.body
+    if event.type == "link.rule":
+        return ("runtime", event.type)
+    if isinstance(body, Rpc | RpcReply):
+        return (role_of(event.node), f"{event.type} {body.api}")
+    return (role_of(event.node), event.type)
+
+
+def structure_of(trace: Sequence[Stamped]) -> Structure:
+    """See ``Structure``."""
+    restarted: dict[str, int] = {}
+    for event in trace:
+        if isinstance(event.body, NodeUp) and event.incarnation > 0:
+            restarted[event.node] = event.incarnation
+    returns = [event.body for event in trace if isinstance(event.body, OpReturn)]
+    return Structure(
+        phases=[event.body.phase for event in trace if isinstance(event.body, CtlPhase)],
+        faults=_faults(trace),
+        leaders=_leaders(trace),
+        restarted=dict(sorted(restarted.items())),
+        refused=_refused(trace),
+        listed_with=_listed_with(trace),
+        sends=sorted({body.outcome for body in returns if body.kind == "send"}),
+    )
+
+
+def _faults(trace: Sequence[Stamped]) -> list[tuple[str, str, list[str]]]:
+    found = [event.body for event in trace if isinstance(event.body, CtlFault)]
+    found.sort(key=lambda body: (body.fault, body.phase))
+
+    def name(node: str) -> str:
+        return "controller" if node.startswith("controller-") else node
+
+    return [(body.kind, body.phase, sorted({name(node) for node in body.targets})) for body in found]
+
+
+def _leaders(trace: Sequence[Stamped]) -> dict[str, list[int]]:
+    led: dict[str, dict[int, int]] = {}
+    for event in trace:
+        body = event.body
+        if isinstance(body, PartAssume) and body.role == "leader":
+            led.setdefault(body.tp, {})[body.leader_epoch] = body.leader
+    return {tp: [leader for _, leader in sorted(epochs.items())] for tp, epochs in sorted(led.items())}
+
+
+def _probers(trace: Sequence[Stamped]) -> list[str]:
+    names = next(event.body.nodes for event in trace if isinstance(event.body, RunMeta))
+    return [name for name in names if role_of(name) == "list-offsets"]
+
+
+def _refused(trace: Sequence[Stamped]) -> dict[str, list[str]]:
+    """By what servers answered; ``src`` of an answer is the client."""
+    found: dict[str, set[str]] = {name: set() for name in _probers(trace)}
+    for event in trace:
+        body = event.body
+        if isinstance(body, RpcReply) and body.api == "ListOffsets" and body.src in found:
+            errors = {KafkaError(part.error) for part in body.partitions}
+            found[body.src].update(error.name for error in errors if error in REFUSALS)
+    return {name: sorted(errors) for name, errors in found.items()}
+
+
+def _listed_with(trace: Sequence[Stamped]) -> dict[str, list[int]]:
+    found: dict[str, set[int]] = {name: set() for name in _probers(trace)}
+    for event in trace:
+        body = event.body
+        if isinstance(body, Rpc) and body.api == "ListOffsets" and event.node in found and body.outcome == "answered":
+            found[event.node].add(body.version)
+    return {name: sorted(versions) for name, versions in found.items()}

@@ -1,0 +1,169 @@
+"""Parity: a scenario means the same in both runtimes.
+
+A scenario is run in the sim with a few seeds and live on real processes, sockets and files, by the same path up to the
+verdict. What is compared is what the scenario decides, and nothing that the runtime decides:
+
+- **verdict**: each run goes its whole way and is what the scenario expects, so whatever is expected to hold was put
+  to the test, what is expected to be violated is, and everything that must happen was seen. Moreover no invariant is
+  violated in one runtime alone, what every seed of the sim put to the test the live run put to the test, too, and
+  violations are about the same keys;
+- **kinds**: who (by role) records which types of events and takes part in which exchanges. What every seed shows the
+  live run shows; what the live run shows some seed shows. ``INCIDENTAL`` names what is exempt, with the reasons;
+- **structure** (``judged.Structure``), equal in all runs: phases, what each fault hit, who led a partition one after
+  the other, who was restarted how often, which prober was refused with which error, at which version it asked,
+  and that every send was acknowledged. Who leads is told outright in ``CASES``: two runs may agree on what is wrong.
+
+Byte equality of the traces is not parity, and cannot be had: live, the machine decides when a message arrives, how many
+fetches fit into a second, and which of two concurrent events comes first; two live runs of one seed differ in this
+as well. Only the sim promises the same bytes for the same seed, and ``tests/property/test_sim.py`` holds it to that.
+So nothing here looks at times, counts, offsets or the order of concurrent events.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from chaos.incidents.library import load
+from chaos.plan import Plan
+from chaos.scenario.resolve import resolve
+from orchestrator.clusters.local_ray import LocalRayCluster
+from orchestrator.clusters.sim import SimCluster
+from tests.parity.judged import Judged, Structure, play, role_of
+
+SCENARIOS = Path(__file__).parent / "scenarios"
+SEEDS = (1, 2, 3)
+
+
+class Case(msgspec.Struct, frozen=True):
+    """A scenario (a file here, or an incident of the library) with who leads orders-0, one after the other.
+    refused: whether its probers are refused as KIP-207 says."""
+
+    source: str
+    leaders: list[int]
+    variant: str | None = None
+    settings: tuple[str, ...] = ()
+    refused: bool = False
+
+    def plan(self, seed: int) -> Plan:
+        """The case as a run."""
+        return resolve(load(self.source), self.variant, seed=seed, settings=self.settings)
+
+
+REFUSED = {"list-offsets-1": ["OFFSET_NOT_AVAILABLE"], "list-offsets-2": ["LEADER_NOT_AVAILABLE"]}
+"""The second prober speaks ListOffsets up to version 4, which has no OFFSET_NOT_AVAILABLE (KIP-207)."""
+
+SHORT = ("duration=13s",)
+"""Half a second after the last fault of kip-207 has ended."""
+
+CASES = {
+    **{
+        name: Case(str(SCENARIOS / f"{name}.yaml"), leaders)
+        for name, leaders in {
+            "steady": [1],
+            "slow-link": [1],
+            "follower-crash": [1],
+            "leader-crash": [1, 2],
+            "leader-pause": [1, 2],
+            "quorum-leader-cut": [1],
+            "seen-trigger": [1, 2, 3],
+        }.items()
+    },
+    "kip-207-off": Case("kip-207", [1, 2], "off", SHORT),
+    "kip-207-seed": Case("kip-207", [1, 2], "seed", SHORT, refused=True),
+    "kip-207-kafka": Case("kip-207", [1, 2], "kafka", SHORT, refused=True),
+}
+
+INCIDENTAL = {
+    # A client errs only if it asks in the moment between a change and its next metadata.
+    ("producer", "client.error"),
+    ("consumer", "client.error"),
+    ("list-offsets", "client.error"),
+    # A new quorum leader tells the voters that have not fetched from it yet; one that was slow to ask hears of it.
+    ("controller", "rpc BeginQuorumEpoch"),
+    # Near the end of a run, the answer may be under way when the nodes are stopped.
+    ("broker", "rpc AlterPartition"),
+    # A controller that just took over may find a broker slow to report to it, and fence it for a moment.
+    ("broker", "isr.propose"),
+}
+
+
+def assert_own(case: Case, plan: Plan, run: Judged) -> None:
+    """What holds of each run by itself."""
+    verdict = run.verdict
+    assert verdict.expected, [*verdict.unexpected, *verdict.undecided]
+    violated = {name for name, status in run.statuses.items() if status == "violated"}
+    assert set(plan.expect.violated) <= violated <= {*plan.expect.violated, *plan.expect.may}
+    assert "inconclusive" not in run.statuses.values(), run.statuses
+    assert all(verdict.must_happen.values())
+    assert run.structure.leaders == {"orders-0": case.leaders}
+    assert run.structure.refused == (REFUSED if case.refused else {name: [] for name in run.structure.refused})
+    assert run.structure.sends == ["ok"]
+
+
+def violated_keys(run: Judged, plan: Plan) -> dict[str, set[str]]:
+    """Expected violation -> what it is about."""
+    return {
+        each.id: {violation.key for violation in each.violations}
+        for each in run.verdict.invariants
+        if each.id in plan.expect.violated
+    }
+
+
+def run_sim(case: Case, directory: Path) -> list[Judged]:
+    """The case in the sim, once for each seed."""
+    runs = []
+    with SimCluster() as sim:
+        for seed in SEEDS:
+            plan = case.plan(seed)
+            run = play(sim, plan, directory / f"sim-{seed}")
+            assert_own(case, plan, run)
+            runs.append(run)
+    return runs
+
+
+def test_every_scenario_here_is_a_case() -> None:
+    """Shows that no scenario file of the parity suite is left out."""
+    assert {Path(case.source).stem for case in CASES.values() if "/" in case.source} == {
+        path.stem for path in SCENARIOS.glob("*.yaml")
+    }
+    assert set(load("kip-207").scenario.variants) == {case.variant for case in CASES.values() if case.variant}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_seeds_of_the_sim_agree(name: str, tmp_path: Path) -> None:
+    """Shows that with every seed the sim gives what the scenario expects, and the structure that its schedule
+    enforces."""
+    runs = run_sim(CASES[name], tmp_path)
+    structures: list[Structure] = [run.structure for run in runs]
+    assert structures == [structures[0]] * len(SEEDS)
+
+
+@pytest.mark.ray
+@pytest.mark.parametrize("name", CASES)
+def test_live_and_sim_agree(name: str, local_ray: LocalRayCluster, tmp_path: Path) -> None:
+    """Shows parity, as this module defines it, for one scenario."""
+    case = CASES[name]
+    plan = case.plan(SEEDS[0])
+    sims = run_sim(case, tmp_path)
+    live = play(local_ray, plan, tmp_path / "live")
+    assert_own(case, plan, live)
+    assert live.structure == sims[0].structure
+    assert [violated_keys(sim, plan) for sim in sims] == [violated_keys(live, plan)] * len(sims)
+    tested = {name for name in live.statuses if all(sim.statuses[name] == "held" for sim in sims)}
+    assert {name: live.statuses[name] for name in tested} == dict.fromkeys(tested, "held")
+    always = set.intersection(*(sim.kinds for sim in sims))
+    ever = set.union(*(sim.kinds for sim in sims))
+    assert always - INCIDENTAL <= live.kinds <= ever | INCIDENTAL
+
+
+def test_incidental_kinds_are_of_roles_that_exist(tmp_path: Path) -> None:
+    """Shows that the exemptions name roles and exchanges that runs show, so that none is a slip of the pen."""
+    case = CASES["leader-crash"]
+    with SimCluster() as sim:
+        run = play(sim, case.plan(1), tmp_path / "sim")
+    roles = {role_of(name) for name in case.plan(1).names}
+    assert {role for role, _ in INCIDENTAL} <= roles
+    assert {what for _, what in INCIDENTAL} <= {what for _, what in run.kinds}
