@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable
 from typing import Any
 
-from ray.exceptions import RayActorError
+from ray.exceptions import RayActorError, RayError
 
 from actors.control import (
     AnyAction,
@@ -33,6 +33,7 @@ from actors.trace.lines import encode_line
 from actors.trace.stamper import Stamper
 from chaos.errors import RunError
 from orchestrator.clusters.base import Progress, RunOrder, RunOutcome, Status, run_meta
+from orchestrator.clusters.ray_errors import reason
 from orchestrator.trace.collect import LOGS, bury_the_killed, close_open_chunks, fetch
 from orchestrator.trace.order import merged
 from orchestrator.trace.read import line_to_row, write_rows
@@ -114,11 +115,12 @@ class LiveRun:
                 await asyncio.gather(*(self._start(node) for node in nodes))
         except TimeoutError as error:
             raise RunError(f"the nodes did not start within {START_S:.0f} s") from error
-        except RayActorError as error:
-            raise RunError(f"the nodes did not start: {error}") from error
 
     async def _open(self, node: LiveNode) -> None:
-        node.handle, node.incarnation, address = await node.agent.start_node.remote(node.spec)
+        try:
+            node.handle, node.incarnation, address = await node.agent.start_node.remote(node.spec)
+        except RayError as error:
+            raise RunError(f"{node.spec.name} did not start: {reason(error)}") from error
         if address:
             self._addresses[node.spec.name] = address
 
@@ -141,7 +143,7 @@ class LiveRun:
                 reports: list[Report] = await handle.reports.remote()
             except RayActorError as error:
                 if node.up and node.incarnation == incarnation:
-                    await self._heard.put((node, incarnation, Broken(f"its process died: {error}")))
+                    await self._heard.put((node, incarnation, Broken(reason(error))))
                 return
             for report in reports:
                 await self._heard.put((node, incarnation, report))
@@ -239,8 +241,8 @@ class LiveRun:
     async def _guarded_restart(self, node: LiveNode) -> None:
         try:
             await self._restart(node)
-        except RayActorError as error:
-            await self._heard.put((node, node.incarnation, Broken(f"it did not start again: {error}")))
+        except RunError as error:
+            await self._heard.put((node, node.incarnation, Broken(str(error))))
 
     async def _pause(self, node: LiveNode) -> None:
         await self._settle(node)
@@ -286,8 +288,6 @@ class LiveRun:
 
     async def _stop_all(self) -> None:
         await asyncio.gather(*(self._stop(node) for node in self._nodes.values() if node.up))
-        for task in self._tasks:
-            task.cancel()
 
     async def _stop(self, node: LiveNode) -> None:
         key = f"{node.spec.name}/{node.incarnation}"
@@ -302,7 +302,7 @@ class LiveRun:
             self._broken = self._broken or f"{key} did not stop within {STOP_S:.0f} s"
             return
         except RayActorError as error:
-            self._broken = self._broken or f"{key} did not stop: {error}"
+            self._broken = self._broken or f"{key} did not stop: {reason(error)}"
             return
         self._final[key] = seq
         self._stamper.merge(_physical_us(), control.wall_us, control.logical)
@@ -320,7 +320,16 @@ class LiveRun:
         bury_the_killed(directory, DRIVER)
         events = write_rows(directory, (line_to_row(line) for line in merged(directory)))
         hosts = sorted({await agent.host.remote() for agent in self._agents})
+        await self._let_calls_end()
         return RunOutcome(status, self._broken, hosts, duration_us, events, torn, final)
+
+    async def _let_calls_end(self) -> None:
+        """Calls to the dead fail by themselves. A Ray client does not bear that they are cancelled before: the answer
+        to a cancelled call ends the thread that carries the answers to all others."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=STOP_S)
+        for task in self._tasks:
+            task.cancel()
 
     # ---- help --------------------------------------------------------------------------------------------
 
