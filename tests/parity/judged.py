@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from actors.node.errors import KafkaError
+from actors.node.spec import METADATA_PARTITION
 from actors.trace.events import (
     CtlFault,
     CtlPhase,
@@ -21,7 +22,7 @@ from actors.trace.events import (
 )
 from chaos.conductor import ScenarioConductor
 from chaos.plan import Plan
-from orchestrator.clusters.base import Cluster, RunOrder
+from orchestrator.clusters.base import Cluster, RunOrder, RunOutcome
 from orchestrator.invariants.fold import Status
 from orchestrator.run_dir import RunDir
 from orchestrator.runner import check_in_process
@@ -52,8 +53,9 @@ class Structure(msgspec.Struct, frozen=True):
 
 
 class Judged(msgspec.Struct, frozen=True):
-    """A run: its verdict, statuses by invariant, kinds of its events, structure, and its trace."""
+    """A run: how it went, its verdict, statuses by invariant, kinds of its events, structure, and its trace."""
 
+    outcome: RunOutcome
     verdict: Verdict
     statuses: dict[str, Status]
     kinds: set[tuple[str, str]]
@@ -74,7 +76,7 @@ def play(cluster: Cluster, plan: Plan, directory: Path) -> Judged:
     verdict = judge(facts, checked.results, plan.expect, checked.seen)
     trace = list(read_events(directory))
     statuses = {each.id: each.status for each in verdict.invariants}
-    return Judged(verdict, statuses, {kind_of(event) for event in trace}, structure_of(trace), trace)
+    return Judged(outcome, verdict, statuses, {kind_of(event) for event in trace}, structure_of(trace), trace)
 
 
 def role_of(node: str) -> str:
@@ -84,13 +86,15 @@ def role_of(node: str) -> str:
 
 def kind_of(event: Stamped) -> tuple[str, str]:
     """Who records what, as far as both runtimes owe it: role of the node and type of the event, with the API of an
-    exchange. A link rule is recorded by whoever enforces it: the world in the sim, each end of the link live."""
+    exchange; events about the metadata log are a kind of their own. A link rule is recorded by whoever enforces it:
+    the world in the sim, each end of the link live."""
     body = event.body
     if event.type == "link.rule":
         return ("runtime", event.type)
     if isinstance(body, Rpc | RpcReply):
         return (role_of(event.node), f"{event.type} {body.api}")
-    return (role_of(event.node), event.type)
+    about = " of metadata" if event.tp == METADATA_PARTITION else ""
+    return (role_of(event.node), event.type + about)
 
 
 def structure_of(trace: Sequence[Stamped]) -> Structure:
