@@ -45,11 +45,13 @@ Show = Callable[[ScenarioConductor], None]
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """How a command carries out its runs. ``out``: root of the run directories. ``keep``: which of them stay."""
+    """How a command carries out its runs. ``out``: root of the run directories. ``keep``: which of them stay.
+    ``address``: of a Ray cluster to use (``orchestrator.clusters.ray_address``), "" for one of our own."""
 
     runtime: Runtime
     out: Path
     keep: Literal["all", "unexpected"] = "all"
+    address: str = ""
 
 
 class Carried(msgspec.Struct, frozen=True):
@@ -327,6 +329,13 @@ def reproduce_command(
 def _cluster(settings: Settings) -> Cluster:
     if settings.runtime == "sim":
         return SimCluster(keep=settings.keep == "all")
+    if settings.address:
+        from orchestrator.clusters.ray_address import RayAddressCluster
+
+        remote = RayAddressCluster(settings.address)
+        # Before Spark is started for nothing.
+        remote.reach()
+        return remote
     from orchestrator.clusters.local_ray import LocalRayCluster
 
     return LocalRayCluster()

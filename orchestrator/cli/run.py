@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from chaos.scenario.resolve import resolve
 from chaos.schedule import timeline
 from orchestrator.cli.options import MAX_SEED, parse_seeds, runs_option
 from orchestrator.cli.progress import ProgressLine
+from orchestrator.clusters.ray_address import ADDRESS_EXPECTED, parse_address
 from orchestrator.report.console import Page, page
 from orchestrator.report.text import one_line, print_contrast, print_verdict
 from orchestrator.run_dir import check_root
@@ -30,10 +32,12 @@ IN_FULL = 3
 KEPT = 10
 """As many runs are all kept; of more only those that did not go as expected."""
 INTERRUPTED = 130
+LOCAL = "local"
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """What the command line asks for. ``seeds``: (None,) for the scenario's own."""
+    """What the command line asks for. ``seeds``: (None,) for the scenario's own. ``cluster``: "local", or the address
+    of a Ray cluster."""
 
     scenario: str
     loaded: Loaded
@@ -42,6 +46,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     seeds: Sequence[int | None]
     settings: tuple[str, ...]
     defects: tuple[str, ...]
+    cluster: str
     out: Path
     keep: str
     as_json: bool
@@ -65,7 +70,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
     def again(self, plan: Plan) -> str:
         """The command that does a run again."""
-        return reproduce_command(self.scenario, plan, self.runtime, self.settings, self.defects)
+        command = reproduce_command(self.scenario, plan, self.runtime, self.settings, self.defects)
+        return command if self.cluster == LOCAL else f"{command} --cluster {shlex.quote(self.cluster)}"
 
 
 @click.command("run")
@@ -86,6 +92,13 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     multiple=True,
     metavar="KEY=VALUE",
     help="Override a value, e.g. features.kip-207=seed or config.min.insync.replicas=2.",
+)
+@click.option(
+    "--cluster",
+    default=LOCAL,
+    show_default=True,
+    metavar="local|ADDRESS",
+    help="Where live nodes run: a Ray of our own on this machine, or one that is there, ray://HOST:PORT or HOST:PORT.",
 )
 @click.option("--defect", "defects", multiple=True, metavar="NAME", help="Switch on a deliberate bug.")
 @runs_option
@@ -108,6 +121,7 @@ def command(
     if dry_run and options["as_json"]:
         raise click.UsageError("--dry-run prints a timeline for people, and --json nothing but verdicts")
     _check_defects(options["defects"])
+    _check_cluster(options["cluster"], runtime)
     loaded = load(options["scenario"])
     request = Request(
         loaded=loaded,
@@ -130,7 +144,8 @@ def _run_all(request: Request) -> int:
     """Carry out every run and report it. A Ctrl-C ends the run that goes on, and the command with it; what came before
     is summed up."""
     keep_all = request.keep == "all" or (request.keep == "auto" and request.runs <= KEPT)
-    settings = Settings(request.runtime, request.out, "all" if keep_all else "unexpected")
+    address = "" if request.cluster == LOCAL else request.cluster
+    settings = Settings(request.runtime, request.out, "all" if keep_all else "unexpected", address)
     talk, shown = page(stderr=True), page()
     talk.say(_announcement(request))
     progress = ProgressLine(request.runs, request.quiet)
@@ -167,6 +182,15 @@ def _check_defects(defects: tuple[str, ...]) -> None:
     ]
     if unknown:
         raise InputError(unknown)
+
+
+def _check_cluster(cluster: str, runtime: str) -> None:
+    if cluster == LOCAL:
+        return
+    if parse_address(cluster) is None:
+        raise InputError([Mistake("--cluster", 0, "", f"{cluster!r} is no cluster", f"local, {ADDRESS_EXPECTED}")])
+    if runtime != "live":
+        raise InputError([Mistake("--cluster", 0, "", "a sim run needs no cluster", "--runtime live with it")])
 
 
 def _title(plan: Plan) -> str:

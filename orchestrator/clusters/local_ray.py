@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import signal
+from pathlib import Path
 from typing import Literal
 
 from actors.control import Conductor
@@ -64,18 +65,26 @@ class LocalRayCluster:
 
         ray.shutdown()
 
+    def places(self) -> list[tuple[str, str]]:
+        """The Ray nodes to run on: id, and address that nodes serve on there."""
+        import ray
+
+        return [(ray.get_runtime_context().get_node_id(), LOOPBACK)]
+
+    def shared_directory(self, order: RunOrder) -> Path | None:
+        """The run's directory, if all those places see it under this path."""
+        return order.directory.resolve()
+
     def run(self, order: RunOrder, conductor: Conductor, progress: Progress | None = None) -> RunOutcome:
         """See ``orchestrator.clusters.base.Cluster.run``."""
         return asyncio.run(self._run(order, conductor, progress))
 
     async def _run(self, order: RunOrder, conductor: Conductor, progress: Progress | None) -> RunOutcome:
-        import ray
-
         from orchestrator.clusters.agents import close_agents, start_agents
         from orchestrator.clusters.live_run import LiveRun
 
-        here = [(ray.get_runtime_context().get_node_id(), LOOPBACK)]
-        directory = order.directory.resolve()
+        here = self.places()
+        directory = self.shared_directory(order)
         agents = await start_agents(order, conductor.barriers, self._factory, self._matcher, here, directory)
         run = LiveRun(order, conductor, agents, progress)
         loop = asyncio.get_running_loop()

@@ -1,0 +1,137 @@
+"""Live runs on a Ray cluster that was there before: two Ray nodes, by either kind of address, and none at all."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from chaos.errors import RunError
+from chaos.incidents.library import load
+from chaos.scenario.resolve import resolve
+from orchestrator.clusters.local_ray import OBJECT_STORE_BYTES
+from orchestrator.clusters.ray_address import RayAddressCluster, parse_address
+from tests.parity.judged import play
+
+ROOT = Path(__file__).parents[2]
+STEADY = ROOT / "tests" / "parity" / "scenarios" / "steady.yaml"
+HOSTS = ["127.0.0.1", "127.0.0.2"]
+
+
+class Addresses(msgspec.Struct, frozen=True):
+    """The two ways into a Ray cluster: of its client server, and of its head."""
+
+    client: str
+    head: str
+
+
+def free_port() -> int:
+    """A port that nobody listens on now."""
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port: int = sock.getsockname()[1]
+        return port
+
+
+@pytest.fixture(scope="module")
+def two_ray_nodes() -> Iterator[Addresses]:
+    """A Ray cluster of two nodes, each with an address of its own, that does not belong to Krift."""
+    patch = pytest.MonkeyPatch()
+    patch.setenv("RAY_AUTH_MODE", "disabled")
+    patch.setenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+    patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
+    from ray.cluster_utils import Cluster
+
+    port = free_port()
+    shared = {"num_cpus": 1, "object_store_memory": OBJECT_STORE_BYTES, "include_dashboard": False}
+    head = {**shared, "node_ip_address": HOSTS[0], "ray_client_server_port": port}
+    cluster = Cluster(initialize_head=True, head_node_args=head)
+    try:
+        cluster.add_node(**shared, node_ip_address=HOSTS[1])
+        yield Addresses(f"ray://127.0.0.1:{port}", cluster.address)
+    finally:
+        cluster.shutdown()
+        patch.undo()
+
+
+@pytest.mark.ray
+@pytest.mark.parametrize("kind", ["client", "head"])
+def test_a_run_is_spread_over_a_cluster_that_was_there(kind: str, two_ray_nodes: Addresses, tmp_path: Path) -> None:
+    """Shows that nodes run on both Ray nodes of a cluster joined by its address, that their logs reach the run's
+    directory through the agents, and that the verdict is the one expected."""
+    plan = resolve(load(str(STEADY)))
+    with RayAddressCluster(getattr(two_ray_nodes, kind)) as cluster:
+        assert [host for _, host in cluster.places()] == HOSTS
+        run = play(cluster, plan, tmp_path / "run")
+    assert run.verdict.expected, [*run.verdict.unexpected, *run.verdict.undecided]
+    assert run.outcome.hosts == HOSTS
+    assert {path.name.removeprefix("node=") for path in (tmp_path / "run" / "logs").iterdir()} == {
+        "driver",
+        *plan.names,
+    }
+
+
+def krift(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command, run to its end."""
+    code = "import sys; from orchestrator.cli.main import main; main()"
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("scheme", ["ray://", ""])
+def test_an_address_without_a_cluster_is_one_clear_error(scheme: str, tmp_path: Path) -> None:
+    """Shows that nothing is started for an address that nobody listens at: one line says so, exit 4, no run directory."""
+    address = f"{scheme}127.0.0.1:{free_port()}"
+    done = krift(tmp_path, "run", str(STEADY), "--runtime", "live", "--cluster", address)
+    assert done.returncode == 4
+    assert (
+        done.stderr.splitlines()[-1]
+        == f"krift: no Ray cluster at {address}: Connection refused; is it up, and is this its address?"
+    )
+    assert done.stdout == ""
+    assert list(tmp_path.glob("runs/*")) == []
+
+
+def test_an_address_that_cannot_be_one_is_a_mistake_of_the_command(tmp_path: Path) -> None:
+    """Shows that the form of an address is checked before anything else, with exit 2."""
+    done = krift(tmp_path, "run", str(STEADY), "--runtime", "live", "--cluster", "spark")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--cluster: 'spark' is no cluster; expected local" in done.stderr
+
+
+@pytest.mark.parametrize("text", ["127.0.0.1", "ray://", "host:0", "host:99999", "http://host:1", "a b:1", "ray://:1"])
+def test_what_is_no_address(text: str) -> None:
+    """Shows that an address needs a host and a port that can exist."""
+    assert parse_address(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [("ray://head:10001", ("head", 10001)), ("[::1]:6379", ("::1", 6379)), ("10.0.0.7:1", ("10.0.0.7", 1))],
+)
+def test_what_is_an_address(text: str, place: tuple[str, int]) -> None:
+    """Shows both forms, and that a host may be a name or a number."""
+    assert parse_address(text) == place
+
+
+@pytest.mark.ray
+def test_a_listener_that_is_not_ray_is_refused() -> None:
+    """Shows that a port which somebody else listens at ends in a clear error too, once Ray has given up on it."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        cluster = RayAddressCluster(f"ray://127.0.0.1:{server.getsockname()[1]}")
+        with pytest.raises(RunError, match="cannot use the Ray cluster at"):
+            cluster.__enter__()
