@@ -94,7 +94,7 @@ def krift(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("scheme", ["ray://", ""])
 def test_an_address_without_a_cluster_is_one_clear_error(scheme: str, tmp_path: Path) -> None:
-    """Shows that nothing is started for an address that nobody listens at: one line says so, exit 4, no run directory."""
+    """Shows that nothing is started for an address that nobody listens at: one line says so, exit 4, no run."""
     address = f"{scheme}127.0.0.1:{free_port()}"
     done = krift(tmp_path, "run", str(STEADY), "--runtime", "live", "--cluster", address)
     assert done.returncode == 4
