@@ -89,6 +89,8 @@ class RayAddressCluster(LocalRayCluster):
             with warnings.catch_warnings(action="ignore"):
                 ray.init(address=self._address, log_to_driver=False, logging_level=logging.ERROR)
         except (ConnectionError, RuntimeError, TimeoutError) as error:
+            # A Ray client that did not connect would stay in place of Ray in this process.
+            ray.shutdown()
             raise RunError(f"cannot use the Ray cluster at {self._address}: {reason(error)}") from error
         signal.signal(signal.SIGTERM, handler)
         try:
