@@ -30,6 +30,8 @@ _ADDRESS = re.compile(r"(?:ray://)?(?P<host>[A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-F
 
 _ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
+    # Nodes are killed on purpose, and Ray would print this on stdout.
+    "RAY_DEDUP_LOGS_SKIP_REGEX": "A worker died or was killed",
     # Of each of three attempts to talk to a client server, once something listens at its address.
     "RAY_CLIENT_INITIAL_CONNECTION_TIMEOUT_S": "4",
     "RAY_CLIENT_MAX_CONNECTION_TIMEOUT_S": "4",

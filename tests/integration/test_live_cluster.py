@@ -111,7 +111,7 @@ def test_a_process_that_dies_by_itself_breaks_the_run(tmp_path: Path) -> None:
     cluster = LocalRayCluster(f"{FAILING}:with_dying_brokers", MATCHER)
     carried = Session(Settings("live", tmp_path), cluster).carry_out(steady())
     assert carried.exit_code == 4
-    assert carried.error.startswith("broker-1/0: its process died")
+    assert "broker-1/0: its process died" in carried.error
     assert not carried.verdict.expected
     assert carried.directory is not None
     assert RunDir(carried.directory).read_manifest().status == "broken"
