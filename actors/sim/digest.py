@@ -14,6 +14,7 @@ from actors.node.codec import decode, encode
 from actors.node.effects import AnyEffect
 from actors.node.events import AnyEvent
 from actors.trace.events import Stamped
+from actors.trace.journal import frame, unframe
 
 _CHUNK = 1 << 16
 
@@ -116,12 +117,15 @@ class StepDigests:
 
     def to_bytes(self) -> bytes:
         """For keeping with a run."""
-        return encode(_Encoded(self.nodes, _portable(self._who), _portable(self._when), bytes(self._digests)))
+        return frame(encode(_Encoded(self.nodes, _portable(self._who), _portable(self._when), bytes(self._digests))))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> StepDigests:
-        """Inverse of ``to_bytes``. Raises msgspec.DecodeError."""
-        encoded: _Encoded = decode(data, _Encoded)
+        """Inverse of ``to_bytes``. Raises ValueError for anything else (msgspec.DecodeError is one)."""
+        payloads, size = unframe(data)
+        if len(payloads) != 1 or size != len(data):
+            raise ValueError("damaged, or cut short")
+        encoded: _Encoded = decode(payloads[0], _Encoded)
         digests = cls(encoded.nodes)
         digests._who = _native("H", encoded.who)
         digests._when = _native("Q", encoded.when)

@@ -2,8 +2,9 @@
 
 A segment is one file: a header, then one entry a step. Each lies on disk as a frame: 4 bytes length, 4 bytes CRC-32
 of the content (both big endian), content. A process that is killed tears at most the last frame, which ``read_segment``
-drops and counts. The first segment of an incarnation begins with the step of Started; a later one begins with a
-snapshot of the node's state, so that older segments can be thrown away.
+drops and counts; anything else behind the whole frames is damage, and refused. The first segment of an incarnation
+begins with the step of Started; a later one begins with a snapshot of the node's state, so that older segments can be
+thrown away.
 
 These functions are pure; the live runtime does the writing. An entry is encoded before its effects are carried out.
 A runtime stamps copies of a node's messages, never the messages themselves: they may still be in the node's state, and
@@ -26,6 +27,7 @@ from actors.node.spec import Role
 FORMAT_VERSION = 1
 
 _FRAME = struct.Struct(">II")
+_USUAL_BYTES_MAX = 1 << 16
 
 
 class JournalHeader(msgspec.Struct, frozen=True):
@@ -59,7 +61,11 @@ class Segment(msgspec.Struct, frozen=True):
 
 
 class JournalError(ValueError):
-    """The data is no journal segment, or of a format that this version does not read."""
+    """The data is no journal segment, is damaged, or of a format that this version does not read."""
+
+
+class JournalNotBegun(JournalError):
+    """The process was killed before it had written the header of this segment."""
 
 
 def encode_header(header: JournalHeader) -> bytes:
@@ -75,8 +81,10 @@ def encode_entry(now_ms: int, event: AnyEvent, effects: Sequence[AnyEffect]) -> 
 def read_segment(data: bytes) -> Segment:
     """A segment from the bytes of its file. Raises JournalError."""
     payloads, size = unframe(data)
+    if not _is_torn(data, size):
+        raise JournalError(f"damaged at byte {size} of {len(data)}: this is no write that a kill cut short")
     if not payloads:
-        raise JournalError("no whole frame in the journal segment")
+        raise JournalNotBegun("no whole frame in the journal segment")
     try:
         header: JournalHeader = decode(payloads[0], JournalHeader)
     except msgspec.DecodeError as error:
@@ -88,6 +96,22 @@ def read_segment(data: bytes) -> Segment:
     except msgspec.DecodeError as error:
         raise JournalError(f"an entry of {header.node} cannot be read: {error}") from error
     return Segment(header, entries, size < len(data))
+
+
+def _is_torn(data: bytes, position: int) -> bool:
+    """Whether what follows the whole frames is the beginning of one more (or nothing), as a kill leaves it, and not a
+    frame with a wrong checksum or with more frames behind it."""
+    rest = len(data) - position
+    if rest >= _FRAME.size and _FRAME.unpack_from(data, position)[0] <= rest - _FRAME.size:
+        return False
+    return not any(_has_frame(data, start) for start in range(position + 1, len(data) - _FRAME.size))
+
+
+def _has_frame(data: bytes, position: int) -> bool:
+    """Whether a whole frame lies here; one larger than is usual is not looked for."""
+    length, checksum = map(int, _FRAME.unpack_from(data, position))
+    begin = position + _FRAME.size
+    return 0 < length <= min(_USUAL_BYTES_MAX, len(data) - begin) and crc32(data[begin : begin + length]) == checksum
 
 
 def in_order(segments: Iterable[Segment]) -> list[Segment]:

@@ -15,7 +15,7 @@ from actors.node.contract import Node
 from actors.replay import JournalGap, plain, replay_node, state_at
 from actors.sim.digest import StepDigests
 from actors.sim.world import World
-from actors.trace.journal import JournalError, Segment, read_segment
+from actors.trace.journal import JournalError, JournalNotBegun, Segment, read_segment
 from chaos.conductor import ScenarioConductor
 from chaos.errors import ReplayDiverged, nearest
 from chaos.plan import Plan
@@ -155,6 +155,8 @@ def _journals(directory: RunDir, node: str | None) -> Journals:
             segment = read_segment(path.read_bytes())
         except OSError as error:
             raise wrong(path, f"cannot be read: {why(error)}", RESTORE) from None
+        except JournalNotBegun:
+            continue  # killed just when it began a new segment: no step is missing
         except JournalError as error:
             raise wrong(path, str(error), RESTORE) from None
         found.setdefault((segment.header.node, segment.header.incarnation), []).append(segment)

@@ -3,8 +3,24 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
+from typing import Any
 
 import yaml
+
+from actors.trace.events import CtlFault, Stamped
+from chaos.conductor import ScenarioConductor
+from chaos.plan import Plan
+from chaos.scenario.loader import load_text
+from chaos.scenario.resolve import resolve
+from chaos.scenario.triggers import describe, happened
+from chaos.scenario.yaml_text import to_yaml
+from orchestrator.clusters.base import Cluster, RunOrder, RunOutcome
+from orchestrator.engines.in_process import check
+from orchestrator.run_dir import Manifest, RunDir, utc_now
+from orchestrator.trace.read import read_events
+from orchestrator.verdict import RunFacts, Verdict, judge
+from orchestrator.version import __version__
 
 VICTIMS = [
     "broker-1",
@@ -19,6 +35,7 @@ VICTIMS = [
 ]
 EVERY_MS = 2500
 DOWN_MS = 1200
+FEW_KILLS = 5
 
 
 def kill_scenario(seed: int, kills: int) -> str:
@@ -53,3 +70,36 @@ def kill_scenario(seed: int, kills: int) -> str:
         },
         sort_keys=False,
     )
+
+
+class Killed:
+    """A run of a scenario of kills: how it went, its directory, its trace and the verdict on it."""
+
+    def __init__(self, cluster: Cluster, seed: int, kills: int, folder: Path) -> None:
+        self.plan: Plan = resolve(load_text(kill_scenario(seed, kills)))
+        self.conductor = ScenarioConductor(self.plan)
+        self.directory = RunDir(folder)
+        self.directory.scenario.write_text(to_yaml(self.plan.document), encoding="utf-8")
+        with cluster:
+            self.outcome: RunOutcome = cluster.run(RunOrder(f"kills-{seed}", self.plan, folder), self.conductor)
+        facts: dict[str, Any] = {
+            "run": f"kills-{seed}",
+            "scenario": self.plan.scenario,
+            "runtime": cluster.runtime,
+            "seed": seed,
+        }
+        self.directory.write_manifest(Manifest(krift=__version__, started=utc_now(), status="completed", **facts))
+        self.trace = list(read_events(folder))
+        wanted = self.plan.expect.must_happen
+        seen = dict(zip(map(describe, wanted), happened(wanted, self.trace), strict=True))
+        self.verdict: Verdict = judge(RunFacts(**facts), check(self.trace), self.plan.expect, seen)
+
+    def events(self, node: str, incarnation: int) -> list[Stamped]:
+        """What an incarnation recorded, in order."""
+        return [event for event in self.trace if (event.node, event.incarnation) == (node, incarnation)]
+
+    @property
+    def victims(self) -> list[str]:
+        """Whom the faults hit, in order; the same node may be named several times."""
+        bodies = [event.body for event in self.trace]
+        return [body.targets[0] for body in bodies if isinstance(body, CtlFault) and body.phase == "start"]

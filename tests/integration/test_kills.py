@@ -8,48 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from actors.trace.events import CtlFault, NodeDown, NodeUp, OpReturn, Stamped
-from chaos.conductor import ScenarioConductor
-from chaos.plan import Plan
-from chaos.scenario.loader import load_text
-from chaos.scenario.resolve import resolve
-from chaos.scenario.triggers import describe, happened
-from orchestrator.clusters.base import Cluster, RunOrder, RunOutcome
+from actors.trace.events import NodeDown, NodeUp, OpReturn, Stamped
 from orchestrator.clusters.sim import SimCluster
-from orchestrator.engines.in_process import check
-from orchestrator.trace.read import read_events
-from orchestrator.verdict import RunFacts, Verdict, judge
-from tests.integration.kills import kill_scenario
+from tests.integration.conftest import LiveKills
+from tests.integration.kills import FEW_KILLS, Killed
 
-KILLS = int(os.environ.get("KRIFT_KILLS", "5"))
+KILLS = int(os.environ.get("KRIFT_KILLS", str(FEW_KILLS)))
 """How many nodes are killed live, over all runs; KRIFT_KILLS=30 for the long way."""
 KILLS_PER_RUN = 10
 SIM_SEEDS = range(1, int(os.environ.get("KRIFT_KILL_SEEDS", "10")) + 1)
-
-
-class Killed:
-    """A run of a scenario of kills: how it went, its trace and the verdict on it."""
-
-    def __init__(self, cluster: Cluster, seed: int, kills: int, folder: Path) -> None:
-        self.plan: Plan = resolve(load_text(kill_scenario(seed, kills)))
-        self.conductor = ScenarioConductor(self.plan)
-        with cluster:
-            self.outcome: RunOutcome = cluster.run(RunOrder(f"kills-{seed}", self.plan, folder), self.conductor)
-        self.trace = list(read_events(folder))
-        wanted = self.plan.expect.must_happen
-        seen = dict(zip(map(describe, wanted), happened(wanted, self.trace), strict=True))
-        facts = RunFacts(run=f"kills-{seed}", scenario=self.plan.scenario, runtime=cluster.runtime, seed=seed)
-        self.verdict: Verdict = judge(facts, check(self.trace), self.plan.expect, seen)
-
-    def events(self, node: str, incarnation: int) -> list[Stamped]:
-        """What an incarnation recorded, in order."""
-        return [event for event in self.trace if (event.node, event.incarnation) == (node, incarnation)]
-
-    @property
-    def victims(self) -> list[str]:
-        """Whom the faults hit, in order; the same node may be named several times."""
-        bodies = [event.body for event in self.trace]
-        return [body.targets[0] for body in bodies if isinstance(body, CtlFault) and body.phase == "start"]
 
 
 def assert_survived(run: Killed, kills: int) -> None:
@@ -99,9 +66,7 @@ def test_kills_in_the_sim(seed: int, tmp_path: Path) -> None:
 @pytest.mark.ray
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize(("seed", "kills"), list(enumerate(split(KILLS), 1)))
-def test_kills_of_live_processes(seed: int, kills: int, tmp_path: Path) -> None:
+def test_kills_of_live_processes(seed: int, kills: int, live_kills: LiveKills) -> None:
     """Shows that processes killed with SIGKILL at drawn moments come back from disk as the next incarnation, that
     nothing acknowledged is lost, and that the trace of each is whole up to its kill."""
-    from orchestrator.clusters.local_ray import LocalRayCluster
-
-    assert_survived(Killed(LocalRayCluster(), seed, kills, tmp_path), kills)
+    assert_survived(live_kills(seed, kills), kills)

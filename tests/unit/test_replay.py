@@ -10,7 +10,16 @@ from actors.node.effects import AnyEffect, Reply
 from actors.node.events import AnyEvent, Invoked, Received, Started, Synced
 from actors.node.spec import Role
 from actors.replay import JournalGap, replay_node, state_at
-from actors.trace.journal import JournalError, JournalHeader, Segment, encode_entry, encode_header, frame, read_segment
+from actors.trace.journal import (
+    JournalError,
+    JournalHeader,
+    JournalNotBegun,
+    Segment,
+    encode_entry,
+    encode_header,
+    frame,
+    read_segment,
+)
 from tests.harness.toys import PingNode, PongNode, ask, new_toy, say, toy_spec
 
 EVENTS: list[AnyEvent] = [
@@ -98,6 +107,26 @@ def test_a_torn_tail_is_dropped_and_said() -> None:
         assert segment.torn
         assert len(segment.entries) == whole - 1
     assert replay_node([read_segment(data[:-1])], new_toy, restore).torn == 1
+
+
+def test_a_changed_byte_is_damage() -> None:
+    """Shows that a byte changed anywhere before the last entry (a length, a checksum, a content) is refused with its
+    place, and not taken for a tail that a kill has torn; nor is one in the last entry's checksum or content."""
+    (data,) = journal()
+    last = len(data) - len(encode_entry(0, EVENTS[-1], []))
+    for position in (*range(0, last, 7), last + 5, len(data) - 1):
+        changed = data[:position] + bytes([data[position] ^ 1]) + data[position + 1 :]
+        with pytest.raises(JournalError, match=r"damaged at byte \d+ of"):
+            read_segment(changed)
+
+
+def test_a_segment_that_was_not_begun_is_told_from_damage() -> None:
+    """Shows that a process killed within the write of a header leaves a segment without a step, which is no error of
+    the journal's."""
+    header = encode_header(JournalHeader(1, "run", "broker-1", "broker", 0, 0, None))
+    for size in range(len(header)):
+        with pytest.raises(JournalNotBegun):
+            read_segment(header[:size])
 
 
 def test_other_data_is_no_journal() -> None:
