@@ -1,0 +1,125 @@
+"""Link rules where messages arrive: held and delayed, and always in the order of their connection."""
+
+from __future__ import annotations
+
+import random
+
+from actors.control import LinkRule
+from actors.live.links import Links
+from tests.unit.live.loop import HandLoop
+
+HOLD = LinkRule("cut", "hold", ["a"], ["b"])
+DELAY = LinkRule("slow", "delay", ["a"], ["b"], 10_000, 20_000)
+BACK = LinkRule("back", "hold", ["b"], ["a"])
+
+
+class Arrivals:
+    """The links of node b, and what came through."""
+
+    def __init__(self, node: str = "b") -> None:
+        self.loop = HandLoop()
+        self.links = Links(node, self.loop, random.Random(1))
+        self.through: list[str] = []
+
+    def send(self, what: str, connection: str = "c", *directions: tuple[str, str]) -> bool:
+        """Something of a reaches b, unless the directions are others."""
+        return self.links.arrive(directions or (("a", "b"),), connection, lambda: self.through.append(what))
+
+
+def test_without_rules_everything_arrives_at_once() -> None:
+    """Shows that links are no hindrance by themselves."""
+    arrivals = Arrivals()
+    assert arrivals.send("1")
+    assert arrivals.through == ["1"]
+
+
+def test_a_hold_keeps_its_direction_only_until_it_is_removed() -> None:
+    """Shows that what is held arrives in order after the removal, that others pass, and that the held are counted."""
+    arrivals = Arrivals()
+    arrivals.links.install(HOLD)
+    assert [arrivals.send(str(number)) for number in (1, 2)] == [False, False]
+    assert arrivals.send("other source", "d", ("x", "b"))
+    assert arrivals.send("other way", "e", ("b", "a"))
+    arrivals.loop.pass_time(100)
+    assert arrivals.through == ["other source", "other way"]
+    assert arrivals.links.held("cut") == 2
+    assert arrivals.links.remove("cut") == HOLD
+    assert arrivals.through[2:] == ["1", "2"]
+    assert arrivals.links.remove("cut") is None
+    assert arrivals.send("3")
+
+
+def test_a_refused_connection_takes_both_ways() -> None:
+    """Shows that an event that had to travel there and back is held by a rule on either way."""
+    for rule in (HOLD, BACK):
+        arrivals = Arrivals("a")
+        arrivals.links.install(rule)
+        assert not arrivals.send("refused", "c", ("b", "a"), ("a", "b"))
+        arrivals.links.remove(rule.id)
+        assert arrivals.through == ["refused"]
+
+
+def test_two_rules_hold_until_both_are_removed() -> None:
+    """Shows that overlapping partitions do not end each other."""
+    arrivals = Arrivals()
+    arrivals.links.install(HOLD)
+    arrivals.links.install(LinkRule("too", "hold", ["a"], ["b"]))
+    arrivals.send("1")
+    arrivals.links.remove("cut")
+    assert not arrivals.through
+    arrivals.links.remove("too")
+    assert arrivals.through == ["1"]
+    assert (arrivals.links.held("cut"), arrivals.links.held("too")) == (1, 1)
+
+
+def test_a_delay_draws_from_its_range_and_keeps_each_connection_in_order() -> None:
+    """Shows that a delayed message arrives within the bounds, and never before one that its connection brought
+    earlier, while connections may overtake each other."""
+    arrivals = Arrivals()
+    arrivals.links.install(DELAY)
+    sent = [(connection, number) for number in range(20) for connection in ("c", "d")]
+    for connection, number in sent:
+        assert not arrivals.send(f"{connection}{number}", connection)
+    arrivals.loop.pass_time(0.0099)
+    assert not arrivals.through
+    arrivals.loop.pass_time(0.0101)
+    for connection in ("c", "d"):
+        assert [what for what in arrivals.through if what[0] == connection] == [f"{connection}{n}" for n in range(20)]
+    assert arrivals.through != [f"{connection}{number}" for connection, number in sent]
+    assert arrivals.links.held("slow") == 40
+
+
+def test_what_comes_behind_a_delayed_message_waits_for_it() -> None:
+    """Shows that a message without a delay of its own keeps its place on its connection."""
+    arrivals = Arrivals()
+    arrivals.links.install(LinkRule("slow", "delay", ["a"], ["b"], 10_000, 10_000))
+    arrivals.send("first")
+    arrivals.links.remove("slow")
+    assert not arrivals.send("second")
+    assert arrivals.send("elsewhere", "d")
+    arrivals.loop.pass_time(0.010)
+    assert arrivals.through == ["elsewhere", "first", "second"]
+
+
+def test_delay_and_hold_add_up() -> None:
+    """Shows that a delayed message that is held arrives when both are over."""
+    arrivals = Arrivals()
+    arrivals.links.install(LinkRule("slow", "delay", ["a"], ["b"], 10_000, 10_000))
+    arrivals.links.install(HOLD)
+    arrivals.send("1")
+    arrivals.links.remove("cut")
+    assert not arrivals.through
+    arrivals.loop.pass_time(0.010)
+    assert arrivals.through == ["1"]
+    arrivals.links.install(HOLD)
+    arrivals.send("2")
+    arrivals.loop.pass_time(1)
+    assert arrivals.through == ["1"]
+    arrivals.links.remove("cut")
+    assert arrivals.through == ["1", "2"]
+
+
+def test_the_target_enforces() -> None:
+    """Shows who keeps messages back and so tells of the rule: the end at which they arrive."""
+    assert Arrivals("b").links.enforces(HOLD)
+    assert not Arrivals("a").links.enforces(HOLD)
