@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Event
 
 import msgspec
 import pytest
@@ -21,6 +22,7 @@ from tests.parity.judged import play
 
 ROOT = Path(__file__).parents[2]
 STEADY = ROOT / "tests" / "parity" / "scenarios" / "steady.yaml"
+LOOK_S = 0.05
 HOSTS = ["127.0.0.1", "127.0.0.2"]
 
 
@@ -39,6 +41,16 @@ def free_port() -> int:
         return port
 
 
+def until_listening(port: int) -> None:
+    """Wait until somebody listens at a port, which nothing tells of."""
+    for _ in range(600):
+        with socket.socket() as sock:
+            if sock.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        Event().wait(LOOK_S)
+    raise AssertionError(f"nobody listens at {port}")
+
+
 @pytest.fixture(scope="module")
 def two_ray_nodes() -> Iterator[Addresses]:
     """A Ray cluster of two nodes, each with an address of its own, that does not belong to Krift."""
@@ -54,6 +66,7 @@ def two_ray_nodes() -> Iterator[Addresses]:
     cluster = Cluster(initialize_head=True, head_node_args=head)
     try:
         cluster.add_node(**shared, node_ip_address=HOSTS[1])
+        until_listening(port)
         yield Addresses(f"ray://127.0.0.1:{port}", cluster.address)
     finally:
         cluster.shutdown()
