@@ -87,6 +87,8 @@ class LiveRun:
         began = time.monotonic()
         self._record(run_meta(self._order, "live"))
         self._starting = self._spawn(self._start_all())
+        if self._interrupted:
+            self._starting.cancel()
         await asyncio.wait([self._starting])
         if not self._starting.cancelled():
             self._starting.result()

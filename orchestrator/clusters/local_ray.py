@@ -9,9 +9,11 @@ import signal
 from pathlib import Path
 from typing import Literal
 
+import msgspec
+
 from actors.control import Conductor
 from orchestrator.clusters.base import Progress, RunOrder, RunOutcome
-from orchestrator.clusters.interrupts import Interrupts
+from orchestrator.interrupts import Interrupts
 
 LOOPBACK = "127.0.0.1"
 FACTORY = "actors.nodes:new_node"
@@ -77,9 +79,16 @@ class LocalRayCluster:
 
     def run(self, order: RunOrder, conductor: Conductor, progress: Progress | None = None) -> RunOutcome:
         """See ``orchestrator.clusters.base.Cluster.run``."""
-        return asyncio.run(self._run(order, conductor, progress))
+        with Interrupts() as interrupts:
+            outcome = asyncio.run(self._run(order, conductor, progress, interrupts))
+        if interrupts.asked and outcome.status == "completed":
+            # It came while the run was being stopped anyway; whoever asked wants no further run.
+            return msgspec.structs.replace(outcome, status="interrupted")
+        return outcome
 
-    async def _run(self, order: RunOrder, conductor: Conductor, progress: Progress | None) -> RunOutcome:
+    async def _run(
+        self, order: RunOrder, conductor: Conductor, progress: Progress | None, interrupts: Interrupts
+    ) -> RunOutcome:
         from orchestrator.clusters.agents import close_agents, start_agents
         from orchestrator.clusters.live_run import LiveRun
 
@@ -89,7 +98,8 @@ class LocalRayCluster:
         run = LiveRun(order, conductor, agents, progress)
         loop = asyncio.get_running_loop()
         try:
-            with Interrupts(lambda: loop.call_soon_threadsafe(run.interrupt)):
-                return await run.carry_out()
+            interrupts.from_now_on(lambda: loop.call_soon_threadsafe(run.interrupt))
+            return await run.carry_out()
         finally:
+            interrupts.from_now_on(lambda: None)
             await close_agents(agents)

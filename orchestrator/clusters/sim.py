@@ -10,7 +10,7 @@ from actors.sim.digest import StepDigests
 from actors.sim.world import ProbedStep, World
 from actors.trace.events import Stamped
 from orchestrator.clusters.base import Progress, RunOrder, RunOutcome, Status, run_meta
-from orchestrator.clusters.interrupts import Interrupts
+from orchestrator.interrupts import Interrupts
 from orchestrator.trace.read import write_events
 
 VIRTUAL_HOST = "sim"
@@ -63,7 +63,7 @@ class SimCluster:
         self.digest, self.steps, self.probed = result.digest, result.step_digests, result.probed
         if self.keep and self.steps is not None:
             (order.directory / STEPS_FILE).write_bytes(self.steps.to_bytes())
-        status: Status = "interrupted" if interrupts.asked and not result.finished else "completed"
+        status: Status = "interrupted" if interrupts.asked else "completed"
         if result.failures:
             status = "broken"
         detail = "; ".join(f"{failure.node}: {failure.detail}" for failure in result.failures)

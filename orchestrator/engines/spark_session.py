@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import orchestrator
 from chaos.errors import RunError
+from orchestrator.interrupts import Interrupts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,10 +38,14 @@ def spark_session(master: str = "local[2]", shuffle_partitions: int = 4) -> Spar
     for key, value in _settings(master, shuffle_partitions).items():
         builder = builder.config(key, value)
     try:
-        with _jvm_silenced():
+        # Spark would leave a JVM behind, for good, if it were interrupted while it waits for it.
+        with _jvm_silenced(), Interrupts() as interrupts:
             session = builder.getOrCreate()
     except PySparkRuntimeError as error:
         raise RunError(_no_jvm(error)) from None
+    if interrupts.asked:
+        session.stop()
+        raise KeyboardInterrupt
     session.sparkContext.setLogLevel("ERROR")
     return session
 

@@ -156,6 +156,16 @@ def test_a_killed_driver_takes_all_processes_with_it(runs: Runs) -> None:
     assert "it has no trace: its run goes on, or was killed before it had collected one" in line
 
 
+@pytest.mark.spark
+def test_ctrl_c_while_spark_starts_leaves_no_jvm(runs: Runs) -> None:
+    """Shows that an interruption before anything runs waits for the JVM that is coming up, and takes it down."""
+    command = runs.start("run", "long.yaml", "--runtime", "live")
+    command.until(lambda: any(process.title.endswith("/java") for process in command.family))
+    command.signal_group(signal.SIGINT)
+    assert command.end() == 130, command.said()
+    assert not command.left_over()
+
+
 @pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_sim_run_is_kept(runs: Runs, which: signal.Signals) -> None:
     """Shows that a signal ends a sim run after the present event: faults end in its trace, exit status 130."""

@@ -1,4 +1,4 @@
-"""Ctrl-C while a run goes on: the first asks for an orderly end, a second one gives that up."""
+"""Ctrl-C while something must come to an orderly end: the first asks for that, a second one gives it up."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Interrupts:
     """A context manager. ``ask`` is called once, within the signal handler, so it may only set a flag or wake a loop;
     the next signal raises KeyboardInterrupt. Does nothing outside the main thread, where no signals arrive."""
 
-    def __init__(self, ask: Callable[[], object]) -> None:
+    def __init__(self, ask: Callable[[], object] = lambda: None) -> None:
         self.asked = False
         self._ask = ask
         self._before: Any = None
@@ -24,8 +24,14 @@ class Interrupts:
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self._before is not None:
+        if self._before is not None and signal.getsignal(signal.SIGINT) == self._on_signal:
             signal.signal(signal.SIGINT, self._before)
+
+    def from_now_on(self, ask: Callable[[], object]) -> None:
+        """Call this instead; at once, if there was a signal already."""
+        self._ask = ask
+        if self.asked:
+            ask()
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         if self.asked:
