@@ -215,7 +215,8 @@ class NewLeaderRefusesUntilCaughtUp(KeyedInvariant[Refusals]):
     title = "A new leader refuses ListOffsets until its high watermark reached its leader epoch's start, and only then"
     source = "KIP-207; Kafka's Partition.fetchOffsetForTimestamp"
     tested_when = (
-        "a leader whose high watermark is below its leader epoch's start answers or refuses a client's ListOffsets"
+        "a leader whose high watermark is below its leader epoch's start answers or refuses a client's ListOffsets, "
+        "or any leader refuses it"
     )
     route = LIST_OFFSETS
     types = (RpcReply,)
@@ -250,9 +251,10 @@ class NewLeaderRefusesUntilCaughtUp(KeyedInvariant[Refusals]):
         refused = _refused(told.error)
         asked = f"ListOffsets for timestamp {told.timestamp} of {state.key}"
         if told.high_watermark >= told.leader_epoch_start:
-            if refused:
-                return f"{state_of} refused {asked} with {error_name(told.error)} although it had caught up"
-            return ""
+            if not refused:
+                return ""
+            state.tested += 1
+            return f"{state_of} refused {asked} with {error_name(told.error)} although it had caught up"
         state.tested += 1
         if refused and version >= UNREFUSED_FROM and told.error == KafkaError.LEADER_NOT_AVAILABLE:
             return f"{state_of} refused {asked}, version {version}, with LEADER_NOT_AVAILABLE"
@@ -279,7 +281,8 @@ class BrokersAreNotRefused(KeyedInvariant[State]):
     title = "ListOffsets of a broker is never refused for a lagging high watermark"
     source = "KIP-207 (no impact on replica fetchers)"
     tested_when = (
-        "a leader whose high watermark is below its leader epoch's start answers a ListOffsets with a replica id"
+        "a leader whose high watermark is below its leader epoch's start answers a ListOffsets with a replica id, "
+        "or any leader refuses it"
     )
     route = LIST_OFFSETS
     types = (RpcReply,)
@@ -295,7 +298,7 @@ class BrokersAreNotRefused(KeyedInvariant[State]):
             return NOTHING
         for told in body.partitions:
             if told.tp == state.key and _answered_as_leader(told):
-                if told.high_watermark < told.leader_epoch_start:
+                if told.high_watermark < told.leader_epoch_start or _refused(told.error):
                     state.tested += 1
                 if _refused(told.error):
                     return self.violated(

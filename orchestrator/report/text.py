@@ -105,7 +105,7 @@ def _remark(each: InvariantVerdict) -> str:
 def _print_violations(page: Page, each: InvariantVerdict) -> None:
     """Each sentence once, with how often it was found, and where for the first time."""
     seemed = "was" if each.status == "violated" else "seems to have been"
-    heading = f"{each.id} {seemed} violated {_times(each.violated)} in {each.tested:,} tests: {each.title}"
+    heading = f"{each.id} {seemed} violated {_times(each.violated)} (tested {each.tested:,} times): {each.title}"
     page.show(Text(printable(heading), STYLES[each.status]))
     shown = each.violations[:VIOLATIONS_SHOWN]
     for violation in shown:

@@ -67,7 +67,7 @@ def test_a_verdict_in_full(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.splitlines() == [
         "kip-207 (off), sim, seed 7: Offsets go [backwards].",
         "",
-        "H1 was violated 308 times in 1,275 tests: The latest offset never goes back",
+        "H1 was violated 308 times (tested 1,275 times): The latest offset never goes back",
         f"  {TOLD}",
         "      164 times, first in the events list-offsets-1/0/479, list-offsets-2/0/738; caused by broker-1/0/595",
         "  list-offsets-1 was told less",
@@ -97,7 +97,7 @@ def test_it_fits_the_terminal(width: int, capsys: pytest.CaptureFixture[str]) ->
     print_verdict(Page(width=width), OFF)
     print_contrast(Page(width=width), [OFF, ON])
     printed = capsys.readouterr().out
-    told = printed.split("tests: ", 1)[1]
+    told = printed.split("times):", 1)[1]
     for word in TOLD.replace("-", " ").split():
         assert word in told, word
     laid_out = [line for line in printed.splitlines() if line.startswith(("  ", "H1", "P1", "H2", "promise"))]
