@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from subprocess import Popen, TimeoutExpired
 from typing import TYPE_CHECKING
 
 import orchestrator
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOOPBACK = "127.0.0.1"
+END_S = 10.0
 
 
 def spark_session(master: str = "local[2]", shuffle_partitions: int = 4) -> SparkSession:
@@ -48,6 +50,23 @@ def spark_session(master: str = "local[2]", shuffle_partitions: int = 4) -> Spar
         raise KeyboardInterrupt
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def end_jvm() -> None:
+    """End this process's JVM and wait until it is gone: left to itself it ends a moment after the process."""
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway
+    if gateway is None:
+        return
+    process: Popen[bytes] = gateway.proc
+    gateway.shutdown()
+    if process.stdin is not None:
+        process.stdin.close()
+    try:
+        process.wait(END_S)
+    except TimeoutExpired:
+        process.kill()
 
 
 def _no_jvm(error: Exception) -> str:
