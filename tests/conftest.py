@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from orchestrator.clusters.local_ray import LocalRayCluster
+
+
+# The same examples each time, on every machine; KRIFT_RANDOM=1 looks further.
+settings.register_profile("same", derandomize=True, deadline=None)
+settings.register_profile("random", deadline=None, print_blob=True)
+settings.load_profile("random" if os.environ.get("KRIFT_RANDOM") else "same")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

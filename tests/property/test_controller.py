@@ -282,7 +282,7 @@ class Torment(RuleBasedStateMachine):
         check_controllers(self.environment, self.promises)
 
 
-Torment.TestCase.settings = settings(max_examples=25, stateful_step_count=40, deadline=None, derandomize=True)
+Torment.TestCase.settings = settings(max_examples=25, stateful_step_count=40)
 TestTorment = Torment.TestCase
 
 

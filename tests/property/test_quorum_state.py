@@ -270,5 +270,5 @@ class AnyOrder(RuleBasedStateMachine):
         self.environment.check()
 
 
-AnyOrder.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None, derandomize=True)
+AnyOrder.TestCase.settings = settings(max_examples=60, stateful_step_count=30)
 TestAnyOrder = AnyOrder.TestCase

@@ -90,7 +90,7 @@ def talk(schedule: list[tuple[int, AnyAction | str]], seed: int) -> tuple[Talker
     return talker, stage, result.trace
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(schedules, st.integers(0, 1000))
 def test_a_connection_neither_reorders_nor_duplicates(schedule: list[tuple[int, AnyAction | str]], seed: int) -> None:
     """Shows that on every connection requests arrive with numbers 0, 1, 2, ... whatever happens, and that no call of
@@ -105,7 +105,7 @@ def test_a_connection_neither_reorders_nor_duplicates(schedule: list[tuple[int, 
     assert set(talker.ended) <= set(talker.sent)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(schedules, st.integers(0, 1000))
 def test_happened_before_implies_order(schedule: list[tuple[int, AnyAction | str]], seed: int) -> None:
     """Shows that the trace is recorded in its total order, which rises along every node and over every message: an
@@ -127,7 +127,7 @@ def test_happened_before_implies_order(schedule: list[tuple[int, AnyAction | str
             assert event.req
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 5)), max_size=60))
 def test_a_clock_is_ahead_of_all_it_has_seen(steps: list[tuple[int, int, int]]) -> None:
     """Shows that hybrid clocks rise at every tick and merge, never fall behind the physical clock they are shown, and
