@@ -102,11 +102,6 @@ def main() -> NoReturn:
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         fail(f"{place}{error.strerror or error}", 4)
-    finally:
-        if "pyspark" in sys.modules:
-            from orchestrator.engines.spark_session import end_jvm
-
-            end_jvm()
     _flush()
     sys.exit(code if isinstance(code, int) else 0)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import sys
@@ -43,6 +44,8 @@ def spark_session(master: str = "local[2]", shuffle_partitions: int = 4) -> Spar
         # Spark would leave a JVM behind, for good, if it were interrupted while it waits for it.
         with _jvm_silenced(), Interrupts() as interrupts:
             session = builder.getOrCreate()
+            atexit.unregister(_end_jvm)
+            atexit.register(_end_jvm)
     except PySparkRuntimeError as error:
         raise RunError(_no_jvm(error)) from None
     if interrupts.asked:
@@ -52,13 +55,15 @@ def spark_session(master: str = "local[2]", shuffle_partitions: int = 4) -> Spar
     return session
 
 
-def end_jvm() -> None:
-    """End this process's JVM and wait until it is gone: left to itself it ends a moment after the process."""
+def _end_jvm() -> None:
+    """End this process's JVM and wait until it is gone: left to itself it ends a moment after the process does."""
     from pyspark import SparkContext
 
     gateway = SparkContext._gateway
     if gateway is None:
         return
+    if SparkContext._active_spark_context is not None:
+        SparkContext._active_spark_context.stop()
     process: Popen[bytes] = gateway.proc
     gateway.shutdown()
     if process.stdin is not None:
