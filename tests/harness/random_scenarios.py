@@ -1,0 +1,320 @@
+"""Whole scenarios drawn from a seed: cluster, switches, clients and faults that overlap. Each is run in the sim and
+judged.
+
+``python -m tests.harness.random_scenarios 17`` prints the scenario of seed 17, for ``krift run``; several are run,
+with a line on each.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from actors.control import Predicate
+from actors.features import FEATURES
+from actors.node.messages import API_NAMES, Api
+from actors.trace.events import OpReturn, Stamped, TraceEvent
+from actors.versions import API_VERSIONS
+from chaos.conductor import ScenarioConductor
+from chaos.plan import Plan
+from chaos.scenario.loader import load_text
+from chaos.scenario.resolve import resolve
+from chaos.scenario.triggers import TRIGGERS, matches
+from orchestrator.clusters.base import RunOrder, RunOutcome
+from orchestrator.clusters.sim import SimCluster
+from orchestrator.engines.in_process import InProcessEngine
+from orchestrator.invariants.conclusion import InvariantResult
+
+DURATION_MS = 20_000
+NUMBERS_OF_FAULTS = (1, 2, 3, 4, 5, 6, 6, 6)
+LASTING_MS = (20, 8_000)
+MOMENTS = (
+    "committed",
+    "committed",
+    "log-reached",
+    "leader-elected",
+    "lagging-leader",
+    "isr-shrunk",
+    "isr-expanded",
+    "truncated",
+    "quorum-leader-elected",
+)
+TOPIC = "orders"
+
+QUICK = {
+    "broker.session.timeout.ms": 2000,
+    "broker.heartbeat.interval.ms": 400,
+    "replica.lag.time.max.ms": 1500,
+    "request.timeout.ms": 3000,
+    "replica.socket.timeout.ms": 3000,
+}
+"""Time-outs that a run of seconds sees the end of."""
+
+Mapping_ = dict[str, Any]
+"""A part of a scenario file."""
+
+COUNTED = (
+    "leader-elected",
+    "lagging-leader",
+    "unclean-election",
+    "isr-shrunk",
+    "offset-not-available",
+    "leader-not-available",
+    "quorum-leader-elected",
+    "truncated",
+    "broker-fenced",
+    "node-restarted",
+)
+SEEN: dict[type[TraceEvent], list[str]] = {}
+for _name in COUNTED:
+    SEEN.setdefault(TRIGGERS[_name].type, []).append(_name)
+
+
+def random_scenario(seed: int) -> str:
+    """A scenario file, all of which is drawn from ``seed``."""
+    draw = random.Random(f"random-scenarios/{seed}")
+    quick = draw.random() < 0.7
+    unclean = draw.random() < 0.2
+    replicas = _replicas(draw)
+    workload = _workload(draw, quick)
+    nodes = _nodes(draw.choice((3, 3, 4, 5)), workload)
+    return yaml.safe_dump(
+        {
+            "schema": "krift/v1",
+            "name": f"random-{seed}",
+            "about": "Everything is drawn from the seed.",
+            "seed": seed,
+            "duration": f"{DURATION_MS}ms",
+            "cluster": {
+                "voters": sum(name.startswith("controller-") for name in nodes),
+                "brokers": 3,
+                "topics": {TOPIC: {"replicas": replicas, "config": {"min.insync.replicas": draw.choice((1, 2, 2))}}},
+                "config": {**(QUICK if quick else {}), "unclean.leader.election.enable": unclean},
+            },
+            "features": {name: draw.choice(FEATURES[name].values) for name in ("kip-207", "kip-996")},
+            "workload": workload,
+            "chaos": _all_chaos(draw, nodes, len(replicas)),
+        },
+        sort_keys=False,
+    )
+
+
+def _replicas(draw: random.Random) -> list[list[int]]:
+    """Of one to three partitions, mostly on all brokers."""
+    partitions = draw.randint(1, 3)
+    return [draw.sample((1, 2, 3), draw.choice((3, 3, 3, 2))) for _ in range(partitions)]
+
+
+def _versions(draw: random.Random, *apis: str) -> dict[str, str]:
+    """What a client speaks of some APIs: mostly everything, else up to some version."""
+    bounds = {API_NAMES[api]: versions for api, versions in API_VERSIONS.items()}
+    return {name: f"{bounds[name][0]}-{draw.randint(*bounds[name])}" for name in apis if draw.random() < 0.3}
+
+
+def _workload(draw: random.Random, quick: bool) -> list[Mapping_]:
+    timeouts = {"request.timeout.ms": 3000} if quick else {}
+    clients: list[Mapping_] = []
+    for _ in range(draw.choice((1, 1, 2))):
+        acks_all = draw.random() < 0.8
+        config = {**timeouts, "linger.ms": draw.choice((0, 5, 50))}
+        if quick and draw.random() < 0.3:
+            config["delivery.timeout.ms"] = 5000
+        producer = {
+            "topic": TOPIC,
+            "rate": draw.choice(("20/s", "50/s", "100/s")),
+            "acks": "all" if acks_all else 1,
+            "idempotent": acks_all and draw.random() < 0.9,
+            "versions": _versions(draw, "Produce", "Metadata", "InitProducerId"),
+            "config": config,
+        }
+        clients.append({"producer": producer})
+    for _ in range(draw.choice((1, 1, 2))):
+        consumer = {
+            "topic": TOPIC,
+            "versions": _versions(draw, "Fetch", "ListOffsets", "Metadata"),
+            "config": dict(timeouts),
+        }
+        clients.append({"consumer": consumer})
+    for highest in (API_VERSIONS[Api.ListOffsets][1], draw.randint(1, 4)):
+        prober: Mapping_ = {
+            "topic": TOPIC,
+            "every": draw.choice(("20ms", "50ms", "200ms")),
+            "timestamp": draw.choice(("latest", "latest", "latest", "earliest")),
+            "versions": {"ListOffsets": f"1-{highest}"},
+            "config": dict(timeouts),
+        }
+        clients.append({"list-offsets": prober})
+    if draw.random() < 0.2:
+        clients.append({"list-offsets": {"topic": TOPIC, "every": "50ms", "replica-id": draw.randint(1, 3)}})
+    return clients
+
+
+def _nodes(voters: int, workload: list[Mapping_]) -> list[str]:
+    names = [*(f"controller-{n}" for n in range(1, voters + 1)), *(f"broker-{n}" for n in range(1, 4))]
+    numbers: dict[str, int] = {}
+    for entry in workload:
+        (kind,) = entry
+        numbers[kind] = numbers.get(kind, 0) + 1
+        names.append(f"{kind}-{numbers[kind]}")
+    return names
+
+
+# ---- faults ----------------------------------------------------------------------------------------------------
+
+
+def _all_chaos(draw: random.Random, nodes: list[str], partitions: int) -> list[Mapping_]:
+    """Up to six faults: spread over the run, or close together, while the last one still shows."""
+    near = draw.randrange(200, DURATION_MS // 2)
+    spread = draw.choice((3_000, 6_000, DURATION_MS - near - 1_000))
+    return [_chaos(draw, nodes, partitions, near, spread) for _ in range(draw.choice(NUMBERS_OF_FAULTS))]
+
+
+def _chaos(draw: random.Random, nodes: list[str], partitions: int, near: int, spread: int) -> Mapping_:
+    tp = f"{TOPIC}-{draw.randrange(partitions)}"
+    fault = draw.choice(FAULTS)(draw, nodes, tp)
+    lasts = _lasting_ms(draw)
+    if draw.random() < 0.35:
+        return {"when": _seen(draw, tp), "fault": fault, "for": f"{lasts}ms"}
+    at = near + draw.randrange(spread)
+    if draw.random() < 0.15:
+        return {"when": {"at": f"{at}ms"}, "fault": fault, "until": _seen(draw, tp)}
+    return {"when": {"at": f"{at}ms"}, "fault": fault, "for": f"{min(lasts, DURATION_MS - at)}ms"}
+
+
+def _lasting_ms(draw: random.Random) -> int:
+    """Now and then as likely to be short as long."""
+    low, high = LASTING_MS
+    return int(low * (high / low) ** draw.random()) if draw.random() < 0.3 else draw.randint(low, high)
+
+
+def _seen(draw: random.Random, tp: str) -> Mapping_:
+    """Moments at which a fault hurts: while leadership, an ISR or a log changes."""
+    name = draw.choice(MOMENTS)
+    seen: Mapping_ = {name: {"tp": tp}}
+    if name == "quorum-leader-elected":
+        seen = {name: {}}
+    elif name in ("committed", "log-reached"):
+        seen = {name: {"tp": tp, "offset": draw.randrange(10, 400)}}
+    return {"seen": seen, "nth": draw.choice((1, 1, 1, 2)), "delay": f"{draw.choice((0, 0, 0, 5, 50, 500))}ms"}
+
+
+def _one(draw: random.Random, nodes: list[str], tp: str) -> str:
+    """A node: servers that matter more often than others."""
+    wanted = draw.random()
+    if wanted < 0.3:
+        return f"leader({tp})"
+    if wanted < 0.45:
+        return f"followers({tp})[0]"
+    if wanted < 0.6:
+        return "active-controller"
+    return draw.choice(nodes)
+
+
+def _some(draw: random.Random, nodes: list[str], tp: str) -> list[str]:
+    if draw.random() < 0.15:
+        return [draw.choice(("brokers", "controllers", "clients"))]
+    return list(dict.fromkeys(_one(draw, nodes, tp) for _ in range(draw.randint(1, 3))))
+
+
+def _link(draw: random.Random, nodes: list[str], tp: str) -> Mapping_:
+    form = draw.randrange(3)
+    if form == 0:
+        return {"from": _some(draw, nodes, tp), "to": _some(draw, nodes, tp)}
+    if form == 1:
+        return {"between": _some(draw, nodes, tp), "and": _some(draw, nodes, tp)}
+    return {"isolate": _one(draw, nodes, tp)}
+
+
+def _partition(draw: random.Random, nodes: list[str], tp: str) -> Mapping_:
+    return {"partition": _link(draw, nodes, tp)}
+
+
+def _delay(draw: random.Random, nodes: list[str], tp: str) -> Mapping_:
+    by = draw.choice((5, 50, 300, 1500))
+    return {"delay": {**_link(draw, nodes, tp), "by": f"{by}ms", "jitter": f"{draw.randrange(by)}ms"}}
+
+
+def _crash(draw: random.Random, nodes: list[str], tp: str) -> Mapping_:
+    return {"crash": _some(draw, nodes, tp) if draw.random() < 0.2 else _one(draw, nodes, tp)}
+
+
+def _pause(draw: random.Random, nodes: list[str], tp: str) -> Mapping_:
+    return {"pause": _some(draw, nodes, tp) if draw.random() < 0.2 else _one(draw, nodes, tp)}
+
+
+FAULTS: tuple[Callable[[random.Random, list[str], str], Mapping_], ...] = (
+    _partition,
+    _partition,
+    _delay,
+    _crash,
+    _pause,
+)
+
+
+# ---- a run -----------------------------------------------------------------------------------------------------
+
+
+class RandomRun:
+    """A drawn scenario, run in the sim and judged while it goes on. seen: triggers of the scenario language by name
+    and outcomes of operations, such as ``send ok``, with how often each was seen."""
+
+    def __init__(self, seed: int, defects: Sequence[str] = ()) -> None:
+        self.plan: Plan = resolve(load_text(random_scenario(seed)), defects=defects)
+        self.conductor = ScenarioConductor(self.plan)
+        self.seen: Counter[str] = Counter()
+        self._engine = InProcessEngine()
+        cluster = SimCluster(keep=False)
+        cluster.observer = self._take
+        self.outcome: RunOutcome = cluster.run(RunOrder(f"random-{seed}", self.plan, Path()), self.conductor)
+        self.results: list[InvariantResult] = self._engine.results()
+
+    def _take(self, event: Stamped) -> None:
+        self._engine.feed(event)
+        self.seen.update(name for name in SEEN.get(type(event.body), ()) if matches(Predicate(name, {}), event))
+        if isinstance(event.body, OpReturn):
+            self.seen[f"{event.body.kind} {event.body.outcome}"] += 1
+
+    @property
+    def complaints(self) -> list[str]:
+        """What should not be: a run that did not go its whole way, and what was violated or could not be judged."""
+        found = []
+        if (self.outcome.status, self.conductor.status) != ("completed", "completed"):
+            found.append(
+                f"{self.outcome.status}, {self.conductor.status}: {self.outcome.detail or self.conductor.detail}"
+            )
+        found += [
+            f"{fault.id} {fault.kind} on {', '.join(fault.targets)}: {fault.phase}, without effect"
+            for fault in self.conductor.outcomes
+            if fault.phase == "in force" or (fault.phase == "ended" and not fault.took_effect)
+        ]
+        for result in self.results:
+            if result.status == "violated" and not (result.id == "H1" and self.may_go_back):
+                found.append(f"{result.id} violated: {result.violations[0].sentence}")
+            elif result.status == "inconclusive":
+                found.append(f"{result.id} inconclusive: {result.why}")
+        return found
+
+    @property
+    def may_go_back(self) -> bool:
+        """Whether the latest offset may go backwards: nothing, or not everything, keeps it from that."""
+        return self.plan.features["kip-207"] == "off" or bool(self.plan.config["unclean.leader.election.enable"])
+
+
+def main(seeds: list[int]) -> None:
+    """Print the scenario of one seed, or run several."""
+    if len(seeds) == 1:
+        print(random_scenario(seeds[0]), end="")
+        return
+    for seed in seeds:
+        run = RandomRun(seed)
+        print(seed, "; ".join(run.complaints) or "ok", dict(sorted(run.seen.items())), flush=True)
+
+
+if __name__ == "__main__":
+    main([int(argument) for argument in sys.argv[1:]])
