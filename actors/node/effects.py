@@ -27,8 +27,8 @@ class Call(Effect, frozen=True):
 
 
 class Reply(Effect, frozen=True):
-    """Answer the request outstanding on a connection. ``response`` None: no answer is sent (acks=0), the
-    connection is just free for its next request."""
+    """Answer the request outstanding on a connection. ``response`` None: there is no answer (acks=0), the connection
+    is just free for its next request, and the peer's Call ends in Answered with an empty response."""
 
     connection: str
     response: Message | None

@@ -22,10 +22,10 @@ from google.protobuf.message import Message
 from actors.control import LinkRule
 from actors.node.effects import Call, Close, Reply
 from actors.node.events import Answered, Disconnected, Failed, Received
+from actors.node.messages import API_OF_REQUEST, RESPONSES
 from actors.sim.draws import uniform
 from actors.sim.queue import EventQueue
 from actors.trace.stamper import connection_id
-from krift.v1.produce_pb2 import ProduceRequest, ProduceResponse
 
 if TYPE_CHECKING:
     from actors.sim.host import Host
@@ -71,8 +71,8 @@ class Connection:
     """A connection, named by its client, which opens a new one under the same name after this one broke.
 
     flights: calls without an answer yet, in order, as (call, number, deadline). check_at_us: when the client next
-    looks for one that has run out of time. serving: number and correlation id of the request the server is at work on,
-    None if there is none. inbox: what arrived behind it.
+    looks for one that has run out of time. serving: number, correlation id and class of the request the server is at
+    work on, None if there is none. inbox: what arrived behind it.
     """
 
     __slots__ = (
@@ -101,7 +101,7 @@ class Connection:
         self.check_at_us = NEVER
         self.client_closed = False
         self.server_closed = False
-        self.serving: tuple[int, int] | None = None
+        self.serving: tuple[int, int, type[Message]] | None = None
         self.inbox: deque[Packet] = deque()
         self.to_server = Direction(self, client, server, True)
         self.to_client = Direction(self, server, client, False)
@@ -237,10 +237,6 @@ class Network:
         payload = request.SerializeToString()
         packet = (request.__class__, payload, clock.wall_us, clock.logical, host.last_id(), number, 0)
         self._send(connection.to_server, packet)
-        if request.__class__ is ProduceRequest and not request.acks:
-            # The server sends no answer to acks=0: for Kafka's client the request is over once it is sent.
-            host.soon.append((Answered(effect.call, ProduceResponse()), "", connection.id, number))
-            return
         deadline_us = now_us + effect.timeout_ms * 1000
         connection.flights.append((effect.call, number, deadline_us))
         if deadline_us < connection.check_at_us:
@@ -265,10 +261,8 @@ class Network:
             self._fail(host, connection, None)
             return
         kind, payload, wall_us, logical, cause, number, correlation_id = packet
-        flights = connection.flights
-        while flights[0][1] != number:  # the server left it unanswered: it stays until its time is out
-            flights.rotate(-1)
-        call = flights.popleft()[0]
+        call, answered, _ = connection.flights.popleft()
+        assert answered == number, f"{connection.id}: an answer to {number} where {answered} was next"
         response: Any = kind.FromString(payload)
         header = response.header
         header.correlation_id = correlation_id
@@ -350,7 +344,7 @@ class Network:
         header.connection = identity
         header.number = number
         header.cause = cause
-        connection.serving = (number, header.correlation_id)
+        connection.serving = (number, header.correlation_id, kind)
         host.clock.merge(self._queue.now_us, wall_us, logical)
         self.delivered += 1
         host.take(Received(identity, request), cause, identity, number)
@@ -369,16 +363,18 @@ class Network:
             return
         if connection.serving is None:
             raise ContractError(f"{host.name} answers on {connection.id}, where no request is outstanding")
-        number, correlation_id = connection.serving
+        number, correlation_id, asked = connection.serving
         connection.serving = None
         response = effect.response
-        if response is not None:
-            clock = host.clock
-            clock.tick(self._queue.now_us)
-            payload = response.SerializeToString()
-            kind, cause = response.__class__, host.last_id()
-            packet = (kind, payload, clock.wall_us, clock.logical, cause, number, correlation_id)
-            self._send(connection.to_client, packet)
+        if response is None:
+            # Travels as an empty message, as live: the client's runtime must hear that the call is over.
+            response = RESPONSES[API_OF_REQUEST[asked]]()
+        clock = host.clock
+        clock.tick(self._queue.now_us)
+        payload = response.SerializeToString()
+        kind, cause = response.__class__, host.last_id()
+        packet = (kind, payload, clock.wall_us, clock.logical, cause, number, correlation_id)
+        self._send(connection.to_client, packet)
         if connection.inbox:
             self._queue.at(self._queue.now_us, self._serve_next, connection)
 

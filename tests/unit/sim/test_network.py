@@ -7,7 +7,7 @@ from typing import Any
 from actors.control import Crash, Restart
 from actors.node.effects import AnyEffect, Call, Close, Reply, SetTimer
 from actors.node.events import Answered, AnyEvent, Disconnected, Failed, Received, Started, TimedOut
-from krift.v1.produce_pb2 import ProduceRequest
+from krift.v1.produce_pb2 import ProduceRequest, ProduceResponse
 from tests.harness.toys import Script, Stage, ask, say
 
 
@@ -174,8 +174,8 @@ def test_a_crash_resets_connections_on_both_ends() -> None:
     assert [event.connection for event in stage.events("server", Disconnected)] == ["client>server:c:0.1"]
 
 
-def test_acks_0_is_over_once_it_is_sent() -> None:
-    """Shows that a Produce that expects no answer ends at once, and that the connection goes on after Reply(None)."""
+def test_a_request_without_an_answer_is_over_once_it_is_served() -> None:
+    """Shows that Reply(None) ends the peer's call with an empty response, in its turn, and the connection goes on."""
 
     def server(now_ms: int, event: AnyEvent) -> list[AnyEffect]:
         if isinstance(event, Received) and isinstance(event.request, ProduceRequest):
@@ -186,8 +186,22 @@ def test_acks_0_is_over_once_it_is_sent() -> None:
     client = on_start(produce, Call(2, "server", "c", ask("b"), 1000))
     stage = Stage({"client": client, "server": server}, Script(100_000))
     stage.world.run(1_000_000)
-    assert [answer.call for answer in stage.events("client", Answered)] == [1, 2]
-    assert stage.seen["client"][1][0] == 0
+    answers = stage.events("client", Answered)
+    assert [answer.call for answer in answers] == [1, 2]
+    assert isinstance(answers[0].response, ProduceResponse)
+
+
+def test_a_request_without_an_answer_fails_with_its_connection() -> None:
+    """Shows that a client learns of a connection which the server closed even where it waits for no answer: that is
+    how a producer with acks=0 hears of an error."""
+
+    def server(now_ms: int, event: AnyEvent) -> list[AnyEffect]:
+        return [Close(event.connection)] if isinstance(event, Received) else []
+
+    client = on_start(Call(1, "server", "c", ProduceRequest(acks=0), 1000))
+    stage = Stage({"client": client, "server": server}, Script(100_000))
+    stage.world.run(1_000_000)
+    assert stage.events("client", Failed) == [Failed(1, "disconnect")]
 
 
 def test_every_call_ends_exactly_once() -> None:
