@@ -182,6 +182,10 @@ class Injector:
 
     def _begin(self, course: _Course, now_us: int) -> list[AnyAction]:
         scheduled = course.scheduled
+        if isinstance(scheduled.until, At) and self.zero_us is not None and self.zero_us + scheduled.until.us <= now_us:
+            # It was seen only when the fault was to be over already.
+            course.phase = "cancelled"
+            return []
         aimed = scheduled.fault.aim(scheduled.id, self.view, self.nodes, self._busy())
         if aimed is None:
             course.phase = "without target"

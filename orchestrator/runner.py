@@ -17,6 +17,7 @@ from actors.sim.digest import TraceDigest
 from actors.trace.events import Rpc, Stamped
 from chaos.conductor import ScenarioConductor
 from chaos.errors import RunError
+from chaos.injector import FaultOutcome
 from chaos.plan import Plan
 from chaos.scenario.triggers import describe, happened, matches
 from chaos.scenario.yaml_text import to_yaml
@@ -288,13 +289,19 @@ def _doubts(outcome: RunOutcome, conductor: ScenarioConductor) -> list[str]:
         doubts.append("the run was interrupted")
     elif outcome.status == "completed" and conductor.status != "completed":
         doubts.append(f"the cluster {conductor.status}: {conductor.detail}")
-    if outcome.status == "completed":
-        doubts += [
-            f"fault {each.id} ({each.kind}) did not take effect"
-            for each in conductor.outcomes
-            if not each.took_effect and each.phase != "cancelled"
-        ]
+    if outcome.status == "completed" and conductor.zero_us is not None:
+        moments = {scheduled.id: scheduled.when for scheduled in conductor.plan.schedule}
+        doubts += [_without_effect(each, str(moments[each.id])) for each in conductor.outcomes if not each.took_effect]
     return doubts
+
+
+def _without_effect(fault: FaultOutcome, moment: str) -> str:
+    """Why a fault of the schedule shows nowhere: what was not broken was not put to the test."""
+    name = f"fault {fault.id} ({fault.kind})"
+    if fault.phase == "cancelled":
+        return f"{name} never began: its moment ({moment}) did not come during the chaos"
+    nobody = ": it found nobody to hit" if fault.phase == "without target" else ""
+    return f"{name} did not take effect{nobody}"
 
 
 def _manifest(plan: Plan, run: str, runtime: Runtime, reproduce: str) -> Manifest:

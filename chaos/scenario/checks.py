@@ -205,7 +205,7 @@ def _config_expected(key: ConfigKey, value: Any) -> str:
 
 
 def _check_workload(scenario: Scenario, mistakes: Mistakes) -> None:
-    for index, (kind, _, client) in enumerate(client_names(scenario)):
+    for index, (kind, names, client) in enumerate(client_names(scenario)):
         path = ("workload", index, kind)
         if client.topic not in scenario.cluster.topics:
             mistakes.unknown((*path, "topic"), client.topic, "topic", scenario.cluster.topics)
@@ -214,7 +214,7 @@ def _check_workload(scenario: Scenario, mistakes: Mistakes) -> None:
         check_features((*path, "features"), client.features, mistakes)
         check_versions((*path, "versions"), client.versions, mistakes)
         check_config((*path, "config"), client.config, CLIENT_SCOPES[kind], mistakes)
-        _check_acks(path, scenario, index, mistakes)
+        _check_acks(path, scenario, index, names, mistakes)
         if isinstance(client, ListOffsets):
             _check_prober(path, client, scenario.cluster.brokers, mistakes)
 
@@ -226,7 +226,7 @@ def _check_prober(path: Path_, client: ListOffsets, brokers: int, mistakes: Mist
         mistakes.add((*path, "replica-id"), f"there is no broker {client.replica_id}", f"an id from 1 to {brokers}")
 
 
-def _check_acks(path: Path_, scenario: Scenario, index: int, mistakes: Mistakes) -> None:
+def _check_acks(path: Path_, scenario: Scenario, index: int, names: list[str], mistakes: Mistakes) -> None:
     producer = scenario.workload[index].producer
     if producer is None:
         return
@@ -234,8 +234,16 @@ def _check_acks(path: Path_, scenario: Scenario, index: int, mistakes: Mistakes)
         if given is not None and name in producer.config:
             mistakes.add((*path, "config", name), f"{name} is given twice", "it once, at the producer or in config")
     acks = producer.config.get("acks", "all" if producer.acks is None else producer.acks)
-    if producer.config.get("enable.idempotence", producer.idempotent) and str(acks) != "all":
+    idempotent = producer.config.get("enable.idempotence", producer.idempotent)
+    if idempotent and str(acks) != "all":
         mistakes.add((*path, "acks"), f"an idempotent producer with acks {acks}", "acks: all, or idempotent: false")
+        return
+    for name in names:
+        own = scenario.nodes[name].config if name in scenario.nodes else {}
+        if own.get("enable.idempotence", idempotent) and str(own.get("acks", acks)) != "all":
+            wrong = f"an idempotent producer with acks {own.get('acks', acks)}"
+            key = "acks" if "acks" in own else "enable.idempotence"
+            mistakes.add(("nodes", name, "config", key), wrong, "acks: all, or enable.idempotence: false")
 
 
 def _check_partitions(path: Path_, client: Client, topic: Topic, mistakes: Mistakes) -> None:

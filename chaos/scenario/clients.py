@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from actors.config import Scope, default_config
@@ -10,22 +11,28 @@ from chaos.scenario.checks import CLIENT_SCOPES
 from chaos.scenario.model import Client, Consumer, ListOffsets, Producer
 
 
-def client_config(kind: str, client: Client) -> dict[str, Any]:
-    """The configuration of a client: defaults, its config, and the keys it gives by their short names. As in
-    Kafka, idempotence that nobody asked for goes off by itself where acks is not all."""
+def client_config(kind: str, client: Client, own: Mapping[str, Any]) -> dict[str, Any]:
+    """The configuration of a client: defaults, its config, the keys it gives by their short names, and above all
+    ``own``, what ``nodes`` has for it. As in Kafka, idempotence that nobody asked for goes off by itself where acks
+    is not all."""
     scopes: tuple[Scope, ...] = CLIENT_SCOPES[kind]
-    config = {**default_config(scopes[0]), **client.config}
+    given = {**client.config, **_short_names(client), **own}
+    config = {**default_config(scopes[0]), **given}
     if isinstance(client, Producer):
-        if client.acks is not None:
-            config["acks"] = client.acks
         config["acks"] = str(config["acks"])
-        if client.idempotent is not None:
-            config["enable.idempotence"] = client.idempotent
-        elif "enable.idempotence" not in client.config and config["acks"] != "all":
+        if "enable.idempotence" not in given and config["acks"] != "all":
             config["enable.idempotence"] = False
-    elif isinstance(client, Consumer) and client.isolation is not None:
-        config["isolation.level"] = client.isolation
     return config
+
+
+def _short_names(client: Client) -> dict[str, Any]:
+    """What a client gives by a short name, under Kafka's key."""
+    named: dict[str, Any] = {}
+    if isinstance(client, Producer):
+        named = {"acks": client.acks, "enable.idempotence": client.idempotent}
+    elif isinstance(client, Consumer):
+        named = {"isolation.level": client.isolation}
+    return {key: value for key, value in named.items() if value is not None}
 
 
 def client_workload(client: Client, cluster: ClusterSpec) -> dict[str, Any]:

@@ -35,7 +35,7 @@ def resolved_document(scenario: Scenario, plan: Plan) -> dict[str, Any]:
         },
         "features": dict(plan.features),
         "versions": _ranges(plan.versions),
-        "nodes": _overrides(scenario),
+        "nodes": _overrides(scenario, plan),
         "defects": list(plan.defects),
         "workload": [_client(kind, client, plan.cluster) for kind, _, client in client_names(scenario)],
         "chaos": [_chaos(fault) for fault in plan.schedule],
@@ -55,15 +55,22 @@ def _ranges(versions: Mapping[str, list[int]]) -> dict[str, str]:
     return {api: format_versions(low, high) for api, (low, high) in versions.items()}
 
 
-def _overrides(scenario: Scenario) -> dict[str, Any]:
+def _overrides(scenario: Scenario, plan: Plan) -> dict[str, Any]:
+    configs = {node.name: node.config for node in plan.nodes}
     return {
         name: {
             "features": dict(override.features),
             "versions": _ranges(override.versions),
-            "config": dict(override.config),
+            "config": {key: configs[name][key] for key in _with_what_follows(override.config)},
         }
         for name, override in scenario.nodes.items()
     }
+
+
+def _with_what_follows(config: Mapping[str, Any]) -> list[str]:
+    """The keys of an override. A producer's idempotence follows its acks where nobody gave it; the workload's entry,
+    filled up, gives it."""
+    return [*config, *(["enable.idempotence"] if "acks" in config and "enable.idempotence" not in config else [])]
 
 
 def _client(kind: str, client: Client, cluster: ClusterSpec) -> dict[str, Any]:
@@ -75,7 +82,7 @@ def _client(kind: str, client: Client, cluster: ClusterSpec) -> dict[str, Any]:
         "count": client.count,
         "features": dict(client.features),
         "versions": _ranges(client.versions),
-        "config": client_config(kind, client),
+        "config": client_config(kind, client, {}),
     }
     if kind == "producer":
         entry["rate"] = _rate(workload["rate"])

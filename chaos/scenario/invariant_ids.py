@@ -1,7 +1,7 @@
 """The ids of the invariants that an ``expect`` may name.
 
 Who checks them lies above this layer (``orchestrator.invariants``); its registry must be a part of this
-catalogue, and the command line narrows ``expect`` to what is registered.
+catalogue, and ``krift run`` refuses to demand what is not registered.
 """
 
 from __future__ import annotations

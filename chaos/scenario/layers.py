@@ -84,7 +84,7 @@ def merge_layers(loaded: Loaded, variant: str, seed: int | None, settings: Seque
     tree: dict[str, Any] = document.value
     variants = tree.pop("variants", None) or {}
     if variant and variant not in variants and not (variant == tree.get("variant") and not variants):
-        known = ", ".join(variants) or "none: the scenario has no variants"
+        known = f"one of {', '.join(variants)}" if variants else "no --variant, as the scenario has none"
         wrong = Mistake(document.file, document.line(("variants",)), "variants", f"there is no variant {variant}")
         raise InputError([msgspec.structs.replace(wrong, expected=known, suggestion=nearest(variant, variants))])
     _expand(tree)

@@ -150,8 +150,8 @@ class _Builder:
         assert kind in ("producer", "consumer", "list-offsets")
         role: Role = kind  # type: ignore[assignment]  # narrowed by the line above, which mypy does not follow
         own = self.scenario.nodes.get(name, NodeOverride())
-        config = client_config(kind, client)
-        return self._spec(name, role, -1, client, {**config, **own.config}, client_workload(client, self.cluster))
+        config = client_config(kind, client, own.config)
+        return self._spec(name, role, -1, client, config, client_workload(client, self.cluster))
 
     def _spec(
         self,

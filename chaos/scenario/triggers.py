@@ -141,7 +141,7 @@ _TP = Argument("tp", "tp", "the topic partition")
 _LOG = Argument("tp", "log", "the topic partition, or the metadata log")
 _OFFSET = Argument("offset", "int", "exclusive end", required=True)
 _NEEDS_LOG = Argument("tp", "log", "the topic partition, or the metadata log", required=True)
-_BROKER = Argument("broker", "node", "the broker")
+_BROKER = Argument("broker", "node", "the broker, by its name")
 _API = Argument("api", "api", "the API", required=True)
 
 TRIGGERS: dict[str, Trigger] = {

@@ -92,7 +92,8 @@ def parse_scalar(text: str) -> Any:
 def _syntax(error: yaml.YAMLError, file: str) -> Mistake:
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         what = " ".join(part for part in (error.context, error.problem) if part)
-        return Mistake(file, error.problem_mark.line + 1, "", f"not valid YAML: {what}")
+        bracket = "quotes around what has brackets in it" if "but got '['" in what else ""
+        return Mistake(file, error.problem_mark.line + 1, "", f"not valid YAML: {what}", bracket)
     if isinstance(error, yaml.reader.ReaderError):
         return Mistake(file, 0, "", "not valid YAML: it has a control character", "printable text")
     return Mistake(file, 0, "", f"not valid YAML: {error}")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
+import msgspec
 
+from chaos.errors import InputError, Mistake
 from orchestrator.cli.options import runs_option
 from orchestrator.report.console import page
 from orchestrator.report.text import print_verdict
-from orchestrator.run_dir import open_run_dir
+from orchestrator.run_dir import RunDir, open_run_dir
+from orchestrator.trace.read import read_events
 from orchestrator.verdict import exit_code, json_line, read_verdict
 
 
@@ -17,10 +21,22 @@ from orchestrator.verdict import exit_code, json_line, read_verdict
 @click.argument("run", default="latest")
 @runs_option
 @click.option("--json", "as_json", is_flag=True, help="The verdict on stdout, as one line of JSON, and nothing else.")
-def command(run: str, out: Path, as_json: bool) -> int:
+@click.option(
+    "--event",
+    "wanted",
+    multiple=True,
+    metavar="ID",
+    help="Instead of the verdict this event of the trace (node/incarnation/number), as one line of JSON.",
+)
+def command(run: str, out: Path, as_json: bool, wanted: tuple[str, ...]) -> int:
     """Show the verdict of RUN (a directory, a name under --out, or "latest"); the exit code is that of the run."""
+    if wanted and as_json:
+        raise click.UsageError("--json prints the verdict, and --event events in its place")
     directory = open_run_dir(out, run)
     manifest = directory.read_manifest()
+    if wanted:
+        _show_events(directory, wanted)
+        return 0
     verdict = read_verdict(directory)
     shown = page()
     if as_json:
@@ -34,3 +50,22 @@ def command(run: str, out: Path, as_json: bool) -> int:
         shown.say(f"again       {manifest.reproduce}")
     shown.say(f"kept in     {directory.path}")
     return exit_code(verdict, manifest.status)
+
+
+def _show_events(directory: RunDir, wanted: Sequence[str]) -> None:
+    """The wanted events in the order of the trace, each with its id and the envelope's other columns but the run.
+    Raises InputError for what is not in the trace."""
+    directory.trace_parts()
+    missing = dict.fromkeys(wanted)
+    lines = []
+    for event in read_events(directory.path):
+        if event.id in missing:
+            del missing[event.id]
+            envelope = {"id": event.id, "wall": event.wall, "logical": event.logical, "cause": event.cause}
+            lines.append(msgspec.json.encode(envelope | {"req": event.req, "body": event.body}).decode() + "\n")
+            if not missing:
+                break
+    if missing:
+        problem, expected = "no such event in this run's trace", "node/incarnation/number, as a verdict names events"
+        raise InputError([Mistake(f"--event {each}", 0, "", problem, expected) for each in missing])
+    page().raw("".join(lines))

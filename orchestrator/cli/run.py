@@ -16,10 +16,12 @@ from chaos.incidents.library import load
 from chaos.plan import Plan
 from chaos.scenario.loader import Loaded
 from chaos.scenario.resolve import resolve
+from chaos.scenario.yaml_tree import Path_, dotted
 from chaos.schedule import timeline
 from orchestrator.cli.options import MAX_SEED, parse_seeds, runs_option
 from orchestrator.cli.progress import ProgressLine
 from orchestrator.clusters.ray_address import ADDRESS_EXPECTED, parse_address
+from orchestrator.invariants.registry import INVARIANTS
 from orchestrator.report.console import Page, page
 from orchestrator.report.text import one_line, print_contrast, print_verdict
 from orchestrator.run_dir import check_root
@@ -66,7 +68,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     def check(self) -> None:
         """Find every mistake before anything starts: it costs no run. Raises InputError."""
         for variant in self.variants:
-            resolve(self.loaded, variant, self.seeds[0], self.settings, self.defects)
+            _check_expected(self.loaded, resolve(self.loaded, variant, self.seeds[0], self.settings, self.defects))
 
     def again(self, plan: Plan) -> str:
         """The command that does a run again."""
@@ -173,6 +175,23 @@ def _run_all(request: Request) -> int:
     return combined_exit_code(done.exit_code for done in carried)
 
 
+def _check_expected(loaded: Loaded, plan: Plan) -> None:
+    """What must hold, or must be violated, has to be something that is checked; a run could not decide it. ``may``
+    demands nothing."""
+    document = loaded.document
+    wrong = []
+    for key in ("violated", "held"):
+        for index, name in enumerate(getattr(plan.expect, key)):
+            own: Path_ = ("variants", plan.variant, "expect", key, index)
+            path: Path_ = own if own in document.lines else own[2:]
+            if name not in INVARIANTS:
+                problem = f"{name} is not checked by this version of krift"
+                expected = f"one of {', '.join(INVARIANTS)}"
+                wrong.append(Mistake(document.file, document.line(path), dotted(path), problem, expected))
+    if wrong:
+        raise InputError(wrong)
+
+
 def _check_defects(defects: tuple[str, ...]) -> None:
     expected = f"one of {', '.join(DEFECTS)}"
     unknown = [
@@ -213,11 +232,8 @@ def _first_line(request: Request, plan: Plan) -> str:
     variant = request.loaded.scenario.variants.get(plan.variant)
     about = f": {variant.about}" if variant is not None and variant.about else ""
     defects = f", defects {', '.join(plan.defects)}" if plan.defects else ""
-    return f"{_title(plan)}, {request.runtime}, seed {plan.seed}{defects}, drawn: {_drawn(plan.drawn)}{about}"
-
-
-def _drawn(drawn: dict[str, list[str]]) -> str:
-    return "; ".join(f"{place} = {', '.join(names)}" for place, names in drawn.items()) or "nothing"
+    drawn = "".join(f", drawn {place} = {', '.join(names)}" for place, names in plan.drawn.items())
+    return f"{_title(plan)}, {request.runtime}, seed {plan.seed}{defects}{drawn}{about}"
 
 
 def _report(shown: Page, talk: Page, request: Request, done: Carried, again: str) -> None:

@@ -1,1 +1,1 @@
-"""A verdict as text, JSON, JUnit and one self-contained HTML page."""
+"""A verdict as text for people, and the schemas of the files for programs."""

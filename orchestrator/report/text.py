@@ -171,7 +171,8 @@ def _cell(every: Sequence[InvariantVerdict]) -> Text:
         how_often = f"{every[0].violated:,} times" if worst == "violated" else f"{least:,} tests"
         return Text(f"{worst} ({how_often})" if least or worst == "violated" else worst, STYLES[worst])
     shown = [f"{status} {number} of {len(every)}" for status, number in by_status.items() if number]
-    return Text(f"{', '.join(shown)}; {least:,}+ tests each", STYLES[worst])
+    how_often = f"; {least:,}+ tests each" if any(each.tested for each in every) else ""
+    return Text(f"{', '.join(shown)}{how_often}", STYLES[worst])
 
 
 def _as_expected(runs: Sequence[Verdict]) -> Text:

@@ -1,7 +1,8 @@
 """The documents show what the command really prints.
 
 A block of a document that begins with ```` ```console ```` and ``$ krift`` is run here in the sim, where the output
-is the same every time. A line ``...`` stands for any lines. ``--rewrite`` fills in the output of blocks that have none.
+is the same every time; ``latest`` is the run of a block before it. A line ``...`` stands for any lines. ``--rewrite``
+fills in the output of blocks that have none.
 """
 
 from __future__ import annotations
@@ -25,9 +26,14 @@ BLOCKS = [
 ]
 
 
-def printed(command: str, directory: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def run_before(path: Path, block: re.Match[str]) -> str:
+    """The command of the last block before this one that left a run."""
+    earlier = [found["command"] for found in BLOCK.finditer(path.read_text(encoding="utf-8")[: block.start()])]
+    return next(each for each in reversed(earlier) if each.startswith("run ") and "--dry-run" not in each)
+
+
+def printed(command: str) -> str:
     """What the command prints on stdout, without blanks at line ends."""
-    monkeypatch.chdir(directory)
     outcome = CliRunner().invoke(cli, shlex.split(command), standalone_mode=False)
     assert outcome.exception is None, outcome.exception
     return "".join(f"{line.rstrip()}\n" for line in outcome.stdout.splitlines())
@@ -47,7 +53,10 @@ def test_a_block_shows_what_is_printed(
     request: pytest.FixtureRequest,
 ) -> None:
     """Shows that the output in the document is the output of the command."""
-    actual = printed(block["command"], tmp_path, monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    if " latest" in block["command"]:
+        printed(run_before(path, block))
+    actual = printed(block["command"])
     if request.config.getoption("--rewrite") and "\n...\n" not in f"\n{block['output']}":
         text = path.read_text(encoding="utf-8")
         fresh = f"```console\n$ krift {block['command']}\n{actual}```"

@@ -122,3 +122,15 @@ def test_a_delay_is_drawn_between_by_and_by_plus_jitter() -> None:
         LinkRule("f1/1", "delay", ["broker-1"], others, 20_000, 25_000),
         LinkRule("f1/2", "delay", others, ["broker-1"], 20_000, 25_000),
     ]
+
+
+def test_a_fault_that_was_seen_when_it_should_be_over_never_begins() -> None:
+    """Shows that a fault whose end is a time does nothing if what it waits for comes only after that time."""
+    more = "chaos: [{when: {seen: leader-elected}, fault: {crash: broker-3}, until: {at: 2s}}]"
+    stage = Stage(plan_of(more))
+    stage.reach_time_0()
+    stage.run_until(3 * SECOND)
+    stage.assume(2, 1)
+    outcome = stage.conductor.outcomes[0]
+    assert (outcome.phase, outcome.took_effect) == ("cancelled", False)
+    assert stage.of(Crash) == []

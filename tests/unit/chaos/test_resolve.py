@@ -74,6 +74,15 @@ def test_counts_number_clients_on() -> None:
     assert [spec.config["enable.idempotence"] for spec in producers] == [True, False, False, True]
 
 
+def test_a_producer_among_others_may_have_other_acks() -> None:
+    """Shows that what ``nodes`` has for one producer wins over its entry, and that its idempotence follows."""
+    more = "  - producer: {topic: orders, rate: 1/s, acks: all, count: 2}\nnodes: {producer-3: {config: {acks: 1}}}\n"
+    plan = resolve(load_text(BASE + more))
+    found = [(spec.config["acks"], spec.config["enable.idempotence"]) for spec in plan.nodes if spec.role == "producer"]
+    assert found == [("all", True), ("all", True), ("1", False)]
+    assert resolve(load_text(plan.yaml())) == plan
+
+
 def test_layers_win_from_the_cluster_to_the_node() -> None:
     """Shows defaults, the scenario's values and a node's own, for features, versions and configuration."""
     plan = plan_of(RICH)
@@ -146,7 +155,7 @@ def test_a_setting_that_breaks_another_part_is_found() -> None:
 
 def test_unknown_variants_and_defects_are_input_errors() -> None:
     """Shows the nearest name for a variant or a defect that does not exist."""
-    with pytest.raises(InputError, match="there is no variant of; expected off, seed, kafka; did you mean off"):
+    with pytest.raises(InputError, match="there is no variant of; expected one of off, seed, kafka; did you mean off"):
         resolve(library.load("kip-207"), "of")
     with pytest.raises(InputError, match="--defect hw-ignores: unknown defect"):
         resolve(load_text(BASE), defects=["hw-ignores"])

@@ -74,6 +74,26 @@ def test_3_it_cannot_be_told(tmp_path: Path) -> None:
     assert krift("report", tmp_path / "runs" / "latest").code == 3
 
 
+NO_EFFECT = {
+    "never seen": (
+        "{when: {seen: truncated, delay: 1s}, fault: {crash: broker-1}, for: 1s}",
+        "fault f1 (crash) never began: its moment (when seen: truncated, 1s later) did not come during the chaos",
+    ),
+    "nobody to hit": (
+        "{when: {at: 100ms}, fault: {delay: {between: broker-1, and: broker-1, by: 5ms}}, for: 500ms}",
+        "fault f1 (delay) did not take effect: it found nobody to hit",
+    ),
+}
+
+
+@pytest.mark.parametrize(("fault", "why"), NO_EFFECT.values(), ids=NO_EFFECT)
+def test_3_a_fault_had_no_effect(fault: str, why: str, tmp_path: Path) -> None:
+    """Shows 3 where a fault of the schedule broke nothing: what held was not put to that test."""
+    ended = run(tmp_path, f"chaos: [{fault}]\n")
+    [verdict] = verdicts(ended)
+    assert (ended.code, verdict.outcome, verdict.undecided) == (3, "inconclusive", [why])
+
+
 def test_4_the_run_could_not_be_carried_out(tmp_path: Path) -> None:
     """Shows 4 where the steady state was never reached, in run, report and check."""
     ended = run(tmp_path, NEVER_STEADY)

@@ -42,6 +42,7 @@ ARGUMENTS = {
     "run": ("report nothing", "nothing: no such run", "the directory of a run"),
     "empty run": ("check", "latest: no such run", "--out where runs are"),
     "too long": ("report " + "x" * 5000, "cannot be read: File name too long", "x"),
+    "verdict and event": ("report --json --event broker-1/0/0", "--json prints the verdict", "krift report --help"),
     "moment": ("replay --at 5", "--at needs --node", "krift replay --help"),
 }
 
@@ -66,6 +67,17 @@ def test_no_command_at_all() -> None:
     assert (ended.code, ended.out) == (2, "")
     assert "Usage: krift" in ended.err
     assert "report" in ended.err
+
+
+@pytest.mark.parametrize("indent", ["", "variants:\n  only:\n    "], ids=["scenario", "variant"])
+def test_an_expectation_that_nobody_checks(indent: str, tmp_path: Path) -> None:
+    """Shows that an invariant which is not checked cannot be demanded, wherever that is written; it may be violated."""
+    ended = krift("run", scenario(tmp_path, f"{indent}expect: {{held: [X3, H6]}}\n"), "--out", tmp_path / "runs")
+    assert (ended.code, ended.out) == (2, "")
+    assert "expect.held[1]: H6 is not checked by this version of krift; expected one of Q1, Q2, " in ended.err
+    assert f"small.yaml:{17 if indent else 15}: " in ended.err
+    assert not (tmp_path / "runs").exists()
+    assert krift("run", scenario(tmp_path, f"{indent}expect: {{may: [H6]}}\n"), "--dry-run").code == 0
 
 
 def test_an_out_that_cannot_be_written(tmp_path: Path) -> None:
