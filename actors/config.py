@@ -56,7 +56,6 @@ CONFIG: dict[str, ConfigKey] = {
         ConfigKey("replica.socket.timeout.ms", 30000, _B, "Time-out of a follower's Fetch.", 1),
         ConfigKey("replica.high.watermark.checkpoint.interval.ms", 5000, _B, "Between checkpoints of the HW.", 1),
         ConfigKey("num.io.threads", 8, _CB, "Request handler slots.", 1),
-        ConfigKey("producer.id.expiration.ms", 86400000, _B, "Idle time after which a producer id is forgotten.", 1),
         ConfigKey("request.timeout.ms", 30000, _ALL, "A client's request; a broker's call to the controller.", 1),
         # clients
         ConfigKey("reconnect.backoff.ms", 50, _ALL, "Pause before a connection is tried again."),
@@ -71,7 +70,13 @@ CONFIG: dict[str, ConfigKey] = {
         ConfigKey("max.in.flight.requests.per.connection", 5, _P, "Unanswered requests per connection.", 1, 5),
         ConfigKey("retries", 2147483647, _P, "Attempts after the first."),
         ConfigKey("delivery.timeout.ms", 120000, _P, "Time in which a send succeeds or fails.", 1),
-        ConfigKey("isolation.level", "read_uncommitted", _N, "", choices=("read_uncommitted", "read_committed")),
+        ConfigKey(
+            "isolation.level",
+            "read_uncommitted",
+            _N,
+            "Which records of transactions are read.",
+            choices=("read_uncommitted", "read_committed"),
+        ),
         ConfigKey("fetch.max.wait.ms", 500, _N, "Longest parking of a consumer's Fetch."),
         ConfigKey("fetch.min.bytes", 1, _N, "Least bytes for a consumer's Fetch."),
         ConfigKey("fetch.max.bytes", 52428800, _N, "Bytes of a Fetch.", 1),

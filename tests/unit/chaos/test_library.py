@@ -9,6 +9,7 @@ import pytest
 
 from chaos.errors import InputError
 from chaos.incidents import library
+from chaos.scenario.document import PATH, document
 from chaos.scenario.model import json_schema
 from chaos.scenario.resolve import resolve
 from chaos.scenario.schema import SCHEMA_FILE, schema_text
@@ -77,3 +78,8 @@ def test_the_reference_names_every_trigger() -> None:
     text = (ROOT / "docs" / "scenarios.md").read_text(encoding="utf-8")
     for trigger in TRIGGERS.values():
         assert f"`{trigger.name}`" in text, trigger.name
+
+
+def test_the_reference_of_features_keys_and_versions_is_fresh() -> None:
+    """Shows that docs/configuration.md is what the code says; ``python -m chaos.scenario.document`` writes it."""
+    assert (ROOT / PATH).read_text(encoding="utf-8") == document()
