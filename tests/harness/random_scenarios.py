@@ -47,14 +47,39 @@ MOMENTS = (
 )
 TOPIC = "orders"
 
-QUICK = {
-    "broker.session.timeout.ms": 2000,
-    "broker.heartbeat.interval.ms": 400,
-    "replica.lag.time.max.ms": 1500,
-    "request.timeout.ms": 3000,
-    "replica.socket.timeout.ms": 3000,
+TIMERS: dict[str, dict[str, int]] = {
+    "kafka": {},
+    "quick": {
+        "broker.session.timeout.ms": 2000,
+        "broker.heartbeat.interval.ms": 400,
+        "replica.lag.time.max.ms": 1500,
+        "request.timeout.ms": 3000,
+        "replica.socket.timeout.ms": 3000,
+    },
+    "hasty": {
+        "controller.quorum.election.timeout.ms": 200,
+        "controller.quorum.fetch.timeout.ms": 700,
+        "controller.quorum.request.timeout.ms": 700,
+        "controller.quorum.election.backoff.max.ms": 200,
+        "broker.session.timeout.ms": 600,
+        "broker.heartbeat.interval.ms": 150,
+        "replica.lag.time.max.ms": 500,
+        "replica.fetch.wait.max.ms": 100,
+        "replica.fetch.backoff.ms": 100,
+        "request.timeout.ms": 1000,
+        "replica.socket.timeout.ms": 1000,
+    },
 }
-"""Time-outs that a run of seconds sees the end of."""
+"""Time-outs of servers: a run of seconds sees the end of few of Kafka's own. Those of the quorum stay above the 500 ms
+that a voter's Fetch may wait: with less, leaders change without any fault."""
+
+NARROW: dict[str, tuple[int, ...]] = {
+    "replica.fetch.max.bytes": (200, 2000),
+    "replica.high.watermark.checkpoint.interval.ms": (50, 1000),
+    "num.io.threads": (1, 2),
+    "krift.request.service.us": (100, 2000),
+}
+"""Now and then brokers have little of these."""
 
 Mapping_ = dict[str, Any]
 """A part of a scenario file."""
@@ -79,10 +104,11 @@ for _name in COUNTED:
 def random_scenario(seed: int) -> str:
     """A scenario file, all of which is drawn from ``seed``."""
     draw = random.Random(f"random-scenarios/{seed}")
-    quick = draw.random() < 0.7
+    timers = draw.choice(("kafka", "quick", "quick", "hasty", "hasty"))
+    narrow = {name: draw.choice(values) for name, values in NARROW.items() if draw.random() < 0.2}
     unclean = draw.random() < 0.2
     replicas = _replicas(draw)
-    workload = _workload(draw, quick)
+    workload = _workload(draw, timers)
     nodes = _nodes(draw.choice((3, 3, 4, 5)), workload)
     return yaml.safe_dump(
         {
@@ -95,11 +121,12 @@ def random_scenario(seed: int) -> str:
                 "voters": sum(name.startswith("controller-") for name in nodes),
                 "brokers": 3,
                 "topics": {TOPIC: {"replicas": replicas, "config": {"min.insync.replicas": draw.choice((1, 2, 2))}}},
-                "config": {**(QUICK if quick else {}), "unclean.leader.election.enable": unclean},
+                "config": {**TIMERS[timers], **narrow, "unclean.leader.election.enable": unclean},
             },
             "features": {name: draw.choice(FEATURES[name].values) for name in ("kip-207", "kip-996")},
+            "nodes": {name: {"versions": _server_versions(draw, name)} for name in nodes if draw.random() < 0.1},
             "workload": workload,
-            "chaos": _all_chaos(draw, nodes, len(replicas)),
+            "chaos": _all_chaos(draw, nodes, len(replicas), unclean),
         },
         sort_keys=False,
     )
@@ -117,13 +144,22 @@ def _versions(draw: random.Random, *apis: str) -> dict[str, str]:
     return {name: f"{bounds[name][0]}-{draw.randint(*bounds[name])}" for name in apis if draw.random() < 0.3}
 
 
-def _workload(draw: random.Random, quick: bool) -> list[Mapping_]:
-    timeouts = {"request.timeout.ms": 3000} if quick else {}
+def _server_versions(draw: random.Random, name: str) -> dict[str, str]:
+    """What an older voter or broker speaks, down to what KRaft needs."""
+    if name.startswith("controller-"):
+        return {"Vote": f"0-{draw.randint(0, 1)}"}
+    if name.startswith("broker-"):
+        return {"Fetch": f"4-{draw.randint(12, 17)}", "ListOffsets": f"1-{draw.randint(4, 10)}"}
+    return {}
+
+
+def _workload(draw: random.Random, timers: str) -> list[Mapping_]:
+    timeouts = {name: ms for name, ms in TIMERS[timers].items() if name == "request.timeout.ms"}
     clients: list[Mapping_] = []
     for _ in range(draw.choice((1, 1, 2))):
         acks_all = draw.random() < 0.8
         config = {**timeouts, "linger.ms": draw.choice((0, 5, 50))}
-        if quick and draw.random() < 0.3:
+        if timeouts and draw.random() < 0.3:
             config["delivery.timeout.ms"] = 5000
         producer = {
             "topic": TOPIC,
@@ -168,11 +204,29 @@ def _nodes(voters: int, workload: list[Mapping_]) -> list[str]:
 # ---- faults ----------------------------------------------------------------------------------------------------
 
 
-def _all_chaos(draw: random.Random, nodes: list[str], partitions: int) -> list[Mapping_]:
+def _all_chaos(draw: random.Random, nodes: list[str], partitions: int, unclean: bool) -> list[Mapping_]:
     """Up to six faults: spread over the run, or close together, while the last one still shows."""
-    near = draw.randrange(200, DURATION_MS // 2)
-    spread = draw.choice((3_000, 6_000, DURATION_MS - near - 1_000))
-    return [_chaos(draw, nodes, partitions, near, spread) for _ in range(draw.choice(NUMBERS_OF_FAULTS))]
+    near = draw.randrange(200, DURATION_MS - 4_000)
+    spread = draw.choice((1_500, 3_000, DURATION_MS - near - 500))
+    number = draw.choice(NUMBERS_OF_FAULTS)
+    cornered = _cornered(draw, f"{TOPIC}-{draw.randrange(partitions)}", near) if unclean and number > 2 else []
+    return [*cornered, *(_chaos(draw, nodes, partitions, near, spread) for _ in range(number - len(cornered)))]
+
+
+def _cornered(draw: random.Random, tp: str, near: int) -> list[Mapping_]:
+    """The followers fall behind, and then the leader is gone: the way to an unclean election."""
+    link = {"from": [f"leader({tp})"], "to": [f"followers({tp})"]}
+    behind: Mapping_ = {"partition": link} if draw.random() < 0.7 else {"pause": f"followers({tp})"}
+    gone: Mapping_ = {"crash": f"leader({tp})"} if draw.random() < 0.5 else {"partition": {"isolate": f"leader({tp})"}}
+    alone = {"seen": {"isr-shrunk": {"tp": tp}}, "nth": draw.choice((1, 2, 3)), "delay": f"{draw.randrange(300)}ms"}
+    return [
+        {
+            "when": {"at": f"{near}ms"},
+            "fault": behind,
+            "for": f"{min(draw.randint(1_000, 6_000), DURATION_MS - near)}ms",
+        },
+        {"when": alone, "fault": gone, "for": f"{draw.randint(4_000, 8_000)}ms"},
+    ]
 
 
 def _chaos(draw: random.Random, nodes: list[str], partitions: int, near: int, spread: int) -> Mapping_:
