@@ -100,9 +100,8 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
             state.recent[offset] = sent
         if offset >= len(state.read) or not state.read[offset]:
             state.unread[offset] = sent
-        log = mirror.committed
-        if offset >= log.end:
-            log = mirror.replica(body.broker).log
+        # What is committed may come from a leader which did not know that an unclean election had replaced it.
+        log = mirror.lineage_log(leader_epoch) or mirror.replica(body.broker).log
         where = f"the log of {body.broker} at that time"
         found = self._look(state, sent, offset, log, where, leader_epoch, mirror)
         if found or leader_epoch < 0:
@@ -201,13 +200,12 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
 
 
 def _leader_epoch(body: OpReturn, mirror: LogMirror) -> int:
-    """The leader epoch of an acknowledgement: as told, or that of the record in the log of the broker that answered,
+    """The leader epoch of an acknowledgement: as told, or the newest in which the broker that answered had the record,
     or the one which that broker leads; -1 unknown."""
     if body.leader_epoch >= 0 or not body.broker:
         return body.leader_epoch
-    replica = mirror.replica(body.broker)
-    batch = replica.log.batch_at(body.offset)
-    return batch.epoch if batch is not None and batch.uid_at(body.offset) == body.uid else replica.leads
+    epoch = mirror.epoch_of_answer(body.broker, body.offset, body.uid)
+    return epoch if epoch >= 0 else mirror.replica(body.broker).leads
 
 
 class Value(msgspec.Struct, frozen=True, gc=False):

@@ -196,11 +196,37 @@ class LogMirror(msgspec.Struct):
         return self.replica(lineage.leader).log if lineage.frozen is None else lineage.frozen
 
     def taint_between(self, older: int, newer: int, offset: int) -> Taint | None:
-        """The unclean election in (older, newer] of leader epochs that put ``offset`` (an exclusive end) at risk."""
+        """The unclean election in (older, newer] of leader epochs whose leader lacked ``offset`` (an exclusive end) of
+        what the leader of ``older`` had. A leader that does not know of the election goes on in its older epoch, and
+        commits what the election already gave up: so logs decide, not what was committed at the time."""
         for taint in self.taints:
-            if older < taint.epoch <= newer and offset > taint.start:
+            if older < taint.epoch <= newer and offset > self._shared(older, taint):
                 return taint
         return None
+
+    def _shared(self, older: int, taint: Taint) -> int:
+        """Up to where the log of a leader epoch is the one with which an unclean leader began."""
+        log, unclean = self.lineage_log(older), self.lineage_log(taint.epoch)
+        if log is None or unclean is None:
+            return taint.start
+        shared = max(log.floor, unclean.floor)
+        for batch in log.batches:
+            if batch.end > self.lineages[taint.epoch].start:
+                break
+            if unclean.matches(batch.end, batch.ph) is False:
+                break
+            shared = max(shared, batch.end)
+        return shared
+
+    def epoch_of_answer(self, node: str, offset: int, uid: str) -> int:
+        """The newest leader epoch of a broker in which its log had a record at an offset; -1 none. An answer to a send
+        that was tried again may come in a later leader epoch than that of the record."""
+        for epoch, lineage in sorted(self.lineages.items(), reverse=True):
+            log = self.lineage_log(epoch) if lineage.leader == node else None
+            batch = None if log is None else log.batch_at(offset)
+            if batch is not None and batch.uid_at(offset) == uid:
+                return epoch
+        return -1
 
     def losers_of(self, offset: int) -> int:
         """How many replicas held an offset and lost it to a power loss."""

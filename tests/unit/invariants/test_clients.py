@@ -69,6 +69,45 @@ def test_acks_1_may_be_lost() -> None:
     assert (result.status, result.tested, result.excused) == ("excused", 0, {"acks<=1": 1})
 
 
+def test_a_retry_is_answered_in_a_later_epoch_than_its_records() -> None:
+    """Shows that a record which an unclean election brings back, and which is acknowledged only then, by a version that
+    does not tell the leader epoch, is not missed in the epoch between."""
+    trace = committed("a")
+    trace.append("broker-1", "b")
+    trace.lead(2, 1)
+    trace.lead(1, 2, cause="unclean", isr=(1,))
+    trace.acked("producer-1", "b", 1, 1, -1)
+    result = trace.result("C1")
+    assert (result.status, result.excused) == ("held", {})
+
+
+def stale_leader() -> TraceBuilder:
+    """Broker-1 goes on in epoch 0, alone in its ISR, when broker-2 leads epoch 1 by an unclean election, and commits
+    "b"; then an unclean election gives the partition back to it."""
+    trace = committed("a")
+    trace.lead(2, 1, cause="unclean", isr=(2,))
+    trace.append("broker-1", "b")
+    trace.high_watermark("broker-1", 2, 0, counted=(1,))
+    trace.append("broker-2", "c", epoch=1)
+    trace.acked("producer-1", "c", 1, 2, 1)
+    trace.high_watermark("broker-2", 2, 1, counted=(2,))
+    trace.lead(1, 2, cause="unclean", isr=(1,))
+    return trace
+
+
+def test_a_leader_that_was_replaced_commits_and_is_elected_again() -> None:
+    """Shows that what it committed meanwhile is not held against an acknowledgement of the newer leader, and that the
+    second unclean election excuses what that one commits before and after it."""
+    trace = stale_leader()
+    result = trace.result("C1")
+    assert (result.violations, result.excused) == ([], {"unclean-election": 1})
+    trace.append("broker-2", "d", epoch=1)
+    trace.high_watermark("broker-2", 3, 1, counted=(2,))
+    result = trace.result("P4")
+    # The two elections, "b" against epoch 1, "d" against epoch 2.
+    assert (result.violations, result.excused) == ([], {"unclean-election": 4})
+
+
 def test_an_unclean_election_excuses_what_was_acknowledged_before() -> None:
     """Shows that a record acknowledged before it is excused, and one acknowledged after it is not, whether the
     acknowledgement told its leader epoch or not."""
