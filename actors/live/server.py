@@ -32,7 +32,8 @@ ANONYMOUS = "anonymous"
 
 class ServerConnection(msgspec.Struct, eq=False):
     """A connection on which this node serves. ``gone``: the peer's socket is closed; ``told``: whether the node
-    ever got a request of it; ``lost``: what was under way when it closed does not arrive any more."""
+    ever got a request of it; ``lost``: what was under way when it closed does not arrive any more; ``ended``: its end
+    has arrived, and has its turn after the requests that arrived before."""
 
     id: str
     source: str
@@ -46,6 +47,7 @@ class ServerConnection(msgspec.Struct, eq=False):
     closed: bool = False
     told: bool = False
     lost: bool = False
+    ended: bool = False
 
 
 class Server:
@@ -153,12 +155,19 @@ class Server:
         self._hand_over(connection)
 
     def _hand_over(self, connection: ServerConnection) -> None:
-        if connection.busy >= 0 or connection.next not in connection.waiting:
+        """Give the node what is next on the connection, unless it is at work for it."""
+        if connection.busy >= 0:
             return
-        number = connection.busy = connection.next
-        connection.next += 1
-        connection.told = True
-        self._on_request(connection.id, number, connection.waiting.pop(number))
+        if connection.next in connection.waiting:
+            number = connection.busy = connection.next
+            connection.next += 1
+            connection.told = True
+            self._on_request(connection.id, number, connection.waiting.pop(number))
+        elif connection.ended:
+            connection.closed = True
+            self._connections.pop(connection.id, None)
+            if connection.told:
+                self._on_disconnect(connection.id)
 
     def reply(self, name: str, response: Message | None, stamp: Stamp) -> None:
         """Answer the request outstanding on a connection; without effect if the connection is gone. None travels
@@ -194,12 +203,10 @@ class Server:
         self._links.arrive(((connection.source, self._node),), connection.id, lambda: self._end(connection))
 
     def _end(self, connection: ServerConnection) -> None:
-        if connection.closed:
-            return
-        connection.closed = True
-        self._connections.pop(connection.id, None)
-        if connection.told:
-            self._on_disconnect(connection.id)
+        """The end has arrived. It waits for its turn, as Kafka does not read a muted channel."""
+        if not connection.closed:
+            connection.ended = True
+            self._hand_over(connection)
 
 
 def _refuse(context: grpc.aio.ServicerContext[Any, Any]) -> Awaitable[None]:
