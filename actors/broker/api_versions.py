@@ -1,4 +1,4 @@
-"""ApiVersions, and the answer to a version that this broker does not speak."""
+"""The answer to a version that this broker does not speak."""
 
 from __future__ import annotations
 
@@ -8,29 +8,6 @@ from google.protobuf.message import Message
 
 from actors.node.errors import KafkaError
 from actors.node.messages import RESPONSES, Api, api_of
-from actors.versions import BROKER_APIS, Ranges
-from krift.v1.api_versions_pb2 import ApiVersionsRequest, ApiVersionsResponse
-
-
-def speaks(ranges: Ranges, api: Api, version: int) -> bool:
-    """Whether a broker with these ranges serves ``api`` at ``version``."""
-    bounds = ranges.get(api.name)
-    return api in BROKER_APIS and bounds is not None and bounds[0] <= version <= bounds[1]
-
-
-def api_versions(ranges: Ranges, request: ApiVersionsRequest) -> ApiVersionsResponse:
-    """What this broker speaks; to a version of ApiVersions that it does not, just its range of that."""
-    response = ApiVersionsResponse()
-    response.header.correlation_id = request.header.correlation_id
-    apis: tuple[Api, ...] = BROKER_APIS
-    if not speaks(ranges, Api.ApiVersions, request.header.api_version):
-        response.error_code = int(KafkaError.UNSUPPORTED_VERSION)
-        apis = (Api.ApiVersions,)
-    for api in apis:
-        if api.name in ranges:
-            low, high = ranges[api.name]
-            response.api_keys.add(api_key=int(api), min_version=low, max_version=high)
-    return response
 
 
 def unsupported(request: Message) -> Message:

@@ -9,7 +9,7 @@ import msgspec
 from google.protobuf.message import Message
 
 from actors.broker import alter_partition, lifecycle, producer_ids, replica_fetcher, replica_manager, request_channel
-from actors.broker.api_versions import api_versions, speaks, unsupported
+from actors.broker.api_versions import unsupported
 from actors.broker.lifecycle import BrokerLifecycle
 from actors.broker.list_offsets import list_offsets
 from actors.broker.metadata import metadata
@@ -18,6 +18,7 @@ from actors.broker.producer_ids import ProducerIdManager
 from actors.broker.replica_manager import ReplicaManager
 from actors.broker.request_channel import RequestChannel
 from actors.broker.turn import Settings, Turn, settings_of
+from actors.node.api_versions import api_versions_response, speaks
 from actors.node.effects import AnyEffect
 from actors.node.events import (
     Answered,
@@ -37,7 +38,7 @@ from actors.node.network_client import Ended, NetworkClient
 from actors.node.spec import ClusterSpec, NodeSpec, node_name
 from actors.node.step import Step
 from actors.quorum.raft_client import RaftClient
-from actors.versions import request_version
+from actors.versions import BROKER_APIS
 
 RAISE_AT = 100
 """The defect raise strikes at this request."""
@@ -112,7 +113,6 @@ class BrokerNode(msgspec.Struct):
             case Disconnected():
                 self.replicas.on_disconnected(event.connection)
             case Synced():
-                self.files.on_synced(event)
                 self.raft.on_synced(step, self.files, self.net, event)
             case Chosen():
                 self.raft.on_chosen(step, self.files, self.net, event)
@@ -176,7 +176,11 @@ class BrokerNode(msgspec.Struct):
         if "raise" in turn.step.defects and self.requests == RAISE_AT:
             raise RuntimeError("the defect raise")
         api = api_of(request)
-        if api != Api.ApiVersions and not speaks(self.spec.versions, api, request_version(request)):
+        if api not in BROKER_APIS:
+            # Kafka's listener closes the connection on which an API arrives that it does not serve.
+            turn.step.close(connection)
+            return
+        if api != Api.ApiVersions and not speaks(self.spec.versions, request):
             turn.step.reply(connection, unsupported(request))
             return
         typed: Any = request
@@ -192,7 +196,7 @@ class BrokerNode(msgspec.Struct):
             case Api.InitProducerId:
                 self.producer_ids.init_producer_id(turn, connection, typed)
             case _:
-                turn.step.reply(connection, api_versions(self.spec.versions, typed))
+                turn.step.reply(connection, api_versions_response(self.spec.versions, BROKER_APIS, typed))
 
     # ---- controller and metadata -------------------------------------------------------------------------
 

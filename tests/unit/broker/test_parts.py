@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from actors.broker.api_versions import api_versions, unsupported
+from actors.broker.api_versions import unsupported
+from actors.broker.broker_node import BrokerNode
 from actors.broker.partition import boundary_at_most
 from actors.broker.purgatory import ExpiryTimer, Watchers
 from actors.broker.replica_manager import parse_checkpoint, render_checkpoint
 from actors.broker.request_channel import RequestChannel
+from actors.broker.turn import Turn
 from actors.log.batch import LogRecord
 from actors.log.replica_log import ReplicaLog
-from actors.node.effects import SetTimer
+from actors.node.effects import Close, SetTimer
 from actors.node.files import Files
 from actors.node.messages import REQUESTS, response_errors
 from actors.node.step import Step
-from actors.versions import BROKER_APIS, default_ranges
 from krift.v1.api_versions_pb2 import ApiVersionsRequest
-from krift.v1.common_pb2 import RequestHeader
 from krift.v1.list_offsets_pb2 import ListOffsetsRequest
 from krift.v1.produce_pb2 import ProduceRequest
+from krift.v1.quorum_pb2 import VoteRequest
 
 
 def test_services_shorter_than_a_millisecond_add_up() -> None:
@@ -69,14 +70,11 @@ def test_high_watermarks_lie_on_batch_boundaries() -> None:
     assert [boundary_at_most(log, offset) for offset in (0, 2, 3, 4, 5, 9)] == [0, 0, 3, 3, 5, 5]
 
 
-def test_api_versions() -> None:
-    """Shows that a broker tells its own ranges, and to an unknown version of ApiVersions its range of that alone."""
-    ranges = default_ranges() | {"ListOffsets": [1, 4]}
-    told = api_versions(ranges, ApiVersionsRequest(header=RequestHeader(api_version=4)))
-    assert [(key.api_key, key.max_version) for key in told.api_keys if key.api_key == 2] == [(2, 4)]
-    assert len(told.api_keys) == len(BROKER_APIS)
-    refused = api_versions(ranges, ApiVersionsRequest(header=RequestHeader(api_version=9)))
-    assert (refused.error_code, [key.api_key for key in refused.api_keys]) == (35, [18])
+def test_a_broker_closes_the_connection_of_an_api_that_it_does_not_serve() -> None:
+    """Shows that a Vote which reaches a broker ends its connection, as Kafka's listener has it."""
+    node, step = BrokerNode(), Step(0)
+    node._handle(Turn(step, node.files, node.net, node.image, node.settings, -1, None), "c", VoteRequest())
+    assert step.effects == [Close("c")]
 
 
 def test_an_unsupported_version_is_refused_wherever_an_error_fits() -> None:
