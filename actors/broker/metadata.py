@@ -25,7 +25,7 @@ def metadata(turn: Turn, connection: str, request: MetadataRequest) -> None:
         response.controller_id = alive[0] if alive else NO_LEADER
     if version >= 2:
         response.cluster_id = turn.settings.cluster.cluster_id
-    if request.all_topics or not request.topics:
+    if request.all_topics or (version == 0 and not request.topics):
         for topic in image.topics.values():
             _answer_topic(image, topic, version, response.topics.add())
     for asked in request.topics:

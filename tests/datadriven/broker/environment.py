@@ -244,10 +244,11 @@ class Environment:
         return self.scene.receive(command.text("on", "l1"), request, version)
 
     def verb_metadata(self, command: Command) -> str:
-        """metadata [orders ...] [v=12]: a Metadata request for all topics, or those named."""
+        """metadata [orders ...] [v=12] [brokers-only]: a Metadata request for all topics, those named, or none."""
         request = MetadataRequest(all_topics=not command.words)
         for name in command.words:
-            request.topics.add(name=name)
+            if name != "brokers-only":
+                request.topics.add(name=name)
         return self.scene.receive("m1", request, command.number("v", 12))
 
     def verb_init_producer_id(self, command: Command) -> str:
