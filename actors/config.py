@@ -43,7 +43,7 @@ CONFIG: dict[str, ConfigKey] = {
         ConfigKey("metadata.max.idle.interval.ms", 500, _C, "No-op record so that the high watermark moves."),
         # controller and registration
         ConfigKey("broker.session.timeout.ms", 9000, _CB, "Silence after which a broker is fenced.", 1),
-        ConfigKey("broker.heartbeat.interval.ms", 2000, _CB, "Between a broker's heartbeats.", 1),
+        ConfigKey("broker.heartbeat.interval.ms", 2000, _B, "Between a broker's heartbeats.", 1),
         ConfigKey("unclean.leader.election.enable", False, ("controller", "broker", "topic"), "Elect outside the ISR."),
         # replication
         ConfigKey("min.insync.replicas", 1, ("broker", "controller", "topic"), "Least ISR for acks=all.", 1),
@@ -55,7 +55,7 @@ CONFIG: dict[str, ConfigKey] = {
         ConfigKey("replica.fetch.backoff.ms", 1000, _B, "Pause of a fetcher after an error."),
         ConfigKey("replica.socket.timeout.ms", 30000, _B, "Time-out of a follower's Fetch.", 1),
         ConfigKey("replica.high.watermark.checkpoint.interval.ms", 5000, _B, "Between checkpoints of the HW.", 1),
-        ConfigKey("num.io.threads", 8, _CB, "Request handler slots.", 1),
+        ConfigKey("num.io.threads", 8, _B, "Request handler slots.", 1),
         ConfigKey("request.timeout.ms", 30000, _ALL, "A client's request; a broker's call to the controller.", 1),
         # clients
         ConfigKey("reconnect.backoff.ms", 50, _ALL, "Pause before a connection is tried again."),
