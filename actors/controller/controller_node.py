@@ -65,7 +65,6 @@ class ControllerNode(msgspec.Struct):
         elif isinstance(event, TimedOut):
             self._on_timer(step, event.timer)
         elif isinstance(event, Synced):
-            self.files.on_synced(event)
             self.raft.on_synced(step, self.files, self.net, event)
         elif isinstance(event, Disconnected):
             self.raft.on_disconnected(event.connection)

@@ -81,10 +81,6 @@ class PartitionRegistry(msgspec.Struct):
         """Whether a broker leads anything."""
         return any(partition.leader == broker_id for partition in self.all())
 
-    def has_topic(self, name: str) -> bool:
-        """Whether a topic of this name exists."""
-        return any(topic.name == name for topic in self.topics.values())
-
     # ---- replaying ---------------------------------------------------------------------------------------
 
     def replay_topic(self, record: TopicRecord) -> None:

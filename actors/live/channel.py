@@ -97,11 +97,6 @@ class Connections:
         connection.tasks.add(task)
         task.add_done_callback(connection.tasks.discard)
 
-    @property
-    def open_calls(self) -> int:
-        """Calls that have not ended."""
-        return sum(len(connection.calls) for connection in self._open.values())
-
     async def close(self) -> None:
         """Close every connection; nothing is delivered any more."""
         for connection in list(self._open.values()):

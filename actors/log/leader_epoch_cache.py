@@ -58,13 +58,6 @@ class LeaderEpochCache(msgspec.Struct):
         index = bisect_right(self.entries, offset, key=lambda entry: entry.start_offset)
         return self.entries[index - 1].epoch if index else UNDEFINED_EPOCH
 
-    def start_of(self, epoch: int) -> int | None:
-        """Start offset of ``epoch`` if the cache knows it."""
-        index = bisect_right(self.entries, epoch, key=lambda entry: entry.epoch)
-        if index and self.entries[index - 1].epoch == epoch:
-            return self.entries[index - 1].start_offset
-        return None
-
     def truncate_from_end(self, end_offset: int) -> None:
         """Drop entries that begin at or after ``end_offset``."""
         while self.entries and self.entries[-1].start_offset >= end_offset:

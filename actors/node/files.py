@@ -1,19 +1,17 @@
-"""The files a node writes: numbers its writes and remembers what a Sync has covered."""
+"""The files a node writes: numbers its writes."""
 
 from __future__ import annotations
 
 import msgspec
 
 from actors.node.effects import Append, Replace, Truncate
-from actors.node.events import Synced
 from actors.node.step import Step
 
 
 class FileState(msgspec.Struct):
-    """Counters of one file in this incarnation."""
+    """Writes to one file in this incarnation, and how many of them the last Sync asked for covers."""
 
     written: int = 0
-    synced: int = 0
     syncing: int = 0
 
 
@@ -50,12 +48,3 @@ class Files(msgspec.Struct):
         state = self.states.setdefault(file, FileState())
         state.syncing = state.written
         step.sync(file)
-
-    def on_synced(self, event: Synced) -> None:
-        """Note what a Sync covered."""
-        state = self.states.setdefault(event.file, FileState())
-        state.synced = max(state.synced, event.upto)
-
-    def is_durable(self, file: str, number: int) -> bool:
-        """Whether write ``number`` of ``file`` survives power loss."""
-        return self.states.setdefault(file, FileState()).synced >= number

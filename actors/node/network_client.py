@@ -46,7 +46,6 @@ class InFlight(msgspec.Struct):
     version: int
     purpose: str
     request: Message
-    sent_ms: int
 
 
 class Ended(msgspec.Struct, frozen=True):
@@ -140,9 +139,7 @@ class NetworkClient(msgspec.Struct):
         header.correlation_id = self.calls
         check_fields(request, version)
         timeout = self.request_timeout_ms if timeout_ms is None else timeout_ms
-        self.in_flight[self.calls] = InFlight(
-            self.calls, peer, connection, int(api), version, purpose, request, step.now_ms
-        )
+        self.in_flight[self.calls] = InFlight(self.calls, peer, connection, int(api), version, purpose, request)
         step.call(self.calls, peer, connection, request, timeout)
         return self.calls
 

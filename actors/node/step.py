@@ -8,7 +8,6 @@ from google.protobuf.message import Message
 
 from actors.node.effects import (
     AnyEffect,
-    Append,
     Call,
     CancelTimer,
     Choose,
@@ -16,11 +15,9 @@ from actors.node.effects import (
     Complete,
     FileOperation,
     Record,
-    Replace,
     Reply,
     SetTimer,
     Sync,
-    Truncate,
     Write,
 )
 from actors.trace.events import TraceEvent
@@ -78,6 +75,3 @@ class Step:
     def record(self, event: TraceEvent) -> None:
         """Emit Record."""
         self.effects.append(Record(event))
-
-
-__all__ = ["Append", "Replace", "Step", "Truncate"]

@@ -19,9 +19,6 @@ from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
 PARKED = "raft/parked/"
 """Prefix of the timers that end the parking of a Fetch: ``raft/parked/<connection>``."""
 
-NO_HIGH_WATERMARK_WISH = 2**63 - 1
-"""What a fetcher states that does not want to hear of a newer high watermark."""
-
 
 class FetchAnswer(msgspec.Struct, frozen=True):
     """What a Fetch deserves at this moment. valid: it fits this leader's log. diverging: (epoch, end offset)."""

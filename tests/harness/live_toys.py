@@ -50,7 +50,6 @@ class ToyServer(msgspec.Struct):
             case TimedOut():
                 step.reply(self.parked, MetadataResponse(controller_id=self.count))
             case Synced():
-                self.files.on_synced(event)
                 step.record(LogFlush(PINGS, event.upto))
             case _:
                 pass

@@ -216,7 +216,6 @@ class Quorum:
     def report_sync(self, member: Member, synced: Synced) -> None:
         """Tell a member that a Sync is done."""
         self.durable.setdefault(member.spec.name, {})[synced.file] = member.snapshots[synced.file, synced.upto]
-        member.files.on_synced(synced)
         self.step(member, lambda step: member.raft.on_synced(step, member.files, member.net, synced))
 
     # ---- messages --------------------------------------------------------------------------------------------

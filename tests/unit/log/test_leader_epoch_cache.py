@@ -30,5 +30,4 @@ def test_truncation_drops_epochs_that_begin_behind_it() -> None:
     epochs.truncate_from_end(3)
     assert epochs.latest_epoch == 3
     assert epochs.epoch_at(1) == 0
-    assert epochs.start_of(3) == 2
-    assert epochs.start_of(2) is None
+    assert epochs.epoch_at(2) == 3
