@@ -21,6 +21,10 @@ MATCHER = "chaos.scenario.triggers:matches"
 OBJECT_STORE_BYTES = 80 << 20
 """Ray's least: nothing of ours goes through it."""
 
+WITHOUT_FORK_HANDLERS = {"GRPC_ENABLE_FORK_SUPPORT": "0"}
+"""What Ray and Spark fork only executes another program. gRPC's handlers, which would ready the child for more calls,
+now and then abort it instead (``ev_epoll1_linux.cc: Check failed``), and then a process of Ray's was never started."""
+
 _ENVIRONMENT = {
     # Ray stores a token on first use and some of its processes then demand it of others that have none.
     "RAY_AUTH_MODE": "disabled",
@@ -29,6 +33,7 @@ _ENVIRONMENT = {
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
     # Nodes are killed on purpose here, and Ray would print this on stdout.
     "RAY_DEDUP_LOGS_SKIP_REGEX": "A worker died or was killed",
+    **WITHOUT_FORK_HANDLERS,
 }
 """Ray reads these when it is imported."""
 

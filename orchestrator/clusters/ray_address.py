@@ -18,7 +18,7 @@ from typing import Any
 
 from chaos.errors import RunError
 from orchestrator.clusters.base import RunOrder
-from orchestrator.clusters.local_ray import FACTORY, MATCHER, LocalRayCluster
+from orchestrator.clusters.local_ray import FACTORY, MATCHER, WITHOUT_FORK_HANDLERS, LocalRayCluster
 from orchestrator.version import __version__
 
 REACH_S = 5.0
@@ -35,6 +35,7 @@ _ENVIRONMENT = {
     # Of each of three attempts to talk to a client server, once something listens at its address.
     "RAY_CLIENT_INITIAL_CONNECTION_TIMEOUT_S": "4",
     "RAY_CLIENT_MAX_CONNECTION_TIMEOUT_S": "4",
+    **WITHOUT_FORK_HANDLERS,
 }
 """Ray reads these when it is imported; the user's own values stand."""
 

@@ -16,7 +16,7 @@ import pytest
 from chaos.errors import RunError
 from chaos.incidents.library import load
 from chaos.scenario.resolve import resolve
-from orchestrator.clusters.local_ray import OBJECT_STORE_BYTES
+from orchestrator.clusters.local_ray import OBJECT_STORE_BYTES, WITHOUT_FORK_HANDLERS
 from orchestrator.clusters.ray_address import RayAddressCluster, parse_address
 from tests.parity.judged import play
 
@@ -57,6 +57,8 @@ def two_ray_nodes() -> Iterator[Addresses]:
     patch = pytest.MonkeyPatch()
     patch.setenv("RAY_AUTH_MODE", "disabled")
     patch.setenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+    for name, value in WITHOUT_FORK_HANDLERS.items():
+        patch.setenv(name, value)
     patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
     from ray.cluster_utils import Cluster
 
