@@ -8,7 +8,7 @@ runs/<run>/scenario.yaml   as resolved: defaults, seed, features, versions
            steps.bin       digests of all steps (sim)
            trace/          collected and ordered, Parquet
            violations/     Parquet
-           verdict.json
+           verdict.json, junit.xml
 ```
 
 ``runs/latest`` points to the newest. Names of runs are made here from checked parts; none comes from a file. What is
@@ -110,6 +110,10 @@ class RunDir:
     @property
     def verdict(self) -> Path:
         return self.path / "verdict.json"
+
+    @property
+    def junit(self) -> Path:
+        return self.path / "junit.xml"
 
     def write_manifest(self, manifest: Manifest) -> None:
         """Write manifest.json, atomically."""

@@ -25,6 +25,7 @@ from orchestrator.clusters.base import Cluster, RunOrder, RunOutcome
 from orchestrator.clusters.sim import SimCluster
 from orchestrator.engines.in_process import InProcessEngine
 from orchestrator.invariants.conclusion import InvariantResult
+from orchestrator.report.junit import write_junit
 from orchestrator.run_dir import Manifest, RunDir, create_run_dir, utc_now
 from orchestrator.trace.read import read_events
 from orchestrator.verdict import (
@@ -165,8 +166,7 @@ class Session:
 
     def _finish(self, directory: RunDir, manifest: Manifest, verdict: Verdict) -> None:
         manifest.digest = verdict.digest
-        write_verdict(verdict, directory)
-        write_violations(directory, verdict)
+        keep_verdict(directory, verdict)
         directory.write_manifest(manifest)
 
     def _carried(self, directory: RunDir, manifest: Manifest, verdict: Verdict) -> Carried:
@@ -261,6 +261,13 @@ def write_violations(directory: RunDir, verdict: Verdict) -> None:
     kinds["times"] = pa.int64()
     directory.violations.mkdir(exist_ok=True)
     pq.write_table(pa.Table.from_pylist(rows, schema=pa.schema(kinds)), directory.violations / "violations.parquet")
+
+
+def keep_verdict(directory: RunDir, verdict: Verdict) -> None:
+    """Write a verdict in its three forms: verdict.json, junit.xml, and a table of its violations."""
+    write_verdict(verdict, directory)
+    write_junit(directory.junit, [verdict])
+    write_violations(directory, verdict)
 
 
 def verdict_on(

@@ -15,6 +15,7 @@ from orchestrator.run_dir import RunDir, read_json, write_json
 VERDICT_SCHEMA: Final = "krift-verdict/v1"
 
 Outcome = Literal["held", "violated", "inconclusive"]
+Weight = Literal["as expected", "unexpected", "undecided"]
 
 EXPECTED = 0
 UNEXPECTED = 1
@@ -37,7 +38,8 @@ class Violation(msgspec.Struct, frozen=True):
 
 
 class InvariantVerdict(msgspec.Struct, frozen=True):
-    """One invariant. ``violated``: how many violations there are, of which ``violations`` has the first that differ."""
+    """One invariant. ``violated``: how many violations there are, of which ``violations`` has the first that differ.
+    weight: what it means for the scenario's expectation; ``against``: what speaks against it, "" if nothing does."""
 
     id: str
     title: str
@@ -47,6 +49,8 @@ class InvariantVerdict(msgspec.Struct, frozen=True):
     excused: dict[str, int] = {}
     violated: int = 0
     violations: list[Violation] = []
+    weight: Weight = "as expected"
+    against: str = ""
 
 
 class Expected(msgspec.Struct, frozen=True):
@@ -124,13 +128,13 @@ def judge(
     """
     happened = dict(seen or {})
     undecided = [f"never seen: {name}" for name, was_seen in happened.items() if not was_seen]
-    unexpected: list[str] = []
     by_id = {result.id for result in results}
     undecided.extend(doubts)
     named = [*expectation.violated, *expectation.held]
     undecided.extend(f"{name} is not checked" for name in named if name not in by_id)
-    for result in results:
-        _weigh(result, expectation, unexpected, undecided)
+    invariants = [_weighed(result, expectation) for result in results]
+    unexpected = [each.against for each in invariants if each.weight == "unexpected"]
+    undecided.extend(each.against for each in invariants if each.weight == "undecided")
     if any(result.status == "violated" for result in results):
         outcome: Outcome = "violated"
     else:
@@ -143,28 +147,29 @@ def judge(
         unexpected=unexpected,
         undecided=undecided,
         must_happen=happened,
-        invariants=[_verdict(result) for result in results],
+        invariants=invariants,
     )
 
 
-def _weigh(result: InvariantResult, expectation: Expectation, unexpected: list[str], undecided: list[str]) -> None:
+def _weigh(result: InvariantResult, expectation: Expectation) -> tuple[Weight, str]:
+    """What a result means for the expectation, and what speaks against it."""
     name, status = result.id, result.status
     if status == "violated":
         if name not in expectation.violated and name not in expectation.may:
-            unexpected.append(f"{name} was violated: {result.violations[0].sentence}")
-        return
-    if name in expectation.violated:
+            return "unexpected", f"{name} was violated: {result.violations[0].sentence}"
+    elif name in expectation.violated:
         if status == "inconclusive":
-            undecided.append(f"{name} was to be violated and is inconclusive: {result.why}")
-        else:
-            unexpected.append(f"{name} was to be violated and was not ({status}, tested {result.tested:,} times)")
+            return "undecided", f"{name} was to be violated and is inconclusive: {result.why}"
+        return "unexpected", f"{name} was to be violated and was not ({status}, tested {result.tested:,} times)"
     elif name in expectation.held and status != "held":
-        undecided.append(f"{name} was to hold and is {status}: {result.why}")
+        return "undecided", f"{name} was to hold and is {status}: {result.why}"
     elif status == "inconclusive" and (name == "X4" or not expectation.declared):
-        undecided.append(f"{name} is inconclusive: {result.why}")
+        return "undecided", f"{name} is inconclusive: {result.why}"
+    return "as expected", ""
 
 
-def _verdict(result: InvariantResult) -> InvariantVerdict:
+def _weighed(result: InvariantResult, expectation: Expectation) -> InvariantVerdict:
+    weight, against = _weigh(result, expectation)
     return InvariantVerdict(
         result.id,
         result.title,
@@ -174,6 +179,8 @@ def _verdict(result: InvariantResult) -> InvariantVerdict:
         result.excused,
         result.violated,
         [_violation(finding) for finding in result.violations],
+        weight,
+        against,
     )
 
 

@@ -17,9 +17,9 @@ from orchestrator.cli.options import runs_option
 from orchestrator.report.console import page
 from orchestrator.report.text import print_verdict
 from orchestrator.run_dir import RESTORE, Manifest, RunDir, open_run_dir, wrong
-from orchestrator.runner import Checked, check_in_process, check_in_spark, verdict_on, write_violations
+from orchestrator.runner import Checked, check_in_process, check_in_spark, keep_verdict, verdict_on
 from orchestrator.trace.read import read_events
-from orchestrator.verdict import exit_code, json_line, write_verdict
+from orchestrator.verdict import exit_code, json_line
 from orchestrator.version import __version__
 
 CUT_OFF = "the run did not come to its end: its driver was killed"
@@ -49,8 +49,7 @@ def command(run: str, engine: str, out: Path, as_json: bool) -> int:
     _compare_digests(directory, manifest, plan, checked)
     doubts = [*manifest.doubts, *([CUT_OFF] if manifest.status == "running" else [])]
     verdict = verdict_on(plan, manifest.run, manifest.runtime, checked, manifest.duration, doubts)
-    write_verdict(verdict, directory)
-    write_violations(directory, verdict)
+    keep_verdict(directory, verdict)
     shown = page()
     if as_json:
         shown.raw(json_line(verdict))

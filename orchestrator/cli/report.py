@@ -11,6 +11,7 @@ import msgspec
 from chaos.errors import InputError, Mistake
 from orchestrator.cli.options import runs_option
 from orchestrator.report.console import page
+from orchestrator.report.junit import junit
 from orchestrator.report.text import print_verdict
 from orchestrator.run_dir import RunDir, open_run_dir
 from orchestrator.trace.read import read_events
@@ -21,6 +22,7 @@ from orchestrator.verdict import exit_code, json_line, read_verdict
 @click.argument("run", default="latest")
 @runs_option
 @click.option("--json", "as_json", is_flag=True, help="The verdict on stdout, as one line of JSON, and nothing else.")
+@click.option("--junit", "as_junit", is_flag=True, help="The verdict on stdout, as JUnit XML, and nothing else.")
 @click.option(
     "--event",
     "wanted",
@@ -28,10 +30,10 @@ from orchestrator.verdict import exit_code, json_line, read_verdict
     metavar="ID",
     help="Instead of the verdict this event of the trace (node/incarnation/number), as one line of JSON.",
 )
-def command(run: str, out: Path, as_json: bool, wanted: tuple[str, ...]) -> int:
+def command(run: str, out: Path, as_json: bool, as_junit: bool, wanted: tuple[str, ...]) -> int:
     """Show the verdict of RUN (a directory, a name under --out, or "latest"); the exit code is that of the run."""
-    if wanted and as_json:
-        raise click.UsageError("--json prints the verdict, and --event events in its place")
+    if (bool(wanted), as_json, as_junit).count(True) > 1:
+        raise click.UsageError("--json, --junit and --event each print something else: give one of them")
     directory = open_run_dir(out, run)
     manifest = directory.read_manifest()
     if wanted:
@@ -39,8 +41,8 @@ def command(run: str, out: Path, as_json: bool, wanted: tuple[str, ...]) -> int:
         return 0
     verdict = read_verdict(directory)
     shown = page()
-    if as_json:
-        shown.raw(json_line(verdict))
+    if as_json or as_junit:
+        shown.raw(json_line(verdict) if as_json else junit([verdict]))
         return exit_code(verdict, manifest.status)
     print_verdict(shown, verdict)
     shown.say(f"ran         {manifest.started} to {manifest.ended or '(unknown)'}, krift {manifest.krift}")

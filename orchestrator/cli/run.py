@@ -23,8 +23,9 @@ from orchestrator.cli.progress import ProgressLine
 from orchestrator.clusters.ray_address import ADDRESS_EXPECTED, parse_address
 from orchestrator.invariants.registry import INVARIANTS
 from orchestrator.report.console import Page, page
+from orchestrator.report.junit import write_junit
 from orchestrator.report.text import one_line, print_contrast, print_verdict
-from orchestrator.run_dir import check_root
+from orchestrator.run_dir import check_root, why, wrong
 from orchestrator.runner import Carried, Runtime, Session, Settings, reproduce_command
 from orchestrator.verdict import combined_exit_code, json_line
 from orchestrator.version import __version__
@@ -52,6 +53,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     out: Path
     keep: str
     as_json: bool
+    junit_file: Path | None
     quiet: bool
 
     @property
@@ -113,6 +115,13 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 )
 @click.option("--dry-run", is_flag=True, help="Print the resolved timeline and start nothing.")
 @click.option("--json", "as_json", is_flag=True, help="One verdict a line on stdout, and nothing else.")
+@click.option(
+    "--junit",
+    "junit_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the verdicts of all runs to FILE, as JUnit XML.",
+)
 @click.option("--quiet", is_flag=True, help="No progress on stderr.")
 def command(
     seed: int | None, seeds: range | None, dry_run: bool, runtime: str, variants: tuple[str, ...], **options: Any
@@ -139,6 +148,7 @@ def command(
             shown.raw(timeline(plan) + "\n")
         return 0
     check_root(request.out)
+    _check_junit_file(request.junit_file)
     return _run_all(request)
 
 
@@ -169,6 +179,8 @@ def _run_all(request: Request) -> int:
     except KeyboardInterrupt:
         interrupted = True
     _sum_up(shown, talk, request, carried)
+    if request.junit_file is not None:
+        write_junit(request.junit_file, [done.verdict for done in carried])
     if interrupted:
         talk.say(f"interrupted after {len(carried)} of {request.runs} runs; what was recorded is kept")
         return INTERRUPTED
@@ -201,6 +213,17 @@ def _check_defects(defects: tuple[str, ...]) -> None:
     ]
     if unknown:
         raise InputError(unknown)
+
+
+def _check_junit_file(path: Path | None) -> None:
+    """See that it can be written, before hours are spent on what goes into it."""
+    if path is None:
+        return
+    try:
+        with path.open("a"):
+            pass
+    except OSError as error:
+        raise wrong(f"--junit {path}", f"cannot be written: {why(error)}", "a file that you may write") from None
 
 
 def _check_cluster(cluster: str, runtime: str) -> None:

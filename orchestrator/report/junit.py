@@ -1,0 +1,88 @@
+"""Verdicts as JUnit XML, for whatever collects the results of tests.
+
+A suite a run, a case for each invariant, for each ``must-happen`` and for the run itself. Only what the scenario does
+not expect is a failure; what could not be decided is an error; what nothing tested is skipped, unless it had to hold.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+from pathlib import Path
+
+from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
+
+from orchestrator.report.console import printable
+from orchestrator.report.text import title
+from orchestrator.verdict import InvariantVerdict, Verdict
+
+NEVER_SEEN = "never seen: "
+
+
+def junit(verdicts: Iterable[Verdict]) -> str:
+    """The XML of some runs, with its declaration, in UTF-8 once it is encoded."""
+    document = JUnitXml("krift")
+    for verdict in verdicts:
+        document.add_testsuite(_suite(verdict))
+    written = io.BytesIO()
+    document.write(written, pretty=True)
+    return written.getvalue().decode("utf-8")
+
+
+def write_junit(path: Path, verdicts: Iterable[Verdict]) -> None:
+    """Write a file of ``junit``'s. Raises OSError."""
+    path.write_text(junit(verdicts), encoding="utf-8")
+
+
+def _suite(verdict: Verdict) -> TestSuite:
+    suite = TestSuite(title(verdict))
+    suite.time = verdict.duration
+    for name, value in {"run": verdict.run, "seed": str(verdict.seed), "digest": verdict.digest}.items():
+        suite.add_property(name, value)
+    suite.add_testcase(_run_case(verdict))
+    for name, seen in verdict.must_happen.items():
+        case = _case(verdict, f"must happen: {name}")
+        if not seen:
+            case.result = Error(f"{NEVER_SEEN}{name}")
+        suite.add_testcase(case)
+    for each in verdict.invariants:
+        suite.add_testcase(_invariant_case(verdict, each))
+    suite.update_statistics()  # type: ignore[no-untyped-call]
+    return suite
+
+
+def _run_case(verdict: Verdict) -> TestCase:
+    """The run itself: what speaks against it having gone its way, or being judged at all."""
+    case = _case(verdict, "the run")
+    known = {each.against for each in verdict.invariants}
+    doubts = [text for text in verdict.undecided if text not in known and not text.startswith(NEVER_SEEN)]
+    if doubts:
+        case.result = Error(printable("; ".join(doubts)))
+    return case
+
+
+def _invariant_case(verdict: Verdict, each: InvariantVerdict) -> TestCase:
+    case = _case(verdict, f"{each.id} {each.title}")
+    if each.weight == "unexpected":
+        failure = Failure(printable(each.against), "unexpected")
+        failure.text = _evidence(each)
+        case.result = failure
+    elif each.weight == "undecided":
+        case.result = Error(printable(each.against), "undecided")
+    elif each.status in ("vacuous", "inconclusive"):
+        case.result = Skipped(printable(f"{each.status}: {each.why}"))
+    else:
+        excused = "".join(f"; excused {count:,} times: {rule}" for rule, count in sorted(each.excused.items()))
+        case.system_out = printable(f"{each.status}, tested {each.tested:,} times{excused}\n{_evidence(each)}".rstrip())
+    return case
+
+
+def _evidence(each: InvariantVerdict) -> str:
+    """A line for each violation, with its events."""
+    lines = [f"{violation.sentence} ({', '.join(violation.events)})" for violation in each.violations]
+    return printable("\n".join(lines))
+
+
+def _case(verdict: Verdict, name: str) -> TestCase:
+    variant = f".{verdict.variant}" if verdict.variant else ""
+    return TestCase(printable(name), classname=f"{verdict.scenario}{variant}")
