@@ -23,6 +23,7 @@ COMMANDS = {
     "replay": "Step a run again and compare every effect.",
     "incidents": "List the library of incidents, or show one.",
     "report": "Show the verdict of a run.",
+    "doctor": "See whether this machine is ready, and what to do if not.",
 }
 """Subcommand -> its one line of help, so that ``krift --help`` imports none of them."""
 
