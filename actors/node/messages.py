@@ -9,6 +9,7 @@ from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
 
 from krift.v1 import (
+    admin_pb2,
     api_versions_pb2,
     controller_pb2,
     fetch_pb2,
@@ -29,9 +30,12 @@ class Api(IntEnum):
     Metadata = 3
     ApiVersions = 18
     InitProducerId = 22
+    ElectLeaders = 43
+    IncrementalAlterConfigs = 44
     Vote = 52
     BeginQuorumEpoch = 53
     EndQuorumEpoch = 54
+    DescribeQuorum = 55
     AlterPartition = 56
     BrokerRegistration = 62
     BrokerHeartbeat = 63
@@ -45,9 +49,12 @@ REQUESTS: dict[Api, type[Message]] = {
     Api.Metadata: metadata_pb2.MetadataRequest,
     Api.ApiVersions: api_versions_pb2.ApiVersionsRequest,
     Api.InitProducerId: producer_ids_pb2.InitProducerIdRequest,
+    Api.ElectLeaders: admin_pb2.ElectLeadersRequest,
+    Api.IncrementalAlterConfigs: admin_pb2.IncrementalAlterConfigsRequest,
     Api.Vote: quorum_pb2.VoteRequest,
     Api.BeginQuorumEpoch: quorum_pb2.BeginQuorumEpochRequest,
     Api.EndQuorumEpoch: quorum_pb2.EndQuorumEpochRequest,
+    Api.DescribeQuorum: admin_pb2.DescribeQuorumRequest,
     Api.AlterPartition: controller_pb2.AlterPartitionRequest,
     Api.BrokerRegistration: controller_pb2.BrokerRegistrationRequest,
     Api.BrokerHeartbeat: controller_pb2.BrokerHeartbeatRequest,
@@ -61,9 +68,12 @@ RESPONSES: dict[Api, type[Message]] = {
     Api.Metadata: metadata_pb2.MetadataResponse,
     Api.ApiVersions: api_versions_pb2.ApiVersionsResponse,
     Api.InitProducerId: producer_ids_pb2.InitProducerIdResponse,
+    Api.ElectLeaders: admin_pb2.ElectLeadersResponse,
+    Api.IncrementalAlterConfigs: admin_pb2.IncrementalAlterConfigsResponse,
     Api.Vote: quorum_pb2.VoteResponse,
     Api.BeginQuorumEpoch: quorum_pb2.BeginQuorumEpochResponse,
     Api.EndQuorumEpoch: quorum_pb2.EndQuorumEpochResponse,
+    Api.DescribeQuorum: admin_pb2.DescribeQuorumResponse,
     Api.AlterPartition: controller_pb2.AlterPartitionResponse,
     Api.BrokerRegistration: controller_pb2.BrokerRegistrationResponse,
     Api.BrokerHeartbeat: controller_pb2.BrokerHeartbeatResponse,
@@ -99,7 +109,14 @@ def response_errors(response: Message) -> list[int]:
 
 
 _ERROR_FIELDS = ("error_code", "partition_error_code")
-_LISTS_WITH_ERRORS = ("responses", "partitions", "partition_responses", "topics")
+_LISTS_WITH_ERRORS = (
+    "responses",
+    "partitions",
+    "partition_responses",
+    "topics",
+    "replica_election_results",
+    "partition_result",
+)
 
 _ErrorFields = tuple[tuple[str, "_ErrorFields | None"], ...]
 """Where a message has error codes, in wire order: (field, None) a code, (field, fields of each item) a list."""

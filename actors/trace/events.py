@@ -249,7 +249,10 @@ class LogHw(TraceEvent, frozen=True, tag="log.hw"):
 class PartChange(TraceEvent, frozen=True, tag="part.change"):
     """The active controller's log got a new state of a partition, at ``offset`` of the metadata log (recorded
     when it is appended; it may still be lost with that controller).
-    cause: create, elect, unclean, alter-isr, fence, unfence, controlled-shutdown, preferred."""
+    cause: create, elect, unclean, alter-isr, fence, unfence, controlled-shutdown, preferred, config.
+    ``elr``, ``last_known_elr``: the eligible leader replicas and the last known leader (KIP-966), both empty while
+    the feature is off. ``min_isr``: least ISR that the controller judges by at this offset, the topic's replication
+    factor at most. ``asked``: an operator asked for it (ElectLeaders)."""
 
     tp: str
     offset: int
@@ -260,6 +263,22 @@ class PartChange(TraceEvent, frozen=True, tag="part.change"):
     isr: list[int]
     replicas: list[int]
     cause: str
+    elr: list[int] = []
+    last_known_elr: list[int] = []
+    min_isr: int = 1
+    asked: bool = False
+
+
+class ConfigChange(TraceEvent, frozen=True, tag="config.change"):
+    """The active controller's log got a new value of a dynamic configuration key, at ``offset`` of the metadata log.
+    ``resource``: "topic/orders", "broker/1", or "broker/" for the default of all brokers. ``value``: as text, None
+    if the key is no longer set. What topics start with in their scenario comes this way too."""
+
+    offset: int
+    quorum_epoch: int
+    resource: str
+    key: str
+    value: str | None
 
 
 class PartAssume(TraceEvent, frozen=True, tag="part.assume"):
@@ -344,10 +363,12 @@ class MetaView(TraceEvent, frozen=True, tag="meta.view"):
 class OpInvoke(TraceEvent, frozen=True, tag="op.invoke"):
     """An application began an operation. ``op`` is unique in the run.
     send: ``uid``, ``acks``; poll: ``offset``, ``isolation``; list: ``timestamp``, ``isolation``, ``version``,
-    ``replica_id`` (-1: as a client; else as that broker, which is told the log end instead of what clients see)."""
+    ``replica_id`` (-1: as a client; else as that broker, which is told the log end instead of what clients see).
+    admin: ``admin`` has the operation (elect-leaders, alter-config, describe-quorum) under "call", and its arguments;
+    ``tp`` is empty."""
 
     op: str
-    kind: Literal["send", "poll", "list"]
+    kind: Literal["send", "poll", "list", "admin"]
     tp: str
     uid: str = ""
     acks: int = 0
@@ -357,6 +378,7 @@ class OpInvoke(TraceEvent, frozen=True, tag="op.invoke"):
     isolation: int = 0
     version: int = -1
     replica_id: int = -1
+    admin: dict[str, Any] = {}
 
 
 class Polled(msgspec.Struct, frozen=True, array_like=True):
@@ -372,10 +394,12 @@ class OpReturn(TraceEvent, frozen=True, tag="op.return"):
     send: ``offset`` and ``leader_epoch`` (of the leader that answered, -1 unknown); poll: ``records``;
     list: ``offset``, ``leader_epoch`` (epoch of the replica that answered, carried in the trace even where the
     wire's version has no field for it). ``broker``: who answered. ``version``: of the answer. ``error``: code of
-    the last error, 0 none."""
+    the last error, 0 none.
+    admin: ``admin`` has the operation under "call" and, where it was answered, under "results" an error name by
+    topic partition or resource; of describe-quorum what it was told."""
 
     op: str
-    kind: Literal["send", "poll", "list"]
+    kind: Literal["send", "poll", "list", "admin"]
     tp: str
     outcome: Literal["ok", "fail", "unknown"]
     error: int = 0
@@ -389,6 +413,7 @@ class OpReturn(TraceEvent, frozen=True, tag="op.return"):
     isolation: int = 0
     version: int = -1
     records: list[Polled] = []
+    admin: dict[str, Any] = {}
 
 
 class ConsPos(TraceEvent, frozen=True, tag="cons.pos"):
@@ -431,6 +456,7 @@ AnyTraceEvent = (
     | LogTrunc
     | LogHw
     | PartChange
+    | ConfigChange
     | PartAssume
     | IsrPropose
     | RepFetch

@@ -51,11 +51,12 @@ _CLIENT = (*_EVERYWHERE, "meta.view", "op.invoke", "op.return", "cons.pos", "cli
 _QUORUM = (*_EVERYWHERE, "q.persist", "q.vote", "q.role", "log.append", "log.flush", "log.trunc", "log.hw")
 _DRIVER = ("run.meta", "run.end", "ctl.fault", "ctl.window", "link.rule")
 RECORDED_BY: dict[str, tuple[str, ...]] = {
-    "controller": (*_QUORUM, "part.change", "broker.reg"),
+    "controller": (*_QUORUM, "part.change", "config.change", "broker.reg"),
     "broker": (*_QUORUM, "rpc.reply", "part.assume", "isr.propose", "rep.fetch", "meta.image"),
     "producer": _CLIENT,
     "consumer": _CLIENT,
     "list-offsets": _CLIENT,
+    "admin": _CLIENT,
     "driver": _DRIVER,
 }
 """Role of a node -> types of the events that it may record: what a gap in its trace can hide."""
