@@ -86,7 +86,7 @@ class ReplayDiverged(KriftError):
 
     def __init__(self, node: str, step: int, detail: str) -> None:
         self.node, self.step, self.detail = node, step, detail
-        super().__init__(f"{node}: step {step} of the replay differs from the run: {detail}")
+        super().__init__(f"the replay differs from the run: {detail}")
 
 
 class Interrupted(KriftError):

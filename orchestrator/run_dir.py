@@ -41,8 +41,9 @@ class Manifest(msgspec.Struct, kw_only=True):
     """Facts about a run that its trace does not hold: ``manifest.json``.
 
     started, ended: ISO 8601 in UTC, of the machine that drove the run; ``ended`` "" while it goes on, or if its
-    driver was killed. duration: seconds of the run's own time. status: running, completed, interrupted, broken, or
-    what the cluster did not do; detail: why. doubts: what speaks against the run having gone its way; no later check
+    driver was killed. duration: seconds of the run's own time. zero_ms: the scenario's time 0, milliseconds since 1970
+    in a live run, since its start in a sim run; -1 if it never came. status: running, completed, interrupted, broken,
+    or what the cluster did not do; detail: why. doubts: what speaks against the run having gone its way; no later check
     may forget them. digest: of the trace, "" if there is none. drawn: what the seed decided, by place in the
     scenario. reproduce: the command that does the same run again.
     """
@@ -60,6 +61,7 @@ class Manifest(msgspec.Struct, kw_only=True):
     status: str = "running"
     detail: str = ""
     duration: float = 0.0
+    zero_ms: int = -1
     doubts: list[str] = []
     digest: str = ""
     drawn: dict[str, list[str]] = {}

@@ -205,6 +205,7 @@ def _note(manifest: Manifest, outcome: RunOutcome, conductor: ScenarioConductor)
     manifest.ended = utc_now()
     manifest.hosts = outcome.hosts
     manifest.duration = outcome.duration_us / 1_000_000
+    manifest.zero_ms = -1 if conductor.zero_us is None else conductor.zero_us // 1000
     manifest.status = outcome.status if outcome.status != "completed" else conductor.status
     manifest.detail = outcome.detail or conductor.detail
     manifest.doubts = _doubts(outcome, conductor)

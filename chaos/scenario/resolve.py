@@ -42,10 +42,14 @@ def resolve(
     as ``features.kip-207=seed``, which win over the variant. Raises InputError.
     """
     scenario = merge_layers(loaded, variant, seed, settings)
-    for defect in defects:
-        if defect not in DEFECTS:
-            wrong = Mistake(f"--defect {defect}", 0, "", "unknown defect", "a known one", nearest(defect, DEFECTS))
-            raise InputError([wrong])
+    expected = f"one of {', '.join(DEFECTS)}"
+    unknown = [
+        Mistake(f"--defect {name}", 0, "", "no such defect", expected, nearest(name, DEFECTS))
+        for name in defects
+        if name not in DEFECTS
+    ]
+    if unknown:
+        raise InputError(unknown)
     defects = [*scenario.defects, *(name for name in defects if name not in scenario.defects)]
     features = {**default_features(), **expand_features(scenario.features)}
     versions = {**default_ranges(), **scenario.versions}

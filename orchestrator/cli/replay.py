@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -30,17 +31,45 @@ from orchestrator.version import __version__
 Journals = dict[tuple[str, int], list[Segment]]
 """Node and incarnation -> segments."""
 
+_MOMENT = re.compile(r"(zero\+)?(\d{1,16})", re.ASCII)
+
+
+class Moment(msgspec.Struct, frozen=True):
+    """What --at names: milliseconds, since the scenario's time 0 or on the clock of the run."""
+
+    number: int
+    since_zero: bool
+
+    def ms(self, manifest: Manifest) -> int:
+        """On the clock of a run. Raises InputError if it never came to its time 0."""
+        if not self.since_zero:
+            return self.number
+        if manifest.zero_ms < 0:
+            raise wrong(f"--at zero+{self.number}", "the run never came to its time 0", "--at without zero+")
+        return manifest.zero_ms + self.number
+
+
+def _moment(ctx: click.Context, param: click.Parameter, value: str | None) -> Moment | None:
+    if value is None:
+        return None
+    found = _MOMENT.fullmatch(value)
+    if found is None:
+        raise click.BadParameter(
+            f"{value!r} is no moment; expected milliseconds, such as 4500 or zero+4500", ctx, param
+        )
+    return Moment(int(found[2]), bool(found[1]))
+
 
 @click.command("replay")
 @click.argument("run", default="latest")
 @click.option("--node", help="Only this node.")
 @click.option(
     "--at",
-    "at_ms",
-    type=click.IntRange(min=0),
-    metavar="MS",
+    "at",
+    callback=_moment,
+    metavar="[zero+]MS",
     help="Show the node's state after its last step at or before this moment of its own clock, as JSON; needs --node."
-    " Milliseconds since the epoch in a live run, since the start in a sim run.",
+    " Milliseconds since the scenario's time 0 with zero+, else since 1970 in a live run, the start in a sim run.",
 )
 @click.option(
     "--incarnation",
@@ -48,14 +77,14 @@ Journals = dict[tuple[str, int], list[Segment]]
     help="Which life of the node --at means, in a live run; the first if not given.",
 )
 @runs_option
-def command(run: str, node: str | None, at_ms: int | None, incarnation: int | None, out: Path) -> int:
+def command(run: str, node: str | None, at: Moment | None, incarnation: int | None, out: Path) -> int:
     """Step every node of RUN again (a directory, a name under --out, or "latest") and compare every effect.
 
     A live run is replayed from its journals, a sim run from its scenario and seed.
     """
-    if at_ms is not None and node is None:
+    if at is not None and node is None:
         raise click.UsageError("--at needs --node")
-    if incarnation is not None and at_ms is None:
+    if incarnation is not None and at is None:
         raise click.UsageError("--incarnation needs --at")
     directory = open_run_dir(out, run)
     manifest = directory.read_manifest()
@@ -63,6 +92,7 @@ def command(run: str, node: str | None, at_ms: int | None, incarnation: int | No
     if node is not None and node not in plan.names:
         raise wrong(f"--node {node}", "no such node in this run", ", ".join(plan.names), nearest(node, plan.names))
     shown = page()
+    at_ms = at.ms(manifest) if at is not None else None
     if manifest.runtime == "sim":
         return _sim(shown, directory, manifest, plan, node, at_ms, incarnation)
     journals = _journals(directory, node)
@@ -97,6 +127,9 @@ def _sim(
         if node is not None:
             raise click.UsageError("a sim run is replayed as a whole; --node goes with --at")
         return _replay_sim(shown, directory, manifest, plan)
+    last_ms = int(manifest.duration * 1000)
+    if at_ms > last_ms:
+        raise wrong(f"--at {at_ms}", "the run had ended by then", f"0 to {last_ms}")
     order = RunOrder(manifest.run, plan, directory.path)
     conductor = ScenarioConductor(plan)
     world = World(plan.nodes, conductor, plan.seed, order.run, lambda _: None, meta=run_meta(order, "sim"))
@@ -118,9 +151,9 @@ def _replay_sim(shown: Page, directory: RunDir, manifest: Manifest, plan: Plan) 
     assert cluster.steps is not None
     difference = recorded.first_difference(cluster.steps)
     if difference is not None:
-        raise ReplayDiverged(manifest.run, difference.step, f"{difference}{_versions(manifest)}")
+        raise ReplayDiverged(manifest.run, difference.step, f"{manifest.run}: {difference}{_versions(manifest)}")
     if cluster.digest != manifest.digest and not interrupted:
-        what = f"trace digest {cluster.digest}, the manifest has {manifest.digest}{_versions(manifest)}"
+        what = f"{manifest.run}: trace digest {cluster.digest}, the manifest has {manifest.digest}{_versions(manifest)}"
         raise ReplayDiverged(manifest.run, len(recorded), what)
     found = "up to its interruption" if interrupted else f"trace {cluster.digest}"
     shown.say(f"{manifest.run}: {len(recorded):,} steps taken again, no difference; {found}")

@@ -46,6 +46,8 @@ def command(run: str, out: Path, as_json: bool, as_junit: bool, wanted: tuple[st
         return exit_code(verdict, manifest.status)
     print_verdict(shown, verdict)
     shown.say(f"ran         {manifest.started} to {manifest.ended or '(unknown)'}, krift {manifest.krift}")
+    if manifest.zero_ms >= 0:
+        shown.say(f"time 0      {manifest.zero_ms}, zero to krift replay --at")
     if manifest.detail:
         shown.say(f"status      {manifest.status}: {manifest.detail}")
     if manifest.reproduce:

@@ -10,8 +10,7 @@ from typing import Any
 import click
 import msgspec
 
-from actors.defects import DEFECTS
-from chaos.errors import InputError, Mistake, nearest
+from chaos.errors import InputError, Mistake
 from chaos.incidents.library import load
 from chaos.plan import Plan
 from chaos.scenario.loader import Loaded
@@ -131,7 +130,6 @@ def command(
         raise click.UsageError("--seed and --seeds exclude each other")
     if dry_run and options["as_json"]:
         raise click.UsageError("--dry-run prints a timeline for people, and --json nothing but verdicts")
-    _check_defects(options["defects"])
     _check_cluster(options["cluster"], runtime)
     loaded = load(options["scenario"])
     request = Request(
@@ -202,17 +200,6 @@ def _check_expected(loaded: Loaded, plan: Plan) -> None:
                 wrong.append(Mistake(document.file, document.line(path), dotted(path), problem, expected))
     if wrong:
         raise InputError(wrong)
-
-
-def _check_defects(defects: tuple[str, ...]) -> None:
-    expected = f"one of {', '.join(DEFECTS)}"
-    unknown = [
-        Mistake("--defect", 0, name, "no such defect", expected, nearest(name, DEFECTS))
-        for name in defects
-        if name not in DEFECTS
-    ]
-    if unknown:
-        raise InputError(unknown)
 
 
 def _check_junit_file(path: Path | None) -> None:

@@ -27,6 +27,30 @@ def test_the_state_at_a_moment(kept_run: Path) -> None:
     assert states[0] != states[1]
 
 
+def test_a_moment_since_time_0(kept_run: Path) -> None:
+    """Shows that the report tells time 0, and that --at takes a moment of the scenario."""
+    zero_ms = RunDir(kept_run).read_manifest().zero_ms
+    assert f"time 0      {zero_ms}, " in krift("report", kept_run).out
+    since_zero = krift("replay", kept_run, "--node", "broker-1", "--at", "zero+500")
+    absolute = krift("replay", kept_run, "--node", "broker-1", "--at", str(zero_ms + 500))
+    assert (since_zero.code, since_zero.out) == (0, absolute.out)
+
+
+def test_a_moment_that_is_not_in_the_run(run: Path) -> None:
+    """Shows what is told of a moment after the end, of time 0 where there was none, and of what is no moment."""
+    directory = RunDir(run)
+    late = krift("replay", run, "--node", "broker-1", "--at", "3600000")
+    assert (late.code, late.out) == (2, "")
+    assert "--at 3600000: the run had ended by then; expected 0 to " in late.err
+    manifest = directory.read_manifest()
+    manifest.zero_ms = -1
+    directory.write_manifest(manifest)
+    never = krift("replay", run, "--node", "broker-1", "--at", "zero+1")
+    assert (never.code, never.out) == (2, "")
+    assert "the run never came to its time 0" in never.err
+    assert "expected milliseconds, such as 4500 or zero+4500" in krift("replay", run, "--at", "soon").err
+
+
 def test_damaged_digests_are_no_difference(run: Path) -> None:
     """Shows that a changed byte or a missing one in the digests of the steps is refused as damage, exit code 2."""
     path = run / STEPS_FILE
@@ -47,7 +71,7 @@ def test_another_scenario_is_a_difference(run: Path) -> None:
     directory.scenario.write_text(text.replace("seed: 3\n", "seed: 4\n"), encoding="utf-8")
     ended = krift("replay", run)
     assert ended.code == 4
-    assert "of the replay differs from the run" in ended.err
+    assert "the replay differs from the run: small-sim-seed3-" in ended.err
 
 
 def test_an_interrupted_run_is_replayed_as_far_as_it_went(run: Path) -> None:
