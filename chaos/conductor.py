@@ -91,7 +91,7 @@ class ScenarioConductor:
         self._recorded: dict[tuple[str, int], int] = {}
         self._waiting: set[str] = set()
         self._invoked: dict[str, int] = {}
-        self._window_until_us = -1
+        self._core: list[str] = []
         self._windows = 0
         self._clients: dict[str, NodeSpec] = {node.name: node for node in plan.clients}
         self._unseen = {describe(predicate): predicate for predicate in plan.expect.must_happen}
@@ -119,7 +119,7 @@ class ScenarioConductor:
         """Every node was started."""
         self._begun = True
         self._deadline_us = self.plan.budgets.steady_state_us
-        actions = [self._phase_event(), *self._advance(0)]
+        actions = self._framed([self._phase_event(), *self._advance(0)])
         self._set_wake()
         return actions
 
@@ -138,9 +138,9 @@ class ScenarioConductor:
         actions: list[AnyAction] = []
         if self.phase == "chaos" and (self._deadline_us is None or now_us < self._deadline_us):
             actions += self.injector.on_time(now_us)
-            actions += self._window(now_us)
         if self._deadline_us is not None and now_us >= self._deadline_us:
             actions += self._heal(now_us) if self.phase == "chaos" else self._give_up(now_us)
+        actions = self._framed(actions)
         self._set_wake()
         return actions
 
@@ -162,6 +162,7 @@ class ScenarioConductor:
         actions += self.injector.on_event(now_us, event)
         if self._begun:
             actions += self._advance(now_us)
+        actions = self._framed(actions)
         self._set_wake()
         return actions
 
@@ -172,7 +173,7 @@ class ScenarioConductor:
             return []
         self.results[node] = result
         self._waiting.discard(node)
-        actions = self._advance(now_us)
+        actions = self._framed(self._advance(now_us))
         self._set_wake()
         return actions
 
@@ -182,6 +183,7 @@ class ScenarioConductor:
         actions = self.injector.abort(now_us)
         if self.phase != "finished":
             actions += self._finish("interrupted", f"in the phase {self.phase}")
+        actions = self._framed(actions)
         self._set_wake()
         return actions
 
@@ -198,16 +200,14 @@ class ScenarioConductor:
         return actions
 
     def _step(self, now_us: int) -> list[AnyAction]:
-        if self.phase == "chaos":
-            return self._window(now_us)
-        if self._waiting_for():
-            return self._window(now_us) if self.phase == "healing" else []
+        if self.phase == "chaos" or self._waiting_for():
+            return []
         if self.phase == "starting":
             return self._warm(now_us)
         if self.phase == "warming":
             return self._begin_chaos(now_us)
         if self.phase == "healing":
-            return [*self._window(now_us), *self._stop(now_us, "stopping")]
+            return self._stop(now_us, "stopping")
         if self.phase == "stopping":
             return self._stop(now_us, "draining")
         return self._finish("completed", "")
@@ -240,7 +240,7 @@ class ScenarioConductor:
         self.zero_us = now_us
         event = self._enter("chaos", now_us + self.plan.duration_us)
         self._types = self._interesting()
-        return [event, *self.injector.start(now_us), *self._window(now_us)]
+        return [event, *self.injector.start(now_us)]
 
     def _heal(self, now_us: int) -> list[AnyAction]:
         actions = self.injector.heal(now_us)
@@ -295,24 +295,30 @@ class ScenarioConductor:
 
     # ---- stability windows --------------------------------------------------------------------------------
 
-    def _window(self, now_us: int) -> list[AnyAction]:
-        """Say so when a stretch without faults begins whose length is known: until the next fault, or else until
-        the run's budgets end, as no fault comes after the chaos."""
-        if not self.injector.quiet:
-            self._window_until_us = -1
+    def _framed(self, actions: list[AnyAction]) -> list[AnyAction]:
+        """Actions that may begin or end faults: the window that they break closes before them, and the one that they
+        make opens after them."""
+        core = self._stable()
+        if core == self._core:
+            return actions
+        before: list[AnyAction] = []
+        if self._core:
+            before.append(RecordEvent(CtlWindow(f"w{self._windows}", "close", self._core)))
+        if core:
+            self._windows += 1
+            actions = [*actions, RecordEvent(CtlWindow(f"w{self._windows}", "open", core))]
+        self._core = core
+        return [*before, *actions]
+
+    def _stable(self) -> list[str]:
+        """The core of a stability window now, or []: all nodes but those that faults keep silent, as long as most of
+        the voters are among them."""
+        silent = self.injector.silent
+        if silent is None or not self._begun or self.finished:
             return []
-        if now_us < self._window_until_us or (self.phase == "chaos" and self.injector.watching):
-            return []
-        until = self.injector.next_time_us() if self.phase == "chaos" else None
-        if until is None:
-            budgets = self.plan.budgets
-            end_of_chaos = (self.zero_us or 0) + self.plan.duration_us
-            until = max(end_of_chaos, now_us) + budgets.heal_us + budgets.drain_us
-        if until <= now_us:
-            return []
-        self._window_until_us = until
-        self._windows += 1
-        return [RecordEvent(CtlWindow(f"w{self._windows}", self.plan.names, until - now_us))]
+        core = [name for name in self.plan.names if name not in silent]
+        voters = [node.name for node in self.plan.nodes if node.role == "controller"]
+        return core if 2 * len([name for name in voters if name not in silent]) > len(voters) else []
 
     # ---- what others ask ----------------------------------------------------------------------------------
 

@@ -88,14 +88,15 @@ class Injector:
         return min((course.due_us for course in self.courses if course.due_us is not None), default=None)
 
     @property
-    def quiet(self) -> bool:
-        """No fault is in force, and every node that one stopped is back."""
-        return not self.awaited and all(course.phase != "in force" for course in self.courses)
-
-    @property
-    def watching(self) -> bool:
-        """A fault may begin at any time, as soon as something is seen."""
-        return any(course.phase == "waiting" and isinstance(course.scheduled.when, Seen) for course in self.courses)
+    def silent(self) -> set[str] | None:
+        """Nodes that faults keep silent now, or that are not back yet; None while a fault does anything else."""
+        found = set(self.awaited)
+        for course in self.courses:
+            if course.phase == "in force":
+                if course.aimed is None or not course.aimed.silent:
+                    return None
+                found.update(course.aimed.silent)
+        return found
 
     def in_force(self) -> list[str]:
         """``f1 partition``, in the order of the schedule."""

@@ -49,11 +49,12 @@ class CtlFault(TraceEvent, frozen=True, tag="ctl.fault"):
 
 
 class CtlWindow(TraceEvent, frozen=True, tag="ctl.window"):
-    """A stability window: no fault is in force between members of ``core`` from now on, for ``length_us``."""
+    """A stability window opens or closes. While one is open the members of ``core`` are up, run, and reach one another,
+    nothing is done to them, and who is not in it is silent: stopped, or cut off from everybody."""
 
     window: str
+    phase: Literal["open", "close"]
     core: list[str]
-    length_us: int
 
 
 class CtlPhase(TraceEvent, frozen=True, tag="ctl.phase"):

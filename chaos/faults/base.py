@@ -15,7 +15,8 @@ class Aimed(msgspec.Struct, frozen=True):
     """A fault with its targets chosen, compiled to what a runtime is asked for.
 
     targets: all nodes it concerns. parameters: for the trace. begin, end: actions, in order. Its effect is seen
-    when every rule in ``rules`` was installed and every node in ``stopped`` went down.
+    when every rule in ``rules`` was installed and every node in ``stopped`` went down. silent: nodes of which the
+    others hear nothing while it is in force, if that is all it does; [] for a fault that does anything else.
     """
 
     kind: str
@@ -25,6 +26,7 @@ class Aimed(msgspec.Struct, frozen=True):
     end: list[AnyAction]
     rules: list[str] = []
     stopped: list[str] = []
+    silent: list[str] = []
 
 
 class Fault(msgspec.Struct, frozen=True, tag=True):

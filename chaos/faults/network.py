@@ -22,6 +22,11 @@ class Reach(msgspec.Struct, frozen=True):
     targets: tuple[Selector, ...] = ()
     both_ways: bool = False
 
+    @property
+    def isolates(self) -> bool:
+        """Whether it is everything from and to the sources."""
+        return self.both_ways and not self.targets
+
     def links(self, view: ClusterView, nodes: Sequence[str]) -> list[tuple[list[str], list[str]]]:
         """Pairs of sources and targets, one for each direction; [] if a side is empty now."""
         sources = select(self.sources, view, nodes)
@@ -68,7 +73,8 @@ class _LinkFault(Fault, frozen=True):
             "delay_max_us": high,
         }
         targets = [*rules[0].sources, *rules[0].targets]
-        return Aimed(self.kind, targets, parameters, begin, end, rules=[rule.id for rule in rules])
+        silent = rules[0].sources if self.rule_kind == "hold" and self.reach.isolates else []
+        return Aimed(self.kind, targets, parameters, begin, end, rules=[rule.id for rule in rules], silent=silent)
 
     def describe(self) -> str:
         return self.reach.describe()

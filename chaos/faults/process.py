@@ -34,7 +34,7 @@ class NodeCrash(_ProcessFault, frozen=True):
             return None
         begin: list[AnyAction] = [Crash(name) for name in chosen]
         end: list[AnyAction] = [Restart(name) for name in chosen]
-        return Aimed(self.kind, chosen, {}, begin, end, stopped=chosen)
+        return Aimed(self.kind, chosen, {}, begin, end, stopped=chosen, silent=chosen)
 
 
 class NodePause(_ProcessFault, frozen=True):
@@ -48,4 +48,4 @@ class NodePause(_ProcessFault, frozen=True):
             return None
         begin: list[AnyAction] = [Pause(name) for name in chosen]
         end: list[AnyAction] = [Resume(name) for name in chosen]
-        return Aimed(self.kind, chosen, {}, begin, end)
+        return Aimed(self.kind, chosen, {}, begin, end, silent=chosen)

@@ -69,7 +69,7 @@ def key_results(trace: DataFrame, profile: Profile, only: Collection[str] | None
     horizon_us = trace.agg(f.max("wall")).first()[0] or 0  # type: ignore[index]  # an aggregate has one row
     routed = trace.where(f.col("type").isin(types)).mapInArrow(_router(chosen), _ROUTED_SCHEMA)
     ordered = routed.repartition("route", "key").sortWithinPartitions("route", "key", *ORDER_COLUMNS)
-    rows = ordered.mapInArrow(_folder(chosen, profile, horizon_us), _RESULT_SCHEMA).collect()
+    rows = ordered.mapInArrow(_folder(chosen, profile, horizon_us, _news(trace, chosen)), _RESULT_SCHEMA).collect()
     return [
         KeyResult(
             row["invariant"],
@@ -80,6 +80,30 @@ def key_results(trace: DataFrame, profile: Profile, only: Collection[str] | None
         )
         for row in rows
     ]
+
+
+def _news(trace: DataFrame, only: Sequence[str] | None) -> list[Stamped]:
+    """The events that concern every key, in their order: few enough to go along with every task."""
+    from pyspark.sql import functions as f
+
+    types = sorted({str(kind.__struct_config__.tag) for fold in folds(only) for kind in fold.news})
+    columns = [*ORDER_COLUMNS, "run", "cause", "req", "body"]
+    rows = trace.where(f.col("type").isin(types)).select(*columns).collect() if types else []
+    events = {}
+    for row in rows:
+        event = Stamped(
+            row["run"],
+            row["node"],
+            row["incarnation"],
+            row["seq"],
+            row["wall"],
+            row["logical"],
+            row["cause"] or "",
+            row["req"] or "",
+            decode_body(row["body"]),
+        )
+        events[event.order] = event
+    return [events[order] for order in sorted(events)]
 
 
 class _Branch:
@@ -143,10 +167,13 @@ class _router:
 class _folder:
     """Drives the folds over sorted rows, a key after the other."""
 
-    def __init__(self, only: Sequence[str] | None, profile: Profile, horizon_us: int) -> None:
+    def __init__(
+        self, only: Sequence[str] | None, profile: Profile, horizon_us: int, news: Sequence[Stamped] = ()
+    ) -> None:
         self.only = only
         self.profile = profile
         self.horizon_us = horizon_us
+        self.news = news
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         branches = _branches(self.only)
@@ -160,7 +187,7 @@ class _folder:
                 if at != here:
                     if group is not None:
                         yield _results(group.close(self.horizon_us))
-                    group = KeyGroup(branches[at[0]].folds, at[1], self.profile)
+                    group = KeyGroup(branches[at[0]].folds, at[1], self.profile, self.news)
                     here, last = at, None
                 order = event.order
                 if last is not None and order <= last:

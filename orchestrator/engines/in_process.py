@@ -46,8 +46,10 @@ class InProcessEngine:
         self._last: Stamped | None = None
         self._branches: dict[str, _Branch] = {}
         self._by_type: dict[type[TraceEvent], list[tuple[_Branch, _Groups]]] = {}
+        self._news: list[Stamped] = []
         chosen = folds(only)
         self._invariants = invariants_of(chosen)
+        self._news_types = {kind for fold in chosen for kind in fold.news}
         for fold in chosen:
             branch = self._branches.get(fold.route.name)
             if branch is None:
@@ -73,6 +75,8 @@ class InProcessEngine:
         kind = type(event.body)
         if kind is RunMeta and not self._given_profile:
             self._take_profile(event)
+        if kind in self._news_types:
+            self._tell(event)
         for branch, groups in self._by_type.get(kind, ()):
             for key in branch.keys(event):
                 handlers = groups.get(key)
@@ -89,8 +93,16 @@ class InProcessEngine:
         """What the folds of a key, which may be new, do with events of this type."""
         group = branch.groups.get(key)
         if group is None:
-            group = branch.groups[key] = KeyGroup(branch.folds, key, self.profile)
+            group = branch.groups[key] = KeyGroup(branch.folds, key, self.profile, self._news)
+            self.violated = group.hear() or self.violated
         return group.handlers.get(kind, [])
+
+    def _tell(self, event: Stamped) -> None:
+        """Let every key know what concerns all of them."""
+        self._news.append(event)
+        for branch in self._branches.values():
+            for group in branch.groups.values():
+                self.violated = group.hear() or self.violated
 
     def feed_all(self, events: Iterable[Stamped]) -> None:
         """Take several events."""

@@ -36,6 +36,13 @@ class Cell:
                 violated = violated or emission.status == "violated"
         return violated
 
+    def hear(self, event: Stamped) -> bool:
+        """Take news of the whole run, if the fold wants to know; whether that found a violation."""
+        if type(event.body) not in self.fold.news:
+            return False
+        violated = bool(self.deadlines) and self.pass_time(event.wall)
+        return self.take(self.fold.hear(self.state, event)) or violated
+
     def pass_time(self, now_us: int) -> bool:
         """Expire the deadlines before ``now_us``; whether that found a violation."""
         violated = False
@@ -57,20 +64,35 @@ Handler = tuple[Callable[[Any, Stamped], Emissions], Any, Cell]
 
 
 class KeyGroup:
-    """The folds of one route at one key. ``handlers``: event type -> (step, state, cell) of the folds that take it."""
+    """The folds of one route at one key. ``handlers``: event type -> (step, state, cell) of the folds that take it.
 
-    __slots__ = ("cells", "handlers")
+    ``news``: what concerns every key, in the order of the trace; it may be longer than what the key has come to.
+    """
 
-    def __init__(self, folds: Sequence[AnyFold], key: str, profile: Profile) -> None:
+    __slots__ = ("_heard", "_news", "cells", "handlers")
+
+    def __init__(self, folds: Sequence[AnyFold], key: str, profile: Profile, news: Sequence[Stamped] = ()) -> None:
+        self._news = news
+        self._heard = 0
         self.cells = [Cell(fold, key, profile) for fold in folds]
         self.handlers: dict[type[TraceEvent], list[Handler]] = {}
         for cell in self.cells:
             for kind in cell.fold.event_types:
                 self.handlers.setdefault(kind, []).append((cell.fold.step, cell.state, cell))
 
+    def hear(self, before: Stamped | None = None) -> bool:
+        """Give the folds the news from before an event (None: all); whether one found a violation."""
+        violated = False
+        while self._heard < len(self._news) and (before is None or self._news[self._heard].order < before.order):
+            event = self._news[self._heard]
+            self._heard += 1
+            for cell in self.cells:
+                violated = cell.hear(event) or violated
+        return violated
+
     def step(self, event: Stamped) -> bool:
         """Give an event to its folds; whether one found a violation."""
-        violated = False
+        violated = self._heard < len(self._news) and self.hear(event)
         for step, state, cell in self.handlers.get(type(event.body), ()):
             if cell.deadlines:
                 violated = cell.pass_time(event.wall) or violated
@@ -81,4 +103,5 @@ class KeyGroup:
 
     def close(self, horizon_us: int) -> list[KeyResult]:
         """End of the trace."""
+        self.hear()
         return [result for cell in self.cells for result in cell.close(horizon_us)]

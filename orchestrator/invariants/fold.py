@@ -5,6 +5,7 @@ state per key::
 
     state = fold.initial(key, profile)
     for event in events of this key:   emissions = fold.step(state, event)
+    news of the whole run, in between: emissions = fold.hear(state, event)
     when a deadline is over:           emissions = fold.expire(state, at)
     at the end of the trace:           emissions = fold.finish(state, horizon)
 
@@ -210,6 +211,12 @@ class Fold(Generic[S]):
         """The events it takes."""
         raise NotImplementedError
 
+    @property
+    def news(self) -> tuple[type[TraceEvent], ...]:
+        """Events that concern every key, at most a few hundred in a run (windows, elections): each state hears of all
+        of them, those from before its first event too."""
+        return ()
+
     def initial(self, key: str, profile: Profile) -> S:
         """The state before the first event of a key."""
         raise NotImplementedError
@@ -218,8 +225,12 @@ class Fold(Generic[S]):
         """Take the next event of the key."""
         raise NotImplementedError
 
+    def hear(self, state: S, event: Stamped) -> Emissions:
+        """Take an event of ``news``, in the order of the trace."""
+        raise NotImplementedError
+
     def expire(self, state: S, at_us: int) -> Emissions:
-        """A deadline that ``step`` asked for is over."""
+        """A deadline that ``step`` or ``hear`` asked for is over."""
         raise NotImplementedError
 
     def finish(self, state: S, horizon_us: int) -> Emissions:

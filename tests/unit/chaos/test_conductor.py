@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from actors.control import Invoke
+import pytest
+
+from actors.control import Invoke, RecordEvent
 from actors.trace.events import BrokerReg, CtlFault, CtlPhase, CtlWindow, PartChange, QRole
 from tests.unit.chaos.stage import SECOND, Stage, plan_of
 
@@ -195,29 +197,77 @@ def test_a_client_that_comes_back_is_started_again() -> None:
     assert starts == ["producer-1/start/0", "producer-1/start/1"]
 
 
+def windows(stage: Stage) -> list[tuple[str, str, int]]:
+    """The stability windows so far: id, phase, size of the core."""
+    return [(event.window, event.phase, len(event.core)) for event in stage.recorded(CtlWindow)]
+
+
 def test_stability_windows_lie_between_the_faults() -> None:
-    """Shows a window from time 0 to the first fault, none while a node is away, and one from there to the end of
-    the run's budgets."""
-    stage = Stage(plan_of(CRASH + "budgets: {heal: 20s, drain: 30s}"))
-    stage.reach_time_0()
+    """Shows a window from the start of the run to the first fault, one without the crashed node while it is away, and
+    one of all from its return to the end of the run."""
+    stage = Stage(plan_of(CRASH))
     names = [node.name for node in stage.plan.nodes]
-    assert stage.recorded(CtlWindow) == [CtlWindow("w1", names, 2 * SECOND)]
-    stage.run_until(6 * SECOND)
-    assert len(stage.recorded(CtlWindow)) == 1
-    stage.up("broker-1", 1)
-    assert stage.recorded(CtlWindow)[1:] == [CtlWindow("w2", names, (10 - 6 + 20 + 30) * SECOND)]
-    stage.run_until(10 * SECOND)
-    assert len(stage.recorded(CtlWindow)) == 2
-
-
-def test_no_window_is_promised_while_a_fault_may_come_at_any_time() -> None:
-    """Shows that a fault which waits to see something keeps windows closed until the chaos is over."""
-    stage = Stage(plan_of("chaos: [{when: {seen: unclean-election}, fault: {pause: broker-1}, for: 1s}]"))
+    assert stage.recorded(CtlWindow) == [CtlWindow("w1", "open", names)]
     stage.reach_time_0()
-    assert stage.recorded(CtlWindow) == []
+    stage.run_until(6 * SECOND)
+    without = [name for name in names if name != "broker-1"]
+    assert stage.recorded(CtlWindow)[1:] == [CtlWindow("w1", "close", names), CtlWindow("w2", "open", without)]
+    order = [type(action.event) for action in stage.of(RecordEvent) if isinstance(action.event, (CtlFault, CtlWindow))]
+    assert order == [CtlWindow, CtlWindow, CtlFault, CtlWindow, CtlFault]
+    stage.up("broker-1", 1)
+    assert stage.recorded(CtlWindow)[3:] == [CtlWindow("w2", "close", without), CtlWindow("w3", "open", names)]
     stage.run_until(10 * SECOND)
-    assert len(stage.recorded(CtlWindow)) == 1
-    assert stage.conductor.outcomes[0].phase == "cancelled"
+    stage.fenced(1, False)
+    stage.complete_stops()
+    stage.complete_stops()
+    assert stage.conductor.finished
+    assert windows(stage)[-1] == ("w3", "close", len(names))
+
+
+@pytest.mark.parametrize(
+    ("fault", "away"),
+    [
+        ("pause: broker-1", 1),
+        ("partition: {isolate: broker-1}", 1),
+        ("crash: [controller-1, broker-1]", 2),
+        ("crash: [controller-1, controller-2]", None),
+        ("partition: {between: broker-1, and: broker-2}", None),
+        ("partition: {from: broker-1, to: broker-2}", None),
+        ("delay: {isolate: broker-1, by: 5ms}", None),
+    ],
+)
+def test_only_who_is_silent_is_left_out_of_a_window(fault: str, away: int | None) -> None:
+    """Shows which faults leave a window to the others, and that there is none under any other fault, nor without most
+    of the voters."""
+    stage = Stage(plan_of(f"chaos: [{{when: {{at: 2s}}, fault: {{{fault}}}, for: 3s}}]"))
+    stage.reach_time_0()
+    stage.run_until(3 * SECOND)
+    everybody = len(stage.plan.nodes)
+    opened = [] if away is None else [("w2", "open", everybody - away)]
+    assert windows(stage) == [("w1", "open", everybody), ("w1", "close", everybody), *opened]
+
+
+def test_faults_that_overlap_leave_a_window_to_the_others() -> None:
+    """Shows that the core shrinks and grows with the nodes that are away, and closes for a fault of another kind."""
+    more = """
+chaos:
+  - when: {at: 1s}
+    fault: {pause: broker-1}
+    for: 4s
+  - when: {at: 2s}
+    fault: {pause: broker-2}
+    for: 1s
+  - when: {at: 4s}
+    fault: {delay: {between: broker-2, and: broker-3, by: 1ms}}
+    for: 3s
+"""
+    stage = Stage(plan_of(more))
+    stage.reach_time_0()
+    stage.run_until(8 * SECOND)
+    everybody = len(stage.plan.nodes)
+    sizes = [everybody, everybody - 1, everybody - 2, everybody - 1, everybody]
+    assert [size for _, phase, size in windows(stage) if phase == "open"] == sizes
+    assert [phase for _, phase, _ in windows(stage)] == ["open", "close"] * 4 + ["open"]
 
 
 def test_what_must_happen_is_ticked_off() -> None:
