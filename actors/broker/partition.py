@@ -6,8 +6,6 @@ The high watermark of a leader advances in ``Partition.maybe_increment_high_wate
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from operator import attrgetter
 from typing import Literal
 
 import msgspec
@@ -216,7 +214,7 @@ class Partition(msgspec.Struct):
                 continue
             counted.append(replica_id)
             new = min(new, remote.log_end)
-        new = boundary_at_most(self.log, new)
+        new = self.log.boundary_at_or_below(new)
         if new <= self.log.high_watermark:
             return False
         self.log.set_high_watermark(turn.step, "leader", self.leader_epoch, new, counted)
@@ -376,21 +374,6 @@ class Partition(msgspec.Struct):
                 outcome,
             )
         )
-
-
-def boundary_at_most(log: ReplicaLog, offset: int) -> int:
-    """The last batch boundary at or below ``offset``, where high watermarks are kept.
-
-    Elsewhere one can only come from a checkpoint older than a truncation, or from a follower whose log parted from
-    this one and that fetches at a version which does not say so.
-    """
-    if offset >= log.end_offset:
-        return log.end_offset
-    index = bisect_right(log.batches, offset - 1, key=_LAST_OFFSET)
-    return log.batches[index - 1].end_offset if index else log.start_offset
-
-
-_LAST_OFFSET = attrgetter("last_offset")
 
 
 def find_partition(partitions: dict[str, Partition], turn: Turn, tp: str) -> tuple[Partition | None, KafkaError]:

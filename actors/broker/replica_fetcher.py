@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.broker.partition import Partition, boundary_at_most
+from actors.broker.partition import Partition
 from actors.broker.turn import Turn
 from actors.log.replica_log import TruncationReason
 from actors.node.errors import KafkaError
@@ -278,7 +278,7 @@ def append_fetched(turn: Turn, partition: Partition, data: FetchResponse.Partiti
     log = partition.log
     appended = log.append_as_follower(turn.step, turn.files, list(data.records), partition.leader_epoch)
     was = log.high_watermark
-    new = boundary_at_most(log, data.high_watermark)
+    new = log.boundary_at_or_below(data.high_watermark)
     log.set_high_watermark(turn.step, "follower", partition.leader_epoch, new, [])
     return appended > 0 or new != was
 

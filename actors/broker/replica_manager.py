@@ -10,7 +10,7 @@ from actors.broker import produce as produces
 from actors.broker.alter_partition import REVERT, WAIT_FOR_METADATA, AlterItem, AlterOutcome, AlterPartitionManager
 from actors.broker.fetch import FetchParams, FetchPurgatory, ReadResult
 from actors.broker.metadata_image import PartitionRegistration
-from actors.broker.partition import Partition, PendingIsr, boundary_at_most, find_partition
+from actors.broker.partition import Partition, PendingIsr, find_partition
 from actors.broker.produce import PartitionAppend, PendingProduce, ProducePurgatory
 from actors.broker.replica_fetcher import ReplicaFetcherManager
 from actors.broker.turn import Turn
@@ -52,7 +52,7 @@ class ReplicaManager(msgspec.Struct):
             if not file.endswith(LOG_SUFFIX) or tp == METADATA_PARTITION:
                 continue
             log = load_log(tp, file, disk[file])
-            log.high_watermark = boundary_at_most(log, checkpoint.get(tp, log.start_offset))
+            log.high_watermark = log.boundary_at_or_below(checkpoint.get(tp, log.start_offset))
             self.partitions[tp] = Partition(tp, log)
         turn.step.set_timer(CHECKPOINT_TIMER, turn.settings.hw_checkpoint_interval_ms)
         self._arm_isr_timer(turn)

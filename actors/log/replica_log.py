@@ -100,6 +100,17 @@ class ReplicaLog(msgspec.Struct):
             found.append(batch)
         return found
 
+    def boundary_at_or_below(self, offset: int) -> int:
+        """The greatest batch boundary that is not above ``offset``, where high watermarks are kept.
+
+        Another offset can only come from a checkpoint older than a truncation, or from a follower whose log parted
+        from the leader's and that fetches at a version which does not say so.
+        """
+        if offset >= self.end_offset:
+            return self.end_offset
+        index = bisect_right(self.batches, offset, key=_BASE_OFFSET)
+        return self.batches[index - 1].base_offset if index else self.start_offset
+
     def bytes_between(self, from_offset: int, limit_offset: int, enough: int) -> int:
         """Bytes that ``read`` could return, counted no further than ``enough``."""
         if from_offset >= limit_offset or from_offset >= self.end_offset:

@@ -141,7 +141,7 @@ def _take(raft: RaftState, step: Step, files: Files, role: Follower, data: Fetch
     else:
         if raft.log.append_as_follower(step, files, list(data.records), role.epoch):
             raft.flush(step, files)
-        new = raft.boundary_at_or_below(min(data.high_watermark, raft.log.end_offset))
+        new = raft.log.boundary_at_or_below(min(data.high_watermark, raft.log.end_offset))
         if new > raft.log.high_watermark:
             raft.log.set_high_watermark(step, "follower", role.epoch, new, [])
     role.has_fetched = True

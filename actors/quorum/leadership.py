@@ -64,7 +64,7 @@ def update_high_watermark(raft: RaftState, step: Step, role: Leader, reporter: i
     reached = sorted(ends.values(), reverse=True)[len(voters) // 2]
     if "quorum-hw-regress" in step.defects and ends.get(reporter, -1) >= 0:
         reached = ends[reporter]
-    reached = raft.boundary_at_or_below(reached)
+    reached = raft.log.boundary_at_or_below(reached)
     own_epoch = raft.config.own_epoch_commit and "commit-old-epoch" not in step.defects
     if reached <= (role.epoch_start if own_epoch else 0):
         return False

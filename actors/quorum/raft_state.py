@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from typing import Any
 
 import msgspec
@@ -100,13 +99,6 @@ class RaftState(msgspec.Struct):
     def is_up_to_date(self, last_epoch: int, end_offset: int) -> bool:
         """Whether a log that ends so is not behind this node's."""
         return (last_epoch, end_offset) >= (self.last_epoch, self.log.end_offset)
-
-    def boundary_at_or_below(self, offset: int) -> int:
-        """The greatest batch boundary of the log that is not above ``offset``."""
-        if offset >= self.log.end_offset:
-            return self.log.end_offset
-        index = bisect_right(self.log.batches, offset, key=lambda batch: batch.base_offset)
-        return self.log.batches[index - 1].base_offset if index else self.log.start_offset
 
     # ---- serving -----------------------------------------------------------------------------------------
 
