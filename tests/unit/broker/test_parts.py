@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from actors.broker.api_versions import unsupported
 from actors.broker.broker_node import BrokerNode
-from actors.broker.partition import boundary_at_most
 from actors.broker.purgatory import ExpiryTimer, Watchers
 from actors.broker.replica_manager import parse_checkpoint, render_checkpoint
 from actors.broker.request_channel import RequestChannel
@@ -67,7 +66,7 @@ def test_high_watermarks_lie_on_batch_boundaries() -> None:
     log, step, files = ReplicaLog("t-0", "t-0/log"), Step(0), Files()
     for count in (3, 2):
         log.append_records(step, files, [LogRecord(0) for _ in range(count)], 0)
-    assert [boundary_at_most(log, offset) for offset in (0, 2, 3, 4, 5, 9)] == [0, 0, 3, 3, 5, 5]
+    assert [log.boundary_at_or_below(offset) for offset in (0, 2, 3, 4, 5, 9)] == [0, 0, 3, 3, 5, 5]
 
 
 def test_a_broker_closes_the_connection_of_an_api_that_it_does_not_serve() -> None:
