@@ -78,7 +78,8 @@ class LinkRuleChange(TraceEvent, frozen=True, tag="link.rule"):
 
 class NodeUp(TraceEvent, frozen=True, tag="node.up"):
     """An incarnation begins. ``wiped``: it came back with an empty disk; ``clean``: after a clean shutdown;
-    ``torn``: entries of torn tails that were dropped from its files."""
+    ``torn``: entries of torn tails that were dropped from its files. ``lost``: of a wiped disk, tp -> first lost
+    offset, which is where its log began."""
 
     role: str
     node_id: int
@@ -86,6 +87,7 @@ class NodeUp(TraceEvent, frozen=True, tag="node.up"):
     wiped: bool
     clean: bool
     torn: int = 0
+    lost: dict[str, int] = {}
 
 
 class NodeDown(TraceEvent, frozen=True, tag="node.down"):

@@ -9,8 +9,8 @@ import msgspec
 from actors.trace.events import ConsPos, LogHw, OpReturn, PartAssume, Stamped
 from orchestrator.invariants.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.log_fold import LogInvariant
-from orchestrator.invariants.log_mirror import LogMirror, Prefix
-from orchestrator.invariants.replication import UNCLEAN
+from orchestrator.invariants.log_mirror import LogMirror, LossBudget, Prefix, loss_budget
+from orchestrator.invariants.replication import LOST, UNCLEAN
 
 ACKS_ALL = -1
 
@@ -45,7 +45,7 @@ class Sends(State):
     read: bytearray = msgspec.field(default_factory=bytearray)
     readers: dict[str, Reader] = {}
     floor: int = 0
-    min_isr: int = 1
+    budget: LossBudget = LossBudget()
 
 
 class AcknowledgedIsNotLost(LogInvariant[Sends]):
@@ -63,11 +63,11 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
     exemptions = {
         "acks<=1": "The producer asked for less than acks=all.",
         "unclean-election": UNCLEAN,
-        "loss-budget": "Power loss took the record from at least min.insync.replicas of the replicas that held it.",
+        "loss-budget": LOST,
     }
 
     def initial(self, key: str, profile: Profile) -> Sends:
-        return Sends(key, min_isr=int(profile.topic_setting(key, "min.insync.replicas", default=1)))
+        return Sends(key, budget=loss_budget(profile, key))
 
     def step(self, state: Sends, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
@@ -164,7 +164,7 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
             return self.excused("acks<=1", state.key, sentence, sent.by, proof)
         if mirror.taint_between(sent.leader_epoch, epoch, offset + 1) is not None:
             return self.excused("unclean-election", state.key, sentence, sent.by, proof)
-        if mirror.losers_of(offset) >= state.min_isr:
+        if mirror.loss_excuses(offset, state.budget):
             return self.excused("loss-budget", state.key, sentence, sent.by, proof)
         return self.violated(state.key, sentence, sent.by, proof)
 
@@ -209,17 +209,22 @@ def _leader_epoch(body: OpReturn, mirror: LogMirror) -> int:
 
 
 class Value(msgspec.Struct, frozen=True, gc=False):
-    """What an offset was first said to hold."""
+    """What an offset was said to hold. ``leader_epoch``: under which it was appended, -1 unknown."""
 
     uid: str
+    leader_epoch: int
     by: Witness
 
 
+Place = tuple[int, int]
+"""Offset of a record, and the leader epoch under which it was appended."""
+
+
 class Values(State):
-    """offset -> value, and for records of idempotent producers uid -> offset; the most recent ones."""
+    """offset -> value, and for records of idempotent producers uid -> place; the most recent ones."""
 
     values: dict[int, Value] = {}
-    places: dict[str, int] = {}
+    places: dict[str, Place] = {}
 
 
 class OneOffsetOneValue(LogInvariant[Values]):
@@ -251,21 +256,23 @@ class OneOffsetOneValue(LogInvariant[Values]):
         if body.kind == "send":
             if body.acks != ACKS_ALL or body.offset < 0:
                 return NOTHING
-            return self._learn(state, body.offset, body.uid, event, mirror)
+            return self._learn(state, body.offset, body.uid, _leader_epoch(body, mirror), event, mirror)
         values = state.values
         found: list[Any] | None = None
         for record in body.records:
             known = values.get(record.offset)
             if known is not None and known.uid == record.uid:
                 state.tested += 1
-            elif emitted := self._learn(state, record.offset, record.uid, event, mirror):
+            elif emitted := self._learn(state, record.offset, record.uid, record.leader_epoch, event, mirror):
                 found = [*(found or ()), *emitted]
         return NOTHING if found is None else found
 
-    def _learn(self, state: Values, offset: int, uid: str, event: Stamped, mirror: LogMirror) -> Emissions:
+    def _learn(
+        self, state: Values, offset: int, uid: str, leader_epoch: int, event: Stamped, mirror: LogMirror
+    ) -> Emissions:
         known = state.values.get(offset)
         if known is None:
-            state.values[offset] = Value(uid, witness(event))
+            state.values[offset] = Value(uid, leader_epoch, witness(event))
             if len(state.values) > self.REMEMBERED:
                 _forget_half(state.values)
             return NOTHING
@@ -276,8 +283,8 @@ class OneOffsetOneValue(LogInvariant[Values]):
             f"offset {offset:,} of {state.key} holds {uid or 'no record'} for {event.node}, "
             f"and {known.uid or 'no record'} for {known.by.node}"
         )
-        state.values[offset] = Value(uid, witness(event))
-        if any(offset >= taint.start for taint in mirror.taints):
+        state.values[offset] = Value(uid, leader_epoch, witness(event))
+        if _given_up(mirror, known.leader_epoch, leader_epoch, offset):
             return self.excused("unclean-election", state.key, sentence, known.by, event)
         return self.violated(state.key, sentence, known.by, event)
 
@@ -286,27 +293,37 @@ class OneOffsetOneValue(LogInvariant[Values]):
         for batch in mirror.newly_committed:
             for index, uid in enumerate(batch.uids):
                 offset = batch.base + index
-                found.extend(self._learn(state, offset, uid, event, mirror))
+                found.extend(self._learn(state, offset, uid, batch.epoch, event, mirror))
                 if batch.producer_id >= 0:
-                    place = state.places.setdefault(uid, offset)
-                    if place != offset:
-                        found.extend(self._twice(state, uid, place, offset, event, mirror))
+                    place = state.places.get(uid)
+                    state.places[uid] = (offset, batch.epoch)
+                    if place is not None and place[0] != offset:
+                        found.extend(self._twice(state, uid, place, (offset, batch.epoch), event, mirror))
         if len(state.places) > self.REMEMBERED:
             _forget_half(state.places)
         return found
 
-    def _twice(self, state: Values, uid: str, place: int, offset: int, event: Stamped, mirror: LogMirror) -> Emissions:
+    def _twice(
+        self, state: Values, uid: str, first: Place, second: Place, event: Stamped, mirror: LogMirror
+    ) -> Emissions:
         """A record is committed for the second time."""
+        place, offset = first[0], second[0]
         sentence = (
             f"{uid}, of an idempotent producer, is committed at offset {place:,} "
             f"and at offset {offset:,} of {state.key}"
         )
         known = state.values.get(place)
         by = None if known is None else known.by
-        state.places[uid] = offset
-        if any(place >= taint.start for taint in mirror.taints):
+        if _given_up(mirror, first[1], second[1], place):
             return self.excused("unclean-election", state.key, sentence, by, event)
         return self.violated(state.key, sentence, by, event)
+
+
+def _given_up(mirror: LogMirror, one: int, other: int, offset: int) -> bool:
+    """Whether an unclean election gave up what one of two leader epochs had at an offset, in favour of the other. An
+    epoch that nobody knows may be any."""
+    newer = max(one, other) if one >= 0 and other >= 0 else max(mirror.lineages, default=-1)
+    return mirror.taint_between(min(one, other), newer, offset + 1) is not None
 
 
 def _forget_half(known: dict[Any, Any]) -> None:

@@ -39,8 +39,8 @@ class Asked(msgspec.Struct, frozen=True):
 
 class Answers(State):
     """Of one partition. ``floors``: isolation -> Told per leader epoch, rising; ``fresh``: answers that returned too
-    recently to come before anything (clock uncertainty); ``served``: request -> leader epoch of the server that
-    answered it, for wire versions without the field."""
+    recently to come before anything (clock uncertainty); ``served``: id of a server's answer -> its leader
+    epoch, for wire versions without the field: the answer is the cause of the client's return."""
 
     floors: dict[int, tuple[Told, ...]] = {}
     fresh: list[tuple[int, Told]] = []
@@ -95,16 +95,16 @@ class LatestNeverGoesBack(KeyedInvariant[Answers]):
             if asked is not None and body.outcome == "ok" and body.error == 0:
                 return self._returned(state, asked, event, body)
         elif type(body) is RpcReply:
-            if body.replica_id == -1 and event.req:
-                self._served(state, event.req, body)
+            if body.replica_id == -1:
+                self._served(state, event.id, body)
         elif type(body) is PartChange and body.cause == "unclean":
             state.unclean[body.leader_epoch] = witness(event)
         return NOTHING
 
-    def _served(self, state: Answers, request: str, body: RpcReply) -> None:
+    def _served(self, state: Answers, answer: str, body: RpcReply) -> None:
         for told in body.partitions:
             if told.tp == state.key and told.error == 0:
-                state.served[request] = told.leader_epoch
+                state.served[answer] = told.leader_epoch
         if len(state.served) > self.REMEMBERED:  # answers that never arrived
             del state.served[next(iter(state.served))]
 
@@ -121,7 +121,7 @@ class LatestNeverGoesBack(KeyedInvariant[Answers]):
         state.fresh = waiting
 
     def _returned(self, state: Answers, asked: Asked, event: Stamped, body: OpReturn) -> Emissions:
-        joined = state.served.pop(event.req, -1) if event.req else -1
+        joined = state.served.pop(event.cause, -1)
         leader_epoch = body.leader_epoch if body.leader_epoch >= 0 else joined
         if body.offset < 0:
             return NOTHING

@@ -7,9 +7,9 @@ from typing import Any, Generic
 
 import msgspec
 
-from actors.trace.events import LogAppend, LogHw, LogTrunc, NodeDown, Stamped, TraceEvent
+from actors.trace.events import Stamped, TraceEvent
 from orchestrator.invariants.fold import NOTHING, Emissions, Fold, Invariant, Profile, Route, St, State
-from orchestrator.invariants.log_mirror import MIRRORED, LogMirror
+from orchestrator.invariants.log_mirror import LOGS, MIRRORED, LogMirror
 
 
 class LogInvariant(Invariant, Generic[St]):
@@ -20,7 +20,7 @@ class LogInvariant(Invariant, Generic[St]):
 
     @property
     def depends_on(self) -> tuple[type[TraceEvent], ...]:
-        return (LogAppend, LogHw, LogTrunc, NodeDown, *self.types)
+        return (*LOGS, *self.types)
 
     def initial(self, key: str, profile: Profile) -> St:
         """The state before the first event of a partition."""
@@ -60,7 +60,7 @@ class LogFold(Fold[LogState]):
         self._name = name
         self.route = route  # type: ignore[misc]  # the invariants of the metadata log take another route
         self._invariants = tuple(invariants)
-        types: list[type[TraceEvent]] = [LogAppend, LogHw, LogTrunc, NodeDown, *leadership]
+        types: list[type[TraceEvent]] = [*LOGS, *leadership]
         types.extend(kind for each in invariants for kind in each.types)
         self._types = tuple(dict.fromkeys(types))
         self._before = {

@@ -6,7 +6,9 @@
   appended while it led. It is a fact about the epoch: it stays when that replica later truncates.
 * committed boundaries: what some leader's high watermark has passed, with the prefix hash there.
 * taint: an unclean election takes what the new leader lacks out of the committed part, and checking goes on at full
-  strength for everything else.
+  strength for everything else. A leader that has not heard of the election goes on committing: only what it shares
+  with the unclean leader counts. An unclean leader that never takes up its epoch hands the taint to the next one.
+* losses: what power losses and wiped disks took from replicas.
 
 Forgetting keeps it small: batches below the lowest high watermark of all known replicas are dropped, and the prefix
 hash at that *floor* is kept.
@@ -18,11 +20,26 @@ from bisect import bisect_left, bisect_right
 
 import msgspec
 
-from actors.trace.events import LogAppend, LogHw, LogTrunc, NodeDown, PartAssume, PartChange, QRole, Stamped
-from orchestrator.invariants.fold import Witness, witness
+from actors.node.spec import node_name
+from actors.trace.events import (
+    LogAppend,
+    LogHw,
+    LogTrunc,
+    NodeDown,
+    NodeUp,
+    PartAssume,
+    PartChange,
+    QRole,
+    Stamped,
+    TraceEvent,
+)
+from orchestrator.invariants.fold import Profile, Witness, witness
 
 EMPTY_LOG = 0
 """Offset 0: below it nothing can differ."""
+
+ELR = "kip-966"
+"""The feature of eligible leader replicas."""
 
 TRIM_AT = 1024
 """Batches of a replica at which the mirror looks for something to forget."""
@@ -95,6 +112,13 @@ class Prefix(msgspec.Struct):
         index = bisect_left(self.ends, offset)
         return index < len(self.ends) and self.ends[index] == offset and self.batches[index].ph == ph
 
+    def ph_at(self, offset: int) -> int:
+        """Prefix hash at a boundary; -1 where there is none, or it was forgotten."""
+        if offset <= self.floor:
+            return -1 if offset < self.floor or self.floor_ph is None else self.floor_ph
+        index = bisect_left(self.ends, offset)
+        return self.batches[index].ph if index < len(self.ends) and self.ends[index] == offset else -1
+
     def batch_at(self, offset: int) -> BatchFacts | None:
         """The batch that holds ``offset``, or None (beyond the end, or forgotten)."""
         index = bisect_right(self.ends, offset)
@@ -113,24 +137,58 @@ class Prefix(msgspec.Struct):
             self.floor, self.floor_ph = self.ends[index - 1], self.batches[index - 1].ph
             del self.ends[:index], self.batches[:index]
 
+    def shared_with(self, other: Prefix, at_most: int) -> int:
+        """The highest boundary, not above ``at_most``, that both logs have with the same prefix hash: what lies below
+        is the same in both. What either has forgotten counts as shared."""
+        batches = self.batches
+        for index in range(bisect_right(self.ends, at_most) - 1, -1, -1):
+            if other.matches(batches[index].end, batches[index].ph) is not False:
+                return batches[index].end
+        return min(self.floor, at_most)
+
     def copy(self) -> Prefix:
         """A copy that later changes do not reach."""
         return Prefix(self.floor, self.floor_ph, list(self.ends), list(self.batches))
 
 
+class Loss(msgspec.Struct):
+    """Offsets in [start, end) that a power loss, or a wiped disk, took from a replica. ``alone``: while they were
+    missing the ISR was this replica and no other."""
+
+    start: int
+    end: int
+    alone: bool
+
+
+class LossBudget(msgspec.Struct, frozen=True):
+    """When a committed record may be gone: once ``min_isr`` replicas held and lost it. Without eligible leader replicas
+    also if the last member of the ISR did: it stays in the ISR whatever it has left (KIP-966, "last replica
+    standing")."""
+
+    min_isr: int = 1
+    elr: bool = False
+
+
+def loss_budget(profile: Profile, tp: str) -> LossBudget:
+    """The budget of a topic partition."""
+    min_isr = int(profile.topic_setting(tp, "min.insync.replicas", default=1))
+    return LossBudget(max(min_isr, 1), profile.feature(ELR) not in ("", "off"))
+
+
 class Replica(msgspec.Struct):
-    """One replica. ``leads``: leader epoch it leads now, -1 none; ``high_watermark``: its own; ``losses``: ranges of
-    offsets (exclusive ends) that power losses took from it."""
+    """One replica. ``leads``: leader epoch it leads now, -1 none; ``high_watermark``: its own; ``losses``: whatever it
+    has lost."""
 
     log: Prefix = msgspec.field(default_factory=Prefix)
     leads: int = -1
     high_watermark: int = 0
-    losses: list[tuple[int, int]] = []
+    losses: list[Loss] = []
 
 
 class Lineage(msgspec.Struct):
     """The log of a leader epoch. ``start``: LEO at which the leader took it up; ``frozen``: the log when the leader
-    stopped leading (while it leads: None, the replica's log is the lineage). ``unclean``: elected outside the ISR."""
+    stopped leading (while it leads: None, the replica's log is the lineage). ``unclean``: its leader, or that of an
+    epoch before it that nobody took up, was elected outside the ISR."""
 
     epoch: int
     leader: str
@@ -149,21 +207,36 @@ class Commit(msgspec.Struct, frozen=True):
     by: Witness
 
 
+class UncleanElection(msgspec.Struct, frozen=True):
+    """What a controller decided, not yet what a broker took up."""
+
+    partition_epoch: int
+    quorum_epoch: int
+
+    def replaced_by(self, change: PartChange) -> bool:
+        """Whether a later controller, whose log lacks the election, changed the partition in its place."""
+        return change.quorum_epoch > self.quorum_epoch and change.partition_epoch <= self.partition_epoch
+
+
 class Taint(msgspec.Struct, frozen=True):
-    """An unclean election in ``epoch``: of what was committed before, offsets from ``start`` on may be gone."""
+    """An unclean election that took effect with the leader of ``epoch``: of what was committed before, offsets from
+    ``start`` on may be gone."""
 
     epoch: int
     start: int
     by: Witness
 
 
-LEADERSHIP = (PartAssume, PartChange)
+LOGS: tuple[type[TraceEvent], ...] = (LogAppend, LogHw, LogTrunc, NodeDown, NodeUp)
+"""Types of the events that say what is in a log."""
+
+LEADERSHIP: tuple[type[TraceEvent], ...] = (PartAssume, PartChange)
 """Types of the events that say who leads a partition."""
 
-QUORUM_LEADERSHIP = (QRole,)
+QUORUM_LEADERSHIP: tuple[type[TraceEvent], ...] = (QRole,)
 """The same for the metadata log."""
 
-MIRRORED = (LogAppend, LogHw, LogTrunc, NodeDown, *LEADERSHIP, *QUORUM_LEADERSHIP)
+MIRRORED = frozenset((*LOGS, *LEADERSHIP, *QUORUM_LEADERSHIP))
 """Types of the events that the mirror follows."""
 
 
@@ -175,7 +248,8 @@ class LogMirror(msgspec.Struct):
     commits: dict[int, Commit] = {}
     committed: Prefix = msgspec.field(default_factory=Prefix)
     taints: list[Taint] = []
-    unclean_epochs: dict[int, Witness] = {}
+    isr: list[int] = []
+    unclean: dict[int, UncleanElection] = {}
     newly_committed: list[BatchFacts] = []
     """What the event just taken has committed, in offset order."""
 
@@ -200,23 +274,16 @@ class LogMirror(msgspec.Struct):
         what the leader of ``older`` had. A leader that does not know of the election goes on in its older epoch, and
         commits what the election already gave up: so logs decide, not what was committed at the time."""
         for taint in self.taints:
-            if older < taint.epoch <= newer and offset > self._shared(older, taint):
+            if older < taint.epoch <= newer and offset > self._kept(older, taint):
                 return taint
         return None
 
-    def _shared(self, older: int, taint: Taint) -> int:
+    def _kept(self, older: int, taint: Taint) -> int:
         """Up to where the log of a leader epoch is the one with which an unclean leader began."""
         log, unclean = self.lineage_log(older), self.lineage_log(taint.epoch)
         if log is None or unclean is None:
             return taint.start
-        shared = max(log.floor, unclean.floor)
-        for batch in log.batches:
-            if batch.end > self.lineages[taint.epoch].start:
-                break
-            if unclean.matches(batch.end, batch.ph) is False:
-                break
-            shared = max(shared, batch.end)
-        return shared
+        return log.shared_with(unclean, self.lineages[taint.epoch].start)
 
     def epoch_of_answer(self, node: str, offset: int, uid: str) -> int:
         """The newest leader epoch of a broker in which its log had a record at an offset; -1 none. An answer to a send
@@ -228,18 +295,15 @@ class LogMirror(msgspec.Struct):
                 return epoch
         return -1
 
-    def losers_of(self, offset: int) -> int:
-        """How many replicas held an offset and lost it to a power loss."""
-        return sum(any(start <= offset < end for start, end in replica.losses) for replica in self.replicas.values())
+    def loss_excuses(self, offset: int, budget: LossBudget) -> bool:
+        """Whether a committed record may be gone because of what disks lost."""
+        lost = [loss for replica in self.replicas.values() if (loss := _loss_of(replica, offset)) is not None]
+        return len(lost) >= budget.min_isr or (not budget.elr and any(loss.alone for loss in lost))
 
     def highest_committed_of(self, node: str) -> int:
         """The highest committed boundary at which a replica's log equals what was committed."""
         log = self.replica(node).log
-        top = min(log.end, self.committed.end)
-        for batch in reversed(self.committed.batches):
-            if batch.end <= top and log.matches(batch.end, batch.ph):
-                return batch.end
-        return min(self.committed.floor, log.floor)
+        return self.committed.shared_with(log, min(log.end, self.committed.end))
 
     # ---- following the trace -----------------------------------------------------------------------------
 
@@ -265,10 +329,10 @@ class LogMirror(msgspec.Struct):
             else:
                 self._stop_leading(event.node)
         elif type(body) is PartChange:
-            if body.cause == "unclean":
-                self.unclean_epochs[body.leader_epoch] = witness(event)
-        elif type(body) is NodeDown:
-            self._lose(event.node, body)
+            self._change(body)
+        elif type(body) is NodeDown or type(body) is NodeUp:
+            for first in body.lost.values():
+                self._lose(event.node, first)
 
     def _append(self, node: str, body: LogAppend) -> None:
         log = self.replica(node).log
@@ -282,14 +346,25 @@ class LogMirror(msgspec.Struct):
         replica.log.cut(to)
         replica.high_watermark = min(replica.high_watermark, to)
 
-    def _lose(self, node: str, body: NodeDown) -> None:
+    def _change(self, body: PartChange) -> None:
+        before = self.unclean.get(body.leader_epoch)
+        if body.cause == "unclean":
+            self.unclean[body.leader_epoch] = UncleanElection(body.partition_epoch, body.quorum_epoch)
+        elif before is not None and before.replaced_by(body):
+            del self.unclean[body.leader_epoch]
+        self.isr = body.isr
+        if len(body.isr) == 1:
+            replica = self.replicas.get(node_name(body.isr[0]))
+            for loss in () if replica is None else replica.losses:
+                loss.alone = loss.alone or loss.end > self.replica(node_name(body.isr[0])).log.end
+
+    def _lose(self, node: str, first: int) -> None:
         replica = self.replica(node)
         self._freeze(replica)
-        for first in body.lost.values():
-            if first < replica.log.end:
-                replica.losses.append((first, replica.log.end))
-            replica.log.cut(first)
-            replica.high_watermark = min(replica.high_watermark, first)
+        if first < replica.log.end:
+            replica.losses.append(Loss(first, replica.log.end, [node_name(member) for member in self.isr] == [node]))
+        replica.log.cut(first)
+        replica.high_watermark = min(replica.high_watermark, first)
 
     def _lead(self, event: Stamped, epoch: int, log_end: int) -> None:
         replica = self.replica(event.node)
@@ -299,7 +374,8 @@ class LogMirror(msgspec.Struct):
         replica.leads = epoch
         if epoch in self.lineages:
             return  # a second leader of the epoch is for P1 and Q1 to tell
-        unclean = epoch in self.unclean_epochs
+        before = max((known for known in self.lineages if known < epoch), default=-1)
+        unclean = any(before < each <= epoch for each in self.unclean)
         self.lineages[epoch] = Lineage(epoch, event.node, log_end, witness(event), unclean)
         if unclean:
             self._taint(epoch, event)
@@ -315,26 +391,26 @@ class LogMirror(msgspec.Struct):
             lineage.frozen = replica.log.copy()
 
     def _high_watermark(self, event: Stamped, body: LogHw) -> None:
-        self.replica(event.node).high_watermark = body.new
+        replica = self.replica(event.node)
+        replica.high_watermark = body.new
         if body.role != "leader":
             return
+        log, new, ph = replica.log, body.new, body.ph
+        for taint in self.taints:
+            if taint.epoch > body.leader_epoch and new > (kept := self._kept(body.leader_epoch, taint)):
+                new, ph = kept, log.ph_at(kept)
         top = self.commits.get(body.leader_epoch)
-        if top is None or body.new > top.end:
-            self.commits[body.leader_epoch] = Commit(body.leader_epoch, body.new, body.ph, witness(event))
+        if top is None or new > top.end:
+            self.commits[body.leader_epoch] = Commit(body.leader_epoch, new, ph, witness(event))
         start = self.committed.end
-        if body.new > start:
-            self.newly_committed = self.replica(event.node).log.between(start, body.new)
+        if new > start:
+            self.newly_committed = log.between(start, new)
             for batch in self.newly_committed:
                 self.committed.append(batch)
 
     def _taint(self, epoch: int, event: Stamped) -> None:
         """What older epochs committed and the unclean leader lacks is no longer committed."""
-        log = self.replica(event.node).log
-        shared = self.committed.floor
-        for batch in self.committed.batches:
-            if not log.matches(batch.end, batch.ph):
-                break
-            shared = batch.end
+        shared = self.committed.shared_with(self.replica(event.node).log, self.committed.end)
         self.taints.append(Taint(epoch, shared, witness(event)))
         self.committed.cut(shared)
         for older, commit in list(self.commits.items()):
@@ -352,3 +428,8 @@ class LogMirror(msgspec.Struct):
             if lineage.frozen is not None:
                 lineage.frozen.trim(floor)
         self.committed.trim(floor)
+
+
+def _loss_of(replica: Replica, offset: int) -> Loss | None:
+    """What took an offset from a replica, if anything did."""
+    return next((loss for loss in replica.losses if loss.start <= offset < loss.end), None)

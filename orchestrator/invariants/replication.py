@@ -10,16 +10,20 @@ from actors.node.spec import node_name
 from actors.trace.events import LogHw, LogTrunc, PartAssume, PartChange, RepFetch, Stamped
 from orchestrator.invariants.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.log_fold import LogInvariant
-from orchestrator.invariants.log_mirror import Commit, Lineage, LogMirror, Taint
+from orchestrator.invariants.log_mirror import Commit, Lineage, LogMirror, LossBudget, Taint, loss_budget
 
 UNCLEAN = "An unclean election in between gave up what the new leader lacked."
+LOST = (
+    "Power losses or wiped disks took the record from at least min.insync.replicas of the replicas that held it, or, "
+    "without eligible leader replicas, from the last member of the ISR."
+)
 
 
 class Completeness(State):
-    """``newest``: highest leader epoch that was assumed; ``min_isr``: min.insync.replicas of the cluster."""
+    """``newest``: highest leader epoch that was assumed; ``budget``: what disks may lose."""
 
     newest: int = -1
-    min_isr: int = 1
+    budget: LossBudget = LossBudget()
 
 
 class CleanLeaderHasEverything(LogInvariant[Completeness]):
@@ -37,11 +41,11 @@ class CleanLeaderHasEverything(LogInvariant[Completeness]):
     types = (PartAssume, LogHw)
     exemptions = {
         "unclean-election": UNCLEAN,
-        "loss-budget": "Power loss took the record from at least min.insync.replicas of the replicas that held it.",
+        "loss-budget": LOST,
     }
 
     def initial(self, key: str, profile: Profile) -> Completeness:
-        return Completeness(key, min_isr=int(profile.topic_setting(key, "min.insync.replicas", default=1)))
+        return Completeness(key, budget=loss_budget(profile, key))
 
     def step(self, state: Completeness, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
@@ -75,8 +79,8 @@ class CleanLeaderHasEverything(LogInvariant[Completeness]):
         return self.excused(
             "unclean-election",
             state.key,
-            f"{lineage.leader} was elected uncleanly for leader epoch {lineage.epoch} of {state.key} with log end "
-            f"{lineage.start:,}; of what was committed it shares what is below {lost.start:,}",
+            f"{lineage.leader} leads {state.key} in leader epoch {lineage.epoch} from log end {lineage.start:,}, after "
+            f"an unclean election; of what was committed it shares what is below {lost.start:,}",
             event,
         )
 
@@ -97,7 +101,7 @@ class CleanLeaderHasEverything(LogInvariant[Completeness]):
         proof = (commit.by, lineage.assumed)
         if mirror.taint_between(commit.epoch, lineage.epoch, commit.end) is not None:
             return self.excused("unclean-election", state.key, sentence, *proof)
-        if mirror.losers_of(commit.end - 1) >= state.min_isr:
+        if mirror.loss_excuses(commit.end - 1, state.budget):
             return self.excused("loss-budget", state.key, sentence, *proof)
         return self.violated(state.key, sentence, *proof)
 
@@ -158,14 +162,21 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
             return self._leader(state, event, body) if body.role == "leader" else self._follower(state, event, mirror)
         if type(body) is PartAssume:
             if body.role == "leader":
-                known = state.leaders.get(event.node)
-                if known is None or known.leader_epoch != body.leader_epoch:
-                    state.leaders[event.node] = Fetched(body.leader_epoch, body.high_watermark, witness(event))
+                self._lead(state, event, body)
             else:
                 state.leaders.pop(event.node, None)
         elif type(body) is PartChange:
             state.isr_epoch, state.isr = body.leader_epoch, body.isr
         return NOTHING
+
+    def _lead(self, state: Watermarks, event: Stamped, body: PartAssume) -> None:
+        """A leader that is elected again in place, without having followed in between, still knows where its followers
+        were: Kafka's Partition.makeLeader keeps that."""
+        known = state.leaders.get(event.node)
+        if known is not None and known.leader_epoch == body.leader_epoch:
+            return
+        kept = known.offsets if known is not None and known.by.incarnation == event.incarnation else {}
+        state.leaders[event.node] = Fetched(body.leader_epoch, body.high_watermark, witness(event), kept)
 
     def _leader(self, state: Watermarks, event: Stamped, body: LogHw) -> Emissions:
         leader = state.leaders.get(event.node)

@@ -96,20 +96,19 @@ def _answers(random: Random, trace: TraceBuilder) -> None:
         random.randrange(4),
         1,
     )
-    trace.req = random.choice(["", "c#1", "c#2"])
     api = random.choice(["Produce", "ListOffsets"])
-    trace.reply(random.choice(BROKERS), api, told, random.choice([3, 11]), random.choice([-1, 2]), -1)
+    answer = trace.reply(random.choice(BROKERS), api, told, random.choice([3, 11]), random.choice([-1, 2]), -1)
     errors = random.choice([[], [78], [74]])
     trace.emit("list-offsets-1", Rpc("ListOffsets", 3, "broker-1", "c", 1, "answered", errors))
-    trace.req = ""
+    trace.cause = random.choice(["", answer])
 
 
 def _list(random: Random, trace: TraceBuilder) -> None:
     op = trace.invoke("list-offsets-1", random.choice([-1, -1, -1, -2]))
+    if random.random() < 0.5:
+        _answers(random, trace)
     if random.random() < 0.9:
-        trace.req = random.choice(["", "c#1", "c#2"])
         trace.told("list-offsets-1", op, random.randrange(30), random.choice(BROKERS), random.randrange(-1, 4))
-        trace.req = ""
 
 
 def _send(random: Random, trace: TraceBuilder) -> None:
@@ -131,6 +130,7 @@ def _life(random: Random, trace: TraceBuilder) -> None:
     elif random.random() < 0.2:
         trace.down(node, "lossy", lost={TP: random.randrange(5), METADATA_PARTITION: random.randrange(5)})
     elif random.random() < 0.5:
-        trace.up(node, "controller" if node in VOTERS else "broker", random.random() < 0.2)
+        wiped = random.random() < 0.2
+        trace.up(node, "controller" if node in VOTERS else "broker", wiped, lost={TP: 0} if wiped else None)
     else:
         trace.emit(random.choice(CLIENTS), ErrorSeen(TP, "Produce", 9, 6, "broker-1"))

@@ -126,12 +126,12 @@ def test_the_seed_does_not_apply_where_unclean_election_is_enabled() -> None:
 
 
 def test_the_leader_epoch_of_an_old_version_comes_from_the_server() -> None:
-    """Shows that an answer without a leader epoch is joined, by its request, with what its server recorded."""
+    """Shows that an answer without a leader epoch is joined, by its cause, with what its server recorded."""
     trace = TraceBuilder()
     trace.ask("list-offsets-1", 10, broker=2, epoch=5)
     op = trace.invoke("list-offsets-2")
-    trace.req = "list-offsets-2>broker-1:client:0.0#7"
-    trace.reply(1, "ListOffsets", ReplyPartition(TP, 0, offset=8, leader_epoch=4, leader_epoch_start=0), version=1)
+    told = ReplyPartition(TP, 0, offset=8, leader_epoch=4, leader_epoch_start=0)
+    trace.cause = trace.reply(1, "ListOffsets", told, version=1)
     trace.told("list-offsets-2", op, 8, broker=1, epoch=-1)
     assert trace.result("H1").excused == {"stale-leader": 1}
 
