@@ -22,6 +22,7 @@ API_VERSIONS: dict[Api, tuple[int, int]] = {
     Api.Metadata: (0, 13),
     Api.ApiVersions: (0, 4),
     Api.InitProducerId: (0, 5),
+    Api.OffsetForLeaderEpoch: (2, 4),
     Api.ElectLeaders: (0, 2),
     Api.IncrementalAlterConfigs: (0, 1),
     Api.Vote: (0, 2),
@@ -42,6 +43,7 @@ BROKER_APIS = (
     Api.Metadata,
     Api.ApiVersions,
     Api.InitProducerId,
+    Api.OffsetForLeaderEpoch,
 )
 CONTROLLER_APIS = (
     Api.Fetch,

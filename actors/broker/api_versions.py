@@ -28,6 +28,11 @@ def unsupported(request: Message) -> Message:
             topic = response.topics.add(name=data.name)
             for partition in data.partitions:
                 topic.partitions.add(partition_index=partition.partition_index, error_code=error)
+    elif api == Api.OffsetForLeaderEpoch:
+        for data in asked.topics:
+            topic = response.topics.add(topic=data.topic)
+            for partition in data.partitions:
+                topic.partitions.add(partition=partition.partition, error_code=error)
     else:
         response.error_code = error
     return answer

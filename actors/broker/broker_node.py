@@ -14,6 +14,7 @@ from actors.broker.lifecycle import BrokerLifecycle
 from actors.broker.list_offsets import list_offsets
 from actors.broker.metadata import metadata
 from actors.broker.metadata_image import MetadataImage
+from actors.broker.offset_for_leader_epoch import offset_for_leader_epoch
 from actors.broker.producer_ids import ProducerIdManager
 from actors.broker.replica_manager import ReplicaManager
 from actors.broker.request_channel import RequestChannel
@@ -136,6 +137,8 @@ class BrokerNode(msgspec.Struct):
             self.replicas.on_fetched(turn, ended)
         elif purpose.startswith(replica_fetcher.LIST):
             self.replicas.on_listed(turn, ended)
+        elif purpose.startswith(replica_fetcher.EPOCHS):
+            self.replicas.on_epochs_listed(turn, ended)
         elif purpose in (lifecycle.REGISTER, lifecycle.HEARTBEAT):
             self._controller_spoke(turn, ended)
         elif purpose == alter_partition.PURPOSE:
@@ -193,6 +196,8 @@ class BrokerNode(msgspec.Struct):
                 list_offsets(self.replicas.partitions, turn, connection, typed)
             case Api.Metadata:
                 metadata(turn, connection, typed)
+            case Api.OffsetForLeaderEpoch:
+                offset_for_leader_epoch(self.replicas.partitions, turn, connection, typed)
             case Api.InitProducerId:
                 self.producer_ids.init_producer_id(turn, connection, typed)
             case _:

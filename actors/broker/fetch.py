@@ -61,7 +61,9 @@ class FetchParams(msgspec.Struct, frozen=True):
 
 
 class ReadResult(msgspec.Struct):
-    """What one partition answers. ``valid``: a follower's fetch that the leader may take note of."""
+    """What one partition answers. ``valid``: a follower's fetch that the leader may take note of. ``beyond``: the
+    position is above what may be read, where waiting would not help a client that comes from a leader that knew
+    more."""
 
     item: FetchItem
     error: KafkaError = KafkaError.NONE
@@ -71,6 +73,7 @@ class ReadResult(msgspec.Struct):
     batches: list[Batch] = []
     partition: Partition | None = None
     valid: bool = False
+    beyond: bool = False
 
 
 def parse_fetch(turn: Turn, connection: str, request: FetchRequest) -> tuple[FetchParams, list[FetchItem]]:
@@ -156,6 +159,7 @@ def read_partition(
         return result
     result.valid = True
     limit = log.end_offset if params.from_follower else log.high_watermark
+    result.beyond = item.offset > limit
     if item.offset < limit and max_bytes > 0:
         result.batches = log.read(item.offset, limit, min(item.max_bytes, max_bytes))
     return result
@@ -202,12 +206,13 @@ def read_all(
 
 
 def must_answer(params: FetchParams, results: list[ReadResult], now_ms: int) -> bool:
-    """Whether a Fetch is answered at once: enough bytes, an error, a divergence, nothing asked, or no time to wait."""
+    """Whether a Fetch is answered at once: enough bytes, an error, a divergence, a position beyond what may be read,
+    nothing asked, or no time to wait."""
     if params.deadline_ms <= now_ms or not results:
         return True
     size = 0
     for result in results:
-        if result.error or result.diverging is not None:
+        if result.error or result.diverging is not None or result.beyond:
             return True
         for batch in result.batches:
             size += batch.size_bytes
@@ -363,6 +368,8 @@ def _available(partitions: dict[str, Partition], turn: Turn, params: FetchParams
     if not log.start_offset <= item.offset <= log.end_offset:
         return (True, 0)
     limit = log.end_offset if params.from_follower else log.high_watermark
+    if item.offset > limit:
+        return (True, 0)
     return (False, log.bytes_between(item.offset, limit, max(1, min(item.max_bytes, params.min_bytes))))
 
 

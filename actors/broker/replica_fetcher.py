@@ -1,7 +1,8 @@
 """Following: one fetcher per leader broker (``AbstractFetcherThread.scala``, ``ReplicaFetcherThread.scala``).
 
-A fetcher has at most one Fetch in flight. A log that parted from the leader's is found out by the Fetch itself
-(DivergingEpoch) and cut back; a position outside the leader's log is settled with ListOffsets.
+A fetcher has at most one request in flight. A log that parted from the leader's is found out by the Fetch itself
+(DivergingEpoch) and cut back; with a leader whose Fetch is older than that, by OffsetForLeaderEpoch before the first
+Fetch. A position outside the leader's log is settled with ListOffsets.
 """
 
 from __future__ import annotations
@@ -17,27 +18,33 @@ from actors.node.network_client import Ended
 from actors.node.spec import node_name, topic_partition
 from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
 from krift.v1.list_offsets_pb2 import ListOffsetsRequest
+from krift.v1.offset_for_leader_epoch_pb2 import OffsetForLeaderEpochRequest
 
 CONNECTION = "fetcher"
 FETCH = "replica-fetch/"
 LIST = "replica-list/"
+EPOCHS = "replica-epochs/"
 BACKOFF = "fetcher-backoff/"
 LATEST, EARLIEST = -1, -2
+TRUNCATION_ON_FETCH = 12
+"""Version from which on a Fetch finds out where logs part (KIP-595)."""
 
 
 class FetchState(msgspec.Struct):
     """A partition that is being followed. ``run``: number of this attempt at following, so that an answer to an
-    earlier one is not taken for one to this. ``out_of_range``: timestamp to ask the leader for (0: all is well)."""
+    earlier one is not taken for one to this. ``truncating``: a leader whose Fetch does not tell must say first where
+    the logs part. ``out_of_range``: timestamp to ask the leader for (0: all is well)."""
 
     tp: str
     leader_epoch: int
     run: int
+    truncating: bool
     delayed_until_ms: int = 0
     out_of_range: int = 0
 
 
 class LeaderFetcher(msgspec.Struct):
-    """The partitions followed at one leader. ``sent``: what the Fetch in flight asked for: tp -> (run, offset)."""
+    """The partitions followed at one leader. ``sent``: what the request in flight asked for: tp -> (run, offset)."""
 
     leader: int
     states: dict[str, FetchState] = {}
@@ -69,7 +76,8 @@ class ReplicaFetcherManager(msgspec.Struct):
         fetcher = self.fetchers.get(partition.leader)
         if fetcher is None:
             fetcher = self.fetchers[partition.leader] = LeaderFetcher(partition.leader)
-        fetcher.states[partition.tp] = FetchState(partition.tp, partition.leader_epoch, self.runs)
+        truncating = log.epochs.latest_epoch >= 0
+        fetcher.states[partition.tp] = FetchState(partition.tp, partition.leader_epoch, self.runs, truncating)
 
     def stop(self, tp: str) -> None:
         """Follow nobody for this partition. A fetcher stays as long as its Fetch is in flight."""
@@ -92,17 +100,26 @@ class ReplicaFetcherManager(msgspec.Struct):
             lost = next((state for state in states if state.out_of_range), None)
             if lost is not None:
                 self._send_list_offsets(turn, fetcher, partitions[lost.tp], lost)
+                continue
+            version = turn.net.version(node_name(fetcher.leader), CONNECTION, Api.Fetch)
+            if version is None:
+                continue
+            unsettled = [] if version >= TRUNCATION_ON_FETCH else [state for state in states if state.truncating]
+            if unsettled:
+                self._send_epochs(turn, fetcher, partitions, unsettled)
             else:
-                self._send_fetch(turn, fetcher, partitions, states)
+                self._send_fetch(turn, fetcher, partitions, states, version)
 
     def _send_fetch(
-        self, turn: Turn, fetcher: LeaderFetcher, partitions: dict[str, Partition], states: list[FetchState]
+        self,
+        turn: Turn,
+        fetcher: LeaderFetcher,
+        partitions: dict[str, Partition],
+        states: list[FetchState],
+        version: int,
     ) -> None:
         settings = turn.settings
         peer = node_name(fetcher.leader)
-        version = turn.net.version(peer, CONNECTION, Api.Fetch)
-        if version is None:
-            return
         request = FetchRequest(
             max_wait_ms=settings.replica_fetch_wait_max_ms,
             min_bytes=settings.replica_fetch_min_bytes,
@@ -155,6 +172,33 @@ class ReplicaFetcherManager(msgspec.Struct):
         fetcher.sent = {state.tp: (state.run, partition.log.end_offset)}
         fetcher.busy = True
         purpose = f"{LIST}{fetcher.leader}/{state.tp}"
+        turn.net.send(turn.step, peer, CONNECTION, request, version, purpose, turn.settings.replica_socket_timeout_ms)
+
+    def _send_epochs(
+        self, turn: Turn, fetcher: LeaderFetcher, partitions: dict[str, Partition], states: list[FetchState]
+    ) -> None:
+        """Ask where the leader's log has the end of each log's last epoch."""
+        peer = node_name(fetcher.leader)
+        version = turn.net.version(peer, CONNECTION, Api.OffsetForLeaderEpoch)
+        if version is None:
+            return
+        request = OffsetForLeaderEpochRequest()
+        if version >= 3:
+            request.replica_id = turn.settings.node_id
+        fetcher.sent = {}
+        topics: dict[str, OffsetForLeaderEpochRequest.OffsetForLeaderTopic] = {}
+        for state in states:
+            partition = partitions[state.tp]
+            if partition.topic not in topics:
+                topics[partition.topic] = request.topics.add(topic=partition.topic)
+            topics[partition.topic].partitions.add(
+                partition=partition.index,
+                current_leader_epoch=state.leader_epoch,
+                leader_epoch=partition.log.epochs.latest_epoch,
+            )
+            fetcher.sent[state.tp] = (state.run, partition.log.end_offset)
+        fetcher.busy = True
+        purpose = f"{EPOCHS}{fetcher.leader}"
         turn.net.send(turn.step, peer, CONNECTION, request, version, purpose, turn.settings.replica_socket_timeout_ms)
 
     # ---- receiving ---------------------------------------------------------------------------------------
@@ -243,6 +287,30 @@ class ReplicaFetcherManager(msgspec.Struct):
         state.out_of_range = 0
         return [tp]
 
+    def on_epochs_listed(self, turn: Turn, partitions: dict[str, Partition], ended: Ended) -> list[str]:
+        """Take the leader's answer about the ends of epochs: cut each log back to where it may meet the leader's."""
+        fetcher = self._idle(ended)
+        sent, fetcher.sent = fetcher.sent, {}
+        if ended.response is None:
+            for tp, (run, _) in sent.items():
+                self._delay(turn, fetcher, tp, run)
+            return []
+        changed: list[str] = []
+        for topic in ended.response.topics:
+            for data in topic.partitions:
+                tp = topic_partition(topic.topic, data.partition)
+                run, _ = sent.get(tp, (-1, -1))
+                state, partition = fetcher.states.get(tp), partitions.get(tp)
+                if state is None or partition is None or state.run != run:
+                    continue
+                if data.error_code == KafkaError.FENCED_LEADER_EPOCH:
+                    del fetcher.states[tp]
+                elif data.error_code:
+                    self._delay(turn, fetcher, tp, run)
+                elif settle_epoch(turn, partition, state, data.leader_epoch, data.end_offset):
+                    changed.append(tp)
+        return changed
+
     # ---- back-off ----------------------------------------------------------------------------------------
 
     def _delay(self, turn: Turn, fetcher: LeaderFetcher, tp: str, run: int) -> None:
@@ -283,9 +351,27 @@ def append_fetched(turn: Turn, partition: Partition, data: FetchResponse.Partiti
     return appended > 0 or new != was
 
 
-def truncate_diverged(turn: Turn, partition: Partition, epoch: int, end: int) -> None:
+def settle_epoch(turn: Turn, partition: Partition, state: FetchState, epoch: int, end: int) -> bool:
+    """Act on the leader's (epoch, end) for this log's last epoch; whether the log was cut.
+
+    If the leader knows nothing of the epoch only what is committed can be kept. If this log lacks the epoch that the
+    leader named, the question is asked again about what is left."""
+    log = partition.log
+    was = log.end_offset
+    if end < 0:
+        cut(turn, partition, log.high_watermark, "high-watermark")
+        state.truncating = False
+    else:
+        state.truncating = not truncate_diverged(turn, partition, epoch, end)
+    if log.epochs.latest_epoch < 0:
+        state.truncating = False
+    return log.end_offset != was
+
+
+def truncate_diverged(turn: Turn, partition: Partition, epoch: int, end: int) -> bool:
     """Cut the log back to where it may meet the leader's, whose epoch ``epoch`` (the largest at or below the last
-    one here) ends at ``end``. If this log has no such epoch, the next Fetch finds out more."""
+    one here) ends at ``end``. False if this log has no such epoch: the next Fetch, or the next
+    OffsetForLeaderEpoch, finds out more."""
     log = partition.log
     own_epoch, own_end = log.epoch_end_offset(epoch)
     if own_epoch < 0:
@@ -295,6 +381,7 @@ def truncate_diverged(turn: Turn, partition: Partition, epoch: int, end: int) ->
     else:
         to = min(own_end, end, log.end_offset)
     cut(turn, partition, to, "diverge")
+    return own_epoch in (-1, epoch)
 
 
 def cut(turn: Turn, partition: Partition, to: int, reason: TruncationReason) -> None:

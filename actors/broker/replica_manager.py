@@ -197,6 +197,11 @@ class ReplicaManager(msgspec.Struct):
         for tp in self.fetchers.on_listed(turn, self.partitions, ended):
             self.fetches.wake_consumers(self.partitions, turn, tp)
 
+    def on_epochs_listed(self, turn: Turn, ended: Ended) -> None:
+        """An OffsetForLeaderEpoch of this broker as a follower ended."""
+        for tp in self.fetchers.on_epochs_listed(turn, self.partitions, ended):
+            self.fetches.wake_consumers(self.partitions, turn, tp)
+
     # ---- ISR ---------------------------------------------------------------------------------------------
 
     def _propose(self, turn: Turn, partition: Partition, isr: list[int]) -> None:

@@ -15,6 +15,7 @@ from krift.v1 import (
     fetch_pb2,
     list_offsets_pb2,
     metadata_pb2,
+    offset_for_leader_epoch_pb2,
     produce_pb2,
     producer_ids_pb2,
     quorum_pb2,
@@ -30,6 +31,7 @@ class Api(IntEnum):
     Metadata = 3
     ApiVersions = 18
     InitProducerId = 22
+    OffsetForLeaderEpoch = 23
     ElectLeaders = 43
     IncrementalAlterConfigs = 44
     Vote = 52
@@ -49,6 +51,7 @@ REQUESTS: dict[Api, type[Message]] = {
     Api.Metadata: metadata_pb2.MetadataRequest,
     Api.ApiVersions: api_versions_pb2.ApiVersionsRequest,
     Api.InitProducerId: producer_ids_pb2.InitProducerIdRequest,
+    Api.OffsetForLeaderEpoch: offset_for_leader_epoch_pb2.OffsetForLeaderEpochRequest,
     Api.ElectLeaders: admin_pb2.ElectLeadersRequest,
     Api.IncrementalAlterConfigs: admin_pb2.IncrementalAlterConfigsRequest,
     Api.Vote: quorum_pb2.VoteRequest,
@@ -68,6 +71,7 @@ RESPONSES: dict[Api, type[Message]] = {
     Api.Metadata: metadata_pb2.MetadataResponse,
     Api.ApiVersions: api_versions_pb2.ApiVersionsResponse,
     Api.InitProducerId: producer_ids_pb2.InitProducerIdResponse,
+    Api.OffsetForLeaderEpoch: offset_for_leader_epoch_pb2.OffsetForLeaderEpochResponse,
     Api.ElectLeaders: admin_pb2.ElectLeadersResponse,
     Api.IncrementalAlterConfigs: admin_pb2.IncrementalAlterConfigsResponse,
     Api.Vote: quorum_pb2.VoteResponse,

@@ -14,10 +14,12 @@ from actors.node.errors import KafkaError
 from actors.node.events import Disconnected, Invoked
 from actors.node.messages import Api, api_of
 from actors.node.spec import split_topic_partition
+from actors.versions import Ranges
 from krift.v1.controller_pb2 import AlterPartitionResponse
 from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
 from krift.v1.list_offsets_pb2 import ListOffsetsRequest, ListOffsetsResponse
 from krift.v1.metadata_pb2 import MetadataRequest
+from krift.v1.offset_for_leader_epoch_pb2 import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 from krift.v1.produce_pb2 import ProduceRequest
 from krift.v1.producer_ids_pb2 import InitProducerIdRequest
 from krift.v1.records_pb2 import (
@@ -48,6 +50,12 @@ def value_of(text: str) -> Any:
     return int(text) if text.lstrip("-").isdigit() else text
 
 
+def ranges_of(items: list[str]) -> Ranges:
+    """``Fetch:4-11`` and the like."""
+    pairs = (item.split(":") for item in items)
+    return {api: [int(bound) for bound in span.split("-")] for api, span in pairs}
+
+
 class Environment:
     """One transcript's broker."""
 
@@ -58,13 +66,15 @@ class Environment:
     # ---- the broker --------------------------------------------------------------------------------------
 
     def verb_start(self, command: Command) -> str:
-        """start [feature=kip-207:seed] [config=(key:value,...)] [defects=(...)]: the broker starts; brokers 2 and 3
-        are registered with broker epochs 52 and 53."""
+        """start [feature=kip-207:seed] [config=(key:value,...)] [defects=(...)] [speaks=(Fetch:4-11)]
+        [peers=(Fetch:4-11)]: the broker starts; brokers 2 and 3 are registered with broker epochs 52 and 53."""
         scene = self.scene
         scene.features |= dict(item.split(":") for item in command.many("features", "()"))
         pairs = (item.split(":") for item in command.many("config", "()"))
         scene.config |= {key: value_of(value) for key, value in pairs}
         scene.defects = command.many("defects", "()")
+        scene.ranges |= ranges_of(command.many("speaks", "()"))
+        scene.peer_ranges |= ranges_of(command.many("peers", "()"))
         for broker_id in (2, 3):
             if broker_id not in self.epochs:
                 self._register(broker_id, 50 + broker_id)
@@ -243,6 +253,18 @@ class Environment:
                 asked.current_leader_epoch = command.number("epoch")
         return self.scene.receive(command.text("on", "l1"), request, version)
 
+    def verb_epoch_end(self, command: Command) -> str:
+        """epoch-end orders-0 of=2 [epoch=-1] [replica=-1] [v=4] [on=e1]: an OffsetForLeaderEpoch."""
+        topic, index = split_topic_partition(command.words[0])
+        version = command.number("v", 4)
+        request = OffsetForLeaderEpochRequest()
+        if version >= 3:
+            request.replica_id = command.number("replica", -1)
+        asked = request.topics.add(topic=topic).partitions.add(partition=index, leader_epoch=command.number("of"))
+        if "epoch" in command.arguments:
+            asked.current_leader_epoch = command.number("epoch")
+        return self.scene.receive(command.text("on", "e1"), request, version)
+
     def verb_metadata(self, command: Command) -> str:
         """metadata [orders ...] [v=12] [brokers-only]: a Metadata request for all topics, those named, or none."""
         request = MetadataRequest(all_topics=not command.words)
@@ -290,7 +312,11 @@ class Environment:
         request: Any = call.request
         asked = request.topics[0].partitions[0]
         response = FetchResponse()
-        topic = response.responses.add(topic_id=request.topics[0].topic_id)
+        topic = response.responses.add()
+        if request.header.api_version >= 13:
+            topic.topic_id = request.topics[0].topic_id
+        else:
+            topic.topic = request.topics[0].topic
         data = topic.partitions.add(partition_index=asked.partition)
         data.error_code = KafkaError[command.text("error", "NONE")]
         data.high_watermark = command.number("hw", 0)
@@ -312,6 +338,20 @@ class Environment:
         response = ListOffsetsResponse()
         topic = response.topics.add(name=request.topics[0].name)
         topic.partitions.add(partition_index=0, offset=command.number("offset"))
+        self.scene.answer(call, response)
+        return self.scene.told()
+
+    def verb_epoch_ended(self, command: Command) -> str:
+        """epoch-ended epoch=2 end=5 [error=NAME] [old]: the leader answers the broker's own OffsetForLeaderEpoch."""
+        call = self._held(Api.OffsetForLeaderEpoch, command)
+        request: Any = call.request
+        response = OffsetForLeaderEpochResponse()
+        for asked in request.topics:
+            topic = response.topics.add(topic=asked.topic)
+            for each in asked.partitions:
+                data = topic.partitions.add(partition=each.partition)
+                data.error_code = KafkaError[command.text("error", "NONE")]
+                data.leader_epoch, data.end_offset = command.number("epoch", -1), command.number("end", -1)
         self.scene.answer(call, response)
         return self.scene.told()
 

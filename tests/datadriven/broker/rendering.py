@@ -19,6 +19,7 @@ from krift.v1.controller_pb2 import AlterPartitionRequest
 from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
 from krift.v1.list_offsets_pb2 import ListOffsetsRequest, ListOffsetsResponse
 from krift.v1.metadata_pb2 import MetadataResponse
+from krift.v1.offset_for_leader_epoch_pb2 import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 from krift.v1.produce_pb2 import ProduceResponse
 from krift.v1.producer_ids_pb2 import AllocateProducerIdsRequest, InitProducerIdResponse
 from krift.v1.records_pb2 import RecordBatch
@@ -78,6 +79,9 @@ def describe_reply(connection: str, response: Message | None) -> str:
                 parts += [_listed(data) for data in listed.partitions]
         case MetadataResponse():
             parts = _metadata(response)
+        case OffsetForLeaderEpochResponse():
+            for ends in response.topics:
+                parts += [_epoch_end(data) for data in ends.partitions]
         case InitProducerIdResponse():
             parts = [error_name(response.error_code)]
             if not response.error_code:
@@ -121,6 +125,12 @@ def _listed(data: ListOffsetsResponse.ListOffsetsPartitionResponse) -> str:
     return f"{data.partition_index}: offset {data.offset} timestamp {data.timestamp} epoch {data.leader_epoch}"
 
 
+def _epoch_end(data: OffsetForLeaderEpochResponse.EpochEndOffset) -> str:
+    if data.error_code:
+        return f"{data.partition}: {error_name(data.error_code)}"
+    return f"{data.partition}: epoch {data.leader_epoch} ends at {data.end_offset}"
+
+
 def _metadata(response: MetadataResponse) -> list[str]:
     parts = [f"brokers {[broker.node_id for broker in response.brokers]}"]
     for topic in response.topics:
@@ -157,6 +167,13 @@ def _request(request: Message) -> str:
                 for p in topic.partitions
             ]
             return f"ListOffsets replica={request.replica_id} {'; '.join(listed)}"
+        case OffsetForLeaderEpochRequest():
+            ends = [
+                f"{p.partition} of={p.leader_epoch} epoch={p.current_leader_epoch}"
+                for topic in request.topics
+                for p in topic.partitions
+            ]
+            return f"OffsetForLeaderEpoch replica={request.replica_id} {'; '.join(ends)}"
         case AlterPartitionRequest():
             changes = [_altered(p) for topic in request.topics for p in topic.partitions]
             return f"AlterPartition {'; '.join(changes)}"

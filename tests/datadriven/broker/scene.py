@@ -53,6 +53,7 @@ class Scene:
         self.config: dict[str, Any] = {}
         self.defects: list[str] = []
         self.ranges = default_ranges()
+        self.peer_ranges = default_ranges()
         self.node = BrokerNode()
         self.now_ms = 1000
         self.incarnation = -1
@@ -157,7 +158,8 @@ class Scene:
         request: Any = call.request
         if api == Api.ApiVersions:
             response = ApiVersionsResponse()
-            for name, (low, high) in default_ranges().items():
+            ranges = self.peer_ranges if call.peer.startswith("broker") else default_ranges()
+            for name, (low, high) in ranges.items():
                 response.api_keys.add(api_key=int(Api[name]), min_version=low, max_version=high)
             return response
         if api == Api.Fetch and call.peer.startswith("controller"):

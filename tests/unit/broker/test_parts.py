@@ -16,6 +16,7 @@ from actors.node.messages import REQUESTS, response_errors
 from actors.node.step import Step
 from krift.v1.api_versions_pb2 import ApiVersionsRequest
 from krift.v1.list_offsets_pb2 import ListOffsetsRequest
+from krift.v1.offset_for_leader_epoch_pb2 import OffsetForLeaderEpochRequest
 from krift.v1.produce_pb2 import ProduceRequest
 from krift.v1.quorum_pb2 import VoteRequest
 
@@ -82,6 +83,8 @@ def test_an_unsupported_version_is_refused_wherever_an_error_fits() -> None:
     produce.topic_data.add(name="t").partition_data.add(index=0)
     listed = ListOffsetsRequest()
     listed.topics.add(name="t").partitions.add(partition_index=0)
-    samples = {type(produce): produce, type(listed): listed}
+    ends = OffsetForLeaderEpochRequest()
+    ends.topics.add(topic="t").partitions.add(partition=0)
+    samples = {type(produce): produce, type(listed): listed, type(ends): ends}
     for kind in REQUESTS.values():
         assert response_errors(unsupported(samples.get(kind, kind()))) == [35]

@@ -1,0 +1,34 @@
+"""Serving OffsetForLeaderEpoch: where a leader epoch ends in this leader's log
+(``ReplicaManager.lastOffsetForLeaderEpoch``, ``Partition.lastOffsetForLeaderEpoch``)."""
+
+from __future__ import annotations
+
+from actors.broker.partition import Partition, find_partition
+from actors.broker.turn import Turn
+from actors.node.spec import topic_partition
+from actors.versions import check_fields
+from krift.v1.offset_for_leader_epoch_pb2 import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
+
+
+def offset_for_leader_epoch(
+    partitions: dict[str, Partition], turn: Turn, connection: str, request: OffsetForLeaderEpochRequest
+) -> None:
+    """Answer each partition by itself: (largest epoch at or below the one asked for, its exclusive end), or an error.
+
+    Only the leader answers. An epoch that the log cannot place is answered with epoch and offset -1, and no error.
+    """
+    response = OffsetForLeaderEpochResponse()
+    response.header.correlation_id = request.header.correlation_id
+    for topic in request.topics:
+        answers = response.topics.add(topic=topic.topic)
+        for asked in topic.partitions:
+            data = answers.partitions.add(partition=asked.partition)
+            partition, error = find_partition(partitions, turn, topic_partition(topic.topic, asked.partition))
+            if partition is not None:
+                error = partition.check_epoch(asked.current_leader_epoch, leader_only=True)
+            if partition is None or error:
+                data.error_code = int(error)
+            else:
+                data.leader_epoch, data.end_offset = partition.log.epoch_end_offset(asked.leader_epoch)
+    check_fields(response, request.header.api_version)
+    turn.step.reply(connection, response)
