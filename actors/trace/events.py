@@ -78,8 +78,7 @@ class LinkRuleChange(TraceEvent, frozen=True, tag="link.rule"):
 
 class NodeUp(TraceEvent, frozen=True, tag="node.up"):
     """An incarnation begins. ``wiped``: it came back with an empty disk; ``clean``: after a clean shutdown;
-    ``torn``: entries of torn tails that were dropped from its files. ``lost``: of a wiped disk, tp -> first lost
-    offset, which is where its log began."""
+    ``torn``: entries of torn tails that were dropped from its files."""
 
     role: str
     node_id: int
@@ -87,7 +86,6 @@ class NodeUp(TraceEvent, frozen=True, tag="node.up"):
     wiped: bool
     clean: bool
     torn: int = 0
-    lost: dict[str, int] = {}
 
 
 class NodeDown(TraceEvent, frozen=True, tag="node.down"):

@@ -26,7 +26,6 @@ from actors.trace.events import (
     LogHw,
     LogTrunc,
     NodeDown,
-    NodeUp,
     PartAssume,
     PartChange,
     QRole,
@@ -227,7 +226,7 @@ class Taint(msgspec.Struct, frozen=True):
     by: Witness
 
 
-LOGS: tuple[type[TraceEvent], ...] = (LogAppend, LogHw, LogTrunc, NodeDown, NodeUp)
+LOGS: tuple[type[TraceEvent], ...] = (LogAppend, LogHw, LogTrunc, NodeDown)
 """Types of the events that say what is in a log."""
 
 LEADERSHIP: tuple[type[TraceEvent], ...] = (PartAssume, PartChange)
@@ -330,7 +329,7 @@ class LogMirror(msgspec.Struct):
                 self._stop_leading(event.node)
         elif type(body) is PartChange:
             self._change(body)
-        elif type(body) is NodeDown or type(body) is NodeUp:
+        elif type(body) is NodeDown:
             for first in body.lost.values():
                 self._lose(event.node, first)
 

@@ -15,7 +15,7 @@ def _partition_keys(event: Stamped) -> Sequence[str]:
     body = event.body
     if type(body) is RpcReply:
         return list(dict.fromkeys([told.tp for told in body.partitions]))
-    if type(body) is NodeDown or type(body) is NodeUp:
+    if type(body) is NodeDown:
         return [tp for tp in body.lost if tp != METADATA_PARTITION]
     if type(body) is QRole:
         return _NONE
@@ -25,7 +25,7 @@ def _partition_keys(event: Stamped) -> Sequence[str]:
 
 def _metadata_keys(event: Stamped) -> Sequence[str]:
     body = event.body
-    if type(body) is NodeDown or type(body) is NodeUp:
+    if type(body) is NodeDown:
         return (METADATA_PARTITION,) if METADATA_PARTITION in body.lost else _NONE
     if type(body) is QRole:
         return (METADATA_PARTITION,)

@@ -130,7 +130,6 @@ def _life(random: Random, trace: TraceBuilder) -> None:
     elif random.random() < 0.2:
         trace.down(node, "lossy", lost={TP: random.randrange(5), METADATA_PARTITION: random.randrange(5)})
     elif random.random() < 0.5:
-        wiped = random.random() < 0.2
-        trace.up(node, "controller" if node in VOTERS else "broker", wiped, lost={TP: 0} if wiped else None)
+        trace.up(node, "controller" if node in VOTERS else "broker", random.random() < 0.2)
     else:
         trace.emit(random.choice(CLIENTS), ErrorSeen(TP, "Produce", 9, 6, "broker-1"))

@@ -89,8 +89,8 @@ def test_an_offset_below_an_unclean_election_holds_one_record() -> None:
 def test_a_wiped_disk_is_a_loss() -> None:
     """Shows that a replica that comes back empty has no log, and that the loss budget covers what it held."""
     trace = led("a", "b")
-    trace.down("broker-2")
-    trace.up("broker-2", wiped=True, lost={TP: 0})
+    trace.down("broker-2", "lossy", lost={TP: 0})
+    trace.up("broker-2", wiped=True)
     trace.logs.pop((TP, "broker-2"))
     trace.lead(2, 1)
     assert (trace.result("P4").violated, trace.result("P4").excused) == (0, {"loss-budget": 1})

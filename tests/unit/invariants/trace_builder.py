@@ -75,18 +75,11 @@ class TraceBuilder:
         self.emit("driver", RunEnd(final))
         return self
 
-    def up(
-        self,
-        node: str,
-        role: str = "broker",
-        wiped: bool = False,
-        directory: str = "",
-        lost: dict[str, int] | None = None,
-    ) -> str:
+    def up(self, node: str, role: str = "broker", wiped: bool = False, directory: str = "") -> str:
         """An incarnation begins; not the first, if the node has recorded before."""
         if (node, self.incarnations.get(node, 0)) in self.seqs:
             self.incarnations[node] = self.incarnations.get(node, 0) + 1
-        return self.emit(node, NodeUp(role, 1, directory or f"dir-{node}", wiped, False, lost=lost or {}))
+        return self.emit(node, NodeUp(role, 1, directory or f"dir-{node}", wiped, False))
 
     def down(self, node: str, mode: Literal["clean", "crash", "lossy", "bug", "end"] = "crash", **fields: Any) -> str:
         """An incarnation ends."""
