@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
 
 import msgspec
 
-Scope = Literal["controller", "broker", "topic", "producer", "consumer", "krift"]
+Scope = Literal["controller", "broker", "topic", "producer", "consumer", "admin", "krift"]
 
 
 class ConfigKey(msgspec.Struct, frozen=True):
     """One key. Values are int (a count, bytes or milliseconds as the name says), bool or str.
-    ``low`` and ``high`` bound an int; ``choices`` a str."""
+    ``low`` and ``high`` bound an int; ``choices`` a str. ``dynamic``: a broker takes a new value without a restart
+    (``DynamicBrokerConfig.ALL_DYNAMIC_CONFIGS``); a topic's keys always are."""
 
     name: str
     default: Any
@@ -20,15 +22,18 @@ class ConfigKey(msgspec.Struct, frozen=True):
     low: int = 0
     high: int = 2**31 - 1
     choices: tuple[str, ...] = ()
+    dynamic: bool = False
 
 
 _C: tuple[Scope, ...] = ("controller",)
 _B: tuple[Scope, ...] = ("broker",)
 _CB: tuple[Scope, ...] = ("controller", "broker")
+_CBT: tuple[Scope, ...] = ("controller", "broker", "topic")
 _P: tuple[Scope, ...] = ("producer",)
 _N: tuple[Scope, ...] = ("consumer",)
-_PN: tuple[Scope, ...] = ("producer", "consumer")
-_ALL: tuple[Scope, ...] = ("controller", "broker", "producer", "consumer")
+_PNA: tuple[Scope, ...] = ("producer", "consumer", "admin")
+_NA: tuple[Scope, ...] = ("consumer", "admin")
+_ALL: tuple[Scope, ...] = ("controller", "broker", "producer", "consumer", "admin")
 
 CONFIG: dict[str, ConfigKey] = {
     key.name: key
@@ -44,9 +49,9 @@ CONFIG: dict[str, ConfigKey] = {
         # controller and registration
         ConfigKey("broker.session.timeout.ms", 9000, _CB, "Silence after which a broker is fenced.", 1),
         ConfigKey("broker.heartbeat.interval.ms", 2000, _B, "Between a broker's heartbeats.", 1),
-        ConfigKey("unclean.leader.election.enable", False, ("controller", "broker", "topic"), "Elect outside the ISR."),
+        ConfigKey("unclean.leader.election.enable", False, _CBT, "Elect outside the ISR.", dynamic=True),
         # replication
-        ConfigKey("min.insync.replicas", 1, ("broker", "controller", "topic"), "Least ISR for acks=all.", 1),
+        ConfigKey("min.insync.replicas", 1, _CBT, "Least ISR for acks=all.", 1, dynamic=True),
         ConfigKey("replica.lag.time.max.ms", 30000, _B, "Lag after which a follower leaves the ISR.", 1),
         ConfigKey("replica.fetch.wait.max.ms", 500, _B, "Longest parking of a follower's Fetch."),
         ConfigKey("replica.fetch.min.bytes", 1, _B, "Least bytes for a follower's Fetch."),
@@ -55,14 +60,14 @@ CONFIG: dict[str, ConfigKey] = {
         ConfigKey("replica.fetch.backoff.ms", 1000, _B, "Pause of a fetcher after an error."),
         ConfigKey("replica.socket.timeout.ms", 30000, _B, "Time-out of a follower's Fetch.", 1),
         ConfigKey("replica.high.watermark.checkpoint.interval.ms", 5000, _B, "Between checkpoints of the HW.", 1),
-        ConfigKey("num.io.threads", 8, _B, "Request handler slots.", 1),
+        ConfigKey("num.io.threads", 8, _B, "Request handler slots.", 1, dynamic=True),
         ConfigKey("request.timeout.ms", 30000, _ALL, "A client's request; a broker's call to the controller.", 1),
         # clients
         ConfigKey("reconnect.backoff.ms", 50, _ALL, "Pause before a connection is tried again."),
         ConfigKey("reconnect.backoff.max.ms", 1000, _ALL, "Longest such pause; it doubles per failure."),
-        ConfigKey("retry.backoff.ms", 100, _PN, "Pause before a request is tried again."),
-        ConfigKey("retry.backoff.max.ms", 1000, _PN, "Longest such pause; it doubles per failure."),
-        ConfigKey("metadata.max.age.ms", 300000, _PN, "Age at which metadata is refreshed anyway.", 1),
+        ConfigKey("retry.backoff.ms", 100, _PNA, "Pause before a request is tried again."),
+        ConfigKey("retry.backoff.max.ms", 1000, _PNA, "Longest such pause; it doubles per failure."),
+        ConfigKey("metadata.max.age.ms", 300000, _PNA, "Age at which metadata is refreshed anyway.", 1),
         ConfigKey("acks", "all", _P, "0, 1 or all.", choices=("0", "1", "all")),
         ConfigKey("enable.idempotence", True, _P, "Sequence numbers; needs acks=all."),
         ConfigKey("linger.ms", 5, _P, "Wait for more records before a batch is sent."),
@@ -88,11 +93,36 @@ CONFIG: dict[str, ConfigKey] = {
             "Kafka's default is latest; a checker wants every record.",
             choices=("earliest", "latest", "none"),
         ),
-        ConfigKey("default.api.timeout.ms", 60000, _N, "Time for one operation of the application.", 1),
+        ConfigKey("default.api.timeout.ms", 60000, _NA, "Time for one operation of the application.", 1),
         # the emulator's own
         ConfigKey("krift.request.service.us", 0, ("broker", "krift"), "Modelled time in a request handler slot."),
     )
 }
+
+
+def config_text(value: Any) -> str:
+    """A value as Kafka writes it into the metadata log."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def config_value(key: str, text: str) -> Any:
+    """Inverse of ``config_text`` for a key of the table. Raises ValueError if ``text`` is not one of its values, as
+    ``ConfigDef`` does."""
+    entry = CONFIG[key]
+    text = text.strip()
+    if isinstance(entry.default, bool):
+        if text.lower() not in ("true", "false"):
+            raise ValueError(f"Invalid value {text} for configuration {key}: Expected value to be either true or false")
+        return text.lower() == "true"
+    if isinstance(entry.default, int):
+        if not re.fullmatch(r"[+-]?[0-9]{1,10}", text):
+            raise ValueError(f"Invalid value {text} for configuration {key}: Not a number of type INT")
+        if not entry.low <= int(text) <= entry.high:
+            raise ValueError(f"Invalid value {text} for configuration {key}: Value must be at least {entry.low}")
+        return int(text)
+    if text not in entry.choices:
+        raise ValueError(f"Invalid value {text} for configuration {key}: it must be one of {', '.join(entry.choices)}")
+    return text
 
 
 def default_config(scope: Scope) -> dict[str, Any]:

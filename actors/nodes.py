@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from actors.broker.broker_node import BrokerNode
+from actors.client.admin import AdminNode
 from actors.client.consumer import ConsumerNode
 from actors.client.list_offsets_prober import ListOffsetsNode
 from actors.client.producer import ProducerNode
@@ -11,7 +12,7 @@ from actors.node.codec import decode
 from actors.node.contract import Node
 from actors.node.spec import Role
 
-AnyNode = ControllerNode | BrokerNode | ProducerNode | ConsumerNode | ListOffsetsNode
+AnyNode = ControllerNode | BrokerNode | ProducerNode | ConsumerNode | ListOffsetsNode | AdminNode
 
 NODE_TYPES: dict[Role, type[AnyNode]] = {
     "controller": ControllerNode,
@@ -19,6 +20,7 @@ NODE_TYPES: dict[Role, type[AnyNode]] = {
     "producer": ProducerNode,
     "consumer": ConsumerNode,
     "list-offsets": ListOffsetsNode,
+    "admin": AdminNode,
 }
 
 

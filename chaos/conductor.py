@@ -167,13 +167,17 @@ class ScenarioConductor:
         return actions
 
     def on_complete(self, now_us: int, node: str, operation: str, result: dict[str, Any]) -> list[AnyAction]:
-        """A client ended an operation; only the stops count."""
+        """A node ended an operation: an operator's, or the stop of a client; others do not count."""
         self._now_us = now_us
-        if self.phase not in ("stopping", "draining") or operation != _stop(node):
+        if operation in self.injector.operations:
+            actions = self.injector.on_complete(now_us, operation, result)
+        elif self.phase in ("stopping", "draining") and operation == _stop(node):
+            self.results[node] = result
+            self._waiting.discard(node)
+            actions = []
+        else:
             return []
-        self.results[node] = result
-        self._waiting.discard(node)
-        actions = self._framed(self._advance(now_us))
+        actions = self._framed([*actions, *self._advance(now_us)])
         self._set_wake()
         return actions
 
@@ -217,7 +221,9 @@ class ScenarioConductor:
         if self.phase == "starting":
             return self.view.unsteady
         if self.phase == "healing":
-            away = sorted(self.injector.awaited)
+            away, open_operations = sorted(self.injector.awaited), sorted(self.injector.operations)
+            if open_operations:
+                return f"not returned: {', '.join(open_operations)}"
             return f"not back: {', '.join(away)}" if away else self.view.unsteady
         if self.phase in ("warming", "stopping", "draining"):
             return ", ".join(name for name in self._clients if name in self._waiting)

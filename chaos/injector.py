@@ -7,7 +7,7 @@ and aborting are one code path. It is sans-IO like everything around it: times i
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -50,6 +50,11 @@ class _Course:
         self.missing: set[str] = set()
 
     @property
+    def ends_by_itself(self) -> bool:
+        """It is over when it is done, and nothing else ends it."""
+        return self.scheduled.for_us is None and self.scheduled.until is None
+
+    @property
     def due_us(self) -> int | None:
         """When it is due for its next move, if that is known."""
         if self.phase == "waiting":
@@ -66,6 +71,8 @@ class Injector:
         self.zero_us: int | None = None
         self.awaited: dict[str, int] = {}
         """Restarted nodes that have not come up yet -> the incarnation that was crashed."""
+        self.operations: dict[str, str] = {}
+        """Operations that have not returned -> the node that they were given to."""
 
     # ---- what it waits for --------------------------------------------------------------------------------
 
@@ -146,7 +153,7 @@ class Injector:
         self._observe(event)
         if self.zero_us is None:
             return []
-        actions: list[AnyAction] = []
+        actions = self._lost(now_us, event)
         for course in self.courses:
             scheduled = course.scheduled
             if course.phase == "waiting" and isinstance(scheduled.when, Seen) and course.begins_us is None:
@@ -165,19 +172,31 @@ class Injector:
                 actions += self._end(course, now_us) if course.phase == "in force" else self._begin(course, now_us)
         return actions
 
+    def on_complete(self, now_us: int, operation: str, result: dict[str, Any]) -> list[AnyAction]:
+        """A node ended an operation. One that failed as a whole (``error``) had no effect."""
+        if self.operations.pop(operation, None) is None:
+            return []
+        self._took_effect([] if "error" in result else [operation])
+        return self._end_what_is_done(now_us)
+
     def heal(self, now_us: int) -> list[AnyAction]:
-        """The chaos is over: cancel what waits, end what is in force, bring back what was stopped."""
+        """The chaos is over: cancel what waits, end what is in force, bring back what was stopped. What is over only
+        when it is done goes on."""
         actions: list[AnyAction] = []
         for course in self.courses:
             if course.phase == "waiting":
                 course.phase = "cancelled"
-            elif course.phase == "in force":
+            elif course.phase == "in force" and not course.ends_by_itself:
                 actions += self._end(course, now_us)
         return actions
 
     def abort(self, now_us: int) -> list[AnyAction]:
-        """The same for a run that ends now: nothing is restarted."""
-        return [action for action in self.heal(now_us) if not isinstance(action, Restart)]
+        """The same for a run that ends now: nothing is restarted, and nothing goes on."""
+        actions = self.heal(now_us)
+        for course in self.courses:
+            if course.phase == "in force":
+                actions += self._end(course, now_us)
+        return [action for action in actions if not isinstance(action, Restart)]
 
     # ---- beginning and end --------------------------------------------------------------------------------
 
@@ -192,7 +211,8 @@ class Injector:
             course.phase = "without target"
             return []
         course.aimed, course.phase, course.started_us = aimed, "in force", now_us
-        course.missing = {*aimed.rules, *aimed.stopped}
+        course.missing = {*aimed.rules, *aimed.stopped, *aimed.operations}
+        self.operations.update(aimed.operations)
         if scheduled.for_us is not None:
             course.ends_us = now_us + scheduled.for_us
         elif isinstance(scheduled.until, At):
@@ -207,6 +227,14 @@ class Injector:
         for node in aimed.stopped:
             self.awaited.setdefault(node, self._crashed_incarnation(node))
         return [*aimed.end, self._record(course, "stop")]
+
+    def _end_what_is_done(self, now_us: int) -> list[AnyAction]:
+        actions: list[AnyAction] = []
+        for course in self.courses:
+            if course.phase == "in force" and course.ends_by_itself and course.aimed is not None:
+                if not any(operation in self.operations for operation in course.aimed.operations):
+                    actions += self._end(course, now_us)
+        return actions
 
     def _crashed_incarnation(self, node: str) -> int:
         return self.view.started.get(node, 0)
@@ -232,6 +260,13 @@ class Injector:
                 del self.awaited[event.node]
                 # A new incarnation shows that the old one is gone, even where nobody could say so before.
                 self._took_effect([event.node])
+
+    def _lost(self, now_us: int, event: Stamped) -> list[AnyAction]:
+        """A node that died has forgotten what it was asked to do."""
+        if not isinstance(event.body, NodeDown | NodeUp) or event.node not in self.operations.values():
+            return []
+        self.operations = {each: node for each, node in self.operations.items() if node != event.node}
+        return self._end_what_is_done(now_us)
 
     def _took_effect(self, what: Iterable[str]) -> None:
         for course in self.courses:

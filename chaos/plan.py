@@ -9,12 +9,16 @@ import msgspec
 from actors.control import Predicate
 from actors.node.spec import ClusterSpec, NodeSpec
 from chaos.faults.network import NetworkDelay, NetworkPartition
+from chaos.faults.operator import Configuration, LeaderElection, QuorumDescription
 from chaos.faults.process import NodeCrash, NodePause
 from chaos.scenario.durations import format_duration
 from chaos.scenario.triggers import describe
 from chaos.scenario.yaml_text import to_yaml
 
-AnyFault = NetworkPartition | NetworkDelay | NodeCrash | NodePause
+AnyAction = LeaderElection | Configuration | QuorumDescription
+"""What an operator does."""
+
+AnyFault = NetworkPartition | NetworkDelay | NodeCrash | NodePause | AnyAction
 
 
 class At(msgspec.Struct, frozen=True, tag=True):
@@ -40,8 +44,8 @@ class Seen(msgspec.Struct, frozen=True, tag=True):
 
 
 class ScheduledFault(msgspec.Struct, frozen=True):
-    """A fault of the schedule. Exactly one of ``for_us`` and ``until`` says when it ends, if the end of the chaos
-    does not come first."""
+    """A fault or an operator's action of the schedule. Exactly one of ``for_us`` and ``until`` says when it ends, if
+    the end of the chaos does not come first; an action without either is over when it is done."""
 
     id: str
     fault: AnyFault
@@ -52,7 +56,9 @@ class ScheduledFault(msgspec.Struct, frozen=True):
     @property
     def ending(self) -> str:
         """When it ends, in words."""
-        return f"for {format_duration(self.for_us)}" if self.for_us is not None else f"until {self.until}"
+        if self.for_us is not None:
+            return f"for {format_duration(self.for_us)}"
+        return f"until {self.until}" if self.until is not None else "until it is done"
 
 
 class Expectation(msgspec.Struct, frozen=True):
@@ -106,7 +112,7 @@ class Plan(msgspec.Struct, frozen=True):
     @property
     def clients(self) -> list[NodeSpec]:
         """The nodes that have a workload."""
-        return [node for node in self.nodes if node.node_id < 0]
+        return [node for node in self.nodes if node.node_id < 0 and node.role != "admin"]
 
     def profile(self) -> dict[str, Any]:
         """Features, config and versions of the cluster and where nodes differ: ``profile`` of ``run.meta``."""

@@ -88,6 +88,10 @@ class ClientNode(msgspec.Struct):
     def _work(self, step: Step) -> None:
         """Do what can be done now; called after every event."""
 
+    def _topics(self) -> list[str]:
+        """Topics that metadata is asked for."""
+        return [self.spec.workload["topic"]]
+
     def next_operation(self) -> str:
         """A name for an operation, unique in the run."""
         self.operations += 1
@@ -112,7 +116,7 @@ class ClientNode(msgspec.Struct):
             config["request.timeout.ms"],
         )
         self.metadata = MetadataCache()
-        self.metadata.configure([event.spec.workload["topic"]], event.spec.cluster, config)
+        self.metadata.configure(self._topics(), event.spec.cluster, config)
         self._configure(step)
 
     def _on_invoked(self, step: Step, event: Invoked) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from actors.config import config_text
 from actors.controller.changes import Change
 from actors.node.spec import TopicSpec
 from krift.v1.records_pb2 import ConfigRecord, FeatureLevelRecord, MetadataRecord, PartitionRecord, TopicRecord
@@ -24,7 +23,7 @@ def topic_records(topic: TopicSpec) -> list[Change]:
     replica is in the ISR, the first one leads."""
     records = [MetadataRecord(topic=TopicRecord(name=topic.name, topic_id=topic.topic_id))]
     for key, value in topic.config.items():
-        config = ConfigRecord(resource_type="topic", resource_name=topic.name, name=key, value=_text(value))
+        config = ConfigRecord(resource_type="topic", resource_name=topic.name, name=key, value=config_text(value))
         records.append(MetadataRecord(config=config))
     for index, replicas in enumerate(topic.replicas):
         partition = PartitionRecord(
@@ -32,8 +31,3 @@ def topic_records(topic: TopicSpec) -> list[Change]:
         )
         records.append(MetadataRecord(partition=partition))
     return [Change(record, "create") for record in records]
-
-
-def _text(value: Any) -> str:
-    """A configuration value as Kafka writes it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)

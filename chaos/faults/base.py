@@ -15,8 +15,10 @@ class Aimed(msgspec.Struct, frozen=True):
     """A fault with its targets chosen, compiled to what a runtime is asked for.
 
     targets: all nodes it concerns. parameters: for the trace. begin, end: actions, in order. Its effect is seen
-    when every rule in ``rules`` was installed and every node in ``stopped`` went down. silent: nodes of which the
-    others hear nothing while it is in force, if that is all it does; [] for a fault that does anything else.
+    when every rule in ``rules`` was installed, every node in ``stopped`` went down, and every operation in
+    ``operations`` (id -> node that it was given to) has returned; what nothing else ends is over then. silent:
+    nodes of which the others hear nothing while it is in force, if that is all it does; [] for a fault that does
+    anything else.
     """
 
     kind: str
@@ -27,6 +29,7 @@ class Aimed(msgspec.Struct, frozen=True):
     rules: list[str] = []
     stopped: list[str] = []
     silent: list[str] = []
+    operations: dict[str, str] = {}
 
 
 class Fault(msgspec.Struct, frozen=True, tag=True):

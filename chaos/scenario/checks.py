@@ -18,7 +18,19 @@ from actors.versions import API_VERSIONS
 from chaos.errors import Mistake, nearest
 from chaos.scenario.durations import format_duration, format_versions
 from chaos.scenario.invariant_ids import INVARIANT_IDS
-from chaos.scenario.model import Chaos, Client, Expect, ListOffsets, NodeOverride, Scenario, Topic, Variant
+from chaos.scenario.model import (
+    Action,
+    Chaos,
+    Client,
+    Configure,
+    Expect,
+    Fault,
+    ListOffsets,
+    NodeOverride,
+    Scenario,
+    Topic,
+    Variant,
+)
 from chaos.scenario.names import client_names, node_names
 from chaos.scenario.selectors import Selector, members
 from chaos.scenario.triggers import TRIGGERS, Argument
@@ -34,6 +46,7 @@ CLIENT_SCOPES: dict[str, tuple[Scope, ...]] = {
     "producer": ("producer",),
     "consumer": ("consumer",),
     "list-offsets": ("consumer",),
+    "admin": ("admin",),
 }
 
 
@@ -277,24 +290,66 @@ def chaos_end_us(chaos: Chaos) -> int | None:
 def _check_chaos(path: Path_, chaos: Chaos, scenario: Scenario, nodes: list[str], mistakes: Mistakes) -> None:
     limit = format_duration(scenario.duration)
     end = chaos_end_us(chaos)
+    what = "fault" if chaos.fault is not None else "action"
     if chaos.when.at is not None and chaos.when.at >= scenario.duration:
-        mistakes.add((*path, "when", "at"), "the fault begins after the chaos", f"less than the duration, {limit}")
+        mistakes.add((*path, "when", "at"), f"the {what} begins after the chaos", f"less than the duration, {limit}")
     elif end is not None and end > scenario.duration:
         key = "for" if chaos.until is None else "until"
-        mistakes.add((*path, key), f"the fault ends at {format_duration(end)}", f"at most the duration, {limit}")
+        mistakes.add((*path, key), f"the {what} ends at {format_duration(end)}", f"at most the duration, {limit}")
     if chaos.until is not None and chaos.until.at is not None and chaos.until.at <= (chaos.when.at or 0):
-        mistakes.add((*path, "until", "at"), "the fault ends before it begins", "a later time")
+        mistakes.add((*path, "until", "at"), f"the {what} ends before it begins", "a later time")
     for key, moment in (("when", chaos.when), ("until", chaos.until)):
         if moment is not None and moment.seen is not None:
             _check_trigger((*path, key, "seen"), moment.seen, scenario, nodes, mistakes)
-    place = (*path, "fault")
+    if chaos.fault is not None:
+        _check_fault((*path, "fault"), chaos.fault, scenario, nodes, mistakes)
+    if chaos.action is not None:
+        _check_action((*path, "action"), chaos.action, scenario, nodes, mistakes)
+
+
+def _check_fault(place: Path_, fault: Fault, scenario: Scenario, nodes: list[str], mistakes: Mistakes) -> None:
     for kind in ("partition", "delay"):
-        link = getattr(chaos.fault, kind)
+        link = getattr(fault, kind)
         for key, field in (("from", "sources"), ("to", "targets"), ("between", "between"), ("and", "others")):
             _check_selectors((*place, kind, key), getattr(link, field, None) or [], scenario, nodes, mistakes)
         _check_selectors((*place, kind, "isolate"), getattr(link, "isolate", None) or [], scenario, nodes, mistakes)
-    _check_selectors((*place, "crash"), chaos.fault.crash or [], scenario, nodes, mistakes)
-    _check_selectors((*place, "pause"), chaos.fault.pause or [], scenario, nodes, mistakes)
+    _check_selectors((*place, "crash"), fault.crash or [], scenario, nodes, mistakes)
+    _check_selectors((*place, "pause"), fault.pause or [], scenario, nodes, mistakes)
+
+
+def _check_action(place: Path_, action: Action, scenario: Scenario, nodes: list[str], mistakes: Mistakes) -> None:
+    if action.elect is not None and action.elect.partitions != ["all"]:
+        for index, tp in enumerate(action.elect.partitions):
+            _check_topic_partition((*place, "elect", "partitions", index), tp, scenario, mistakes)
+    if action.configure is not None:
+        _check_configure((*place, "configure"), action.configure, scenario, nodes, mistakes)
+
+
+def _check_configure(place: Path_, change: Configure, scenario: Scenario, nodes: list[str], mistakes: Mistakes) -> None:
+    """Whether Kafka would take the change: of keys that are dynamic, at resources that are there. Anything else is a
+    mistake of the scenario's writer, not something to be tried on a cluster."""
+    scope: Scope = "topic" if change.topic is not None else "broker"
+    if change.topic is not None and change.topic not in scenario.cluster.topics:
+        mistakes.unknown((*place, "topic"), change.topic, "topic", scenario.cluster.topics)
+    _check_selectors((*place, "broker"), change.broker or [], scenario, nodes, mistakes)
+    for number, selector in enumerate(change.broker or []):
+        if not _means_brokers(selector):
+            mistakes.add((*place, "broker", number), f"{selector} is no broker", "brokers alone")
+    check_config((*place, "set"), change.set_, (scope,), mistakes)
+    dynamic = [name for name, key in CONFIG.items() if scope in key.scopes and (scope == "topic" or key.dynamic)]
+    for path, name in [
+        *(((*place, "set", name), name) for name in change.set_ if name in CONFIG and scope in CONFIG[name].scopes),
+        *(((*place, "delete", index), name) for index, name in enumerate(change.delete)),
+    ]:
+        if name not in dynamic:
+            wrong = f"{name} is no key of a {scope} that changes without a restart"
+            mistakes.add(path, wrong, "one of " + ", ".join(dynamic), nearest(name, dynamic))
+
+
+def _means_brokers(selector: Selector) -> bool:
+    if selector.kind in ("name", "group", "any"):
+        return selector.argument.startswith("broker")
+    return selector.kind != "active-controller"
 
 
 def _check_selectors(

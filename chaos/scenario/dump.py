@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from actors.config import config_value
 from actors.control import Predicate
 from actors.node.spec import ClusterSpec
 from chaos.faults.network import NetworkDelay, NetworkPartition, Reach
+from chaos.faults.operator import AdminAction, Configuration, LeaderElection
 from chaos.plan import AnyFault, At, Plan, ScheduledFault, Seen
 from chaos.scenario.clients import client_config, client_workload
 from chaos.scenario.durations import format_duration, format_versions
@@ -102,7 +104,9 @@ def _rate(rate: float) -> str:
 
 
 def _chaos(scheduled: ScheduledFault) -> dict[str, Any]:
-    entry: dict[str, Any] = {"when": _moment(scheduled.when), "fault": {scheduled.fault.kind: _fault(scheduled.fault)}}
+    fault = scheduled.fault
+    what = "action" if isinstance(fault, AdminAction) else "fault"
+    entry: dict[str, Any] = {"when": _moment(scheduled.when), what: {fault.kind: _fault(fault)}}
     if scheduled.for_us is not None:
         entry["for"] = format_duration(scheduled.for_us)
     if scheduled.until is not None:
@@ -120,7 +124,21 @@ def _reference(predicate: Predicate) -> dict[str, Any]:
     return {predicate.name: dict(predicate.arguments)}
 
 
+def _action(action: AdminAction) -> dict[str, Any]:
+    if isinstance(action, LeaderElection):
+        return {"partitions": list(action.partitions) or "all", "type": action.election}
+    if not isinstance(action, Configuration):
+        return {}
+    values = {key: config_value(key, text) for key, text in action.values}
+    changes = {"set": values, "delete": list(action.delete)}
+    if action.topic:
+        return {"topic": action.topic, **changes}
+    return {"broker": _texts(action.brokers), **changes} if action.brokers else {"cluster": True, **changes}
+
+
 def _fault(fault: AnyFault) -> Any:
+    if isinstance(fault, AdminAction):
+        return _action(fault)
     if isinstance(fault, NetworkDelay):
         return {**_reach(fault.reach), "by": format_duration(fault.by_us), "jitter": format_duration(fault.jitter_us)}
     if isinstance(fault, NetworkPartition):

@@ -8,7 +8,7 @@ these classes. References between parts (nodes, topics, configuration keys, ...)
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
@@ -64,6 +64,16 @@ def _selectors(value: Any) -> list[Selector]:
     if not texts:
         raise Malformed("the list is empty", "at least one selector")
     return [parse_selector(_text(text, SELECTOR_EXPECTED)) for text in texts]
+
+
+def _topic_partitions(value: Any) -> list[str]:
+    texts = value if isinstance(value, list) else [value]
+    if not texts:
+        raise Malformed("the list is empty", "all, or at least one topic partition")
+    names = [_text(text, "all, or topic partitions such as orders-0") for text in texts]
+    if "all" in names and len(names) > 1:
+        raise Malformed("all and others are given together", "all alone, or topic partitions such as orders-0")
+    return names
 
 
 def _positive(us: int) -> int:
@@ -141,6 +151,11 @@ Versions = Annotated[
     WithJsonSchema(
         {"anyOf": [{"type": "string", "pattern": VERSIONS_PATTERN}, {"type": "integer"}], "description": "1-4, or 4"}
     ),
+]
+TopicPartitions = Annotated[
+    list[str],
+    BeforeValidator(_topic_partitions),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}),
 ]
 Selectors = Annotated[list[Selector], BeforeValidator(_selectors), _SELECTORS_SCHEMA]
 ConfigValue = Annotated[
@@ -332,18 +347,72 @@ class Fault(Model):
         return self
 
 
+class Elect(Model):
+    """Leader elections that an operator asks for (ElectLeaders)."""
+
+    partitions: TopicPartitions = Field(description="all, a topic partition such as orders-0, or a list of them.")
+    type: Literal["preferred", "unclean"] = "preferred"
+
+
+class Configure(Model):
+    """A change of dynamic configuration (IncrementalAlterConfigs): of a topic, of a broker, or of all brokers."""
+
+    topic: TopicName | None = None
+    broker: Selectors | None = None
+    cluster: Literal[True] | None = None
+    set_: Config = Field({}, alias="set", description="Keys and their new values.")
+    delete: list[str] = Field([], description="Keys that are no longer set.")
+
+    @model_validator(mode="after")
+    def _one_resource(self) -> Configure:
+        self.one_of("topic", "broker", "cluster")
+        if not self.set_ and not self.delete:
+            raise Malformed("it changes nothing", "set: {key: value}, or delete: [key]")
+        return self
+
+
+class DescribeQuorum(Model):
+    """A look at the quorum's members (DescribeQuorum)."""
+
+
+class Action(Model):
+    """Exactly one thing that an operator does. It is over when it is done, unless it is one of LASTING."""
+
+    LASTING: ClassVar[frozenset[str]] = frozenset()
+
+    elect: Elect | None = None
+    configure: Configure | None = None
+    describe_quorum: DescribeQuorum | None = None
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Action:
+        self.one_of(*type(self).model_fields)
+        return self
+
+    @property
+    def kind(self) -> str:
+        """Name of the field that is set."""
+        return next(name for name in type(self).model_fields if getattr(self, name) is not None)
+
+
 class Chaos(Model):
-    """A fault with its beginning and its end."""
+    """A fault with its beginning and its end, or an operator's action."""
 
     when: Moment
-    fault: Fault
+    fault: Fault | None = None
+    action: Action | None = None
     lasts: PositiveDuration | None = Field(None, alias="for", description="How long it lasts.")
     until: Moment | None = Field(None, description="When it ends; at the latest with the chaos.")
 
     @model_validator(mode="after")
     def _ends(self) -> Chaos:
-        if (self.lasts is None) == (self.until is None):
-            problem = "the fault has no end" if self.lasts is None else "the fault has two ends"
+        self.one_of("fault", "action")
+        if self.action is not None and self.action.kind not in Action.LASTING:
+            if self.lasts is not None or self.until is not None:
+                raise Malformed("the action has an end", "neither for nor until: it is over when it is done")
+        elif (self.lasts is None) == (self.until is None):
+            what = "fault" if self.fault is not None else "action"
+            problem = f"the {what} has no end" if self.lasts is None else f"the {what} has two ends"
             raise Malformed(problem, "either for: a duration, or until: a moment")
         return self
 

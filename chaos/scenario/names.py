@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from chaos.faults.operator import ADMIN
 from chaos.scenario.model import Client, Scenario, Workload
 
 
@@ -32,7 +33,15 @@ def client_names(scenario: Scenario) -> list[tuple[str, list[str], Client]]:
 
 
 def node_names(scenario: Scenario) -> list[str]:
-    """All nodes in the run's order: controllers, brokers, clients."""
+    """All nodes in the run's order: controllers, brokers, clients, and the operator's admin client where there is
+    something for it to do."""
     controllers = [f"controller-{number}" for number in range(1, scenario.cluster.voters + 1)]
     brokers = [f"broker-{number}" for number in range(1, scenario.cluster.brokers + 1)]
-    return [*controllers, *brokers, *(name for _, names, _ in client_names(scenario) for name in names)]
+    clients = [name for _, names, _ in client_names(scenario) for name in names]
+    return [*controllers, *brokers, *clients, *([ADMIN] if needs_admin(scenario) else [])]
+
+
+def needs_admin(scenario: Scenario) -> bool:
+    """Whether an operator asks the cluster for something."""
+    kinds = [chaos.action.kind for chaos in scenario.chaos if chaos.action is not None]
+    return any(kind in ("elect", "configure", "describe_quorum") for kind in kinds)

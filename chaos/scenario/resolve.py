@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from actors.config import CONFIG, default_config
+from actors.config import CONFIG, config_text, default_config
 from actors.control import Predicate
 from actors.defects import DEFECTS
 from actors.features import default_features
@@ -17,6 +17,7 @@ from actors.node.spec import FIRST_CONTROLLER_ID, ClusterSpec, NodeSpec, Role, T
 from actors.versions import default_ranges
 from chaos.errors import InputError, Mistake, nearest
 from chaos.faults.network import NetworkDelay, NetworkPartition, Reach
+from chaos.faults.operator import ADMIN, Configuration, LeaderElection, QuorumDescription
 from chaos.faults.process import NodeCrash, NodePause
 from chaos.plan import AnyFault, At, Expectation, Plan, PlanBudgets, ScheduledFault, Seen
 from chaos.scenario.checks import FEATURE_GROUPS
@@ -24,8 +25,8 @@ from chaos.scenario.clients import client_config, client_workload
 from chaos.scenario.dump import resolved_document
 from chaos.scenario.layers import merge_layers
 from chaos.scenario.loader import Loaded
-from chaos.scenario.model import Chaos, Client, Link, Moment, NodeOverride, Scenario, Topic
-from chaos.scenario.names import client_names, node_names
+from chaos.scenario.model import Action, Chaos, Client, Fault, Link, Moment, NodeOverride, Scenario, Topic
+from chaos.scenario.names import client_names, needs_admin, node_names
 from chaos.scenario.selectors import Selector, draw
 
 
@@ -142,7 +143,7 @@ class _Builder:
         clients = [
             self._client(name, kind, client) for kind, named, client in client_names(self.scenario) for name in named
         ]
-        return servers + clients
+        return servers + clients + ([self._admin()] if needs_admin(self.scenario) else [])
 
     def _server(self, name: str, node_id: int) -> NodeSpec:
         role: Role = "controller" if node_id >= FIRST_CONTROLLER_ID else "broker"
@@ -156,6 +157,10 @@ class _Builder:
         own = self.scenario.nodes.get(name, NodeOverride())
         config = client_config(kind, client, own.config)
         return self._spec(name, role, -1, client, config, client_workload(client, self.cluster))
+
+    def _admin(self) -> NodeSpec:
+        own = self.scenario.nodes.get(ADMIN, NodeOverride())
+        return self._spec(ADMIN, "admin", -1, NodeOverride(), {**default_config("admin"), **own.config}, {})
 
     def _spec(
         self,
@@ -188,7 +193,7 @@ def _scheduled(index: int, chaos: Chaos, scenario: Scenario, drawn: dict[str, li
     def drawing(key: str, selectors: Sequence[Selector] | None) -> tuple[Selector, ...]:
         chosen: list[Selector] = []
         for number, selector in enumerate(selectors or ()):
-            place = f"chaos[{index}].fault.{key}[{number}]"
+            place = f"chaos[{index}].{'fault' if chaos.fault else 'action'}.{key}[{number}]"
             names = draw(selector, nodes, scenario.seed, place)
             if selector.kind == "any":
                 drawn[place] = [str(name) for name in names]
@@ -202,17 +207,32 @@ def _scheduled(index: int, chaos: Chaos, scenario: Scenario, drawn: dict[str, li
             return Reach(drawing(f"{key}.between", link.between), drawing(f"{key}.and", link.others), True)
         return Reach(drawing(f"{key}.from", link.sources), drawing(f"{key}.to", link.targets), False)
 
+    def broken(given: Fault) -> AnyFault:
+        if given.partition is not None:
+            return NetworkPartition(reach("partition", given.partition))
+        if given.delay is not None:
+            return NetworkDelay(reach("delay", given.delay), given.delay.by, given.delay.jitter)
+        if given.crash is not None:
+            return NodeCrash(drawing("crash", given.crash))
+        return NodePause(drawing("pause", given.pause))
+
+    def done(given: Action) -> AnyFault:
+        if given.elect is not None:
+            named = () if given.elect.partitions == ["all"] else tuple(given.elect.partitions)
+            return LeaderElection(named, given.elect.type)
+        if given.configure is not None:
+            change = given.configure
+            values = tuple((key, config_text(value)) for key, value in change.set_.items())
+            brokers = drawing("configure.broker", change.broker)
+            return Configuration(change.topic or "", brokers, values, tuple(change.delete))
+        return QuorumDescription()
+
     nodes = node_names(scenario)
-    fault: AnyFault
-    if chaos.fault.partition is not None:
-        fault = NetworkPartition(reach("partition", chaos.fault.partition))
-    elif chaos.fault.delay is not None:
-        delay = chaos.fault.delay
-        fault = NetworkDelay(reach("delay", delay), delay.by, delay.jitter)
-    elif chaos.fault.crash is not None:
-        fault = NodeCrash(drawing("crash", chaos.fault.crash))
+    if chaos.fault is not None:
+        fault = broken(chaos.fault)
     else:
-        fault = NodePause(drawing("pause", chaos.fault.pause))
+        assert chaos.action is not None, "the model admits exactly one"
+        fault = done(chaos.action)
     until = None if chaos.until is None else _moment(chaos.until)
     return ScheduledFault(f"f{index + 1}", fault, _moment(chaos.when), chaos.lasts, until)
 

@@ -3,7 +3,7 @@
 ::
 
     broker-2  controller-1  producer-1     a node by name
-    brokers  controllers  clients          all of a kind
+    brokers  controllers  clients          all of a kind (clients: those of the workload)
     leader(orders-0)                       the leader of a topic partition
     followers(orders-0)[i]                 its i-th other replica in assignment order; without [i] all of them
     isr(orders-0)[i]                       its i-th in-sync replica in assignment order; without [i] all of them
@@ -35,7 +35,7 @@ EXPECTED = (
     "active-controller or any(n)"
 )
 
-NODE_PATTERN = re.compile(r"(broker|controller|producer|consumer|list-offsets)-[1-9][0-9]{0,3}")
+NODE_PATTERN = re.compile(r"(broker|controller|producer|consumer|list-offsets|admin)-[1-9][0-9]{0,3}")
 _CALL = re.compile(r"(leader|followers|isr)\(\s*([A-Za-z0-9._-]+-[0-9]+)\s*\)(?:\[([0-9]{1,3})\])?")
 _ANY = re.compile(r"any\(\s*([1-9][0-9]{0,2})\s*(?:,\s*([a-z]+)\s*)?\)")
 
@@ -88,7 +88,7 @@ def members(group: str, nodes: Sequence[str]) -> list[str]:
         return [name for name in nodes if name.startswith("broker-")]
     if group == "controllers":
         return [name for name in nodes if name.startswith("controller-")]
-    return [name for name in nodes if not name.startswith(("broker-", "controller-"))]
+    return [name for name in nodes if not name.startswith(("broker-", "controller-", "admin-"))]
 
 
 def draw(selector: Selector, nodes: Sequence[str], seed: int, purpose: str) -> list[Selector]:

@@ -1,0 +1,288 @@
+"""An operator's client: elections, configuration, a look at the quorum (``clients/.../admin/KafkaAdminClient.java``).
+
+It has no workload: it does what it is invoked for, any number of operations at a time.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+from google.protobuf.message import Message
+
+from actors.client.client_base import ClientNode
+from actors.client.least_loaded_node import LeastLoadedNode
+from actors.node.backoff import backoff_range
+from actors.node.errors import KafkaError, error_name, traits
+from actors.node.events import Chosen, Invoked
+from actors.node.messages import Api, response_errors
+from actors.node.network_client import Ended
+from actors.node.spec import METADATA_TOPIC, split_topic_partition, topic_partition
+from actors.node.step import Step
+from actors.trace.events import ErrorSeen, OpInvoke, OpReturn
+from krift.v1.admin_pb2 import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+CONNECTION = "admin"
+PURPOSE = "admin/"
+"""Prefix of purposes of calls and choices: ``admin/<task>``."""
+RETRY = "admin-retry/"
+DEADLINE = "admin-deadline/"
+
+ELECT_LEADERS = "elect-leaders"
+ALTER_CONFIG = "alter-config"
+DESCRIBE_QUORUM = "describe-quorum"
+APIS = {
+    ELECT_LEADERS: Api.ElectLeaders,
+    ALTER_CONFIG: Api.IncrementalAlterConfigs,
+    DESCRIBE_QUORUM: Api.DescribeQuorum,
+}
+
+ELECTION_TYPES = {"preferred": 0, "unclean": 1}
+RESOURCE_TYPES = {"topic": 2, "broker": 4}
+SET = 0
+DELETE = 1
+
+
+class AdminTask(msgspec.Struct):
+    """One request of an operation. broker: id of the broker that must get it, -1: any. call: in flight, 0 none.
+    sent: it went out at least once, so that nobody knows what became of it if no answer comes."""
+
+    operation: str
+    kind: str
+    arguments: dict[str, Any]
+    deadline_ms: int
+    node: LeastLoadedNode
+    broker: int = -1
+    call: int = 0
+    failures: int = 0
+    waiting: bool = False
+    sent: bool = False
+
+
+class AdminOperation(msgspec.Struct):
+    """An operation under way: its requests that have not ended, and what the others were told."""
+
+    operation: str
+    name: str
+    kind: str
+    tasks: list[str]
+    results: dict[str, Any] = {}
+    outcome: Literal["ok", "fail", "unknown"] = "ok"
+    error: int = 0
+
+
+class AdminNode(ClientNode):
+    """Operations, with their arguments: elect-leaders (type preferred or unclean, partitions: topic partitions, none
+    for all), alter-config (resources: topic/NAME, broker/ID or broker/ for all brokers; set: key -> text; delete:
+    keys), describe-quorum.
+
+    Each lasts until it is answered or default.api.timeout.ms is over, and is completed with {"results": ...}, or
+    {"error": name} if it failed as a whole. Requests about one broker go to that broker, all others to any.
+    """
+
+    tasks: dict[str, AdminTask] = msgspec.field(default_factory=dict)
+    operations_open: dict[str, AdminOperation] = msgspec.field(default_factory=dict)
+
+    def _topics(self) -> list[str]:
+        return []
+
+    # ---- operations --------------------------------------------------------------------------------------
+
+    def _on_invoked(self, step: Step, event: Invoked) -> None:
+        if event.kind not in APIS:
+            super()._on_invoked(step, event)
+            return
+        if not self.running:
+            self.running = True
+            self.metadata.request_update()
+        name = self.next_operation()
+        step.record(OpInvoke(name, "admin", "", admin={"call": event.kind, **event.arguments}))
+        operation = AdminOperation(event.operation, name, event.kind, [])
+        self.operations_open[name] = operation
+        timeout_ms = self.spec.config["default.api.timeout.ms"]
+        for number, (broker, arguments) in enumerate(_split(event.kind, event.arguments)):
+            task = f"{name}/{number}"
+            operation.tasks.append(task)
+            node = LeastLoadedNode(f"{PURPOSE}{task}", CONNECTION)
+            self.tasks[task] = AdminTask(name, event.kind, arguments, step.now_ms + timeout_ms, node, broker)
+            step.set_timer(f"{DEADLINE}{task}", timeout_ms)
+
+    def _work(self, step: Step) -> None:
+        for name in list(self.tasks):
+            if name in self.tasks:
+                self._poll_task(step, name, self.tasks[name])
+
+    def _poll_task(self, step: Step, name: str, task: AdminTask) -> None:
+        if task.call or task.waiting:
+            return
+        brokers = [task.broker] if task.broker >= 0 else self.metadata.brokers or self.metadata.bootstrap
+        peer = task.node.ready(step, self.net, brokers)
+        if peer is None:
+            return
+        version = self.net.version(peer, CONNECTION, APIS[task.kind])
+        task.node.release()
+        unclean = task.kind == ELECT_LEADERS and task.arguments["type"] == "unclean"
+        if version is None or (version == 0 and unclean):
+            self._end_task(step, name, "fail", KafkaError.UNSUPPORTED_VERSION, {})
+            return
+        remaining_ms = max(1, task.deadline_ms - step.now_ms)
+        request = _request(task, version, remaining_ms)
+        timeout_ms = min(self.net.request_timeout_ms, remaining_ms)
+        task.call = self.net.send(step, peer, CONNECTION, request, version, f"{PURPOSE}{name}", timeout_ms)
+        task.sent = True
+
+    def _ended(self, step: Step, ended: Ended) -> None:
+        name = ended.purpose.removeprefix(PURPOSE)
+        task = self.tasks.get(name)
+        if task is None:
+            return
+        task.call = 0
+        if ended.response is None:
+            self._retry(step, name, task)
+            return
+        error, results = _result(ended.response)
+        if error and task.kind == DESCRIBE_QUORUM and traits(error).retriable:
+            step.record(ErrorSeen("", APIS[task.kind].name, ended.version, error, ended.peer))
+            self._retry(step, name, task)
+        elif error:
+            self._end_task(step, name, "fail" if traits(error).definite else "unknown", error, {})
+        else:
+            self._end_task(step, name, "ok", next(iter(response_errors(ended.response)), 0), results)
+
+    def _retry(self, step: Step, name: str, task: AdminTask) -> None:
+        config = self.spec.config
+        low, high = backoff_range(config["retry.backoff.ms"], config["retry.backoff.max.ms"], task.failures)
+        task.failures += 1
+        task.waiting = True
+        step.set_timer(f"{RETRY}{name}", low, high)
+
+    def _timer(self, step: Step, name: str) -> None:
+        kind, _, task_name = name.partition("/")
+        task = self.tasks.get(task_name)
+        if task is None:
+            return
+        if f"{kind}/" == RETRY:
+            task.waiting = False
+        else:
+            # What was never sent has certainly not happened.
+            self._end_task(step, task_name, "unknown" if task.sent else "fail", KafkaError.REQUEST_TIMED_OUT, {})
+
+    def _chosen(self, step: Step, event: Chosen) -> None:
+        task = self.tasks.get(event.choice.removeprefix(PURPOSE))
+        if task is not None:
+            task.node.on_chosen(self.net, event.choice, event.value)
+
+    def _end_task(
+        self,
+        step: Step,
+        name: str,
+        outcome: Literal["ok", "fail", "unknown"],
+        error: int,
+        results: dict[str, Any],
+    ) -> None:
+        task = self.tasks.pop(name)
+        step.cancel_timer(f"{DEADLINE}{name}")
+        step.cancel_timer(f"{RETRY}{name}")
+        operation = self.operations_open[task.operation]
+        operation.tasks.remove(name)
+        operation.results.update(results)
+        if _RANK[outcome] > _RANK[operation.outcome] or not operation.error:
+            operation.error = error
+        operation.outcome = max(operation.outcome, outcome, key=_RANK.__getitem__)
+        if not operation.tasks:
+            self._return(step, operation)
+
+    def _return(self, step: Step, operation: AdminOperation) -> None:
+        del self.operations_open[operation.name]
+        results = operation.results
+        told = {"call": operation.kind, "results": results}
+        step.record(OpReturn(operation.name, "admin", "", operation.outcome, operation.error, admin=told))
+        failed = operation.outcome != "ok"
+        step.complete(operation.operation, {"error": error_name(operation.error)} if failed else {"results": results})
+
+    def _stopped(self, step: Step) -> dict[str, Any] | None:
+        return None if self.operations_open else {}
+
+
+_RANK = {"ok": 0, "fail": 1, "unknown": 2}
+
+
+def _split(kind: str, arguments: dict[str, Any]) -> list[tuple[int, dict[str, Any]]]:
+    """The requests of an operation: (broker that must get it or -1, arguments)."""
+    if kind != ALTER_CONFIG:
+        return [(-1, arguments)]
+    parts: dict[int, list[str]] = {}
+    for resource in arguments["resources"]:
+        resource_type, _, name = resource.partition("/")
+        parts.setdefault(int(name) if resource_type == "broker" and name else -1, []).append(resource)
+    return [(broker, {**arguments, "resources": resources}) for broker, resources in parts.items()]
+
+
+def _request(task: AdminTask, version: int, remaining_ms: int) -> Message:
+    if task.kind == ELECT_LEADERS:
+        return _elect_request(task.arguments, version, remaining_ms)
+    if task.kind == ALTER_CONFIG:
+        return _alter_request(task.arguments)
+    describe = DescribeQuorumRequest()
+    describe.topics.add(topic_name=METADATA_TOPIC).partitions.add(partition_index=0)
+    return describe
+
+
+def _elect_request(arguments: dict[str, Any], version: int, remaining_ms: int) -> ElectLeadersRequest:
+    request = ElectLeadersRequest(timeout_ms=remaining_ms)
+    if version >= 1:
+        request.election_type = ELECTION_TYPES[arguments["type"]]
+    topics: dict[str, list[int]] = {}
+    for tp in arguments["partitions"]:
+        topic, partition = split_topic_partition(tp)
+        topics.setdefault(topic, []).append(partition)
+    for topic, partitions in topics.items():
+        request.topic_partitions.add(topic=topic, partitions=partitions)
+    request.all_partitions = not topics
+    return request
+
+
+def _alter_request(arguments: dict[str, Any]) -> IncrementalAlterConfigsRequest:
+    request = IncrementalAlterConfigsRequest(validate_only=arguments.get("validate_only", False))
+    for each in arguments["resources"]:
+        resource_type, _, name = each.partition("/")
+        resource = request.resources.add(resource_type=RESOURCE_TYPES[resource_type], resource_name=name)
+        for key, value in arguments["set"].items():
+            resource.configs.add(name=key, config_operation=SET, value=value)
+        for key in arguments["delete"]:
+            resource.configs.add(name=key, config_operation=DELETE)
+    return request
+
+
+def _result(response: Message) -> tuple[int, dict[str, Any]]:
+    """(error of the whole request, what became of each part)."""
+    if isinstance(response, ElectLeadersResponse):
+        return response.error_code, {
+            topic_partition(topic.topic, result.partition_id): error_name(result.error_code)
+            for topic in response.replica_election_results
+            for result in topic.partition_result
+        }
+    if isinstance(response, IncrementalAlterConfigsResponse):
+        names = {number: name for name, number in RESOURCE_TYPES.items()}
+        return 0, {
+            f"{names.get(each.resource_type, each.resource_type)}/{each.resource_name}": error_name(each.error_code)
+            for each in response.responses
+        }
+    assert isinstance(response, DescribeQuorumResponse)
+    if response.error_code:
+        return response.error_code, {}
+    partition = response.topics[0].partitions[0]
+    return partition.error_code, {
+        "leader": partition.leader_id,
+        "leader_epoch": partition.leader_epoch,
+        "high_watermark": partition.high_watermark,
+        "voters": {str(each.replica_id): each.log_end_offset for each in partition.current_voters},
+        "observers": {str(each.replica_id): each.log_end_offset for each in partition.observers},
+    }
