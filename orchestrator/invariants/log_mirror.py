@@ -235,13 +235,13 @@ LEADERSHIP: tuple[type[TraceEvent], ...] = (PartAssume, PartChange)
 QUORUM_LEADERSHIP: tuple[type[TraceEvent], ...] = (QRole,)
 """The same for the metadata log."""
 
-MIRRORED = frozenset((*LOGS, *LEADERSHIP, *QUORUM_LEADERSHIP))
-"""Types of the events that the mirror follows."""
-
 
 class LogMirror(msgspec.Struct):
-    """The mirror of one partition; see the module's docstring."""
+    """The mirror of one partition, ``tp``; see the module's docstring. ``floor``: every replica's high watermark has
+    passed it, and what is below was forgotten."""
 
+    tp: str = ""
+    floor: int = EMPTY_LOG
     replicas: dict[str, Replica] = {}
     lineages: dict[int, Lineage] = {}
     commits: dict[int, Commit] = {}
@@ -318,11 +318,13 @@ class LogMirror(msgspec.Struct):
         elif type(body) is LogTrunc:
             self._truncate(event.node, body.to)
         elif type(body) is PartAssume:
+            self._resume(event.node, body.log_end)
             if body.role == "leader":
                 self._lead(event, body.leader_epoch, body.log_end)
             else:
                 self._stop_leading(event.node)
         elif type(body) is QRole:
+            self._resume(event.node, body.log_end)
             if body.role == "leader":
                 self._lead(event, body.epoch, body.log_end)
             else:
@@ -330,8 +332,7 @@ class LogMirror(msgspec.Struct):
         elif type(body) is PartChange:
             self._change(body)
         elif type(body) is NodeDown:
-            for first in body.lost.values():
-                self._lose(event.node, first)
+            self._lose(event.node, body)
 
     def _append(self, node: str, body: LogAppend) -> None:
         log = self.replica(node).log
@@ -357,9 +358,18 @@ class LogMirror(msgspec.Struct):
             for loss in () if replica is None else replica.losses:
                 loss.alone = loss.alone or loss.end > self.replica(node_name(body.isr[0])).log.end
 
-    def _lose(self, node: str, first: int) -> None:
+    def _resume(self, node: str, log_end: int) -> None:
+        """What a process recorded last it may not have written any more."""
+        replica = self.replica(node)
+        if log_end < replica.log.end:
+            self._freeze(replica)
+            replica.log.cut(log_end)
+            replica.high_watermark = min(replica.high_watermark, log_end)
+
+    def _lose(self, node: str, body: NodeDown) -> None:
         replica = self.replica(node)
         self._freeze(replica)
+        first = body.lost.get(self.tp, replica.log.end)
         if first < replica.log.end:
             replica.losses.append(Loss(first, replica.log.end, [node_name(member) for member in self.isr] == [node]))
         replica.log.cut(first)
@@ -421,6 +431,7 @@ class LogMirror(msgspec.Struct):
 
     def _forget(self) -> None:
         floor = min(min(replica.high_watermark, replica.log.end) for replica in self.replicas.values())
+        self.floor = max(self.floor, floor)
         for replica in self.replicas.values():
             replica.log.trim(floor)
         for lineage in self.lineages.values():

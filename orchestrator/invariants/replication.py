@@ -258,6 +258,3 @@ class CommittedIsNotTruncated(LogInvariant[State]):
         if body.reason == "recovery":
             return self.excused("loss-recovery", state.key, sentence, event)
         return self.violated(state.key, sentence, event)
-
-    def step(self, state: State, event: Stamped, mirror: LogMirror) -> Emissions:
-        return NOTHING
