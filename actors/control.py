@@ -5,11 +5,20 @@ Control never travels over the links it cuts.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal, Protocol
 
 import msgspec
 
 from actors.trace.events import AnyTraceEvent, Stamped
+
+RuleKind = Literal["hold", "delay", "drop", "duplicate", "reorder"]
+
+CERTAIN = 1_000_000
+"""A chance of one, in parts per million."""
+
+Draw = Callable[[int], int]
+"""A number from 0 up to, and without, the one given."""
 
 
 class LinkRule(msgspec.Struct, frozen=True):
@@ -17,14 +26,44 @@ class LinkRule(msgspec.Struct, frozen=True):
 
     hold: the message waits, in order, until the rule is removed. delay: it takes that much longer, drawn from
     [delay_min_us, delay_max_us], and order on a connection is kept.
+
+    The others hit each message with ``chance_ppm`` (parts per million), and only those of ``apis`` (names; empty: all).
+    They are drawn when the message arrives, from one stream for each pair of nodes:
+
+    drop: the message is lost, and its connection with it; of a request that is hit it is drawn whether it is lost
+    itself, or arrives and its answer is lost. duplicate: a request arrives, and its connection breaks before the
+    answer; a client that tries again makes the second copy. Replies are not hit. reorder: the message takes longer, as
+    under delay, so that those of other connections overtake it; none of its own does.
     """
 
     id: str
-    kind: Literal["hold", "delay"]
+    kind: RuleKind
     sources: list[str]
     targets: list[str]
     delay_min_us: int = 0
     delay_max_us: int = 0
+    chance_ppm: int = CERTAIN
+    apis: list[str] = []
+
+    @property
+    def breaks(self) -> bool:
+        """Whether it breaks connections."""
+        return self.kind in ("drop", "duplicate")
+
+    @property
+    def slows(self) -> bool:
+        """Whether it makes messages take longer."""
+        return self.kind in ("delay", "reorder")
+
+    def hits(self, api: str, draw: Draw) -> bool:
+        """Whether it hits a message of this API ("": the end of a connection, which counts as none), as drawn."""
+        if self.apis and api not in self.apis:
+            return False
+        return self.chance_ppm >= CERTAIN or draw(CERTAIN) < self.chance_ppm
+
+    def loses(self, request: bool, draw: Draw) -> Literal["request", "reply"]:
+        """What of an exchange is lost, if the rule breaks connections and hits its request, or else its reply."""
+        return "request" if request and self.kind == "drop" and draw(2) else "reply"
 
 
 class Action(msgspec.Struct, frozen=True, tag=True):

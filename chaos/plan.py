@@ -8,7 +8,7 @@ import msgspec
 
 from actors.control import Predicate
 from actors.node.spec import ClusterSpec, NodeSpec
-from chaos.faults.network import NetworkDelay, NetworkPartition
+from chaos.faults.network import NetworkDelay, NetworkDrop, NetworkDuplicate, NetworkPartition, NetworkReorder
 from chaos.faults.operator import Configuration, LeaderElection, QuorumDescription
 from chaos.faults.process import NodeCrash, NodePause
 from chaos.scenario.durations import format_duration
@@ -18,7 +18,16 @@ from chaos.scenario.yaml_text import to_yaml
 AnyAction = LeaderElection | Configuration | QuorumDescription
 """What an operator does."""
 
-AnyFault = NetworkPartition | NetworkDelay | NodeCrash | NodePause | AnyAction
+AnyFault = (
+    NetworkPartition
+    | NetworkDelay
+    | NetworkDrop
+    | NetworkDuplicate
+    | NetworkReorder
+    | NodeCrash
+    | NodePause
+    | AnyAction
+)
 
 
 class At(msgspec.Struct, frozen=True, tag=True):

@@ -15,7 +15,7 @@ import grpc.aio
 import msgspec
 from google.protobuf.message import Message
 
-from actors.live.links import Direction, Links
+from actors.live.links import Direction, Fragile, Links
 from actors.live.wire import CHANNEL_OPTIONS, NO_STAMP, Stamp, encode_request, method_path, stamp_of
 from actors.node.effects import Call
 from actors.node.events import Answered, Failed
@@ -125,8 +125,18 @@ class Connections:
         connection.established = True
         response = RESPONSES[api].FromString(answer)
         self._links.arrive(
-            ((connection.peer, self._node),), connection.id, lambda: self._answered(connection, number, response)
+            ((connection.peer, self._node),),
+            connection.id,
+            lambda: self._answered(connection, number, response),
+            Fragile(number, api.name, False, lambda rule, lost: self._lose(connection)),
         )
+
+    def _lose(self, connection: Connection) -> bool:
+        """An answer is lost, and its connection with it; the peer finds the socket closed."""
+        if connection.closed:
+            return False
+        self._disconnect(connection)
+        return True
 
     def _broken(self, connection: Connection) -> None:
         """The socket is closed, or was refused; the refusal of a first call travelled both ways."""

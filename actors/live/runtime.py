@@ -55,7 +55,7 @@ from actors.node.events import (
     Synced,
     TimedOut,
 )
-from actors.trace.events import AnyTraceEvent, LinkRuleChange, NodeDown, NodeUp, OpReturn, Stamped, Tick
+from actors.trace.events import AnyTraceEvent, LinkHit, LinkRuleChange, NodeDown, NodeUp, OpReturn, Stamped, Tick
 from actors.trace.lines import encode_line
 from actors.trace.stamper import Stamper, is_lost, request_id
 
@@ -113,7 +113,9 @@ class LiveRuntime:
         self._disk = Disk(Path(setup.disk))
         self._trace = ChunkWriter(Path(setup.logs), str(setup.incarnation))
         self._journal = JournalWriter(Path(setup.journals), setup.run, self.name, setup.spec.role, setup.incarnation)
-        self._links = Links(self.name, self._loop, self._draws("links"))
+        self._links = Links(
+            self.name, self._loop, lambda source: self._draws(f"links/{source}>{self.name}"), self._on_hit
+        )
         self._timers = Timers(self._loop, self._draws("timers"), self._on_timer)
         self._server = Server(self.name, self._links, self._draws("network"), self._on_request, self._on_disconnect)
         self._connections = Connections(self.name, setup.incarnation, self._links, self._addresses, self._on_call_ended)
@@ -177,6 +179,7 @@ class LiveRuntime:
         if rule is not None and self._links.enforces(rule):
             self._note(LinkRuleChange(rule.id, rule.kind, "stop", rule.sources, rule.targets, held))
         self._links.remove(rule_id)
+        self._server.rule_ended(rule_id)
         return self._control()
 
     def invoke(self, operation: str, kind: str, arguments: dict[str, Any], control: Control) -> Control:
@@ -234,6 +237,9 @@ class LiveRuntime:
         if self._running:
             self._disk.end_sync(file, upto)
             self._push(Input(Synced(file, upto)))
+
+    def _on_hit(self, hit: LinkHit) -> None:
+        self._guard(lambda: self._note(hit))
 
     def _on_tick(self) -> None:
         if self._running:

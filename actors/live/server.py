@@ -21,7 +21,7 @@ from grpc_health.v1.health import SERVICE_NAME as HEALTH_SERVICE
 from grpc_health.v1.health import aio as health
 from grpc_reflection.v1alpha import reflection
 
-from actors.live.links import Links
+from actors.live.links import Fragile, Links, Lost
 from actors.live.wire import SERVER_OPTIONS, SERVICE, Stamp, encode_response
 from actors.node.messages import REQUESTS, RESPONSES, Api, api_of
 from actors.trace.stamper import connection_source
@@ -33,7 +33,8 @@ ANONYMOUS = "anonymous"
 class ServerConnection(msgspec.Struct, eq=False):
     """A connection on which this node serves. ``gone``: the peer's socket is closed; ``told``: whether the node
     ever got a request of it; ``lost``: what was under way when it closed does not arrive any more; ``ended``: its end
-    has arrived, and has its turn after the requests that arrived before."""
+    has arrived, and has its turn after the requests that arrived before. ``doomed``: the request before whose answer
+    it breaks (-1 none), by the rule ``doomed_by``."""
 
     id: str
     source: str
@@ -48,6 +49,8 @@ class ServerConnection(msgspec.Struct, eq=False):
     told: bool = False
     lost: bool = False
     ended: bool = False
+    doomed: int = -1
+    doomed_by: str = ""
 
 
 class Server:
@@ -114,6 +117,12 @@ class Server:
             ((connection.source, self._node),),
             connection.id,
             lambda: self._arrived(connection, number, request),
+            Fragile(
+                number,
+                api_of(request).name,
+                True,
+                lambda rule, lost: self._lose(connection, number, request, rule, lost),
+            ),
         )
         try:
             return await answer
@@ -154,6 +163,30 @@ class Server:
         connection.waiting[number] = request
         self._hand_over(connection)
 
+    def _lose(self, connection: ServerConnection, number: int, request: Message, rule: str, lost: Lost) -> bool:
+        """A rule hits a request: it is lost, or it is served and its answer is lost."""
+        if connection.closed or connection.lost or connection.doomed >= 0:
+            return False
+        if lost == "request":
+            self._break(connection, number)
+        else:
+            connection.doomed, connection.doomed_by = number, rule
+            self._arrived(connection, number, request)
+        return True
+
+    def _break(self, connection: ServerConnection, number: int) -> None:
+        """From a request on nothing arrives: the peer finds the end at once, the node after what came before."""
+        connection.gone = connection.lost = connection.ended = True
+        connection.waiting = {n: request for n, request in connection.waiting.items() if n < number}
+        _abort(connection)
+        self._hand_over(connection)
+
+    def rule_ended(self, rule: str) -> None:
+        """Peers whose connections the rule has doomed are told so now; what was to be served is served."""
+        for connection in self._connections.values():
+            if connection.doomed >= 0 and connection.doomed_by == rule:
+                _abort(connection)
+
     def _hand_over(self, connection: ServerConnection) -> None:
         """Give the node what is next on the connection, unless it is at work for it."""
         if connection.busy >= 0:
@@ -179,6 +212,10 @@ class Server:
         answer = connection.answers.pop(number)
         correlation_id = connection.correlation_ids.pop(number)
         api = connection.apis.pop(number)
+        if number == connection.doomed:
+            connection.answers[number] = answer
+            self._break(connection, number)
+            return
         if not answer.done():
             answer.set_result(
                 encode_response(RESPONSES[api]() if response is None else response, correlation_id, stamp)
@@ -191,9 +228,7 @@ class Server:
         if connection is None:
             return
         connection.closed = True
-        for answer in connection.answers.values():
-            if not answer.done():
-                answer.set_exception(ConnectionAbortedError())
+        _abort(connection)
 
     def _gone(self, connection: ServerConnection) -> None:
         """The peer's end is closed: the news takes the same way as its requests did."""
@@ -207,6 +242,13 @@ class Server:
         if not connection.closed:
             connection.ended = True
             self._hand_over(connection)
+
+
+def _abort(connection: ServerConnection) -> None:
+    """End everything that the peer still waits for on a connection."""
+    for answer in connection.answers.values():
+        if not answer.done():
+            answer.set_exception(ConnectionAbortedError())
 
 
 def _refuse(context: grpc.aio.ServicerContext[Any, Any]) -> Awaitable[None]:

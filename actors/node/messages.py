@@ -87,6 +87,9 @@ RESPONSES: dict[Api, type[Message]] = {
 API_OF_REQUEST: dict[type[Message], Api] = {kind: api for api, kind in REQUESTS.items()}
 """Class of a request -> its API."""
 
+API_OF_RESPONSE: dict[type[Message], Api] = {kind: api for api, kind in RESPONSES.items()}
+"""Class of a response -> its API."""
+
 API_NAMES: dict[int, str] = {int(api): api.name for api in Api}
 """API key -> name (``Api.name`` takes several times as long, and every message asks)."""
 

@@ -9,6 +9,13 @@ NETWORK = "network"
 """Latency of every message."""
 LINKS = "links"
 """Delays by link rules; what becomes of held messages whose connection has closed."""
+
+
+def link_of(source: str, target: str) -> str:
+    """Purpose: what link rules hit of the messages that ``source`` sends to ``target``."""
+    return f"links/{source}>{target}"
+
+
 DISK = "disk"
 """Duration of every Sync."""
 

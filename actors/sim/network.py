@@ -6,15 +6,20 @@
   direction; connections overtake one another freely.
 * A server is handed the next request of a connection once the one before was answered, as Kafka mutes a channel; the
   end of the connection waits for its turn as well, as Kafka does not read a muted channel.
+* A server is reached only by connections that were opened to its present process: a first packet that comes late, after
+  a cut, is refused by a process that was started meanwhile, as live nodes get a new address with every process.
 * ``hold`` keeps what arrives in that direction, data and ends of connections alike, until the rule is removed. What is
   held of a connection that its client has closed meanwhile is lost from a drawn point on, as TCP can lose only a tail.
+* ``drop`` and ``duplicate`` break connections where a message of theirs arrives: in its place the target finds the end
+  of the connection, and so does the source. Neither is told of anything that was sent behind it.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from google.protobuf.message import Message
@@ -22,9 +27,11 @@ from google.protobuf.message import Message
 from actors.control import LinkRule
 from actors.node.effects import Call, Close, Reply
 from actors.node.events import Answered, Disconnected, Failed, Received
-from actors.node.messages import API_OF_REQUEST, RESPONSES
+from actors.node.messages import API_OF_REQUEST, API_OF_RESPONSE, RESPONSES
 from actors.sim.draws import uniform
+from actors.sim.links import LinkRules
 from actors.sim.queue import EventQueue
+from actors.trace.events import LinkHit
 from actors.trace.stamper import connection_id
 
 if TYPE_CHECKING:
@@ -71,17 +78,20 @@ class Connection:
     """A connection, named by its client, which opens a new one under the same name after this one broke.
 
     flights: calls without an answer yet, in order, as (call, number, deadline). check_at_us: when the client next
-    looks for one that has run out of time. serving: number, correlation id and class of the request the server is at
-    work on, None if there is none. inbox: what arrived behind it.
+    looks for one that has run out of time. incarnation: of the server's process that it leads to. serving: number,
+    correlation id and class of the request the server is at work on, None if there is none. inbox: what arrived behind
+    it. doomed: number of the request before whose answer the connection breaks, by a rule.
     """
 
     __slots__ = (
         "check_at_us",
         "client",
         "client_closed",
+        "doomed",
         "flights",
         "id",
         "inbox",
+        "incarnation",
         "name",
         "number",
         "server",
@@ -97,6 +107,8 @@ class Connection:
         self.client = client
         self.server = server
         self.number = 0
+        self.incarnation = max(server.incarnation, 0)
+        self.doomed: int | None = None
         self.flights: deque[tuple[int, int, int]] = deque()
         self.check_at_us = NEVER
         self.client_closed = False
@@ -108,9 +120,18 @@ class Connection:
 
 
 class Network:
-    """All connections between the hosts, and the link rules in force. ``delivered`` counts messages."""
+    """All connections between the hosts, under the link rules in force. ``delivered`` counts messages; ``on_hit``
+    hears of every connection that a rule breaks."""
 
-    def __init__(self, queue: EventQueue, model: NetworkModel, draws: Random, link_draws: Random) -> None:
+    def __init__(
+        self,
+        queue: EventQueue,
+        model: NetworkModel,
+        draws: Random,
+        link_draws: Random,
+        link_stream: Callable[[str, str], Random],
+        on_hit: Callable[[LinkHit], None],
+    ) -> None:
         self.hosts: dict[str, Host] = {}
         self.delivered = 0
         self._queue = queue
@@ -118,46 +139,36 @@ class Network:
         self._spread_us = model.latency_max_us - model.latency_min_us + 1
         self._draw = draws.random
         self._link_draws = link_draws
-        self._rules: dict[str, LinkRule] = {}
-        self._counts: dict[str, int] = {}
-        self._holds: dict[tuple[str, str], list[str]] = {}
-        self._delays: dict[tuple[str, str], list[LinkRule]] = {}
+        self._rules = LinkRules(link_draws, link_stream)
+        self._on_hit = on_hit
         self._kept: dict[Direction, None] = {}
+        self._doomed: dict[str, list[Connection]] = {}
 
     # ---- link rules ----------------------------------------------------------------------------------------
 
     def install(self, rule: LinkRule) -> None:
-        """Put a rule in force: for what arrives (hold) or is sent (delay) from now on."""
-        assert rule.id not in self._rules, f"link rule {rule.id} is in force already"
-        self._rules[rule.id] = rule
-        self._counts[rule.id] = 0
-        self._index_rules()
+        """Put a rule in force: for what arrives (hold, drop, duplicate) or is sent (delay, reorder) from now on."""
+        self._rules.install(rule)
 
     def remove(self, rule_id: str) -> tuple[LinkRule, int]:
-        """End a rule; what no other rule keeps back is on its way again. Returns it and how many it kept back."""
-        rule = self._rules.pop(rule_id)
-        self._index_rules()
-        for direction in [kept for kept in self._kept if kept.pair not in self._holds]:
+        """End a rule; what no other rule keeps back is on its way again, and clients whose connections it has doomed
+        are told so now. Returns it and how many messages it concerned."""
+        removed = self._rules.remove(rule_id)
+        for direction in [kept for kept in self._kept if kept.pair not in self._rules.holds]:
             del self._kept[direction]
             self._release(direction)
-        return rule, self._counts.pop(rule_id)
-
-    def _index_rules(self) -> None:
-        self._holds, self._delays = {}, {}
-        for rule in self._rules.values():
-            for source in rule.sources:
-                for target in rule.targets:
-                    if rule.kind == "hold":
-                        self._holds.setdefault((source, target), []).append(rule.id)
-                    else:
-                        self._delays.setdefault((source, target), []).append(rule)
+        for connection in self._doomed.pop(rule_id, ()):
+            if connection.doomed is not None and not connection.server_closed:
+                self._send(connection.to_client, None)
+        return removed
 
     def _release(self, direction: Direction) -> None:
         count, direction.held = direction.held, 0
         if direction.to_server and direction.connection.client_closed:
             self._lose_tail(direction, count)
-        for _ in range(count):
-            self._schedule(direction)
+        packets = list(direction.packets)[direction.waiting : direction.waiting + count]
+        for packet in [*packets, *[None] * (count - len(packets))]:
+            self._schedule(direction, packet)
 
     def _lose_tail(self, direction: Direction, count: int) -> None:
         """Of the requests held back on a closed connection a drawn number still arrives, and then its end; what is
@@ -170,36 +181,60 @@ class Network:
             ends = [packet for packet in packets if packet is None]
             direction.packets = deque([*packets[: first + arriving], *ends])
 
-    def _delay_us(self, pair: tuple[str, str]) -> int:
-        total = 0
-        for rule in self._delays.get(pair, ()):
-            self._counts[rule.id] += 1
-            total += uniform(self._link_draws, rule.delay_min_us, rule.delay_max_us)
-        return total
+    def _strike(self, direction: Direction) -> None:
+        """Draw whether what has just arrived, the first packet behind those that wait, breaks its connection."""
+        connection, place = direction.connection, direction.waiting
+        closed = connection.server_closed if direction.to_server else connection.client_closed
+        packet = direction.packets[place] if len(direction.packets) > place else None
+        if packet is None or closed or connection.doomed is not None:
+            return
+        api = _api_of(packet)
+        struck = self._rules.strike(direction.pair, api, direction.to_server)
+        if struck is None:
+            return
+        (rule, lost), number = struck, packet[5]
+        if direction.to_server and lost == "reply":
+            connection.doomed = number
+            self._doomed.setdefault(rule.id, []).append(connection)
+        else:
+            direction.packets[place] = None
+            self._send(connection.to_client if direction.to_server else connection.to_server, None)
+        kind: Literal["drop", "duplicate"] = "duplicate" if rule.kind == "duplicate" else "drop"
+        self._on_hit(LinkHit(rule.id, kind, connection.id, number, api, lost))
+
+    def _break(self, connection: Connection) -> None:
+        """The doomed request was served, and its connection breaks: both ends find nothing more than the end."""
+        connection.doomed = None
+        connection.inbox.clear()
+        connection.inbox.append(None)
+        self._send(connection.to_client, None)
+        self._queue.at(self._queue.now_us, self._serve_next, connection)
 
     # ---- under way -----------------------------------------------------------------------------------------
 
     def _send(self, direction: Direction, packet: Packet) -> None:
         direction.packets.append(packet)
-        self._schedule(direction)
+        self._schedule(direction, packet)
 
-    def _schedule(self, direction: Direction) -> None:
+    def _schedule(self, direction: Direction, packet: Packet) -> None:
         """Some packet of this direction arrives after a drawn latency, and not before those ahead of it."""
         due_us = self._queue.now_us + self._latency_us + int(self._draw() * self._spread_us)
-        if self._delays:
-            due_us += self._delay_us(direction.pair)
+        if self._rules.slows:
+            due_us += self._rules.delay_us(direction.pair, _api_of(packet))
         if due_us < direction.last_us:
             due_us = direction.last_us
         direction.last_us = due_us
         self._queue.at(due_us, self._arrive, direction)
 
     def _arrive(self, direction: Direction) -> None:
-        if self._holds and direction.pair in self._holds:
-            for rule_id in self._holds[direction.pair]:
-                self._counts[rule_id] += 1
+        rules = self._rules
+        if rules.holds and direction.pair in rules.holds:
+            rules.kept(direction.pair)
             direction.held += 1
             self._kept[direction] = None
             return
+        if rules.breaks and direction.pair in rules.breaks:
+            self._strike(direction)
         self._accept(direction)
 
     def _accept(self, direction: Direction) -> None:
@@ -317,8 +352,8 @@ class Network:
     def _at_server(self, connection: Connection, host: Host, packet: Packet) -> None:
         if connection.server_closed:
             return
-        if host.node is None:
-            if packet is not None:  # nobody listens: the connection is refused
+        if host.node is None or host.incarnation != connection.incarnation:
+            if packet is not None:  # nobody listens, or another process does: the connection is refused
                 connection.server_closed = True
                 self._send(connection.to_client, None)
             return
@@ -365,6 +400,9 @@ class Network:
             raise ContractError(f"{host.name} answers on {connection.id}, where no request is outstanding")
         number, correlation_id, asked = connection.serving
         connection.serving = None
+        if connection.doomed == number:
+            self._break(connection)
+            return
         response = effect.response
         if response is None:
             # Travels as an empty message, as live: the client's runtime must hear that the call is over.
@@ -399,3 +437,11 @@ class Network:
         for connection in host.inbound.values():
             self._server_closes(connection)
         host.inbound.clear()
+
+
+def _api_of(packet: Packet) -> str:
+    """Name of the API of a message, "" for the end of a connection."""
+    if packet is None:
+        return ""
+    api = API_OF_REQUEST.get(packet[0])
+    return API_OF_RESPONSE[packet[0]].name if api is None else api.name

@@ -32,7 +32,7 @@ from actors.node.effects import AnyEffect
 from actors.node.events import AnyEvent, Invoked
 from actors.node.spec import NodeSpec
 from actors.sim.digest import StepDigests, TraceDigest
-from actors.sim.draws import DISK, LINKS, NETWORK, choices_of, stream, timers_of
+from actors.sim.draws import DISK, LINKS, NETWORK, choices_of, link_of, stream, timers_of
 from actors.sim.host import DiskModel, Draws, Host, NewNode
 from actors.sim.network import Network, NetworkModel
 from actors.sim.queue import EventQueue
@@ -112,7 +112,14 @@ class World:
         names = [spec.name for spec in specs]
         self.queue = EventQueue()
         links = stream(seed, LINKS)
-        self.network = Network(self.queue, network or NetworkModel(), stream(seed, NETWORK), links)
+        self.network = Network(
+            self.queue,
+            network or NetworkModel(),
+            stream(seed, NETWORK),
+            links,
+            lambda source, target: stream(seed, link_of(source, target)),
+            self._record_own,
+        )
         self.digests = StepDigests(names) if step_digests or probe is not None or steps_max is not None else None
         self.trace: list[Stamped] = []
         self._conductor = conductor

@@ -66,14 +66,28 @@ class CtlPhase(TraceEvent, frozen=True, tag="ctl.phase"):
 
 
 class LinkRuleChange(TraceEvent, frozen=True, tag="link.rule"):
-    """The runtime that enforces a link rule installed or removed it. ``held``: messages held back so far."""
+    """The runtime that enforces a link rule installed or removed it. ``held``: messages that it has held back, slowed
+    down or hit so far."""
 
     rule: str
-    kind: Literal["hold", "delay"]
+    kind: Literal["hold", "delay", "drop", "duplicate", "reorder"]
     phase: Literal["start", "stop"]
     sources: list[str]
     targets: list[str]
     held: int
+
+
+class LinkHit(TraceEvent, frozen=True, tag="link.hit"):
+    """A link rule broke a connection, by whoever enforces the rule. ``number``: of the request on the connection that
+    is lost, or whose answer is (``lost``); neither arrives, ever, nor does anything behind it. A request whose answer
+    is lost is served, unless its server ends first."""
+
+    rule: str
+    kind: Literal["drop", "duplicate"]
+    connection: str
+    number: int
+    api: str
+    lost: Literal["request", "reply"]
 
 
 class NodeUp(TraceEvent, frozen=True, tag="node.up"):
@@ -444,6 +458,7 @@ AnyTraceEvent = (
     | CtlWindow
     | CtlPhase
     | LinkRuleChange
+    | LinkHit
     | NodeUp
     | NodeDown
     | Tick

@@ -308,8 +308,11 @@ def _check_chaos(path: Path_, chaos: Chaos, scenario: Scenario, nodes: list[str]
 
 
 def _check_fault(place: Path_, fault: Fault, scenario: Scenario, nodes: list[str], mistakes: Mistakes) -> None:
-    for kind in ("partition", "delay"):
+    for kind in ("partition", "delay", "drop", "duplicate", "reorder"):
         link = getattr(fault, kind)
+        for index, api in enumerate(getattr(link, "apis", ())):
+            if api not in Api.__members__:
+                mistakes.unknown((*place, kind, "apis", index), api, "API", Api.__members__)
         for key, field in (("from", "sources"), ("to", "targets"), ("between", "between"), ("and", "others")):
             _check_selectors((*place, kind, key), getattr(link, field, None) or [], scenario, nodes, mistakes)
         _check_selectors((*place, kind, "isolate"), getattr(link, "isolate", None) or [], scenario, nodes, mistakes)

@@ -8,11 +8,11 @@ from typing import Any
 from actors.config import config_value
 from actors.control import Predicate
 from actors.node.spec import ClusterSpec
-from chaos.faults.network import NetworkDelay, NetworkPartition, Reach
+from chaos.faults.network import NetworkDelay, NetworkDrop, NetworkDuplicate, NetworkPartition, NetworkReorder, Reach
 from chaos.faults.operator import AdminAction, Configuration, LeaderElection
 from chaos.plan import AnyFault, At, Plan, ScheduledFault, Seen
 from chaos.scenario.clients import client_config, client_workload
-from chaos.scenario.durations import format_duration, format_versions
+from chaos.scenario.durations import format_chance, format_duration, format_versions
 from chaos.scenario.model import SCHEMA, TIMESTAMPS, Client, Scenario
 from chaos.scenario.names import client_names
 from chaos.scenario.selectors import Selector
@@ -141,6 +141,9 @@ def _fault(fault: AnyFault) -> Any:
         return _action(fault)
     if isinstance(fault, NetworkDelay):
         return {**_reach(fault.reach), "by": format_duration(fault.by_us), "jitter": format_duration(fault.jitter_us)}
+    if isinstance(fault, NetworkDrop | NetworkDuplicate | NetworkReorder):
+        hit = {**_reach(fault.reach), "chance": format_chance(fault.chance_ppm), "apis": list(fault.apis)}
+        return {**hit, "by": format_duration(fault.by_us)} if isinstance(fault, NetworkReorder) else hit
     if isinstance(fault, NetworkPartition):
         return _reach(fault.reach)
     return _texts(fault.nodes)

@@ -1,4 +1,4 @@
-"""Durations, rates and version ranges as a scenario writes them: ``3s``, ``4500ms``, ``100/s``, ``1-4``."""
+"""Durations, rates, chances and version ranges as a scenario writes them: ``3s``, ``100/s``, ``5%``, ``1-4``."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ UNITS_US = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_00
 
 DURATION_PATTERN = r"^\d{1,15}(\.\d{1,6})?(us|ms|s|m|h)$"
 RATE_PATTERN = r"^\d{1,9}(\.\d{1,6})?/(s|m)$"
+CHANCE_PATTERN = r"^\d{1,3}(\.\d{1,4})?%$"
 VERSIONS_PATTERN = r"^\d{1,3}(-\d{1,3})?$"
 
 DURATION_EXPECTED = "a duration such as 3s, 4500ms or 2m"
 RATE_EXPECTED = "a rate such as 100/s or 30/m"
+CHANCE_EXPECTED = "a chance above 0%, up to 100%, such as 5% or 0.5%"
 VERSIONS_EXPECTED = "a range of versions such as 1-4, or one version"
 
 _DURATION = re.compile(r"(-?)(\d{1,15})(?:\.(\d{1,6}))?\s?(us|ms|s|m|h)")
 _RATE = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)/(s|m)")
+_CHANCE = re.compile(r"(\d{1,3})(?:\.(\d{1,4}))?%")
 _VERSIONS = re.compile(r"(\d{1,3})(?:-(\d{1,3}))?")
 
 
@@ -57,6 +60,22 @@ def parse_rate(text: str) -> float:
     if match is None or float(match[1]) == 0:
         raise Malformed(f"{text!r} is not a rate above 0", RATE_EXPECTED)
     return float(match[1]) / (1 if match[2] == "s" else 60)
+
+
+def parse_chance_ppm(text: str) -> int:
+    """Parts per million of a chance."""
+    match = _CHANCE.fullmatch(text.strip())
+    ppm = 0 if match is None else int(match[1]) * 10_000 + int((match[2] or "").ljust(4, "0"))
+    if not 0 < ppm <= 1_000_000:
+        raise Malformed(f"{text!r} is not a chance", CHANCE_EXPECTED)
+    return ppm
+
+
+def format_chance(ppm: int) -> str:
+    """The shortest text that ``parse_chance_ppm`` reads back: ``5%``, ``0.25%``."""
+    whole, rest = divmod(ppm, 10_000)
+    fraction = f".{rest:04d}".rstrip("0") if rest else ""
+    return f"{whole}{fraction}%"
 
 
 def parse_versions(text: str) -> tuple[int, int]:

@@ -13,6 +13,8 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from chaos.scenario.durations import (
+    CHANCE_EXPECTED,
+    CHANCE_PATTERN,
     DURATION_EXPECTED,
     DURATION_PATTERN,
     RATE_EXPECTED,
@@ -20,6 +22,7 @@ from chaos.scenario.durations import (
     VERSIONS_EXPECTED,
     VERSIONS_PATTERN,
     Malformed,
+    parse_chance_ppm,
     parse_duration_us,
     parse_rate,
     parse_versions,
@@ -52,6 +55,10 @@ def _duration(value: Any) -> int:
 
 def _rate(value: Any) -> float:
     return parse_rate(_text(value, RATE_EXPECTED))
+
+
+def _chance(value: Any) -> int:
+    return parse_chance_ppm(_text(value, CHANCE_EXPECTED))
 
 
 def _versions(value: Any) -> list[int]:
@@ -144,6 +151,11 @@ Rate = Annotated[
     float,
     BeforeValidator(_rate),
     WithJsonSchema({"type": "string", "pattern": RATE_PATTERN, "description": "100/s, 30/m"}),
+]
+Chance = Annotated[
+    int,
+    BeforeValidator(_chance),
+    WithJsonSchema({"type": "string", "pattern": CHANCE_PATTERN, "description": "5%, 0.5%"}),
 ]
 Versions = Annotated[
     list[int],
@@ -333,17 +345,33 @@ class Delay(Link):
     jitter: Duration = 0
 
 
+class Chancy(Link):
+    """Each message is hit by chance: all of them, or those of some APIs."""
+
+    chance: Chance = Field(description="Of a message to be hit, such as 5%.")
+    apis: list[str] = Field([], description="Requests of these APIs, and their answers; of all if not given.")
+
+
+class Reorder(Chancy):
+    """Messages that are hit take longer, a drawn part of ``by``: those of other connections overtake them."""
+
+    by: PositiveDuration = 20_000
+
+
 class Fault(Model):
     """Exactly one fault."""
 
     partition: Link | None = None
     delay: Delay | None = None
+    drop: Chancy | None = None
+    duplicate: Chancy | None = None
+    reorder: Reorder | None = None
     crash: Selectors | None = None
     pause: Selectors | None = None
 
     @model_validator(mode="after")
     def _one_kind(self) -> Fault:
-        self.one_of("partition", "delay", "crash", "pause")
+        self.one_of("partition", "delay", "drop", "duplicate", "reorder", "crash", "pause")
         return self
 
 

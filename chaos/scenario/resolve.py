@@ -16,7 +16,7 @@ from actors.features import default_features
 from actors.node.spec import FIRST_CONTROLLER_ID, ClusterSpec, NodeSpec, Role, TopicSpec
 from actors.versions import default_ranges
 from chaos.errors import InputError, Mistake, nearest
-from chaos.faults.network import NetworkDelay, NetworkPartition, Reach
+from chaos.faults.network import NetworkDelay, NetworkDrop, NetworkDuplicate, NetworkPartition, NetworkReorder, Reach
 from chaos.faults.operator import ADMIN, Configuration, LeaderElection, QuorumDescription
 from chaos.faults.process import NodeCrash, NodePause
 from chaos.plan import AnyFault, At, Expectation, Plan, PlanBudgets, ScheduledFault, Seen
@@ -25,7 +25,7 @@ from chaos.scenario.clients import client_config, client_workload
 from chaos.scenario.dump import resolved_document
 from chaos.scenario.layers import merge_layers
 from chaos.scenario.loader import Loaded
-from chaos.scenario.model import Action, Chaos, Client, Fault, Link, Moment, NodeOverride, Scenario, Topic
+from chaos.scenario.model import Action, Chancy, Chaos, Client, Fault, Link, Moment, NodeOverride, Scenario, Topic
 from chaos.scenario.names import client_names, needs_admin, node_names
 from chaos.scenario.selectors import Selector, draw
 
@@ -212,6 +212,13 @@ def _scheduled(index: int, chaos: Chaos, scenario: Scenario, drawn: dict[str, li
             return NetworkPartition(reach("partition", given.partition))
         if given.delay is not None:
             return NetworkDelay(reach("delay", given.delay), given.delay.by, given.delay.jitter)
+        if given.drop is not None:
+            return NetworkDrop(reach("drop", given.drop), **_by_chance(given.drop))
+        if given.duplicate is not None:
+            return NetworkDuplicate(reach("duplicate", given.duplicate), **_by_chance(given.duplicate))
+        if given.reorder is not None:
+            reorder = given.reorder
+            return NetworkReorder(reach("reorder", reorder), **_by_chance(reorder), by_us=reorder.by)
         if given.crash is not None:
             return NodeCrash(drawing("crash", given.crash))
         return NodePause(drawing("pause", given.pause))
@@ -235,6 +242,10 @@ def _scheduled(index: int, chaos: Chaos, scenario: Scenario, drawn: dict[str, li
         fault = done(chaos.action)
     until = None if chaos.until is None else _moment(chaos.until)
     return ScheduledFault(f"f{index + 1}", fault, _moment(chaos.when), chaos.lasts, until)
+
+
+def _by_chance(fault: Chancy) -> dict[str, Any]:
+    return {"chance_ppm": fault.chance, "apis": tuple(fault.apis)}
 
 
 def _moment(moment: Moment) -> At | Seen:

@@ -46,10 +46,10 @@ class NoBug(KeyedInvariant[State]):
         return NOTHING
 
 
-_EVERYWHERE = ("node.up", "node.down", "tick", "rpc")
+_EVERYWHERE = ("node.up", "node.down", "tick", "rpc", "link.rule", "link.hit")
 _CLIENT = (*_EVERYWHERE, "meta.view", "op.invoke", "op.return", "cons.pos", "client.error")
 _QUORUM = (*_EVERYWHERE, "q.persist", "q.vote", "q.role", "log.append", "log.flush", "log.trunc", "log.hw")
-_DRIVER = ("run.meta", "run.end", "ctl.fault", "ctl.window", "link.rule")
+_DRIVER = ("run.meta", "run.end", "ctl.fault", "ctl.window", "link.rule", "link.hit")
 RECORDED_BY: dict[str, tuple[str, ...]] = {
     "controller": (*_QUORUM, "part.change", "config.change", "broker.reg"),
     "broker": (*_QUORUM, "rpc.reply", "part.assume", "isr.propose", "rep.fetch", "meta.image"),

@@ -6,6 +6,7 @@ import random
 
 from actors.control import LinkRule
 from actors.live.links import Links
+from actors.trace.events import LinkHit
 from tests.unit.live.loop import HandLoop
 
 HOLD = LinkRule("cut", "hold", ["a"], ["b"])
@@ -18,7 +19,8 @@ class Arrivals:
 
     def __init__(self, node: str = "b") -> None:
         self.loop = HandLoop()
-        self.links = Links(node, self.loop, random.Random(1))
+        self.hits: list[LinkHit] = []
+        self.links = Links(node, self.loop, random.Random, self.hits.append)
         self.through: list[str] = []
 
     def send(self, what: str, connection: str = "c", *directions: tuple[str, str]) -> bool:

@@ -22,7 +22,7 @@ def test_the_end_of_a_connection_waits_for_its_turn() -> None:
 
     async def scenario() -> None:
         loop = asyncio.get_running_loop()
-        links = Links("broker-1", loop, random.Random(1))
+        links = Links("broker-1", loop, random.Random, lambda hit: None)
         server = Server(
             "broker-1", links, random.Random(1), lambda connection, number, request: seen.append(number), seen.append
         )
