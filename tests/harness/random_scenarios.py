@@ -126,7 +126,7 @@ def random_scenario(seed: int) -> str:
             "features": {name: draw.choice(FEATURES[name].values) for name in ("kip-207", "kip-996")},
             "nodes": {name: {"versions": _server_versions(draw, name)} for name in nodes if draw.random() < 0.1},
             "workload": workload,
-            "chaos": _all_chaos(draw, nodes, len(replicas), unclean),
+            "chaos": [*_all_chaos(draw, nodes, len(replicas), unclean), *_on_links(seed, nodes, len(replicas))],
         },
         sort_keys=False,
     )
@@ -229,6 +229,22 @@ def _cornered(draw: random.Random, tp: str, near: int) -> list[Mapping_]:
     ]
 
 
+def _on_links(seed: int, nodes: list[str], partitions: int) -> list[Mapping_]:
+    """With even seeds up to three faults that break and reorder connections, from a stream of their own."""
+    if seed % 2:
+        return []
+    draw = random.Random(f"random-scenarios/{seed}/links")
+    near = draw.randrange(200, DURATION_MS - 4_000)
+    found = []
+    for _ in range(draw.choice((1, 1, 2, 3))):
+        fault = draw.choice((_drop, _duplicate, _reorder))(draw, nodes, f"{TOPIC}-{draw.randrange(partitions)}")
+        at = near + draw.randrange(3_000)
+        found.append(
+            {"when": {"at": f"{at}ms"}, "fault": fault, "for": f"{min(_lasting_ms(draw), DURATION_MS - at)}ms"}
+        )
+    return found
+
+
 def _chaos(draw: random.Random, nodes: list[str], partitions: int, near: int, spread: int) -> Mapping_:
     tp = f"{TOPIC}-{draw.randrange(partitions)}"
     fault = draw.choice(FAULTS)(draw, nodes, tp)
@@ -292,6 +308,26 @@ def _partition(draw: random.Random, nodes: list[str], tp: str) -> Mapping_:
 def _delay(draw: random.Random, nodes: list[str], tp: str) -> Mapping_:
     by = draw.choice((5, 50, 300, 1500))
     return {"delay": {**_link(draw, nodes, tp), "by": f"{by}ms", "jitter": f"{draw.randrange(by)}ms"}}
+
+
+def _by_chance(draw: random.Random, nodes: list[str], tp: str) -> Mapping_:
+    """Which messages, how often something happens on it, and to which exchanges."""
+    link = _link(draw, nodes, tp) if draw.random() < 0.3 else {"isolate": _one(draw, nodes, tp)}
+    apis = draw.sample(("Produce", "Fetch", "ListOffsets", "Vote", "AlterPartition", "BrokerHeartbeat", "Metadata"), 3)
+    named = {"apis": apis} if draw.random() < 0.3 else {}
+    return {**link, "chance": draw.choice(("0.5%", "3%", "20%", "60%")), **named}
+
+
+def _drop(draw: random.Random, nodes: list[str], tp: str) -> Mapping_:
+    return {"drop": _by_chance(draw, nodes, tp)}
+
+
+def _duplicate(draw: random.Random, nodes: list[str], tp: str) -> Mapping_:
+    return {"duplicate": _by_chance(draw, nodes, tp)}
+
+
+def _reorder(draw: random.Random, nodes: list[str], tp: str) -> Mapping_:
+    return {"reorder": {**_by_chance(draw, nodes, tp), "by": f"{draw.choice((2, 20, 200))}ms"}}
 
 
 def _crash(draw: random.Random, nodes: list[str], tp: str) -> Mapping_:

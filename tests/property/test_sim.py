@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from actors.control import AnyAction, Crash, InstallRule, LinkRule, Pause, RemoveRule, Restart, Resume
 from actors.node.effects import AnyEffect, Call, Record, Reply, SetTimer
 from actors.node.events import Answered, AnyEvent, Failed, Received, Started, TimedOut
-from actors.trace.events import MetaImage, Stamped
+from actors.trace.events import LinkHit, MetaImage, Stamped
 from actors.trace.hlc import HybridLogicalClock
 from tests.harness.toys import Script, Stage, ask, say
 
@@ -20,7 +20,7 @@ actions = st.one_of(
     st.sampled_from(NODES).map(Restart),
     st.sampled_from(NODES).map(Pause),
     st.sampled_from(NODES).map(Resume),
-    st.sampled_from(("out", "back", "slow")),
+    st.sampled_from(("out", "back", "slow", "drop", "copy", "mix", "lose")),
 )
 schedules = st.lists(st.tuples(st.integers(0, END_US // 1000), actions), max_size=12)
 
@@ -31,6 +31,10 @@ def script(schedule: list[tuple[int, AnyAction | str]]) -> Script:
         "out": LinkRule("out", "hold", ["client"], ["server"]),
         "back": LinkRule("back", "hold", ["server"], ["client"]),
         "slow": LinkRule("slow", "delay", ["client"], ["server"], 0, 20_000),
+        "drop": LinkRule("drop", "drop", ["client"], ["server"], chance_ppm=150_000),
+        "copy": LinkRule("copy", "duplicate", ["client"], ["server"], chance_ppm=150_000),
+        "mix": LinkRule("mix", "reorder", ["client", "server"], ["client", "server"], 1, 9_000, 500_000),
+        "lose": LinkRule("lose", "drop", ["server"], ["client"], chance_ppm=100_000),
     }
     installed: set[str] = set()
     at: dict[int, list[AnyAction]] = {}
@@ -95,14 +99,25 @@ def talk(schedule: list[tuple[int, AnyAction | str]], seed: int) -> tuple[Talker
 def test_a_connection_neither_reorders_nor_duplicates(schedule: list[tuple[int, AnyAction | str]], seed: int) -> None:
     """Shows that on every connection requests arrive with numbers 0, 1, 2, ... whatever happens, and that no call of
     the client ends twice."""
-    talker, stage, _ = talk(schedule, seed)
+    talker, stage, trace = talk(schedule, seed)
     numbers: dict[str, list[int]] = {}
     for event in stage.events("server", Received):
         numbers.setdefault(event.connection, []).append(event.request.header.number)
     for connection, found in numbers.items():
         assert found == list(range(len(found))), connection
+    assert_the_lost_are_lost(stage, trace, numbers)
     assert len(talker.ended) == len(set(talker.ended))
     assert set(talker.ended) <= set(talker.sent)
+
+
+def assert_the_lost_are_lost(stage: Stage, trace: list[Stamped], served: dict[str, list[int]]) -> None:
+    """What a rule has broken stays broken: a request that was lost is never served, nor anything behind it; and no
+    answer comes that was lost, or from behind it."""
+    answered = {event.req for event in trace if isinstance(event.body, MetaImage) and event.body.digest == 1}
+    for hit in (event.body for event in trace if isinstance(event.body, LinkHit)):
+        last = hit.number - (hit.lost == "request")
+        assert max(served.get(hit.connection, []), default=-1) <= last or hit.rule == "lose"
+        assert not [number for number in range(hit.number, hit.number + 20) if f"{hit.connection}#{number}" in answered]
 
 
 @settings(max_examples=60)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from actors.control import LinkRule
-from actors.live.links import Links
+from actors.control import CERTAIN, LinkRule, RuleKind
+from actors.live.links import Fragile, Links, Lost
 from actors.trace.events import LinkHit
 from tests.unit.live.loop import HandLoop
 
@@ -22,10 +22,23 @@ class Arrivals:
         self.hits: list[LinkHit] = []
         self.links = Links(node, self.loop, random.Random, self.hits.append)
         self.through: list[str] = []
+        self.lost: list[tuple[int, str]] = []
 
     def send(self, what: str, connection: str = "c", *directions: tuple[str, str]) -> bool:
         """Something of a reaches b, unless the directions are others."""
         return self.links.arrive(directions or (("a", "b"),), connection, lambda: self.through.append(what))
+
+    def send_message(self, number: int, api: str, request: bool = True, breakable: bool = True) -> None:
+        """A request of a, or its answer to b, which reaches b unless a rule hits it."""
+
+        def lose(rule: str, lost: Lost) -> bool:
+            assert rule == "hit"
+            if breakable:
+                self.lost.append((number, lost))
+            return breakable
+
+        fragile = Fragile(number, api, request, lose)
+        self.links.arrive((("a", "b"),), "c", lambda: self.through.append(str(number)), fragile)
 
 
 def test_without_rules_everything_arrives_at_once() -> None:
@@ -125,3 +138,60 @@ def test_the_target_enforces() -> None:
     """Shows who keeps messages back and so tells of the rule: the end at which they arrive."""
     assert Arrivals("b").links.enforces(HOLD)
     assert not Arrivals("a").links.enforces(HOLD)
+
+
+def hit(kind: RuleKind, chance_ppm: int = CERTAIN, *apis: str) -> LinkRule:
+    """A rule that hits what a sends to b, as drawn."""
+    return LinkRule("hit", kind, ["a"], ["b"], 1, 20_000, chance_ppm, list(apis))
+
+
+def test_a_drop_hits_when_the_message_arrives_and_draws_what_is_lost() -> None:
+    """Shows that a message of a named API is lost in place of its delivery, once it is let through, that both outcomes
+    are drawn for a request and one for an answer, and that each is told and counted."""
+    arrivals = Arrivals()
+    arrivals.links.install(hit("drop", CERTAIN, "Fetch"))
+    arrivals.links.install(HOLD)
+    for number in range(20):
+        arrivals.send_message(number, "Fetch")
+    arrivals.send_message(20, "Produce")
+    arrivals.send_message(21, "Fetch", request=False)
+    assert not arrivals.hits
+    arrivals.links.remove("cut")
+    assert arrivals.through == ["20"]
+    assert {lost for number, lost in arrivals.lost if number < 20} == {"request", "reply"}
+    assert arrivals.lost[-1] == (21, "reply")
+    assert [(each.number, each.lost) for each in arrivals.hits] == arrivals.lost
+    assert arrivals.links.held("hit") == 21
+
+
+def test_a_duplicate_hits_requests_and_loses_their_answers() -> None:
+    """Shows that answers pass a duplicate rule, and that of a request it is always the answer that is lost."""
+    arrivals = Arrivals()
+    arrivals.links.install(hit("duplicate"))
+    for number in range(20):
+        arrivals.send_message(number, "Fetch")
+    arrivals.send_message(20, "Fetch", request=False)
+    assert arrivals.lost == [(number, "reply") for number in range(20)]
+    assert arrivals.through == ["20"]
+
+
+def test_a_connection_that_is_broken_already_is_not_hit_again() -> None:
+    """Shows that nothing is told or counted where there was nothing left to break."""
+    arrivals = Arrivals()
+    arrivals.links.install(hit("drop"))
+    arrivals.send_message(0, "Fetch", breakable=False)
+    assert (arrivals.through, arrivals.hits, arrivals.links.held("hit")) == (["0"], [], 0)
+
+
+def test_a_reorder_slows_down_some_and_keeps_each_connection_in_order() -> None:
+    """Shows that by chance messages of one connection overtake those of another, and none of their own."""
+    arrivals = Arrivals()
+    arrivals.links.install(hit("reorder", CERTAIN // 2))
+    sent = [(number, connection) for number in range(20) for connection in ("c", "d")]
+    for number, connection in sent:
+        arrivals.send(f"{connection}{number}", connection)
+    arrivals.loop.pass_time(0.021)
+    for connection in ("c", "d"):
+        assert [what for what in arrivals.through if what[0] == connection] == [f"{connection}{n}" for n in range(20)]
+    assert arrivals.through != [f"{connection}{number}" for number, connection in sent]
+    assert 0 < arrivals.links.held("hit") < 40
