@@ -33,6 +33,11 @@ def unsupported(request: Message) -> Message:
             topic = response.topics.add(topic=data.topic)
             for partition in data.partitions:
                 topic.partitions.add(partition=partition.partition, error_code=error)
+    elif api == Api.IncrementalAlterConfigs:
+        for resource in asked.resources:
+            response.responses.add(
+                error_code=error, resource_type=resource.resource_type, resource_name=resource.resource_name
+            )
     else:
         response.error_code = error
     return answer

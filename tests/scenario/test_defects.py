@@ -153,7 +153,7 @@ def test_the_command_line_names_every_unknown_defect(
     assert krift(monkeypatch, "run", "kip-207", "--runtime", "sim", *names) == 2
     lines = capsys.readouterr().err.splitlines()
     assert [line.partition(": no such defect")[0] for line in lines] == [
-        "krift: --defect: list-log-en",
-        "--defect: nonsense",
+        "krift: --defect list-log-en",
+        "--defect nonsense",
     ]
     assert lines[0].endswith("did you mean list-log-end?")

@@ -14,6 +14,7 @@ from actors.node.effects import Close, SetTimer
 from actors.node.files import Files
 from actors.node.messages import REQUESTS, response_errors
 from actors.node.step import Step
+from krift.v1.admin_pb2 import IncrementalAlterConfigsRequest
 from krift.v1.api_versions_pb2 import ApiVersionsRequest
 from krift.v1.list_offsets_pb2 import ListOffsetsRequest
 from krift.v1.offset_for_leader_epoch_pb2 import OffsetForLeaderEpochRequest
@@ -85,6 +86,8 @@ def test_an_unsupported_version_is_refused_wherever_an_error_fits() -> None:
     listed.topics.add(name="t").partitions.add(partition_index=0)
     ends = OffsetForLeaderEpochRequest()
     ends.topics.add(topic="t").partitions.add(partition=0)
-    samples = {type(produce): produce, type(listed): listed, type(ends): ends}
+    altered = IncrementalAlterConfigsRequest()
+    altered.resources.add(resource_type=2, resource_name="t")
+    samples = {type(request): request for request in (produce, listed, ends, altered)}
     for kind in REQUESTS.values():
         assert response_errors(unsupported(samples.get(kind, kind()))) == [35]
