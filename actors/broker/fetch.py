@@ -159,9 +159,13 @@ def read_partition(
         return result
     result.valid = True
     limit = log.end_offset if params.from_follower else log.high_watermark
+    if "fetch-past-hw" in turn.step.defects:
+        limit = log.end_offset
     result.beyond = item.offset > limit
     if item.offset < limit and max_bytes > 0:
         result.batches = log.read(item.offset, limit, min(item.max_bytes, max_bytes))
+        if "fetch-drops-batch" in turn.step.defects and not params.from_follower:
+            del result.batches[1:-1:2]
     return result
 
 

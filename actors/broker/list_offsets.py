@@ -82,7 +82,14 @@ def list_offsets(partitions: dict[str, Partition], turn: Turn, connection: str, 
                 if version >= 4:
                     data.leader_epoch = found.leader_epoch
             told.append(
-                reply_partition(partitions.get(tp), tp, found.error, offset=found.offset, timestamp=asked.timestamp)
+                reply_partition(
+                    partitions.get(tp),
+                    tp,
+                    found.error,
+                    offset=found.offset,
+                    timestamp=asked.timestamp,
+                    asked_epoch=asked.current_leader_epoch,
+                )
             )
     check_fields(response, version)
     turn.step.record(

@@ -236,6 +236,8 @@ class Partition(msgspec.Struct):
         if not self.is_leader:
             return AppendResult(KafkaError.NOT_LEADER_OR_FOLLOWER)
         if acks == -1 and len(self.isr) < self.effective_min_isr:
+            if "refuse-after-append" in turn.step.defects:
+                self.log.append_as_leader(turn.step, turn.files, batch, self.leader_epoch)
             return AppendResult(KafkaError.NOT_ENOUGH_REPLICAS)
         return self.log.append_as_leader(turn.step, turn.files, batch, self.leader_epoch)
 

@@ -25,7 +25,8 @@ LOST_EVERY = 50
 
 
 class PartitionAppend(msgspec.Struct):
-    """One partition of a Produce. ``waiting``: acks=all and the high watermark is below ``last_offset`` + 1."""
+    """One partition of a Produce. ``waiting``: acks=all and the high watermark is below ``last_offset`` + 1.
+    ``refused``: producer id, epoch and first sequence of a batch out of sequence (for the trace)."""
 
     tp: str
     topic: str
@@ -35,6 +36,7 @@ class PartitionAppend(msgspec.Struct):
     base_offset: int = -1
     last_offset: int = -1
     waiting: bool = False
+    refused: tuple[int, int, int] = (-1, -1, -1)
 
 
 class PendingProduce(msgspec.Struct):
@@ -130,6 +132,7 @@ def _record_reply(partitions: dict[str, Partition], turn: Turn, produce: Pending
                     append.error,
                     offset=-1 if append.error else append.base_offset,
                     last_offset=-1 if append.error else append.last_offset,
+                    refused=append.refused,
                 )
                 for append in produce.appends
             ],
@@ -145,10 +148,12 @@ def reply_partition(
     offset: int = -1,
     last_offset: int = -1,
     timestamp: int = -1,
+    asked_epoch: int = -1,
+    refused: tuple[int, int, int] = (-1, -1, -1),
 ) -> ReplyPartition:
     """What was told about a partition, with what this broker knew."""
     if partition is None or partition.role is None:
-        return ReplyPartition(tp, int(error), offset, last_offset, timestamp)
+        return ReplyPartition(tp, int(error), offset, last_offset, timestamp, asked_epoch=asked_epoch)
     return ReplyPartition(
         tp,
         int(error),
@@ -161,6 +166,8 @@ def reply_partition(
         partition.log.end_offset,
         len(partition.maximal_isr),
         partition.effective_min_isr if partition.is_leader else 0,
+        asked_epoch,
+        *refused,
     )
 
 

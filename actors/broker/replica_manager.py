@@ -140,6 +140,8 @@ class ReplicaManager(msgspec.Struct):
             result = partition.append(turn, batch, produce.acks)
         append.error, append.base_offset, append.last_offset = result.error, result.base_offset, result.last_offset
         if result.error:
+            if result.error == KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER:
+                append.refused = (batch.producer_id, batch.producer_epoch, batch.base_sequence)
             return
         append.waiting = produce.acks == produces.ALL and "ack-before-hw" not in turn.step.defects
         if not result.duplicate:

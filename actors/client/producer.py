@@ -9,7 +9,7 @@ from actors.client.record_accumulator import RecordAccumulator
 from actors.client.sender import ACKS_ALL, Sender, send_operation
 from actors.client.transaction_manager import TransactionManager
 from actors.client.workload import Rate
-from actors.log.batch import LogRecord
+from actors.log.batch import LogRecord, payload_digest
 from actors.node.events import Chosen
 from actors.node.network_client import Ended
 from actors.node.step import Step
@@ -19,7 +19,7 @@ _NEXT = "send"
 
 
 class ProducerNode(ClientNode):
-    """Sends records with uid ``<name>:<n>`` round robin over its partitions.
+    """Sends records with uid ``<name>:<n>``, which is their value, too, round robin over its partitions.
 
     Workload: topic, partitions, rate (records per second). Later incarnations use ``<name>#<incarnation>:<n>``, as
     uids are unique in the run. While the topic is unknown the application waits inside its first send, as it does in
@@ -77,10 +77,19 @@ class ProducerNode(ClientNode):
         name = self.spec.name if not self.incarnation else f"{self.spec.name}#{self.incarnation}"
         uid = f"{name}:{self.sent}"
         self.sent += 1
+        record = LogRecord(step.now_ms, uid, value=uid.encode())
         step.record(
-            OpInvoke(send_operation(uid), "send", tp, uid, acks=self.sender.acks, idempotent=self.sender.idempotent)
+            OpInvoke(
+                send_operation(uid),
+                "send",
+                tp,
+                uid,
+                acks=self.sender.acks,
+                idempotent=self.sender.idempotent,
+                digest=payload_digest(record.timestamp_ms, record.key, record.value),
+            )
         )
-        self.sender.accumulator.append(step, tp, LogRecord(step.now_ms, uid))
+        self.sender.accumulator.append(step, tp, record)
 
     def _ended(self, step: Step, ended: Ended) -> None:
         if not self.sender.on_ended(step, self.metadata, ended):

@@ -96,7 +96,7 @@ class Sender(msgspec.Struct):
         batch = self.accumulator.ready_head(step, tp, leader.epoch, flush)
         if batch is None or (self.idempotent and not self.transactions.may_send(batch)):
             return None
-        if self.max_in_flight == 1 and self._muted(tp):
+        if self.max_in_flight == 1 and "unmuted-partition" not in step.defects and self._muted(tp):
             return None
         return batch
 
@@ -131,7 +131,10 @@ class Sender(msgspec.Struct):
                     data[topic].topic_id = metadata.topic_ids[topic]
                 else:
                     data[topic].name = topic
-            data[topic].partition_data.add(index=index, records=batch.to_proto())
+            records = batch.to_proto()
+            if "reused-buffer" in step.defects and batch.attempts:
+                records.records[0].value = b"what another batch wrote there"
+            data[topic].partition_data.add(index=index, records=records)
             batch.on_wire = True
         call = net.send(step, peer, DATA, request, version, PURPOSE)
         self.requests[call] = [batch.id for batch in batches]

@@ -131,13 +131,15 @@ class Rpc(TraceEvent, frozen=True, tag="rpc"):
     errors: list[int]
 
 
-class ReplyPartition(msgspec.Struct, frozen=True):
+class ReplyPartition(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a server told about one partition in a Produce or ListOffsets answer, and what it knew then.
 
     ``offset``: Produce: base offset; ListOffsets: the offset told (-1 none). ``last_offset``: Produce only.
     ``timestamp``: ListOffsets: the timestamp that was asked for (-1 LATEST, -2 EARLIEST, ...), not the one told.
     ``leader_epoch``, ``high_watermark``, ``leader_epoch_start``, ``log_end``: of the server's replica, -1 where
     it hosts none. ``isr``: size of the maximal ISR.
+    ``asked_epoch``: ListOffsets: leader epoch in which the client took the partition to be, -1 none.
+    ``producer_id``, ``producer_epoch``, ``base_sequence``: of a batch that was refused for its place in the sequence.
     """
 
     tp: str
@@ -151,6 +153,10 @@ class ReplyPartition(msgspec.Struct, frozen=True):
     log_end: int = -1
     isr: int = 0
     min_isr: int = 0
+    asked_epoch: int = -1
+    producer_id: int = -1
+    producer_epoch: int = -1
+    base_sequence: int = -1
 
 
 class RpcReply(TraceEvent, frozen=True, tag="rpc.reply"):
@@ -377,8 +383,10 @@ class MetaView(TraceEvent, frozen=True, tag="meta.view"):
 
 class OpInvoke(TraceEvent, frozen=True, tag="op.invoke"):
     """An application began an operation. ``op`` is unique in the run.
-    send: ``uid``, ``acks``; poll: ``offset``, ``isolation``; list: ``timestamp``, ``isolation``, ``version``,
-    ``replica_id`` (-1: as a client; else as that broker, which is told the log end instead of what clients see).
+    send: ``uid``, "<session>:<n>" with n rising in the order in which a producing session sends, ``acks``, and
+    ``digest`` of the payload (``actors.log.batch.payload_digest``); poll: ``offset``, ``isolation``; list:
+    ``timestamp``, ``isolation``, ``version``, ``replica_id`` (-1: as a client; else as that broker, which is told the
+    log end instead of what clients see).
     admin: ``admin`` has the operation (elect-leaders, alter-config, describe-quorum) under "call", and its arguments;
     ``tp`` is empty."""
 
@@ -394,19 +402,22 @@ class OpInvoke(TraceEvent, frozen=True, tag="op.invoke"):
     version: int = -1
     replica_id: int = -1
     admin: dict[str, Any] = {}
+    digest: int = 0
 
 
 class Polled(msgspec.Struct, frozen=True, array_like=True):
-    """A record as a consumer got it."""
+    """A record as a consumer got it. ``leader_epoch``: of its batch; ``digest``: of its payload, as in op.invoke."""
 
     offset: int
     leader_epoch: int
     uid: str
+    digest: int = 0
 
 
 class OpReturn(TraceEvent, frozen=True, tag="op.return"):
     """An operation returned to the application. outcome: ok; fail (definitely did not happen); unknown.
-    send: ``offset`` and ``leader_epoch`` (of the leader that answered, -1 unknown); poll: ``records``;
+    send: ``offset`` (no Produce answer tells the leader epoch in which it was given: the ``rpc.reply`` with the same
+    ``req`` does); poll: ``records`` and ``leader_epoch`` (as asked for and checked by the leader, -1 unknown);
     list: ``offset``, ``leader_epoch`` (epoch of the replica that answered, carried in the trace even where the
     wire's version has no field for it). ``broker``: who answered. ``version``: of the answer. ``error``: code of
     the last error, 0 none.

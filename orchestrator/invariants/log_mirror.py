@@ -29,16 +29,18 @@ from actors.trace.events import (
     PartAssume,
     PartChange,
     QRole,
+    RpcReply,
     Stamped,
     TraceEvent,
 )
 from orchestrator.invariants.fold import Profile, Witness, witness
-
-EMPTY_LOG = 0
-"""Offset 0: below it nothing can differ."""
+from orchestrator.invariants.producer_state import ProducerStates
 
 ELR = "kip-966"
 """The feature of eligible leader replicas."""
+
+EMPTY_LOG = 0
+"""Offset 0: below it nothing can differ."""
 
 TRIM_AT = 1024
 """Batches of a replica at which the mirror looks for something to forget."""
@@ -229,11 +231,22 @@ class Taint(msgspec.Struct, frozen=True):
 LOGS: tuple[type[TraceEvent], ...] = (LogAppend, LogHw, LogTrunc, NodeDown)
 """Types of the events that say what is in a log."""
 
-LEADERSHIP: tuple[type[TraceEvent], ...] = (PartAssume, PartChange)
-"""Types of the events that say who leads a partition."""
+LEADERSHIP: tuple[type[TraceEvent], ...] = (PartAssume, PartChange, RpcReply)
+"""Types of the events that say who leads a partition, and in which leader epoch a broker answers."""
 
 QUORUM_LEADERSHIP: tuple[type[TraceEvent], ...] = (QRole,)
 """The same for the metadata log."""
+
+
+ANSWERS_REMEMBERED = 4096
+
+
+class Served(msgspec.Struct, frozen=True, gc=False):
+    """What a server knew when it answered about the partition: its leader epoch, and whether its high watermark was
+    still below that epoch's start."""
+
+    leader_epoch: int
+    lagging: bool
 
 
 class LogMirror(msgspec.Struct):
@@ -251,6 +264,9 @@ class LogMirror(msgspec.Struct):
     unclean: dict[int, UncleanElection] = {}
     newly_committed: list[BatchFacts] = []
     """What the event just taken has committed, in offset order."""
+    producers: ProducerStates = msgspec.field(default_factory=ProducerStates)
+    served: dict[str, Served] = {}
+    """Request -> what the server that answered it knew; the most recent ones."""
 
     # ---- reading -----------------------------------------------------------------------------------------
 
@@ -294,6 +310,10 @@ class LogMirror(msgspec.Struct):
                 return epoch
         return -1
 
+    def newest_led(self, node: str) -> int:
+        """The newest leader epoch that a broker has taken up, -1 none."""
+        return max((epoch for epoch, lineage in self.lineages.items() if lineage.leader == node), default=-1)
+
     def loss_excuses(self, offset: int, budget: LossBudget) -> bool:
         """Whether a committed record may be gone because of what disks lost."""
         lost = [loss for replica in self.replicas.values() if (loss := _loss_of(replica, offset)) is not None]
@@ -312,7 +332,9 @@ class LogMirror(msgspec.Struct):
         if self.newly_committed:
             self.newly_committed = []
         if type(body) is LogAppend:
-            self._append(event.node, body)
+            self._append(event, body)
+        elif type(body) is RpcReply:
+            self._answer(event.req, body)
         elif type(body) is LogHw:
             self._high_watermark(event, body)
         elif type(body) is LogTrunc:
@@ -334,9 +356,20 @@ class LogMirror(msgspec.Struct):
         elif type(body) is NodeDown:
             self._lose(event.node, body)
 
-    def _append(self, node: str, body: LogAppend) -> None:
-        log = self.replica(node).log
-        log.append(batch_facts(body))
+    def _answer(self, request: str, body: RpcReply) -> None:
+        for told in body.partitions:
+            if told.tp == self.tp and told.leader_epoch >= 0 and request:
+                lagging = told.high_watermark < told.leader_epoch_start
+                self.served[request] = Served(told.leader_epoch, lagging)
+        if len(self.served) > ANSWERS_REMEMBERED:  # answers that never arrived
+            del self.served[next(iter(self.served))]
+
+    def _append(self, event: Stamped, body: LogAppend) -> None:
+        log = self.replica(event.node).log
+        batch = batch_facts(body)
+        if batch.producer_id >= 0:
+            self.producers.append(event, body, batch)
+        log.append(batch)
         if len(log.ends) >= TRIM_AT and len(log.ends) % TRIM_AT == 0:
             self._forget()
 
@@ -344,6 +377,7 @@ class LogMirror(msgspec.Struct):
         replica = self.replica(node)
         self._freeze(replica)
         replica.log.cut(to)
+        self.producers.cut(node, replica.log)
         replica.high_watermark = min(replica.high_watermark, to)
 
     def _change(self, body: PartChange) -> None:
@@ -364,6 +398,7 @@ class LogMirror(msgspec.Struct):
         if log_end < replica.log.end:
             self._freeze(replica)
             replica.log.cut(log_end)
+            self.producers.cut(node, replica.log)
             replica.high_watermark = min(replica.high_watermark, log_end)
 
     def _lose(self, node: str, body: NodeDown) -> None:
@@ -373,6 +408,7 @@ class LogMirror(msgspec.Struct):
         if first < replica.log.end:
             replica.losses.append(Loss(first, replica.log.end, [node_name(member) for member in self.isr] == [node]))
         replica.log.cut(first)
+        self.producers.cut(node, replica.log)
         replica.high_watermark = min(replica.high_watermark, first)
 
     def _lead(self, event: Stamped, epoch: int, log_end: int) -> None:

@@ -28,12 +28,19 @@ from orchestrator.invariants.quorum import (
     OneLeaderPerEpoch,
     OwnEpochCommit,
 )
+from orchestrator.invariants.reads import (
+    ConsumersGoForward,
+    OnlyCommittedIsShown,
+    PayloadsArriveWhole,
+    ReadsRepeat,
+)
 from orchestrator.invariants.replication import (
     CleanLeaderHasEverything,
     CommittedIsNotTruncated,
     HighWatermarksAreSound,
 )
 from orchestrator.invariants.routes import METADATA_LOG, PARTITION
+from orchestrator.invariants.sends import DefiniteFailureStaysFailed, ProducerOrderIsKept
 from orchestrator.invariants.transactions import SequencesAreContiguous
 
 AnyFold = Fold[Any]
@@ -51,6 +58,12 @@ def _partition_logs() -> list[LogInvariant[Any]]:
         SequencesAreContiguous(),
         AcknowledgedIsNotLost(),
         OneOffsetOneValue(),
+        DefiniteFailureStaysFailed(),
+        ProducerOrderIsKept(),
+        ConsumersGoForward(),
+        ReadsRepeat(),
+        OnlyCommittedIsShown(),
+        PayloadsArriveWhole(),
     ]
 
 

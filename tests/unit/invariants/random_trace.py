@@ -114,13 +114,25 @@ def _list(random: Random, trace: TraceBuilder) -> None:
 def _send(random: Random, trace: TraceBuilder) -> None:
     acks = random.choice([-1, -1, 1])
     uid = f"producer-1:{random.randrange(trace.operations + 1)}"
-    trace.acked("producer-1", uid, random.randrange(12), random.choice(BROKERS), random.randrange(3), acks)
+    if random.random() < 0.7:
+        trace.sends("producer-1", uid, acks, random.choice([0, 0, 0, 7]))
+    if random.random() < 0.1:
+        trace.failed("producer-1", uid, outcome=random.choice(["fail", "unknown"]))
+        return
+    trace.req = random.choice(["", "c#1", "c#2"])
+    trace.acked("producer-1", uid, random.randrange(12), random.choice(BROKERS), random.randrange(-1, 3), acks)
+    trace.req = ""
 
 
 def _poll(random: Random, trace: TraceBuilder) -> None:
     start = random.randrange(10)
     records = [(start + index, f"producer-1:{random.randrange(9)}") for index in range(random.randrange(4))]
-    trace.polled("consumer-1", *records)
+    if random.random() < 0.2:
+        del records[1:2]
+    client = random.choice(["consumer-1", "consumer-2"])
+    if random.random() < 0.3:
+        trace.moved(client, start, random.choice(["assign", "reset"]))
+    trace.polled(client, *records, broker=random.choice(BROKERS), epoch=random.randrange(-1, 3))
 
 
 def _life(random: Random, trace: TraceBuilder) -> None:

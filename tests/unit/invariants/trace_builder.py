@@ -8,6 +8,7 @@ from typing import Any, Literal
 from actors.node.spec import METADATA_PARTITION, node_name
 from actors.trace.events import (
     AnyTraceEvent,
+    ConsPos,
     IsrPropose,
     LogAppend,
     LogHw,
@@ -119,6 +120,7 @@ class TraceBuilder:
         producer: int = -1,
         sequence: int = -1,
         salt: int = 0,
+        producer_epoch: int = 0,
     ) -> str:
         """A batch at the end of a replica's log. Its prefix hash follows from the log below, epoch, uids, ``salt``."""
         log = self.logs.setdefault((tp, node), [(0, 0)])
@@ -126,7 +128,18 @@ class TraceBuilder:
         ph = hash_of(below, epoch, uids, salt)
         log.append((base + len(uids), ph))
         body = LogAppend(
-            tp, role, base, base + len(uids) - 1, epoch, epoch, producer, 0, sequence, False, ph, list(uids)
+            tp,
+            role,
+            base,
+            base + len(uids) - 1,
+            epoch,
+            epoch,
+            producer,
+            producer_epoch,
+            sequence,
+            False,
+            ph,
+            list(uids),
         )
         return self.emit(node, body)
 
@@ -259,11 +272,32 @@ class TraceBuilder:
             ),
         )
 
-    def polled(self, client: str, *records: tuple[int, str]) -> str:
+    def sends(self, client: str, uid: str, acks: int = -1, digest: int = 0) -> str:
+        """A send begins."""
+        return self.emit(client, OpInvoke(f"send {uid}", "send", TP, uid, acks=acks, digest=digest))
+
+    def failed(self, client: str, uid: str, error: int = 19, outcome: Literal["fail", "unknown"] = "fail") -> str:
+        """A send returns an error."""
+        return self.emit(client, OpReturn(f"send {uid}", "send", TP, outcome, error=error, uid=uid, acks=-1))
+
+    def moved(self, client: str, new: int, reason: Any = "seek", old: int = 0) -> str:
+        """A consumer's position is moved."""
+        return self.emit(client, ConsPos(TP, old, new, 0, reason))
+
+    def polled(self, client: str, *records: tuple[int, str], broker: int = 1, epoch: int = -1, digest: int = 0) -> str:
         """A poll returns records (offset, uid)."""
         self.operations += 1
-        got = [Polled(offset, 0, uid) for offset, uid in records]
-        return self.emit(client, OpReturn(f"{client}:{self.operations}", "poll", TP, "ok", records=got))
+        got = [Polled(offset, 0, uid, digest) for offset, uid in records]
+        body = OpReturn(
+            f"{client}:{self.operations}",
+            "poll",
+            TP,
+            "ok",
+            leader_epoch=epoch,
+            broker=node_name(broker),
+            records=got,
+        )
+        return self.emit(client, body)
 
 
 def hash_of(below: int, epoch: int, uids: Collection[str], salt: int) -> int:
