@@ -62,6 +62,8 @@ def _workload(plan: Plan) -> list[str]:
         if "rate" in work:
             parts.append(f"{work['rate']:g} records/s, acks={node.config['acks']}")
             parts.append("idempotent" if node.config["enable.idempotence"] else "not idempotent")
+        if work.get("seek", -1) >= 0:
+            parts.append(f"from offset {work['seek']}")
         if "every_ms" in work:
             parts.append(f"{TIMESTAMP_NAMES.get(work['timestamp'], work['timestamp'])} every {work['every_ms']}ms")
         if work.get("replica_id", -1) >= 0:

@@ -17,6 +17,7 @@ from actors.client.offset_fetcher import (
     OffsetFetcher,
     record_list_return,
 )
+from actors.client.offsets_for_leader_epoch import PositionValidator, Truncation
 from actors.client.subscription_state import TopicPartitionState
 from actors.node.errors import KafkaError
 from actors.node.messages import Api
@@ -30,14 +31,15 @@ _RESETS = {"earliest": EARLIEST, "latest": LATEST}
 class ConsumerNode(ClientNode):
     """Reads its partitions from where auto.offset.reset says.
 
-    Workload: topic, partitions. "stop" looks up the end of each partition, as ``endOffsets`` does, reads until it is
-    reached and is completed with {"positions": partition -> offset}. An application's poll returns what one Fetch
-    answer brought for one partition; it is invoked and returns in the step that handles the answer, as a poll that
-    finds its records already fetched.
+    Workload: topic, partitions, seek (the offset to begin each partition at, -1: where auto.offset.reset says). "stop"
+    looks up the end of each partition, as ``endOffsets`` does, reads until it is reached and is completed with
+    {"positions": partition -> offset}. An application's poll returns what one Fetch answer brought for one partition;
+    it is invoked and returns in the step that handles the answer, as a poll that finds its records already fetched.
     """
 
     fetcher: Fetcher = msgspec.field(default_factory=Fetcher)
     offsets: OffsetFetcher = msgspec.field(default_factory=OffsetFetcher)
+    validator: PositionValidator = msgspec.field(default_factory=PositionValidator)
     positions: dict[str, TopicPartitionState] = msgspec.field(default_factory=dict)
     delivered: int = 0
 
@@ -53,9 +55,15 @@ class ConsumerNode(ClientNode):
             *backoff,
         )
         self.offsets = OffsetFetcher(CONNECTION, *backoff, config["request.timeout.ms"])
+        self.validator = PositionValidator(CONNECTION, config["retry.backoff.ms"])
 
     def _begin(self, step: Step) -> None:
         self.positions = {tp: TopicPartitionState(tp) for tp in self.workload_partitions()}
+        offset = self.spec.workload.get("seek", -1)
+        for position in self.positions.values():
+            if offset >= 0:
+                step.record(ConsPos(position.tp, -1, offset, -1, "seek"))
+                position.state, position.offset = "fetching", offset
 
     def _work(self, step: Step) -> None:
         for position in self.positions.values():
@@ -64,6 +72,7 @@ class ConsumerNode(ClientNode):
             if self.stopping and position.end < 0 and not position.end_lookup and position.state != "failed":
                 self._look_up_end(step, position)
         self._found(step, self.offsets.poll(step, self.net, self.metadata))
+        self.validator.poll(step, self.net, self.metadata, self.positions)
         self.fetcher.poll(step, self.net, self.metadata, self.positions)
 
     # ---- positions ----------------------------------------------------------------------------------------
@@ -74,7 +83,11 @@ class ConsumerNode(ClientNode):
             isolation = self.fetcher.isolation
             position.lookup = self.offsets.begin(step, position.tp, timestamp, isolation, consumer=True)
             return
-        # NoOffsetForPartitionException, OffsetOutOfRangeException
+        self._fail(step, position)
+
+    def _fail(self, step: Step, position: TopicPartitionState) -> None:
+        """NoOffsetForPartitionException, OffsetOutOfRangeException, LogTruncationException: the application is told,
+        and nothing more is read."""
         position.state = "failed"
         operation = self.next_operation()
         step.record(OpInvoke(operation, "poll", position.tp, offset=position.offset, isolation=self.fetcher.isolation))
@@ -122,7 +135,18 @@ class ConsumerNode(ClientNode):
                     reason: Literal["assign", "reset"] = "assign" if position.offset < 0 else "reset"
                     step.record(ConsPos(found.tp, position.offset, found.offset, found.epoch, reason))
                     position.offset, position.epoch = found.offset, found.epoch
-                    position.state = "fetching"
+                    position.state, position.leader = "fetching", None
+
+    def _truncated(self, step: Step, truncation: Truncation) -> None:
+        """What the position comes after is not in the leader's log: go back to where they part, or start anew."""
+        position = self.positions[truncation.tp]
+        if self.spec.config["auto.offset.reset"] not in _RESETS:
+            self._fail(step, position)
+        elif truncation.end < 0:
+            position.state = "reset"
+        else:
+            step.record(ConsPos(position.tp, position.offset, truncation.end, truncation.epoch, "truncation"))
+            position.offset, position.epoch = truncation.end, truncation.epoch
 
     # ---- events -------------------------------------------------------------------------------------------
 
@@ -130,6 +154,11 @@ class ConsumerNode(ClientNode):
         found = self.offsets.on_ended(step, self.metadata, ended)
         if found is not None:
             self._found(step, found)
+            return
+        truncations = self.validator.on_ended(step, self.metadata, self.positions, ended)
+        if truncations is not None:
+            for truncation in truncations:
+                self._truncated(step, truncation)
             return
         for delivery in self.fetcher.on_ended(step, self.metadata, self.positions, ended) or []:
             self._poll_returns(step, delivery, ended)
@@ -157,7 +186,7 @@ class ConsumerNode(ClientNode):
     def _timer(self, step: Step, name: str) -> None:
         if name.startswith(PAUSE):
             self.positions[name.removeprefix(PAUSE)].pausing = False
-        else:
+        elif not self.validator.on_timer(self.positions, name):
             self._found(step, self.offsets.on_timer(step, name) or [])
 
     def _stopped(self, step: Step) -> dict[str, Any] | None:

@@ -62,7 +62,7 @@ class Fetcher(msgspec.Struct):
         for tp, position in positions.items():
             if not position.fetchable:
                 continue
-            leader = metadata.current_leader(tp)
+            leader = position.leader
             if leader is None:
                 metadata.request_update()
             elif leader.name not in self.busy:

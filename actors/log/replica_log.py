@@ -214,8 +214,15 @@ class ReplicaLog(msgspec.Struct):
             appended += 1
         return appended
 
+    def _note_epoch(self, batch: Batch) -> None:
+        """A batch without a leader epoch (an old message format) makes logs incomparable: the cache is cleared."""
+        if batch.epoch < 0:
+            self.epochs.entries.clear()
+        else:
+            self.epochs.assign(batch.epoch, batch.base_offset)
+
     def _append(self, step: Step, files: Files, batch: Batch, role: ReplicaRole, leader_epoch: int) -> None:
-        self.epochs.assign(batch.epoch, batch.base_offset)
+        self._note_epoch(batch)
         self.batches.append(batch)
         self.producers.update(batch)
         step.record(
@@ -278,7 +285,7 @@ def load_log(tp: str, file: str, entries: list[bytes]) -> ReplicaLog:
         batch: Batch = decode(entry, Batch)
         if batch.base_offset != log.end_offset:
             raise AssertionError(f"{file}: batch at {batch.base_offset}, expected {log.end_offset}")
-        log.epochs.assign(batch.epoch, batch.base_offset)
+        log._note_epoch(batch)
         log.batches.append(batch)
         log.producers.update(batch)
     return log

@@ -42,6 +42,8 @@ def client_workload(client: Client, cluster: ClusterSpec) -> dict[str, Any]:
     workload: dict[str, Any] = {"topic": client.topic, "partitions": partitions}
     if isinstance(client, Producer):
         workload["rate"] = client.rate
+    elif isinstance(client, Consumer):
+        workload["seek"] = -1 if client.seek is None else client.seek
     elif isinstance(client, ListOffsets):
         workload["every_ms"] = client.every // 1_000
         workload["timestamp"] = client.timestamp

@@ -88,6 +88,8 @@ def _client(kind: str, client: Client, cluster: ClusterSpec) -> dict[str, Any]:
     }
     if kind == "producer":
         entry["rate"] = _rate(workload["rate"])
+    elif kind == "consumer" and workload["seek"] >= 0:
+        entry["seek"] = workload["seek"]
     elif kind == "list-offsets":
         names = {value: name for name, value in TIMESTAMPS.items()}
         entry["every"] = f"{workload['every_ms']}ms"

@@ -262,8 +262,9 @@ class Producer(Client):
 
 
 class Consumer(Client):
-    """Reads its partitions from the start and follows them."""
+    """Reads its partitions from where auto.offset.reset says, or from an offset, and follows them."""
 
+    seek: int | None = Field(None, ge=0, description="Begin each partition at this offset, without a lookup.")
     isolation: Literal["read_uncommitted", "read_committed"] | None = None
 
 

@@ -18,6 +18,7 @@ from actors.versions import Ranges
 from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
 from krift.v1.list_offsets_pb2 import ListOffsetsRequest, ListOffsetsResponse
 from krift.v1.metadata_pb2 import MetadataResponse
+from krift.v1.offset_for_leader_epoch_pb2 import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 from krift.v1.produce_pb2 import ProduceRequest, ProduceResponse
 from krift.v1.producer_ids_pb2 import InitProducerIdResponse
 from krift.v1.records_pb2 import RecordBatch
@@ -56,12 +57,15 @@ class Environment:
 
     def verb_start(self, command: Command) -> str:
         """start producer [rate=100] [partitions=1] [config=(key:value)] [hold=(Metadata,...)] [speaks=(Api:1-4)]
-        [defects=(...)] | start consumer | start list-offsets [every=1000] [timestamp=latest] [isolation=0]."""
+        [defects=(...)] | start consumer [seek=-1] | start list-offsets [every=1000] [timestamp=latest]
+        [isolation=0]."""
         role = command.words[0]
         self.scene.scripted |= set(command.many("hold", "()"))
         workload: dict[str, Any] = {"partitions": command.number("partitions", 1)}
         if role == "producer":
             workload["rate"] = command.number("rate", 100)
+        if role == "consumer":
+            workload["seek"] = command.number("seek", -1)
         if role == "list-offsets":
             name = command.text("timestamp", "latest")
             workload |= {"every_ms": command.number("every", 1000), "isolation": command.number("isolation", 0)}
@@ -145,6 +149,8 @@ class Environment:
                 response = self._fetched(command, request, error)
             case Api.ListOffsets:
                 response = self._listed(command, request, error)
+            case Api.OffsetForLeaderEpoch:
+                response = self._epoch_ends(command, request, error)
             case Api.InitProducerId:
                 response = InitProducerIdResponse(error_code=error)
                 response.producer_id = command.number("id", -1 if error else PRODUCER_ID)
@@ -220,6 +226,20 @@ class Environment:
         for offset in range(int(first), int(last or first) + 1):
             batch.records.add(timestamp_ms=0, uid=f"producer-1:{offset}")
         return batch
+
+    def _epoch_ends(
+        self, command: Command, request: OffsetForLeaderEpochRequest, error: int
+    ) -> OffsetForLeaderEpochResponse:
+        """answer c1 [epoch=-1] [end=-1] [partition=0]."""
+        response = OffsetForLeaderEpochResponse()
+        only = command.number("partition", -1)
+        epoch, end = command.number("epoch", -1), command.number("end", -1)
+        for asked in request.topics:
+            topic = response.topics.add(topic=asked.topic)
+            for each in asked.partitions:
+                if only in (-1, each.partition):
+                    topic.partitions.add(partition=each.partition, error_code=error, leader_epoch=epoch, end_offset=end)
+        return response
 
     def _listed(self, command: Command, request: ListOffsetsRequest, error: int) -> ListOffsetsResponse:
         """answer c1 [offset=7] [timestamp=-1] [epoch=-1] [partition=0]."""

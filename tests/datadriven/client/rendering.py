@@ -14,10 +14,19 @@ from actors.trace.events import ConsPos, ErrorSeen, MetaView, OpInvoke, OpReturn
 from krift.v1.fetch_pb2 import FetchRequest
 from krift.v1.list_offsets_pb2 import ListOffsetsRequest
 from krift.v1.metadata_pb2 import MetadataRequest
+from krift.v1.offset_for_leader_epoch_pb2 import OffsetForLeaderEpochRequest
 from krift.v1.produce_pb2 import ProduceRequest
 from krift.v1.records_pb2 import RecordBatch
 
-PAUSES = ("reconnect/", "retry/", "metadata/backoff", "list-offsets/retry/", "init-producer-id/retry", "fetch/")
+PAUSES = (
+    "reconnect/",
+    "retry/",
+    "metadata/backoff",
+    "list-offsets/retry/",
+    "init-producer-id/retry",
+    "fetch/",
+    "offset-for",
+)
 """Timers that are shown: pauses after a failure. The rest (linger, rates, deadlines) is shown by what comes of it."""
 
 
@@ -144,6 +153,12 @@ def _details(request: Message) -> list[str]:
         case ListOffsetsRequest():
             return [
                 f"{t.name}-{p.partition_index} timestamp={p.timestamp} epoch={p.current_leader_epoch}"
+                for t in request.topics
+                for p in t.partitions
+            ]
+        case OffsetForLeaderEpochRequest():
+            return [
+                f"{t.topic}-{p.partition} of={p.leader_epoch} epoch={p.current_leader_epoch}"
                 for t in request.topics
                 for p in t.partitions
             ]

@@ -20,12 +20,14 @@ from actors.trace.events import TraceEvent
 from actors.versions import Ranges, check_fields, default_ranges
 from krift.v1.api_versions_pb2 import ApiVersionsResponse
 from krift.v1.metadata_pb2 import MetadataResponse
+from krift.v1.offset_for_leader_epoch_pb2 import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 from krift.v1.producer_ids_pb2 import InitProducerIdResponse
 from tests.datadriven.client.rendering import describe_call, describe_events, describe_timer, join_sends
 
 TOPIC = "orders"
 TOPIC_ID = "id-of-orders"
 PRODUCER_ID = 7
+ENDLESS = 2**62
 
 NODES: dict[Role, type[ClientNode]] = {
     "producer": ProducerNode,
@@ -146,21 +148,33 @@ class Scene:
             self.lines.append(f"-x {call.peer}/{call.connection} {api.name}")
             return [Failed(call.call, "disconnect")]
         if api.name not in self.scripted:
-            return [Answered(call.call, self._automatic_answer(api, request.header.api_version))]
+            return [Answered(call.call, self._automatic_answer(api, request))]
         self.calls += 1
         name = f"c{self.calls}"
         self.held[name], self.sent_ms[name] = call, self.now_ms
         self.lines.append(describe_call(name, call))
         return []
 
-    def _automatic_answer(self, api: Api, version: int) -> Message:
+    def _automatic_answer(self, api: Api, request: Any) -> Message:
         if api == Api.ApiVersions:
             return self.api_versions(self.broker_ranges)
         if api == Api.InitProducerId:
             self.lines.append(f"producer id {PRODUCER_ID}/0")
             return InitProducerIdResponse(producer_id=PRODUCER_ID, producer_epoch=0)
+        if api == Api.OffsetForLeaderEpoch:
+            return self._no_truncation(request)
         assert api == Api.Metadata
-        return self.metadata(version)
+        return self.metadata(request.header.api_version)
+
+    def _no_truncation(self, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
+        """A log that reaches every position."""
+        response = OffsetForLeaderEpochResponse()
+        for asked in request.topics:
+            topic = response.topics.add(topic=asked.topic)
+            for each in asked.partitions:
+                topic.partitions.add(partition=each.partition, leader_epoch=each.leader_epoch, end_offset=ENDLESS)
+                self.lines.append(f"position {asked.topic}-{each.partition} epoch {each.leader_epoch} valid")
+        return response
 
     def api_versions(self, ranges: Ranges, error: int = 0) -> ApiVersionsResponse:
         """What a broker with these ranges answers."""

@@ -202,6 +202,15 @@ def test_a_prober_may_ask_as_a_broker() -> None:
     assert [spec.workload for spec in again.nodes] == [spec.workload for spec in plan.nodes]
 
 
+def test_a_consumer_may_begin_at_an_offset() -> None:
+    """Shows that seek reaches the node's workload, the timeline and the resolved file."""
+    base = BASE + "  - consumer: {topic: orders, seek: 7}\n"
+    plan = plan_of(base=base + "  - consumer: {topic: orders}\n")
+    assert sorted(spec.workload["seek"] for spec in plan.nodes if spec.role == "consumer")[-2:] == [-1, 7]
+    again = resolve(load_text(plan.yaml()))
+    assert [spec.workload for spec in again.nodes] == [spec.workload for spec in plan.nodes]
+
+
 def test_a_trigger_on_a_log_may_name_the_metadata_log() -> None:
     """Shows that log-reached takes the metadata log, and a trigger on elections of partitions does not."""
     seen = "must-happen: [{log-reached: {tp: __cluster_metadata-0, offset: 9}}]\n"
