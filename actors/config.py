@@ -49,6 +49,10 @@ CONFIG: dict[str, ConfigKey] = {
         # controller and registration
         ConfigKey("broker.session.timeout.ms", 9000, _CB, "Silence after which a broker is fenced.", 1),
         ConfigKey("broker.heartbeat.interval.ms", 2000, _B, "Between a broker's heartbeats.", 1),
+        ConfigKey(
+            "initial.broker.registration.timeout.ms", 60000, _B, "A broker that is not registered by then ends.", 1
+        ),
+        ConfigKey("controlled.shutdown.enable", True, _B, "Ask the controller before stopping."),
         ConfigKey("unclean.leader.election.enable", False, _CBT, "Elect outside the ISR.", dynamic=True),
         # replication
         ConfigKey("min.insync.replicas", 1, _CBT, "Least ISR for acks=all.", 1, dynamic=True),

@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
+from actors.node.spec import NodeSpec
 from actors.trace.events import AnyTraceEvent, Stamped
 
 RuleKind = Literal["hold", "delay", "drop", "duplicate", "reorder"]
@@ -89,9 +90,11 @@ class Crash(Action, frozen=True):
 
 
 class Restart(Action, frozen=True):
-    """Start a crashed node again from its disk, as a new incarnation."""
+    """Start a node that is down again from its disk, as a new incarnation. ``spec``: what it is from now on, if that
+    has changed (features, versions, configuration)."""
 
     node: str
+    spec: NodeSpec | None = None
 
 
 class Pause(Action, frozen=True):
@@ -107,7 +110,8 @@ class Resume(Action, frozen=True):
 
 
 class Invoke(Action, frozen=True):
-    """Give a node an operation (the event Invoked)."""
+    """Give a node an operation (the event Invoked): a client ``start`` or ``stop``; a server ``shutdown``, which it
+    completes at once and carries out until its process has ended (``node.down``)."""
 
     node: str
     operation: str

@@ -10,6 +10,7 @@ from google.protobuf.message import Message
 
 from actors.broker import alter_partition, lifecycle, producer_ids, replica_fetcher, replica_manager, request_channel
 from actors.broker.api_versions import unsupported
+from actors.broker.clean_shutdown import CleanShutdown
 from actors.broker.lifecycle import BrokerLifecycle
 from actors.broker.list_offsets import list_offsets
 from actors.broker.metadata import metadata
@@ -57,6 +58,7 @@ class BrokerNode(msgspec.Struct):
     channel: RequestChannel = msgspec.field(default_factory=RequestChannel)
     image: MetadataImage = msgspec.field(default_factory=MetadataImage)
     lifecycle: BrokerLifecycle = msgspec.field(default_factory=BrokerLifecycle)
+    clean_shutdown: CleanShutdown = msgspec.field(default_factory=CleanShutdown)
     replicas: ReplicaManager = msgspec.field(default_factory=ReplicaManager)
     producer_ids: ProducerIdManager = msgspec.field(default_factory=ProducerIdManager)
     requests: int = 0
@@ -67,11 +69,19 @@ class BrokerNode(msgspec.Struct):
         step = Step(now_ms, tuple(self.spec.defects))
         if isinstance(event, Started):
             self._start(step, event)
-        elif self.lifecycle.state != "stopped":
-            turn = self._turn(step)
-            self._take(turn, event)
-            self._poll(turn, everything=type(event) not in (Received, Disconnected))
+        elif not self.lifecycle.is_shutting_down:
+            self._go_on(self._turn(step), event)
+        elif isinstance(event, Synced):
+            if self.clean_shutdown.on_synced(step, self.files, event, self.lifecycle.broker_epoch):
+                step.exit(clean=True)
         return step.effects
+
+    def _go_on(self, turn: Turn, event: AnyEvent) -> None:
+        self._take(turn, event)
+        if self.lifecycle.is_shutting_down:
+            self._shut_down(turn)
+        else:
+            self._poll(turn, everything=type(event) not in (Received, Disconnected))
 
     def _turn(self, step: Step) -> Turn:
         leader = self.raft.leader_id
@@ -96,8 +106,9 @@ class BrokerNode(msgspec.Struct):
         self.channel = RequestChannel(config["num.io.threads"], config["krift.request.service.us"])
         self.raft.start(step, self.files, self.net, spec, event.incarnation, event.disk)
         turn = self._turn(step)
-        self.lifecycle.start(turn, spec.name, event.incarnation, event.disk)
-        self.replicas.load(turn, event.disk)
+        previous_broker_epoch = self.clean_shutdown.read(event.disk)
+        self.lifecycle.start(turn, f"{spec.name}/{event.incarnation}", previous_broker_epoch)
+        self.replicas.load(turn, event.disk, clean=self.clean_shutdown.found)
         self._poll(turn, everything=True)
 
     def _take(self, turn: Turn, event: AnyEvent) -> None:
@@ -157,8 +168,8 @@ class BrokerNode(msgspec.Struct):
             replicas.fetches.on_timer(replicas.partitions, turn)
         elif timer == replicas.produces.expiry.name:
             replicas.produces.on_timer(replicas.partitions, turn)
-        elif timer == lifecycle.TIMER:
-            self.lifecycle.on_timer()
+        elif timer.startswith(lifecycle.PREFIX):
+            self.lifecycle.on_timer(turn, timer)
         elif timer == replica_manager.CHECKPOINT_TIMER:
             replicas.on_checkpoint_timer(turn)
         elif timer == replica_manager.ISR_TIMER:
@@ -210,9 +221,9 @@ class BrokerNode(msgspec.Struct):
         turn.broker_epoch = self.lifecycle.broker_epoch
         if self.lifecycle.is_caught_up and not self.published:
             self.published = True
+            self.clean_shutdown.remove(turn)
             self._publish(turn)
-        if self.lifecycle.state == "stopped":
-            self._shut_down(turn)
+            self.lifecycle.set_ready_to_unfence(turn)
 
     def _publish(self, turn: Turn) -> None:
         self.replicas.apply(turn, self.image.take_changes())
@@ -242,17 +253,18 @@ class BrokerNode(msgspec.Struct):
         if event.kind != "shutdown":
             turn.step.complete(event.operation, {"error": f"a broker knows no operation {event.kind}"})
             return
-        self.lifecycle.begin_shutdown(event.operation)
-        if self.lifecycle.state == "stopped":
-            self._shut_down(turn)
+        turn.step.complete(event.operation, {})
+        self.replicas.in_controlled_shutdown = turn.settings.controlled_shutdown
+        self.lifecycle.begin_shutdown(turn, event.arguments.get("timeout_ms", lifecycle.SHUTDOWN_TIMEOUT_MS))
 
     def _shut_down(self, turn: Turn) -> None:
-        """The end of a controlled shutdown: what the next start needs is durable, and nothing follows."""
+        """The end, whether the controller agreed or not: nothing follows but what the next start needs."""
+        if not self.published:
+            # No replica was taken up, so what the last incarnation left is as it was.
+            turn.step.exit(
+                clean=self.clean_shutdown.found and not self.lifecycle.failure, detail=self.lifecycle.failure
+            )
+            return
         self.replicas.checkpoint(turn)
-        for partition in self.replicas.partitions.values():
-            turn.files.sync(turn.step, partition.log.file)
-        turn.files.sync(turn.step, replica_manager.CHECKPOINT_FILE)
-        if self.lifecycle.broker_epoch >= 0:
-            turn.files.replace(turn.step, lifecycle.CLEAN_SHUTDOWN_FILE, self.lifecycle.clean_shutdown_content())
-            turn.files.sync(turn.step, lifecycle.CLEAN_SHUTDOWN_FILE)
-        turn.step.complete(self.lifecycle.shutdown_operation, {"broker_epoch": self.lifecycle.broker_epoch})
+        logs = [partition.log.file for partition in self.replicas.partitions.values()]
+        self.clean_shutdown.begin(turn, [*logs, replica_manager.CHECKPOINT_FILE])

@@ -1,19 +1,21 @@
-"""Registration, heartbeats, unfencing, controlled shutdown (``core/.../server/BrokerLifecycleManager.scala``).
+"""Registration, heartbeats, unfencing, controlled shutdown (``server/.../BrokerLifecycleManager.java``).
 
 A started broker registers, catches up with the metadata log as far as its own registration, and only then takes up
 its replicas and opens its doors.
+
+A request that was asked for waits for a controller that can be reached, and is tried again where the controller moved
+or the connection broke, until half a session timeout has passed (``NodeToControllerChannelManagerImpl.java``). Unlike
+Kafka's, it is made anew at each attempt, so that it says what holds when it leaves.
 """
 
 from __future__ import annotations
 
-import json
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
 from actors.broker.turn import Turn
 from actors.node.errors import KafkaError
-from actors.node.events import DiskImage
 from actors.node.messages import Api
 from actors.node.network_client import Ended
 from krift.v1.controller_pb2 import (
@@ -27,59 +29,89 @@ CONNECTION = "heartbeat"
 """A connection of its own, as in Kafka: an AlterPartition that waits for its commit must not hold up heartbeats."""
 REGISTER = "lifecycle/register"
 HEARTBEAT = "lifecycle/heartbeat"
-TIMER = "lifecycle"
-CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
-BACKOFF_MS = 100
 
-State = Literal["starting", "catching-up", "fenced", "running", "shutting-down", "stopped"]
+PREFIX = "lifecycle/"
+NEXT = "lifecycle/next"
+RETRY = "lifecycle/retry"
+EXPIRY = "lifecycle/expiry"
+REGISTRATION = "lifecycle/registration"
+SHUTDOWN = "lifecycle/shutdown"
+
+STARTING_HEARTBEAT_MS = 10
+"""Until the next heartbeat of a broker that has not caught up yet."""
+LEAVING_HEARTBEAT_MS = 50
+"""Until the next heartbeat of a broker that was told for the first time to wait with its shutdown."""
+SHUTDOWN_TIMEOUT_MS = 300_000
+"""How long a broker waits for the controller's leave to stop (``KafkaBroker.shutdown``)."""
+
+State = Literal["starting", "recovery", "running", "pending-controlled-shutdown", "shutting-down"]
 
 
 class BrokerLifecycle(msgspec.Struct):
     """Where this broker stands with the controller.
 
-    starting: not registered; catching-up: registered, but its image lacks its own registration; fenced; running;
-    shutting-down: asks to leave; stopped: may stop. ``due``: something is to be sent as soon as it can be.
+    starting: not registered, or its image lacks its own registration; recovery: caught up, and never unfenced yet;
+    running: it was unfenced (and may have been fenced since); pending-controlled-shutdown: asks to leave;
+    shutting-down: sends nothing more. ``failure``: why it is shutting down if nobody asked for it.
+
+    asked: a request is wanted or on its way. sent: it is on its way. resting: it waits before it is tried again.
+    expired: it is not tried again. urgent: the next one follows at once if this one succeeds.
     """
 
     state: State = "starting"
     incarnation_id: str = ""
     previous_broker_epoch: int = -1
     broker_epoch: int = -1
-    due: bool = True
-    in_flight: bool = False
-    failures: int = 0
-    shutdown_operation: str = ""
+    ready_to_unfence: bool = False
+    told_to_wait: bool = False
+    asked: bool = False
+    sent: bool = False
+    resting: bool = False
+    expired: bool = False
+    urgent: bool = False
+    failure: str = ""
 
-    def start(self, turn: Turn, name: str, incarnation: int, disk: DiskImage) -> None:
-        """Read the clean-shutdown file, and take it away: it stands for the next start only if this one ends well."""
-        self.incarnation_id = f"{name}/{incarnation}"
-        entries = disk.get(CLEAN_SHUTDOWN_FILE) or [b""]
-        if entries[0]:
-            self.previous_broker_epoch = int(json.loads(entries[0])["brokerEpoch"])
-            turn.files.replace(turn.step, CLEAN_SHUTDOWN_FILE, b"")
+    def start(self, turn: Turn, incarnation_id: str, previous_broker_epoch: int) -> None:
+        """Begin to register. ``previous_broker_epoch``: of the incarnation before if it ended well, else -1."""
+        self.incarnation_id = incarnation_id
+        self.previous_broker_epoch = previous_broker_epoch
+        turn.step.set_timer(REGISTRATION, turn.settings.initial_registration_timeout_ms)
+        self._ask(turn)
 
     @property
     def is_caught_up(self) -> bool:
         """Whether the controller saw this broker's image pass its registration: it may take up its replicas and serve,
         even while it is fenced."""
-        return self.state in ("fenced", "running")
+        return self.state in ("recovery", "running")
+
+    @property
+    def is_shutting_down(self) -> bool:
+        """Whether nothing is left to do but to end the process."""
+        return self.state == "shutting-down"
 
     # ---- sending -----------------------------------------------------------------------------------------
 
+    def _ask(self, turn: Turn) -> None:
+        """The registration or a heartbeat is due."""
+        self.asked, self.expired = True, False
+        turn.step.set_timer(EXPIRY, self._retry_timeout_ms(turn))
+
+    def _retry_timeout_ms(self, turn: Turn) -> int:
+        return max(1, turn.settings.session_timeout_ms // 2)
+
     def poll(self, turn: Turn) -> None:
-        """Send the registration or heartbeat that is due, if the controller can be reached."""
-        if not self.due or self.in_flight or self.state == "stopped":
+        """Send what is due, if the controller can be reached."""
+        if not self.asked or self.sent or self.resting:
             return
-        api = Api.BrokerRegistration if self.broker_epoch < 0 else Api.BrokerHeartbeat
-        target = turn.reachable_controller(CONNECTION, api)
+        registered = self.broker_epoch >= 0
+        target = turn.reachable_controller(CONNECTION, Api.BrokerHeartbeat if registered else Api.BrokerRegistration)
         if target is None:
             return
         controller, version = target
-        request = self._registration(turn, version) if self.broker_epoch < 0 else self._heartbeat(turn)
-        purpose = REGISTER if self.broker_epoch < 0 else HEARTBEAT
-        timeout_ms = max(1, turn.settings.session_timeout_ms // 2)
-        turn.net.send(turn.step, controller, CONNECTION, request, version, purpose, timeout_ms)
-        self.due, self.in_flight = False, True
+        request = self._heartbeat(turn) if registered else self._registration(turn, version)
+        purpose = HEARTBEAT if registered else REGISTER
+        turn.net.send(turn.step, controller, CONNECTION, request, version, purpose, self._retry_timeout_ms(turn))
+        self.sent = True
 
     def _registration(self, turn: Turn, version: int) -> BrokerRegistrationRequest:
         request = BrokerRegistrationRequest(
@@ -96,70 +128,116 @@ class BrokerLifecycle(msgspec.Struct):
             broker_id=turn.settings.node_id,
             broker_epoch=self.broker_epoch,
             current_metadata_offset=turn.image.last_applied_offset,
-            want_fence=self.state == "catching-up",
-            want_shut_down=self.state == "shutting-down",
+            want_fence=not self.ready_to_unfence,
+            want_shut_down=self.state == "pending-controlled-shutdown",
         )
 
-    def _again_after(self, turn: Turn, delay_ms: int) -> None:
-        turn.step.set_timer(TIMER, delay_ms)
+    def set_ready_to_unfence(self, turn: Turn) -> None:
+        """The replicas are taken up: the controller may let clients come."""
+        self.ready_to_unfence = True
+        self._communicate_now(turn)
+
+    def _communicate_now(self, turn: Turn) -> None:
+        if self.asked:
+            self.urgent = True
+        else:
+            self._schedule(turn, 0)
+
+    def _schedule(self, turn: Turn, delay_ms: int) -> None:
+        """The next request goes out after ``delay_ms``."""
+        if delay_ms == 0 or self.urgent:
+            self.urgent = False
+            turn.step.cancel_timer(NEXT)
+            self._ask(turn)
+        else:
+            turn.step.set_timer(NEXT, delay_ms)
 
     # ---- receiving ---------------------------------------------------------------------------------------
 
-    def on_timer(self) -> None:
-        """The next registration or heartbeat is due."""
-        self.due = True
+    def on_timer(self, turn: Turn, timer: str) -> None:
+        """Take one of this component's timers."""
+        if timer == NEXT:
+            self._ask(turn)
+        elif timer == RETRY:
+            self.resting = False
+        elif timer == EXPIRY:
+            self.expired = True
+            if not self.sent:
+                self._failed(turn)
+        elif timer == REGISTRATION:
+            if self.broker_epoch < 0:
+                self.failure = f"not registered within {turn.settings.initial_registration_timeout_ms} ms"
+                self.state = "shutting-down"
+        elif timer == SHUTDOWN:
+            self.state = "shutting-down"
 
     def on_ended(self, turn: Turn, ended: Ended) -> None:
-        """Take an answer of the controller, or its absence."""
-        self.in_flight = False
-        if ended.response is None or ended.response.error_code:
-            self._failed(turn, ended)
-            return
-        self.failures = 0
-        if ended.purpose == REGISTER:
-            self._registered(ended.response)
+        """Take an answer of the controller, or its absence. An error of the controller's waits for the heartbeat
+        interval, whatever it is (STALE_BROKER_EPOCH, BROKER_ID_NOT_REGISTERED, DUPLICATE_BROKER_REGISTRATION): an
+        incarnation never registers twice."""
+        self.sent = False
+        error = KafkaError.NONE if ended.response is None else KafkaError(ended.response.error_code)
+        if ended.response is None or error == KafkaError.NOT_CONTROLLER:
+            self._try_again(turn, moved=ended.response is not None)
+        elif error:
+            self._failed(turn)
         else:
-            self._heard(turn, ended.response)
+            self.asked = False
+            turn.step.cancel_timer(EXPIRY)
+            if ended.purpose == REGISTER:
+                self._registered(turn, ended.response)
+            else:
+                self._heard(turn, ended.response)
 
-    def _failed(self, turn: Turn, ended: Ended) -> None:
-        """Try again: soon where only the controller has moved, else after a growing pause."""
-        if ended.response is not None and ended.response.error_code == KafkaError.NOT_CONTROLLER:
-            self._again_after(turn, BACKOFF_MS)
-            return
-        delay_ms = min(BACKOFF_MS << min(self.failures, 10), turn.settings.heartbeat_interval_ms)
-        self.failures += 1
-        self._again_after(turn, max(1, delay_ms))
+    def _try_again(self, turn: Turn, moved: bool) -> None:
+        """The connection broke, or the controller is another by now. Kafka closes the connection to one that says so,
+        and waits before it makes the next."""
+        if self.expired:
+            self._failed(turn)
+        elif moved:
+            self.resting = True
+            turn.step.set_timer(RETRY, turn.settings.reconnect_backoff_ms)
 
-    def _registered(self, response: BrokerRegistrationResponse) -> None:
+    def _failed(self, turn: Turn) -> None:
+        """Never at once, whatever was wanted."""
+        self.asked = self.urgent = self.resting = False
+        turn.step.cancel_timer(RETRY)
+        turn.step.cancel_timer(EXPIRY)
+        self._schedule(turn, turn.settings.heartbeat_interval_ms)
+
+    def _registered(self, turn: Turn, response: BrokerRegistrationResponse) -> None:
         self.broker_epoch = response.broker_epoch
-        self.state = "catching-up"
-        self.due = True
+        turn.step.cancel_timer(REGISTRATION)
+        self._schedule(turn, 0)
 
     def _heard(self, turn: Turn, response: BrokerHeartbeatResponse) -> None:
-        at_once = False
-        if self.state == "catching-up":
+        delay_ms = turn.settings.heartbeat_interval_ms
+        if self.state == "starting":
             if response.is_caught_up:
-                self.state, at_once = "fenced", True
-        elif self.state == "shutting-down":
+                self.state = "recovery"
+            delay_ms = STARTING_HEARTBEAT_MS
+        elif self.state == "recovery":
+            if not response.is_fenced:
+                self.state = "running"
+        elif self.state == "pending-controlled-shutdown":
             if response.should_shut_down:
-                self.state = "stopped"
+                self.state = "shutting-down"
                 return
-        else:
-            self.state = "fenced" if response.is_fenced else "running"
-        if at_once:
-            self.due = True
-        else:
-            self._again_after(turn, turn.settings.heartbeat_interval_ms)
+            if not self.told_to_wait:
+                delay_ms = LEAVING_HEARTBEAT_MS
+            self.told_to_wait = True
+        self._schedule(turn, delay_ms)
 
     # ---- shutdown ----------------------------------------------------------------------------------------
 
-    def begin_shutdown(self, operation: str) -> None:
-        """Ask the controller to move leadership away; the operation completes when it agrees."""
-        self.shutdown_operation = operation
-        self.state = "shutting-down" if self.broker_epoch >= 0 else "stopped"
-        self.due = True
-
-    def clean_shutdown_content(self) -> bytes:
-        """What the next incarnation reads of this one."""
-        content: dict[str, Any] = {"version": 0, "brokerEpoch": self.broker_epoch}
-        return json.dumps(content).encode()
+    def begin_shutdown(self, turn: Turn, timeout_ms: int) -> None:
+        """Ask the controller to move leadership away and wait for its leave, for ``timeout_ms`` at most; at once where
+        this broker never ran, or is not to ask."""
+        if self.state == "pending-controlled-shutdown":
+            return
+        if self.state != "running" or not turn.settings.controlled_shutdown:
+            self.state = "shutting-down"
+            return
+        self.state = "pending-controlled-shutdown"
+        turn.step.set_timer(SHUTDOWN, timeout_ms)
+        self._communicate_now(turn)

@@ -14,6 +14,7 @@ from actors.broker.partition import Partition, PendingIsr, find_partition
 from actors.broker.produce import PartitionAppend, PendingProduce, ProducePurgatory
 from actors.broker.replica_fetcher import ReplicaFetcherManager
 from actors.broker.turn import Turn
+from actors.log.recovery import recover_log
 from actors.log.replica_log import ReplicaLog, load_log
 from actors.node.errors import KafkaError
 from actors.node.events import DiskImage
@@ -30,7 +31,8 @@ LOG_SUFFIX = "/log"
 
 
 class ReplicaManager(msgspec.Struct):
-    """All hosted partitions with what waits for them. ``checkpointed``: content of the checkpoint file."""
+    """All hosted partitions with what waits for them. ``checkpointed``: content of the checkpoint file.
+    ``in_controlled_shutdown``: this broker is about to stop, and does not take up following any more."""
 
     partitions: dict[str, Partition] = {}
     fetches: FetchPurgatory = msgspec.field(default_factory=FetchPurgatory)
@@ -39,11 +41,13 @@ class ReplicaManager(msgspec.Struct):
     isr_changes: AlterPartitionManager = msgspec.field(default_factory=AlterPartitionManager)
     checkpointed: bytes = b""
     appends: int = 0
+    in_controlled_shutdown: bool = False
 
     # ---- start -------------------------------------------------------------------------------------------
 
-    def load(self, turn: Turn, disk: DiskImage) -> None:
-        """Read the logs. A high watermark starts at its checkpoint, capped by the log end (ReplicaManager.scala)."""
+    def load(self, turn: Turn, disk: DiskImage, *, clean: bool) -> None:
+        """Read the logs, and unless the last incarnation ended well recover them. A high watermark starts at its
+        checkpoint, capped by the log end (ReplicaManager.scala)."""
         entries = disk.get(CHECKPOINT_FILE) or [b""]
         self.checkpointed = entries[0]
         checkpoint = parse_checkpoint(self.checkpointed)
@@ -51,7 +55,7 @@ class ReplicaManager(msgspec.Struct):
             tp = file.removesuffix(LOG_SUFFIX)
             if not file.endswith(LOG_SUFFIX) or tp == METADATA_PARTITION:
                 continue
-            log = load_log(tp, file, disk[file])
+            log = load_log(tp, file, disk[file]) if clean else recover_log(turn.step, turn.files, tp, file, disk[file])
             log.high_watermark = log.boundary_at_or_below(checkpoint.get(tp, log.start_offset))
             self.partitions[tp] = Partition(tp, log)
         turn.step.set_timer(CHECKPOINT_TIMER, turn.settings.hw_checkpoint_interval_ms)
@@ -86,8 +90,13 @@ class ReplicaManager(msgspec.Struct):
         self.produces.wake(self.partitions, turn, partition.tp)
 
     def _follow(self, turn: Turn, partition: Partition, state: PartitionRegistration) -> None:
-        if partition.make_follower(turn, state):
+        starts = partition.make_follower(turn, state)
+        if self.in_controlled_shutdown and (state.leader < 0 or turn.settings.node_id not in state.isr):
+            # It was asked out of the ISR, and must not work its way in again.
+            self.fetchers.stop(partition.tp)
+        elif starts:
             self.fetchers.start(turn, partition)
+        if starts:
             self._wake(turn, partition.tp)
 
     def reconfigure(self, turn: Turn) -> None:

@@ -32,6 +32,9 @@ class Settings(msgspec.Struct, frozen=True):
     hw_checkpoint_interval_ms: int = 5000
     heartbeat_interval_ms: int = 2000
     session_timeout_ms: int = 9000
+    initial_registration_timeout_ms: int = 60000
+    controlled_shutdown: bool = True
+    reconnect_backoff_ms: int = 50
 
 
 def settings_of(spec: NodeSpec) -> Settings:
@@ -53,6 +56,9 @@ def settings_of(spec: NodeSpec) -> Settings:
         hw_checkpoint_interval_ms=config["replica.high.watermark.checkpoint.interval.ms"],
         heartbeat_interval_ms=config["broker.heartbeat.interval.ms"],
         session_timeout_ms=config["broker.session.timeout.ms"],
+        initial_registration_timeout_ms=config["initial.broker.registration.timeout.ms"],
+        controlled_shutdown=config["controlled.shutdown.enable"],
+        reconnect_backoff_ms=config["reconnect.backoff.ms"],
     )
 
 

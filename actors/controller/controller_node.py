@@ -29,7 +29,7 @@ from actors.node.messages import RESPONSES, api_of
 from actors.node.network_client import NetworkClient
 from actors.node.spec import ClusterSpec, NodeSpec
 from actors.node.step import Step
-from actors.quorum.raft_client import RaftClient
+from actors.quorum.raft_client import METADATA_LOG_FILE, RaftClient
 from actors.versions import CONTROLLER_APIS, request_version
 from krift.v1.api_versions_pb2 import ApiVersionsRequest
 
@@ -43,7 +43,8 @@ def _no_network() -> NetworkClient:
 
 
 class ControllerNode(msgspec.Struct):
-    """See ``actors.node.contract.Node``. Empty until Started fills it."""
+    """See ``actors.node.contract.Node``. Empty until Started fills it. ``closing``: the process ends with the next Sync
+    of the metadata log."""
 
     spec: NodeSpec = msgspec.field(default_factory=_no_spec)
     incarnation: int = 0
@@ -51,6 +52,7 @@ class ControllerNode(msgspec.Struct):
     net: NetworkClient = msgspec.field(default_factory=_no_network)
     raft: RaftClient = msgspec.field(default_factory=RaftClient)
     controller: Controller = msgspec.field(default_factory=Controller)
+    closing: bool = False
 
     def step(self, now_ms: int, event: AnyEvent) -> list[AnyEffect]:
         """Take one event; see ``actors.node.contract.Node``."""
@@ -58,6 +60,10 @@ class ControllerNode(msgspec.Struct):
         if isinstance(event, Started):
             step = Step(now_ms, tuple(event.spec.defects))
             self._start(step, event)
+        elif self.closing:
+            if isinstance(event, Synced) and event.file == METADATA_LOG_FILE:
+                step.exit(clean=True)
+            return step.effects
         elif isinstance(event, Received):
             self._on_request(step, event.connection, event.request)
         elif isinstance(event, Answered | Failed):
@@ -72,10 +78,21 @@ class ControllerNode(msgspec.Struct):
         elif isinstance(event, Chosen):
             self.raft.on_chosen(step, self.files, self.net, event)
         elif isinstance(event, Invoked):
-            step.complete(event.operation, {"error": f"a controller knows no operation {event.kind}"})
+            self._invoked(step, event)
         self.raft.poll(step, self.files, self.net)
         self.controller.follow(step, self.files, self.raft)
+        if self.raft.is_shut_down:
+            self.closing = True
+            self.files.sync(step, METADATA_LOG_FILE)
         return step.effects
+
+    def _invoked(self, step: Step, event: Invoked) -> None:
+        if event.kind != "shutdown":
+            step.complete(event.operation, {"error": f"a controller knows no operation {event.kind}"})
+            return
+        step.complete(event.operation, {})
+        # The socket server goes on serving until another voter leads (``ControllerServer.shutdown``).
+        self.raft.begin_shutdown(step)
 
     def _start(self, step: Step, event: Started) -> None:
         spec, config = event.spec, event.spec.config

@@ -67,9 +67,9 @@ class HostAgent:
         self._processes: dict[str, Process] = {}
         self._incarnations: dict[str, int] = {}
 
-    async def start_node(self, spec: NodeSpec) -> tuple[Any, int, str]:
-        """A new process with the next incarnation of a node, ready to start. Returns the actor's handle, the
-        incarnation, and the address it serves on ("" for a client)."""
+    async def start_node(self, spec: NodeSpec, clean: bool) -> tuple[Any, int, str]:
+        """A new process with the next incarnation of a node, ready to start; ``clean``: the last one shut itself down
+        in good order. Returns the actor's handle, the incarnation, and the address it serves on ("" for a client)."""
         incarnation = self._incarnations.get(spec.name, -1) + 1
         self._incarnations[spec.name] = incarnation
         setup = Setup(
@@ -84,6 +84,7 @@ class HostAgent:
             self._setup.factory,
             self._setup.matcher,
             self._setup.barriers,
+            clean=clean,
         )
         actor = self._create(spec.name, setup)
         opened: Opened = await actor.open.remote()

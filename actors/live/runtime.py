@@ -37,6 +37,7 @@ from actors.node.effects import (
     Choose,
     Close,
     Complete,
+    Exit,
     Record,
     Reply,
     SetTimer,
@@ -324,7 +325,7 @@ class LiveRuntime:
                     self._send(effect)
         self._trace.flush(self._clock.physical_us())
 
-    def _send(self, effect: Call | Reply | Close | Write | Complete) -> None:
+    def _send(self, effect: Call | Reply | Close | Write | Complete | Exit) -> None:
         """An effect that leaves the node."""
         match effect:
             case Write(file, number, operation):
@@ -337,6 +338,10 @@ class LiveRuntime:
                 self._close(connection)
             case Complete(operation, result):
                 self._report(Completed(operation, result))
+            case Exit(clean, detail):
+                self._note(NodeDown("clean" if clean else "crash", detail))
+                self._running = False
+                self._timers.cancel_all()
 
     def _close(self, connection: str) -> None:
         """Break a connection; what it brought and no step has taken yet is dropped."""

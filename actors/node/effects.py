@@ -104,10 +104,18 @@ class Complete(Effect, frozen=True):
     result: dict[str, Any]
 
 
+class Exit(Effect, frozen=True):
+    """End this process; nothing follows. ``clean``: the next incarnation finds everything in good order. ``detail``:
+    why, where nobody asked for it."""
+
+    clean: bool
+    detail: str = ""
+
+
 class Record(Effect, frozen=True):
     """Append an event to the trace. It is in the trace before any later effect can be seen by anyone."""
 
     event: TraceEvent
 
 
-AnyEffect = Call | Reply | Close | Write | Sync | SetTimer | CancelTimer | Choose | Complete | Record
+AnyEffect = Call | Reply | Close | Write | Sync | SetTimer | CancelTimer | Choose | Complete | Exit | Record

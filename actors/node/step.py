@@ -13,6 +13,7 @@ from actors.node.effects import (
     Choose,
     Close,
     Complete,
+    Exit,
     FileOperation,
     Record,
     Reply,
@@ -71,6 +72,10 @@ class Step:
     def complete(self, operation: str, result: dict[str, Any]) -> None:
         """Emit Complete."""
         self.effects.append(Complete(operation, result))
+
+    def exit(self, *, clean: bool, detail: str = "") -> None:
+        """Emit Exit."""
+        self.effects.append(Exit(clean, detail))
 
     def record(self, event: TraceEvent) -> None:
         """Emit Record."""

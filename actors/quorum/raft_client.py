@@ -30,6 +30,9 @@ from krift.v1.records_pb2 import MetadataRecord
 METADATA_LOG_FILE = f"{METADATA_PARTITION}/log"
 PREFIX = "raft/"
 """Prefix of this component's timers, choices and purposes of calls."""
+SHUTDOWN = "raft/shutdown"
+SHUTDOWN_TIMEOUT_MS = 5000
+"""How long a leader that stops waits for its successor (``KafkaRaftClientDriver``)."""
 
 
 class LeaderChange(msgspec.Struct, frozen=True):
@@ -81,6 +84,8 @@ class RaftClient(RaftState):
     """
 
     queue: list[Queued] = msgspec.field(default_factory=list)
+    shutting_down: bool = False
+    shutdown_expired: bool = False
 
     # ---- what the rest of the node asks ------------------------------------------------------------------
 
@@ -146,12 +151,19 @@ class RaftClient(RaftState):
         self.announced_epoch, self.announced_leader = role.epoch, self.leader_id
         return [LeaderChange(self.leader_id, role.epoch, epoch_start)]
 
-    def resign(self, step: Step, files: Files) -> None:
-        """Give up the leadership, for a graceful shutdown or because the controller cannot go on; no-op if this node
-        does not lead."""
-        if self.is_leader and not self.quorum.waiting:
-            self.quorum.transition_to_resigned(step, self.log.end_offset)
-            self._advance(step, files)
+    def begin_shutdown(self, step: Step) -> None:
+        """Stand for no election any more; a leader resigns and waits until another voter leads, but not for long."""
+        if not self.shutting_down:
+            self.shutting_down = True
+            step.set_timer(SHUTDOWN, SHUTDOWN_TIMEOUT_MS)
+
+    @property
+    def is_shut_down(self) -> bool:
+        """Whether a shutdown that was begun is over: another node leads, nobody else can, or it took too long."""
+        config = self.config
+        others_lead = self.quorum.has_leader and self.quorum.leader_id != config.node_id
+        alone = not config.is_voter or config.voters.is_only_voter(config.node_id)
+        return self.shutting_down and not self.quorum.waiting and (others_lead or alone or self.shutdown_expired)
 
     # ---- inputs ------------------------------------------------------------------------------------------
 
@@ -221,8 +233,14 @@ class RaftClient(RaftState):
         quorum = self.quorum
         if quorum.waiting:
             return
+        if self.shutting_down and isinstance(quorum.role, Leader):
+            quorum.transition_to_resigned(step, self.log.end_offset)
+            self._advance(step, files)
         role = quorum.role
-        if isinstance(role, Leader):
+        if self.shutting_down:
+            if isinstance(role, Resigned):
+                leadership.poll_end(self, step, net, role)
+        elif isinstance(role, Leader):
             if role.begin_due:
                 leadership.poll_begin(self, step, net, role)
         elif isinstance(role, Follower | Unattached):
@@ -281,7 +299,11 @@ class RaftClient(RaftState):
 
     def _on_timer(self, step: Step, files: Files, name: str) -> None:
         role = self.quorum.role
-        if name == ELECTION:
+        if name == SHUTDOWN:
+            self.shutdown_expired = True
+        elif self.shutting_down and name in (ELECTION, FETCH_TIMEOUT):
+            return
+        elif name == ELECTION:
             elections.on_election_timeout(self, step)
         elif name == FETCH_TIMEOUT:
             elections.on_fetch_timeout(self, step)

@@ -17,6 +17,7 @@ from actors.node.effects import (
     Choose,
     Close,
     Complete,
+    Exit,
     Record,
     Reply,
     SetTimer,
@@ -71,6 +72,9 @@ class Surroundings(Protocol):
     def completed(self, host: Host, operation: str, result: dict[str, Any]) -> None:
         """An operation has ended; what the conductor makes of it is done on return."""
 
+    def exited(self, host: Host, effect: Exit) -> None:
+        """The node has ended its process, which is gone already."""
+
     def stepped(self, host: Host, event: AnyEvent, effects: list[AnyEffect]) -> None:
         """A step was taken and its effects are about to be carried out (called only where somebody looks)."""
 
@@ -95,7 +99,7 @@ class Host:
 
     node: None while the process is down. paused: stopped by a signal; ``arrivals`` (what reached the machine) and
     ``overdue`` (timers) then wait, and what was left of a step. halted: down or paused. soon: events that follow at
-    once, before any other.
+    once, before any other. ended_well: the last incarnation shut itself down in good order.
     """
 
     __slots__ = (
@@ -115,6 +119,7 @@ class Host:
         "arrivals",
         "clock",
         "disk",
+        "ended_well",
         "halted",
         "inbound",
         "incarnation",
@@ -141,6 +146,7 @@ class Host:
         self.incarnation = -1
         self.paused = False
         self.halted = True
+        self.ended_well = False
         self.steps = 0
         self.clock = HybridLogicalClock()
         self.shown = ShownClock()
@@ -173,6 +179,7 @@ class Host:
             CancelTimer: Host._cancel_timer,
             Choose: Host._choose,
             Complete: Host._complete,
+            Exit: Host._exit,
         }
 
     # ---- process -------------------------------------------------------------------------------------------
@@ -189,7 +196,10 @@ class Host:
         spec = self.spec
         self._queue.at(self._queue.now_us + TICK_US, self._tick, self.incarnation)
         self.soon.append((Started(spec, self.incarnation, self.disk.image()), "", "", 0))
-        up = NodeUp(role=spec.role, node_id=spec.node_id, directory_id=spec.directory_id, wiped=False, clean=False)
+        up = NodeUp(
+            role=spec.role, node_id=spec.node_id, directory_id=spec.directory_id, wiped=False, clean=self.ended_well
+        )
+        self.ended_well = False
         self._world.record(self, up)  # the conductor may want it down, or still, as soon as it is up
         self.take_soon()
 
@@ -371,3 +381,8 @@ class Host:
 
     def _complete(self, effect: Complete) -> None:
         self._world.completed(self, effect.operation, effect.result)
+
+    def _exit(self, effect: Exit) -> None:
+        self.ended_well = effect.clean
+        self.kill()
+        self._world.exited(self, effect)

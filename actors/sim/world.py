@@ -28,7 +28,7 @@ from actors.control import (
     Restart,
     Resume,
 )
-from actors.node.effects import AnyEffect
+from actors.node.effects import AnyEffect, Exit
 from actors.node.events import AnyEvent, Invoked
 from actors.node.spec import NodeSpec
 from actors.sim.digest import StepDigests, TraceDigest
@@ -209,6 +209,10 @@ class World:
             self._driver.merge(self.queue.now_us, host.clock.wall_us, host.clock.logical)
             self._consult(self._conductor.on_complete(self.queue.now_us, host.name, operation, result))
 
+    def exited(self, host: Host, effect: Exit) -> None:
+        """A node has ended its process."""
+        self._down(host, NodeDown("clean" if effect.clean else "crash", effect.detail))
+
     def stepped(self, host: Host, event: AnyEvent, effects: list[AnyEffect]) -> None:
         """A step was taken: its digest is kept, and the run ends if this was the last that was asked for."""
         assert self.digests is not None
@@ -317,8 +321,10 @@ class World:
                 if host.node is not None:
                     self._down(host, NodeDown("crash"))
                     host.kill()
-            case Restart(node):
-                self.queue.at(now_us, self._control(node).start, self._run)
+            case Restart(node, spec):
+                host = self._control(node)
+                host.spec = spec or host.spec
+                self.queue.at(now_us, host.start, self._run)
             case Pause(node):
                 self._control(node).pause()
             case Resume(node):

@@ -54,6 +54,7 @@ class LiveNode:
         self.incarnation = -1
         self.up = False
         self.paused = False
+        self.ended_well = False
         self.restart: asyncio.Task[None] | None = None
         self.seen: tuple[int, int, int] = (0, 0, -1)
         """Clock and sequence number of the last event that the driver heard of."""
@@ -120,7 +121,7 @@ class LiveRun:
 
     async def _open(self, node: LiveNode) -> None:
         try:
-            node.handle, node.incarnation, address = await node.agent.start_node.remote(node.spec)
+            node.handle, node.incarnation, address = await node.agent.start_node.remote(node.spec, node.ended_well)
         except RayError as error:
             raise RunError(f"{node.spec.name} did not start: {reason(error)}") from error
         if address:
@@ -178,11 +179,13 @@ class LiveRun:
         match report:
             case Matched(ticket, event):
                 self._saw(node, event)
+                await self._bury(node, event)
                 await self._act(self._conductor.on_event(self._now_us(), event))
                 if node.up and node.incarnation == incarnation:
                     await self._call(node, "release", ticket)
             case Watched(event):
                 self._saw(node, event)
+                await self._bury(node, event)
                 await self._act(self._conductor.on_event(self._now_us(), event))
             case Completed(operation, result):
                 name = node.spec.name
@@ -213,8 +216,9 @@ class LiveRun:
                     await self._call(self._nodes[name], "invoke", operation, kind, arguments)
                 case Crash(name):
                     await self._crash(self._nodes[name])
-                case Restart(name):
+                case Restart(name, spec):
                     node = self._nodes[name]
+                    node.spec = spec or node.spec
                     node.restart = self._spawn(self._guarded_restart(node))
                 case Pause(name):
                     await self._pause(self._nodes[name])
@@ -230,7 +234,7 @@ class LiveRun:
         await self._settle(node)
         if not node.up:
             return
-        node.up = node.paused = False
+        node.up = node.paused = node.ended_well = False
         self._final[f"{node.spec.name}/{node.incarnation}"] = -1
         await node.agent.signal.remote(node.spec.name, "kill")
         # The dead cannot say so; the trace gets this event at collection.
@@ -239,6 +243,14 @@ class LiveRun:
             self._order.run, node.spec.name, node.incarnation, seq + 1, wall, logical + 1, "", "", NodeDown("crash")
         )
         await self._act(self._conductor.on_event(self._now_us(), down))
+
+    async def _bury(self, node: LiveNode, event: Stamped) -> None:
+        """If a node has ended by itself, let its process follow, which has only files left to close."""
+        if not isinstance(event.body, NodeDown) or not node.up or node.incarnation != event.incarnation:
+            return
+        await self._stop(node)
+        node.ended_well = event.body.mode == "clean"
+        await node.agent.signal.remote(node.spec.name, "kill")
 
     async def _guarded_restart(self, node: LiveNode) -> None:
         try:

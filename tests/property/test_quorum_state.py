@@ -105,7 +105,7 @@ EVENTS = [
     *spell("timeout c1 {timer}", timer=("election", "fetch", "check-quorum", "begin-quorum")),
     "lose c1 to=c2",
     "lose c1 fetch to=c2 reason=disconnect",
-    "resign c1",
+    "shutdown c1",
     "append c1",
     "crash c1",
 ]

@@ -15,7 +15,7 @@ from actors.node.events import Disconnected, Invoked
 from actors.node.messages import Api, api_of
 from actors.node.spec import split_topic_partition
 from actors.versions import Ranges
-from krift.v1.controller_pb2 import AlterPartitionResponse
+from krift.v1.controller_pb2 import AlterPartitionResponse, BrokerHeartbeatResponse, BrokerRegistrationResponse
 from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
 from krift.v1.list_offsets_pb2 import ListOffsetsRequest, ListOffsetsResponse
 from krift.v1.metadata_pb2 import MetadataRequest
@@ -94,10 +94,47 @@ class Environment:
         return ""
 
     def verb_shutdown(self, command: Command) -> str:
-        """shutdown: the operator asks for a controlled shutdown."""
-        self.scene.give(Invoked("operation", "shutdown"))
-        self.scene.advance(2000)
+        """shutdown [timeout=5000]: the operator asks the broker to stop."""
+        arguments = {"timeout_ms": command.number("timeout")} if "timeout" in command.arguments else {}
+        self.scene.give(Invoked("operation", "shutdown", arguments))
         return self.scene.told()
+
+    def verb_scripted(self, command: Command) -> str:
+        """scripted: from now on the script answers registrations and heartbeats, and sees when the next is due."""
+        self.scene.scripted = True
+        return ""
+
+    def verb_registered(self, command: Command) -> str:
+        """registered [epoch=] [error=NAME]: the controller answers the registration; with an epoch the metadata log
+        says so, too."""
+        call = self._held(Api.BrokerRegistration, command)
+        response = BrokerRegistrationResponse(error_code=KafkaError[command.text("error", "NONE")])
+        if "epoch" in command.arguments:
+            response.broker_epoch = command.number("epoch")
+            self._register(self.scene.node_id, response.broker_epoch, fenced=True)
+        self.scene.answer(call, response)
+        return self.scene.told()
+
+    def verb_heard(self, command: Command) -> str:
+        """heard [caught-up] [unfenced] [may-stop] [error=NAME]: the controller answers the heartbeat."""
+        response = BrokerHeartbeatResponse(
+            error_code=KafkaError[command.text("error", "NONE")],
+            is_caught_up=command.has("caught-up"),
+            is_fenced=not command.has("unfenced"),
+            should_shut_down=command.has("may-stop"),
+        )
+        self.scene.answer(self._held(Api.BrokerHeartbeat, command), response)
+        return self.scene.told()
+
+    def verb_damage(self, command: Command) -> str:
+        """damage orders-0/log batch=1 [missing]: a batch in a file is not what was written, or is not there."""
+        entries = self.scene.disk[command.words[0]]
+        index = command.number("batch")
+        if command.has("missing"):
+            del entries[index]
+        else:
+            entries[index] = b"nonsense"
+        return ""
 
     def verb_advance(self, command: Command) -> str:
         """advance ms=500: time passes."""

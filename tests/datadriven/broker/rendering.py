@@ -15,7 +15,7 @@ from actors.trace.events import (
     RpcReply,
     TraceEvent,
 )
-from krift.v1.controller_pb2 import AlterPartitionRequest
+from krift.v1.controller_pb2 import AlterPartitionRequest, BrokerHeartbeatRequest, BrokerRegistrationRequest
 from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
 from krift.v1.list_offsets_pb2 import ListOffsetsRequest, ListOffsetsResponse
 from krift.v1.metadata_pb2 import MetadataResponse
@@ -179,6 +179,11 @@ def _request(request: Message) -> str:
             return f"AlterPartition {'; '.join(changes)}"
         case AllocateProducerIdsRequest():
             return "AllocateProducerIds"
+        case BrokerRegistrationRequest():
+            return f"BrokerRegistration v{request.header.api_version} previous-epoch={request.previous_broker_epoch}"
+        case BrokerHeartbeatRequest():
+            wants = [name for name in ("want_fence", "want_shut_down") if getattr(request, name)]
+            return " ".join(["BrokerHeartbeat", f"epoch={request.broker_epoch}", *wants])
     return type(request).__name__
 
 

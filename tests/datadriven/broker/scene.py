@@ -19,6 +19,7 @@ from actors.node.effects import (
     Choose,
     Close,
     Complete,
+    Exit,
     Record,
     Replace,
     Reply,
@@ -41,11 +42,12 @@ from tests.datadriven.broker.rendering import describe_event, describe_reply, de
 CONTROLLER = 101
 QUORUM_EPOCH = 1
 IDS_PER_BLOCK = 1000
+SHOWN_TIMERS = {"lifecycle/next": "next heartbeat", "lifecycle/retry": "tries again"}
 
 
 class Scene:
     """The stage. ``lines``: what happened since it was last asked. ``held``: calls of the broker that the script has
-    to answer, oldest first."""
+    to answer, oldest first. ``scripted``: registrations and heartbeats are among them."""
 
     def __init__(self) -> None:
         self.node_id = 1
@@ -67,6 +69,7 @@ class Scene:
         self.next_producer_id = 0
         self.refuse_ids = False
         self.caught_up = True
+        self.scripted = False
 
     # ---- the broker's life -------------------------------------------------------------------------------
 
@@ -108,12 +111,17 @@ class Scene:
                 self.give(Synced(effect.file, self.synced.get(effect.file, 0)))
             case SetTimer():
                 self.timers[effect.name] = self.now_ms + effect.max_ms
+                if self.scripted and effect.name in SHOWN_TIMERS:
+                    self.lines.append(f"{SHOWN_TIMERS[effect.name]} in {effect.max_ms} ms")
             case CancelTimer():
                 self.timers.pop(effect.name, None)
             case Choose():
                 self.give(Chosen(effect.name, 0))
             case Complete():
                 self.lines.append(f"{effect.operation} complete {effect.result}")
+            case Exit():
+                self.timers = {}
+                self.lines.append(f"exits {'clean' if effect.clean else 'unclean'} {effect.detail}".rstrip())
 
     def _write(self, write: Write) -> None:
         entries = self.disk.setdefault(write.file, [])
@@ -164,6 +172,8 @@ class Scene:
             return response
         if api == Api.Fetch and call.peer.startswith("controller"):
             return self._metadata_answer(call, request)
+        if self.scripted and api in (Api.BrokerRegistration, Api.BrokerHeartbeat):
+            return None
         if api == Api.BrokerRegistration:
             epoch = self.metadata[-1].end_offset if self.metadata else 0
             record = RegisterBrokerRecord(

@@ -13,7 +13,6 @@ from actors.log.batch import EMPTY_PREFIX_HASH, LogRecord, make_batch
 from actors.node.codec import encode
 from actors.node.errors import KafkaError
 from actors.node.spec import METADATA_TOPIC, METADATA_TOPIC_ID, ClusterSpec
-from actors.node.step import Step
 from actors.quorum.quorum_state import role_name
 from actors.quorum.quorum_state_store import QUORUM_STATE_FILE, ElectionState, write_election_state
 from actors.quorum.raft_client import METADATA_LOG_FILE
@@ -193,14 +192,10 @@ class Environment:
         self.quorum.step(member, lambda step: offsets.append(member.raft.append(step, member.files, records)))
         return f"offset {offsets[0]}\n{self._told()}"
 
-    def verb_resign(self, command: Command) -> str:
-        """resign c1: the leader gives up."""
+    def verb_shutdown(self, command: Command) -> str:
+        """shutdown c1: a member is asked to stop; it says when it may."""
         member = self._member(command)
-
-        def resign(step: Step) -> None:
-            member.raft.resign(step, member.files)
-
-        self.quorum.step(member, resign)
+        self.quorum.step(member, member.raft.begin_shutdown)
         return self._told()
 
     # ---- looking ---------------------------------------------------------------------------------------------

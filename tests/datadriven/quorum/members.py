@@ -66,6 +66,7 @@ class Member:
     disk: dict[str, list[bytes]]
     timers: dict[str, Timer] = field(default_factory=dict)
     manual_sync: bool = False
+    may_stop: bool = False
     held_syncs: list[Synced] = field(default_factory=list)
     snapshots: dict[tuple[str, int], list[bytes]] = field(default_factory=dict)
 
@@ -153,6 +154,9 @@ class Quorum:
         assert decode(encode(member.raft), RaftClient) == member.raft
         for effect in step.effects:
             self._carry_out(member, effect)
+        if member.raft.is_shut_down and not member.may_stop:
+            member.may_stop = True
+            self._say(f"{short(member.spec.name)} may stop")
         for letter in [letter for letter in self.queue if isinstance(letter.message, ApiVersionsRequest)]:
             if letter in self.queue and (letter.source, letter.target) not in self.cut:
                 self.queue.remove(letter)
