@@ -100,6 +100,13 @@ CONFIG: dict[str, ConfigKey] = {
         ConfigKey("default.api.timeout.ms", 60000, _NA, "Time for one operation of the application.", 1),
         # the emulator's own
         ConfigKey("krift.request.service.us", 0, ("broker", "krift"), "Modelled time in a request handler slot."),
+        ConfigKey(
+            "krift.os.flush.ms",
+            30000,
+            ("controller", "broker", "krift"),
+            "Between two times that the operating system writes out what no Sync covered.",
+            1,
+        ),
     )
 }
 

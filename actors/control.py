@@ -83,10 +83,17 @@ class RemoveRule(Action, frozen=True):
     rule: str
 
 
+DiskLoss = Literal["kept", "power-loss", "torn-tail", "wiped"]
+"""What becomes of a node's disk when its process ends. kept: nothing, every Write is there. power-loss: what no Sync
+covered is gone. torn-tail: all is there but the last entry that no Sync covered, of each file, which is cut in the
+middle; its checksum shows it, and it is dropped. wiped: the directory is empty, and gets a new id."""
+
+
 class Crash(Action, frozen=True):
-    """Kill the process of a node (SIGKILL): its memory is gone, its Writes are kept."""
+    """End the process of a node (SIGKILL): its memory is gone; ``disk``: what of its files is gone, too."""
 
     node: str
+    disk: DiskLoss = "kept"
 
 
 class Restart(Action, frozen=True):
@@ -95,6 +102,32 @@ class Restart(Action, frozen=True):
 
     node: str
     spec: NodeSpec | None = None
+
+
+class DiskRule(msgspec.Struct, frozen=True):
+    """A node's disk is slow: each Sync takes longer, drawn from [delay_min_us, delay_max_us]."""
+
+    id: str
+    node: str
+    delay_min_us: int
+    delay_max_us: int
+
+
+AnyRule = LinkRule | DiskRule
+"""What a live node's runtime keeps in force, over restarts too."""
+
+
+class SlowDisk(Action, frozen=True):
+    """Put a disk rule in force; it stays in force over restarts."""
+
+    rule: DiskRule
+
+
+class MendDisk(Action, frozen=True):
+    """End a disk rule; a Sync that is open keeps its time."""
+
+    rule: str
+    node: str
 
 
 class Pause(Action, frozen=True):
@@ -125,7 +158,7 @@ class RecordEvent(Action, frozen=True):
     event: AnyTraceEvent
 
 
-AnyAction = InstallRule | RemoveRule | Crash | Restart | Pause | Resume | Invoke | RecordEvent
+AnyAction = InstallRule | RemoveRule | Crash | Restart | SlowDisk | MendDisk | Pause | Resume | Invoke | RecordEvent
 
 
 class Predicate(msgspec.Struct, frozen=True):
@@ -145,7 +178,9 @@ class Barrier(msgspec.Struct, frozen=True):
     predicate: Predicate
 
 
-WATCHED = frozenset({"part.change", "part.assume", "q.role", "node.up", "node.down", "broker.reg", "link.rule", "tick"})
+WATCHED = frozenset(
+    {"part.change", "part.assume", "q.role", "node.up", "node.down", "broker.reg", "link.rule", "disk.rule", "tick"}
+)
 """Event types of low volume that the live runtime forwards to the conductor as they happen; the ticks tell it that time
 passes, and how many events each node has recorded."""
 

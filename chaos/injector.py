@@ -12,7 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from actors.control import AnyAction, Barrier, RecordEvent, Restart
-from actors.trace.events import CtlFault, LinkRuleChange, NodeDown, NodeUp, Stamped, TraceEvent
+from actors.trace.events import CtlFault, DiskRuleChange, LinkRuleChange, NodeDown, NodeUp, Stamped, TraceEvent
 from chaos.faults.base import Aimed
 from chaos.plan import At, ScheduledFault, Seen
 from chaos.scenario.triggers import TRIGGERS, matches
@@ -88,7 +88,7 @@ class Injector:
     def types(self) -> set[type[TraceEvent]]:
         """Types of events that ``on_event`` must see."""
         triggers = {TRIGGERS[barrier.predicate.name].type for barrier in self.barriers()}
-        return {LinkRuleChange, NodeDown, NodeUp, *triggers}
+        return {LinkRuleChange, DiskRuleChange, NodeDown, NodeUp, *triggers}
 
     def next_time_us(self) -> int | None:
         """When the next fault begins or ends, if that is known."""
@@ -250,7 +250,7 @@ class Injector:
 
     def _observe(self, event: Stamped) -> None:
         body = event.body
-        if isinstance(body, LinkRuleChange):
+        if isinstance(body, LinkRuleChange | DiskRuleChange):
             self._took_effect([body.rule] if body.phase == "start" else [])
         elif isinstance(body, NodeDown):
             self._took_effect([event.node])
@@ -275,4 +275,4 @@ class Injector:
 
 
 def _stops(aimed: Aimed) -> bool:
-    return aimed.kind in ("crash", "pause")
+    return bool(aimed.stopped) or aimed.kind == "pause"

@@ -8,6 +8,7 @@ import msgspec
 
 from actors.control import Predicate
 from actors.node.spec import ClusterSpec, NodeSpec
+from chaos.faults.disk import DiskSlowness, DiskWipe, PowerLoss, TornTail
 from chaos.faults.network import NetworkDelay, NetworkDrop, NetworkDuplicate, NetworkPartition, NetworkReorder
 from chaos.faults.operator import Configuration, LeaderElection, QuorumDescription
 from chaos.faults.process import NodeCrash, NodePause
@@ -18,16 +19,9 @@ from chaos.scenario.yaml_text import to_yaml
 AnyAction = LeaderElection | Configuration | QuorumDescription
 """What an operator does."""
 
-AnyFault = (
-    NetworkPartition
-    | NetworkDelay
-    | NetworkDrop
-    | NetworkDuplicate
-    | NetworkReorder
-    | NodeCrash
-    | NodePause
-    | AnyAction
-)
+LinkFault = NetworkPartition | NetworkDelay | NetworkDrop | NetworkDuplicate | NetworkReorder
+DiskFault = PowerLoss | TornTail | DiskWipe | DiskSlowness
+AnyFault = LinkFault | NodeCrash | NodePause | DiskFault | AnyAction
 
 
 class At(msgspec.Struct, frozen=True, tag=True):

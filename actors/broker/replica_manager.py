@@ -15,7 +15,7 @@ from actors.broker.produce import PartitionAppend, PendingProduce, ProducePurgat
 from actors.broker.replica_fetcher import ReplicaFetcherManager
 from actors.broker.turn import Turn
 from actors.log.recovery import recover_log
-from actors.log.replica_log import ReplicaLog, load_log
+from actors.log.replica_log import LOG_SUFFIX, ReplicaLog, load_log
 from actors.node.errors import KafkaError
 from actors.node.events import DiskImage
 from actors.node.network_client import Ended
@@ -27,7 +27,6 @@ from krift.v1.records_pb2 import RecordBatch
 CHECKPOINT_FILE = "replication-offset-checkpoint"
 CHECKPOINT_TIMER = "highwatermark-checkpoint"
 ISR_TIMER = "isr-expiration"
-LOG_SUFFIX = "/log"
 
 
 class ReplicaManager(msgspec.Struct):

@@ -9,7 +9,7 @@ import os
 import signal
 from typing import Any
 
-from actors.control import LinkRule
+from actors.control import AnyRule
 from actors.live.runtime import LiveRuntime
 from actors.live.setup import Control, Opened, Report, Setup
 
@@ -39,7 +39,7 @@ class NodeActor:
         gc.freeze()
         return Opened(os.getpid(), port)
 
-    async def start(self, addresses: dict[str, str], rules: list[LinkRule], control: Control) -> Control:
+    async def start(self, addresses: dict[str, str], rules: list[AnyRule], control: Control) -> Control:
         """As ``LiveRuntime.start``."""
         return self._runtime.start(addresses, rules, control)
 
@@ -47,7 +47,7 @@ class NodeActor:
         """As ``LiveRuntime.meet``."""
         return self._runtime.meet(addresses, control)
 
-    async def install(self, rule: LinkRule, control: Control) -> Control:
+    async def install(self, rule: AnyRule, control: Control) -> Control:
         """As ``LiveRuntime.install``."""
         return self._runtime.install(rule, control)
 

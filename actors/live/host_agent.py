@@ -18,12 +18,14 @@ import msgspec
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from actors.control import Barrier
+from actors.control import Barrier, DiskLoss
 from actors.live.actor import NodeActor
+from actors.live.disk_loss import lose
 from actors.live.journal_writer import SUFFIX as JOURNAL_SUFFIX
 from actors.live.setup import Opened, Setup
 from actors.live.writer import CLOSED, OPEN
-from actors.node.spec import NodeSpec
+from actors.log.replica_log import first_lost_offsets
+from actors.node.spec import NodeSpec, with_new_directory
 
 Signal = Literal["kill", "stop", "continue"]
 
@@ -66,31 +68,48 @@ class HostAgent:
         self._actors: dict[str, Any] = {}
         self._processes: dict[str, Process] = {}
         self._incarnations: dict[str, int] = {}
+        self._wipes: dict[str, int] = {}
+        self._wiped: set[str] = set()
 
     async def start_node(self, spec: NodeSpec, clean: bool) -> tuple[Any, int, str]:
         """A new process with the next incarnation of a node, ready to start; ``clean``: the last one shut itself down
         in good order. Returns the actor's handle, the incarnation, and the address it serves on ("" for a client)."""
         incarnation = self._incarnations.get(spec.name, -1) + 1
         self._incarnations[spec.name] = incarnation
+        wipes = self._wipes.get(spec.name, 0)
         setup = Setup(
             self._setup.run,
-            spec,
+            with_new_directory(spec, wipes) if wipes else spec,
             incarnation,
             self._setup.seed,
             str(self._root / "logs" / f"node={spec.name}"),
             str(self._root / "journals" / f"node={spec.name}"),
-            str(self._scratch / "disks" / spec.name),
+            str(self._disk(spec.name)),
             self._setup.host,
             self._setup.factory,
             self._setup.matcher,
             self._setup.barriers,
             clean=clean,
+            wiped=spec.name in self._wiped,
         )
+        self._wiped.discard(spec.name)
         actor = self._create(spec.name, setup)
         opened: Opened = await actor.open.remote()
         self._actors[spec.name] = actor
         self._processes[spec.name] = Process(opened.pid, _born(opened.pid))
         return actor, incarnation, f"{self._setup.host}:{opened.port}" if opened.port else ""
+
+    def _disk(self, name: str) -> Path:
+        return self._scratch / "disks" / name
+
+    async def lose(self, name: str, loss: DiskLoss) -> dict[str, int]:
+        """Take away from the disk of a node that was killed what goes in this loss; returns, per partition that lost
+        any, the first lost offset."""
+        assert _born(self._processes[name].pid) != self._processes[name].born, f"{name} is alive"
+        if loss == "wiped":
+            self._wipes[name] = self._wipes.get(name, 0) + 1
+            self._wiped.add(name)
+        return first_lost_offsets(lose(self._disk(name), loss))
 
     def _create(self, name: str, setup: Setup) -> Any:
         """The named actor on this Ray node."""

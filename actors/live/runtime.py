@@ -9,16 +9,16 @@ import asyncio
 import random
 import traceback
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from google.protobuf.message import Message
 
-from actors.control import WATCHED, LinkRule, Predicate
+from actors.control import WATCHED, AnyRule, DiskRule, Predicate
 from actors.live.channel import Connections
 from actors.live.clock import LiveClock
 from actors.live.disk import Disk
@@ -26,6 +26,7 @@ from actors.live.journal_writer import JournalWriter
 from actors.live.links import Links
 from actors.live.server import Server
 from actors.live.setup import Broken, Completed, Control, Matched, Report, Setup, Watched
+from actors.live.slow_disk import SlowDisk
 from actors.live.timers import Timers
 from actors.live.wire import NO_STAMP, Stamp, stamp_of
 from actors.live.writer import ChunkWriter
@@ -56,7 +57,17 @@ from actors.node.events import (
     Synced,
     TimedOut,
 )
-from actors.trace.events import AnyTraceEvent, LinkHit, LinkRuleChange, NodeDown, NodeUp, OpReturn, Stamped, Tick
+from actors.trace.events import (
+    AnyTraceEvent,
+    DiskRuleChange,
+    LinkHit,
+    LinkRuleChange,
+    NodeDown,
+    NodeUp,
+    OpReturn,
+    Stamped,
+    Tick,
+)
 from actors.trace.lines import encode_line
 from actors.trace.stamper import Stamper, is_lost, request_id
 
@@ -96,7 +107,10 @@ class LiveRuntime:
         self._choices = self._draws("choices")
         self._matches: Callable[[Predicate, Stamped], bool] | None = None
         self._syncs: ThreadPoolExecutor | None = None
+        self._slow = SlowDisk(self._draws("slow-disk"))
+        self._flush_s = setup.spec.config.get("krift.os.flush.ms", 30_000) / 1000
         self._tick: asyncio.TimerHandle | None = None
+        self._flush: asyncio.TimerHandle | None = None
 
     def _draws(self, purpose: str) -> random.Random:
         """The stream of draws for one purpose of this incarnation."""
@@ -123,7 +137,7 @@ class LiveRuntime:
         # Nobody calls a client.
         return await self._server.start(setup.host) if setup.spec.node_id >= 0 else 0
 
-    def start(self, addresses: dict[str, str], rules: list[LinkRule], control: Control) -> Control:
+    def start(self, addresses: dict[str, str], rules: Sequence[AnyRule], control: Control) -> Control:
         """Begin the incarnation: ``node.up``, then Started with what the disk holds. ``rules`` are in force."""
         self._merge(control)
         self._addresses.update(addresses)
@@ -137,6 +151,7 @@ class LiveRuntime:
         self._inputs.appendleft(Input(Started(spec, setup.incarnation, image)))
         self._schedule()
         self._tick = self._loop.call_later(TICK_S, self._on_tick)
+        self._flush = self._loop.call_later(self._flush_s, self._on_os_flush)
         return self._control()
 
     async def stop(self, control: Control) -> tuple[int, Control]:
@@ -147,8 +162,9 @@ class LiveRuntime:
             self._note(NodeDown("end"))
             self._running = False
         self._timers.cancel_all()
-        if self._tick is not None:
-            self._tick.cancel()
+        for handle in (self._tick, self._flush):
+            if handle is not None:
+                handle.cancel()
         await self._connections.close()
         await self._server.stop()
         if self._syncs is not None:
@@ -166,15 +182,19 @@ class LiveRuntime:
         self._addresses.update(addresses)
         return self._control()
 
-    def install(self, rule: LinkRule, control: Control) -> Control:
-        """Put a link rule in force; it holds when this returns."""
+    def install(self, rule: AnyRule, control: Control) -> Control:
+        """Put a rule in force; it holds when this returns."""
         self._merge(control)
         self._install(rule)
         return self._control()
 
     def remove(self, rule_id: str, control: Control) -> Control:
-        """End a link rule: what it kept back arrives now."""
+        """End a rule; what a link rule kept back arrives now."""
         self._merge(control)
+        mended = self._slow.remove(rule_id)
+        if mended is not None:
+            self._note_disk(mended[0], "stop", mended[1])
+            return self._control()
         held = self._links.held(rule_id)
         rule = self._links.rule(rule_id)
         if rule is not None and self._links.enforces(rule):
@@ -199,10 +219,18 @@ class LiveRuntime:
             self._schedule()
         return self._control()
 
-    def _install(self, rule: LinkRule) -> None:
+    def _install(self, rule: AnyRule) -> None:
+        if isinstance(rule, DiskRule):
+            if rule.node == self.name:
+                self._slow.install(rule)
+                self._note_disk(rule, "start", 0)
+            return
         self._links.install(rule)
         if self._links.enforces(rule):
             self._note(LinkRuleChange(rule.id, rule.kind, "start", rule.sources, rule.targets, 0))
+
+    def _note_disk(self, rule: DiskRule, phase: Literal["start", "stop"], synced: int) -> None:
+        self._note(DiskRuleChange(rule.id, phase, rule.delay_min_us, rule.delay_max_us, synced))
 
     def _merge(self, control: Control) -> None:
         self._stamper.merge(self._clock.physical_us(), control.wall_us, control.logical)
@@ -246,6 +274,14 @@ class LiveRuntime:
         if self._running:
             self._guard(lambda: self._note(Tick()))
             self._tick = self._loop.call_later(TICK_S, self._on_tick)
+
+    def _on_os_flush(self) -> None:
+        """What the operating system does of its own accord: nobody asked, so nobody hears of it."""
+        if self._running:
+            for file in self._disk.unsynced():
+                upto, done = self._begin_sync(file)
+                self._when(done, lambda file=file, upto=upto: self._disk.end_sync(file, upto))  # type: ignore[misc]
+            self._flush = self._loop.call_later(self._flush_s, self._on_os_flush)
 
     # ---- steps -------------------------------------------------------------------------------------------
 
@@ -354,14 +390,30 @@ class LiveRuntime:
         return Stamp(self._stamper.clock.wall_us, self._stamper.clock.logical, self._stamper.last_id)
 
     def _sync(self, file: str) -> None:
+        due_s = self._slow.due_s(file, self._loop.time())
+        upto, done = self._begin_sync(file)
+
+        def finish() -> None:
+            if due_s <= self._loop.time():
+                self._on_synced(file, upto)
+            else:
+                self._loop.call_at(due_s, lambda: self._guard(lambda: self._on_synced(file, upto)))
+
+        self._when(done, finish)
+
+    def _begin_sync(self, file: str) -> tuple[int, asyncio.Future[None]]:
+        """Let another thread sync a file; returns the number of the last Write that this covers."""
         upto, work = self._disk.begin_sync(file)
         if self._syncs is None:
             self._syncs = ThreadPoolExecutor(1, "sync")
-        done = self._loop.run_in_executor(self._syncs, work)
+        return upto, self._loop.run_in_executor(self._syncs, work)
+
+    def _when(self, done: asyncio.Future[None], follow: Callable[[], None]) -> None:
+        """Go on once something is done; the exception it ended with is a failure of the node."""
 
         def finish(done: asyncio.Future[None]) -> None:
             done.result()
-            self._on_synced(file, upto)
+            follow()
 
         done.add_done_callback(lambda done: self._guard(lambda: finish(done)))
 

@@ -25,6 +25,9 @@ from actors.node.step import Step
 from actors.trace.events import LogAppend, LogHw, LogTrunc
 from krift.v1.records_pb2 import RecordBatch
 
+LOG_SUFFIX = "/log"
+"""A log's file is named after its partition, with this."""
+
 ReplicaRole = Literal["leader", "follower"]
 TruncationReason = Literal["diverge", "high-watermark", "out-of-range", "recovery"]
 
@@ -276,6 +279,15 @@ class ReplicaLog(msgspec.Struct):
                 self.tp, role, leader_epoch, new, self.ph_at(new), self.end_offset, self.start_offset, sorted(counted)
             )
         )
+
+
+def first_lost_offsets(lost: dict[str, bytes]) -> dict[str, int]:
+    """Partition -> offset of the first lost record, from file -> first lost entry; files that are no logs apart."""
+    return {
+        name.removesuffix(LOG_SUFFIX): int(decode(entry, Batch).base_offset)
+        for name, entry in lost.items()
+        if name.endswith(LOG_SUFFIX)
+    }
 
 
 def load_log(tp: str, file: str, entries: list[bytes]) -> ReplicaLog:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from functools import cache
 from typing import Any, Literal
 
@@ -57,6 +59,13 @@ class NodeSpec(msgspec.Struct, frozen=True):
     versions: dict[str, list[int]] = {}
     defects: list[str] = []
     workload: dict[str, Any] = {}
+
+
+def with_new_directory(spec: NodeSpec, wipes: int) -> NodeSpec:
+    """The node after its disk was wiped for the ``wipes``-th time: whoever formats the new one gives it another
+    directory id, as ``kafka-storage.sh format`` does."""
+    digest = hashlib.blake2b(f"{spec.directory_id}/{wipes}".encode(), digest_size=15).digest()
+    return msgspec.structs.replace(spec, directory_id="D" + base64.urlsafe_b64encode(digest).decode() + "A")
 
 
 @cache

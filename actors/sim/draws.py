@@ -18,6 +18,8 @@ def link_of(source: str, target: str) -> str:
 
 DISK = "disk"
 """Duration of every Sync."""
+SLOW_DISK = "slow-disk"
+"""How much longer a Sync takes on a disk that is slow."""
 
 
 def stream(seed: int, purpose: str) -> Random:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from random import Random
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 
+from actors.control import DiskLoss, DiskRule
+from actors.log.replica_log import first_lost_offsets
 from actors.node.contract import Node
 from actors.node.effects import (
     AnyEffect,
@@ -25,14 +27,14 @@ from actors.node.effects import (
     Write,
 )
 from actors.node.events import AnyEvent, Chosen, Invoked, Started, Synced, TimedOut
-from actors.node.spec import NodeSpec, Role
+from actors.node.spec import NodeSpec, Role, with_new_directory
 from actors.sim.clock import ShownClock
 from actors.sim.digest import StepDigests
 from actors.sim.disk import Disk
 from actors.sim.draws import uniform
 from actors.sim.network import Connection, ContractError, Network
 from actors.sim.queue import Act, EventQueue
-from actors.trace.events import AnyTraceEvent, NodeUp, Tick
+from actors.trace.events import AnyTraceEvent, DiskRuleChange, NodeUp, Tick
 from actors.trace.hlc import HybridLogicalClock
 from actors.trace.stamper import LOSE_TRACE, Stamper, request_id
 
@@ -52,11 +54,12 @@ class DiskModel(msgspec.Struct, frozen=True):
 
 
 class Draws(msgspec.Struct, frozen=True):
-    """The streams that a host draws from; the disk's is shared by all."""
+    """The streams that a host draws from; those of the disk are shared by all."""
 
     timers: Random
     choices: Random
     disk: Random
+    slow_disk: Random
 
 
 class Surroundings(Protocol):
@@ -99,7 +102,9 @@ class Host:
 
     node: None while the process is down. paused: stopped by a signal; ``arrivals`` (what reached the machine) and
     ``overdue`` (timers) then wait, and what was left of a step. halted: down or paused. soon: events that follow at
-    once, before any other. ended_well: the last incarnation shut itself down in good order.
+    once, before any other. ended_well: the last incarnation shut itself down in good order. slow: disk rules in force,
+    with how many Syncs this incarnation asked for under each; ``wipes``: how often the disk was wiped, ``wiped``
+    whether it was since the last start.
     """
 
     __slots__ = (
@@ -131,11 +136,14 @@ class Host:
         "overdue",
         "paused",
         "shown",
+        "slow",
         "soon",
         "spec",
         "stamper",
         "steps",
         "timers",
+        "wiped",
+        "wipes",
     )
 
     def __init__(self, spec: NodeSpec, new_node: NewNode, world: Surroundings, draws: Draws, disk: DiskModel) -> None:
@@ -150,7 +158,10 @@ class Host:
         self.steps = 0
         self.clock = HybridLogicalClock()
         self.shown = ShownClock()
-        self.disk = Disk()
+        self.disk = Disk(spec.config.get("krift.os.flush.ms", 30_000) * 1000)
+        self.slow: dict[str, tuple[DiskRule, int]] = {}
+        self.wiped = False
+        self.wipes = 0
         self.timers: dict[str, Timer] = {}
         self.outbound: dict[tuple[str, str], Connection] = {}
         self.inbound: dict[str, Connection] = {}
@@ -193,15 +204,52 @@ class Host:
         self.node = self._new_node(self.spec.role)
         self.stamper = Stamper(run, self.name, self.incarnation, self.clock)
         self._last_id = ""
-        spec = self.spec
+        spec = with_new_directory(self.spec, self.wipes) if self.wipes else self.spec
         self._queue.at(self._queue.now_us + TICK_US, self._tick, self.incarnation)
         self.soon.append((Started(spec, self.incarnation, self.disk.image()), "", "", 0))
         up = NodeUp(
-            role=spec.role, node_id=spec.node_id, directory_id=spec.directory_id, wiped=False, clean=self.ended_well
+            role=spec.role,
+            node_id=spec.node_id,
+            directory_id=spec.directory_id,
+            wiped=self.wiped,
+            clean=self.ended_well,
+            torn=self.disk.torn,
         )
-        self.ended_well = False
+        self.ended_well = self.wiped = False
+        self.disk.torn = 0
         self._world.record(self, up)  # the conductor may want it down, or still, as soon as it is up
+        for rule, _ in list(self.slow.values()):
+            self.slow_down(rule)
         self.take_soon()
+
+    def lose(self, loss: DiskLoss) -> dict[str, int]:
+        """Lose of the disk what goes with the process, which is about to end. Returns, per partition that lost any,
+        the first lost offset."""
+        if loss == "kept":
+            return {}
+        lost = first_lost_offsets(self.disk.lose(loss, self._queue.now_us))
+        if loss == "wiped":
+            self.wiped = True
+            self.wipes += 1
+        return lost
+
+    def slow_down(self, rule: DiskRule) -> None:
+        """Let Syncs take longer from now on, in later incarnations too."""
+        self.slow[rule.id] = (rule, 0)
+        self._tell_of((rule, "start", 0))
+
+    def mend(self, rule_id: str) -> None:
+        """End a disk rule."""
+        rule, synced = self.slow.pop(rule_id)
+        self._tell_of((rule, "stop", synced))
+
+    def _tell_of(self, change: tuple[DiskRule, Literal["start", "stop"], int]) -> None:
+        rule, phase, synced = change
+        if self.paused:
+            self.arrivals.append((self._tell_of, change))
+        elif self.node is not None:
+            body = DiskRuleChange(rule.id, phase, rule.delay_min_us, rule.delay_max_us, synced)
+            self._world.record(self, body)
 
     def kill(self) -> None:
         """End the process: what it had in memory is gone, what it wrote is not."""
@@ -320,7 +368,7 @@ class Host:
 
     def _write(self, effect: Write) -> None:
         try:
-            self.disk.write(effect.file, effect.number, effect.operation)
+            self.disk.write(effect.file, effect.number, effect.operation, self._queue.now_us)
         except AssertionError as error:
             raise ContractError(f"{self.name}: {error}") from error
 
@@ -328,8 +376,11 @@ class Host:
         file = self.disk.file(effect.file)
         model = self._model
         due_us = self._queue.now_us + uniform(self._draws.disk, model.sync_min_us, model.sync_max_us)
+        for rule, synced in self.slow.values():
+            due_us += uniform(self._draws.slow_disk, rule.delay_min_us, rule.delay_max_us)
+            self.slow[rule.id] = (rule, synced + 1)
         file.sync_due_us = due_us = max(due_us, file.sync_due_us)
-        self._queue.at(due_us, self._synced, (self.incarnation, effect.file, file.written, file.serial))
+        self._queue.at(due_us, self._synced, (self.incarnation, effect.file, file.written, self.disk.serial))
 
     def _synced(self, sync: tuple[int, str, int, int]) -> None:
         incarnation, name, upto, serial = sync

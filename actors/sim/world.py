@@ -22,17 +22,19 @@ from actors.control import (
     Crash,
     InstallRule,
     Invoke,
+    MendDisk,
     Pause,
     RecordEvent,
     RemoveRule,
     Restart,
     Resume,
+    SlowDisk,
 )
 from actors.node.effects import AnyEffect, Exit
 from actors.node.events import AnyEvent, Invoked
 from actors.node.spec import NodeSpec
 from actors.sim.digest import StepDigests, TraceDigest
-from actors.sim.draws import DISK, LINKS, NETWORK, choices_of, link_of, stream, timers_of
+from actors.sim.draws import DISK, LINKS, NETWORK, SLOW_DISK, choices_of, link_of, stream, timers_of
 from actors.sim.host import DiskModel, Draws, Host, NewNode
 from actors.sim.network import Network, NetworkModel
 from actors.sim.queue import EventQueue
@@ -141,9 +143,9 @@ class World:
         self._listening = False
         self._wake_us: int | None = None
         self.hosts = self.network.hosts
-        make, syncs = new_node or _default_new_node(), stream(seed, DISK)
+        make, syncs, slow = new_node or _default_new_node(), stream(seed, DISK), stream(seed, SLOW_DISK)
         for spec in specs:
-            draws = Draws(stream(seed, timers_of(spec.name)), stream(seed, choices_of(spec.name)), syncs)
+            draws = Draws(stream(seed, timers_of(spec.name)), stream(seed, choices_of(spec.name)), syncs, slow)
             self.hosts[spec.name] = Host(spec, make, self, draws, disk or DiskModel())
         assert len(self.hosts) == len(specs), "two nodes have one name"
 
@@ -316,11 +318,16 @@ class World:
             case Invoke(node, operation, kind, arguments):
                 host = self._control(node)
                 self.queue.at(now_us, host.invoke, (Invoked(operation, kind, arguments), self._driver.last_id))
-            case Crash(node):
+            case Crash(node, loss):
                 host = self._control(node)
                 if host.node is not None:
-                    self._down(host, NodeDown("crash"))
+                    lost = host.lose(loss)
+                    self._down(host, NodeDown("crash" if loss == "kept" else "lossy", lost=lost))
                     host.kill()
+            case SlowDisk(rule):
+                self._control(rule.node).slow_down(rule)
+            case MendDisk(rule_id, node):
+                self._control(node).mend(rule_id)
             case Restart(node, spec):
                 host = self._control(node)
                 host.spec = spec or host.spec

@@ -90,9 +90,20 @@ class LinkHit(TraceEvent, frozen=True, tag="link.hit"):
     lost: Literal["request", "reply"]
 
 
+class DiskRuleChange(TraceEvent, frozen=True, tag="disk.rule"):
+    """The runtime of a node installed a disk rule, or removed it: Syncs take between ``delay_min_us`` and
+    ``delay_max_us`` longer. ``synced``: Syncs that this incarnation has asked for under it so far."""
+
+    rule: str
+    phase: Literal["start", "stop"]
+    delay_min_us: int
+    delay_max_us: int
+    synced: int
+
+
 class NodeUp(TraceEvent, frozen=True, tag="node.up"):
     """An incarnation begins. ``wiped``: it came back with an empty disk; ``clean``: after a clean shutdown;
-    ``torn``: entries of torn tails that were dropped from its files."""
+    ``torn``: files whose torn tail was dropped."""
 
     role: str
     node_id: int
@@ -104,8 +115,8 @@ class NodeUp(TraceEvent, frozen=True, tag="node.up"):
 
 class NodeDown(TraceEvent, frozen=True, tag="node.down"):
     """An incarnation ended. Written at collection for a killed one, one tick after its last event.
-    mode: clean (it shut itself down), crash (process killed), lossy (unsynced writes gone too), bug (it raised
-    an exception: ``detail``), end (the run ended). ``lost``: tp -> first lost offset (lossy only)."""
+    mode: clean (it shut itself down), crash (process killed), lossy (something of its disk is gone, too), bug (it
+    raised an exception: ``detail``), end (the run ended). ``lost``: tp -> first lost offset (lossy only)."""
 
     mode: Literal["clean", "crash", "lossy", "bug", "end"]
     detail: str = ""
@@ -470,6 +481,7 @@ AnyTraceEvent = (
     | CtlPhase
     | LinkRuleChange
     | LinkHit
+    | DiskRuleChange
     | NodeUp
     | NodeDown
     | Tick

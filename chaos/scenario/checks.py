@@ -316,8 +316,13 @@ def _check_fault(place: Path_, fault: Fault, scenario: Scenario, nodes: list[str
         for key, field in (("from", "sources"), ("to", "targets"), ("between", "between"), ("and", "others")):
             _check_selectors((*place, kind, key), getattr(link, field, None) or [], scenario, nodes, mistakes)
         _check_selectors((*place, kind, "isolate"), getattr(link, "isolate", None) or [], scenario, nodes, mistakes)
-    _check_selectors((*place, "crash"), fault.crash or [], scenario, nodes, mistakes)
-    _check_selectors((*place, "pause"), fault.pause or [], scenario, nodes, mistakes)
+    for kind in ("crash", "pause"):
+        _check_selectors((*place, kind), getattr(fault, kind) or [], scenario, nodes, mistakes)
+    for kind in ("power-loss", "torn-tail", "wipe"):
+        hit = getattr(fault, kind.replace("-", "_")) or []
+        _check_disks((*place, kind), hit, scenario, nodes, mistakes)
+    if fault.slow_disk is not None:
+        _check_disks((*place, "slow-disk", "nodes"), fault.slow_disk.nodes, scenario, nodes, mistakes)
 
 
 def _check_action(place: Path_, action: Action, scenario: Scenario, nodes: list[str], mistakes: Mistakes) -> None:
@@ -353,6 +358,16 @@ def _means_brokers(selector: Selector) -> bool:
     if selector.kind in ("name", "group", "any"):
         return selector.argument.startswith("broker")
     return selector.kind != "active-controller"
+
+
+def _check_disks(
+    path: Path_, selectors: list[Selector], scenario: Scenario, nodes: list[str], mistakes: Mistakes
+) -> None:
+    _check_selectors(path, selectors, scenario, nodes, mistakes)
+    clients = members("clients", nodes)
+    for number, selector in enumerate(selectors):
+        if selector.argument in ("clients", *clients):
+            mistakes.add((*path, number), f"{selector} has no disk", "brokers or controllers")
 
 
 def _check_selectors(

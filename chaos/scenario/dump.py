@@ -8,6 +8,7 @@ from typing import Any
 from actors.config import config_value
 from actors.control import Predicate
 from actors.node.spec import ClusterSpec
+from chaos.faults.disk import DiskSlowness
 from chaos.faults.network import NetworkDelay, NetworkDrop, NetworkDuplicate, NetworkPartition, NetworkReorder, Reach
 from chaos.faults.operator import AdminAction, Configuration, LeaderElection
 from chaos.plan import AnyFault, At, Plan, ScheduledFault, Seen
@@ -148,7 +149,10 @@ def _fault(fault: AnyFault) -> Any:
         return {**hit, "by": format_duration(fault.by_us)} if isinstance(fault, NetworkReorder) else hit
     if isinstance(fault, NetworkPartition):
         return _reach(fault.reach)
-    return _texts(fault.nodes)
+    nodes = _texts(fault.nodes)
+    if isinstance(fault, DiskSlowness):
+        return {"nodes": nodes, "by": format_duration(fault.by_us), "jitter": format_duration(fault.jitter_us)}
+    return nodes
 
 
 def _reach(reach: Reach) -> dict[str, Any]:

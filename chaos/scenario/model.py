@@ -359,6 +359,14 @@ class Reorder(Chancy):
     by: PositiveDuration = 20_000
 
 
+class SlowDisk(Model):
+    """Each Sync of a node takes longer: ``by``, plus a part of ``jitter`` drawn for each."""
+
+    nodes: Selectors
+    by: PositiveDuration
+    jitter: Duration = 0
+
+
 class Fault(Model):
     """Exactly one fault."""
 
@@ -368,11 +376,15 @@ class Fault(Model):
     duplicate: Chancy | None = None
     reorder: Reorder | None = None
     crash: Selectors | None = None
+    power_loss: Selectors | None = None
+    torn_tail: Selectors | None = None
+    wipe: Selectors | None = None
     pause: Selectors | None = None
+    slow_disk: SlowDisk | None = None
 
     @model_validator(mode="after")
     def _one_kind(self) -> Fault:
-        self.one_of("partition", "delay", "drop", "duplicate", "reorder", "crash", "pause")
+        self.one_of(*type(self).model_fields)
         return self
 
 

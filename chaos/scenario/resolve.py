@@ -16,6 +16,7 @@ from actors.features import default_features
 from actors.node.spec import FIRST_CONTROLLER_ID, ClusterSpec, NodeSpec, Role, TopicSpec
 from actors.versions import default_ranges
 from chaos.errors import InputError, Mistake, nearest
+from chaos.faults.disk import DiskSlowness, DiskWipe, PowerLoss, TornTail
 from chaos.faults.network import NetworkDelay, NetworkDrop, NetworkDuplicate, NetworkPartition, NetworkReorder, Reach
 from chaos.faults.operator import ADMIN, Configuration, LeaderElection, QuorumDescription
 from chaos.faults.process import NodeCrash, NodePause
@@ -219,8 +220,17 @@ def _scheduled(index: int, chaos: Chaos, scenario: Scenario, drawn: dict[str, li
         if given.reorder is not None:
             reorder = given.reorder
             return NetworkReorder(reach("reorder", reorder), **_by_chance(reorder), by_us=reorder.by)
+        if given.slow_disk is not None:
+            slow = given.slow_disk
+            return DiskSlowness(drawing("slow-disk.nodes", slow.nodes), slow.by, slow.jitter)
         if given.crash is not None:
             return NodeCrash(drawing("crash", given.crash))
+        if given.power_loss is not None:
+            return PowerLoss(drawing("power-loss", given.power_loss))
+        if given.torn_tail is not None:
+            return TornTail(drawing("torn-tail", given.torn_tail))
+        if given.wipe is not None:
+            return DiskWipe(drawing("wipe", given.wipe))
         return NodePause(drawing("pause", given.pause))
 
     def done(given: Action) -> AnyFault:

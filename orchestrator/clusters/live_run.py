@@ -14,16 +14,20 @@ from ray.exceptions import RayActorError, RayError
 
 from actors.control import (
     AnyAction,
+    AnyRule,
     Conductor,
     Crash,
+    DiskLoss,
     InstallRule,
     Invoke,
     LinkRule,
+    MendDisk,
     Pause,
     RecordEvent,
     RemoveRule,
     Restart,
     Resume,
+    SlowDisk,
 )
 from actors.live.setup import Broken, Completed, Control, Matched, Report, Watched
 from actors.live.writer import ChunkWriter
@@ -73,7 +77,9 @@ class LiveRun:
         }
         self._stamper = Stamper(order.run, DRIVER, 0)
         self._trace = ChunkWriter(order.directory / LOGS / f"node={DRIVER}", "0")
-        self._rules: dict[str, LinkRule] = {}
+        self._rules: dict[str, AnyRule] = {}
+        self._ends: dict[str, NodeDown] = {}
+        """How killed incarnations ended, by "node/incarnation"."""
         self._addresses: dict[str, str] = {}
         self._final: dict[str, int] = {}
         self._heard: asyncio.Queue[tuple[LiveNode, int, Report]] = asyncio.Queue()
@@ -205,17 +211,17 @@ class LiveRun:
             match action:
                 case RecordEvent(event):
                     self._record(event)
-                case InstallRule(rule):
+                case InstallRule(rule) | SlowDisk(rule):
                     self._rules[rule.id] = rule
                     await self._tell_all(rule, "install", rule)
-                case RemoveRule(rule_id):
+                case RemoveRule(rule_id) | MendDisk(rule_id):
                     rule = self._rules.pop(rule_id)
                     await self._tell_all(rule, "remove", rule_id)
                 case Invoke(name, operation, kind, arguments):
                     await self._settle(self._nodes[name])
                     await self._call(self._nodes[name], "invoke", operation, kind, arguments)
-                case Crash(name):
-                    await self._crash(self._nodes[name])
+                case Crash(name, loss):
+                    await self._crash(self._nodes[name], loss)
                 case Restart(name, spec):
                     node = self._nodes[name]
                     node.spec = spec or node.spec
@@ -225,23 +231,25 @@ class LiveRun:
                 case Resume(name):
                     await self._resume(self._nodes[name])
 
-    async def _tell_all(self, rule: LinkRule, method: str, argument: object) -> None:
-        """Tell every node at either end of a rule."""
-        ends = [self._nodes[name] for name in sorted({*rule.sources, *rule.targets}) if name in self._nodes]
+    async def _tell_all(self, rule: AnyRule, method: str, argument: object) -> None:
+        """Tell every node that a rule concerns: those at either end of a link, or the one with the disk."""
+        names = {*rule.sources, *rule.targets} if isinstance(rule, LinkRule) else {rule.node}
+        ends = [self._nodes[name] for name in sorted(names) if name in self._nodes]
         await asyncio.gather(*(self._call(node, method, argument) for node in ends if node.up))
 
-    async def _crash(self, node: LiveNode) -> None:
+    async def _crash(self, node: LiveNode, loss: DiskLoss) -> None:
         await self._settle(node)
         if not node.up:
             return
         node.up = node.paused = node.ended_well = False
-        self._final[f"{node.spec.name}/{node.incarnation}"] = -1
-        await node.agent.signal.remote(node.spec.name, "kill")
+        name, incarnation = node.spec.name, node.incarnation
+        self._final[f"{name}/{incarnation}"] = -1
+        await node.agent.signal.remote(name, "kill")
+        lost = {} if loss == "kept" else await node.agent.lose.remote(name, loss)
         # The dead cannot say so; the trace gets this event at collection.
+        end = self._ends[f"{name}/{incarnation}"] = NodeDown("crash" if loss == "kept" else "lossy", lost=lost)
         wall, logical, seq = node.seen
-        down = Stamped(
-            self._order.run, node.spec.name, node.incarnation, seq + 1, wall, logical + 1, "", "", NodeDown("crash")
-        )
+        down = Stamped(self._order.run, name, incarnation, seq + 1, wall, logical + 1, "", "", end)
         await self._act(self._conductor.on_event(self._now_us(), down))
 
     async def _bury(self, node: LiveNode, event: Stamped) -> None:
@@ -331,7 +339,7 @@ class LiveRun:
         self._record(RunEnd(final))
         self._trace.close(_physical_us())
         torn = close_open_chunks(directory)
-        bury_the_killed(directory, DRIVER)
+        bury_the_killed(directory, DRIVER, self._ends)
         events = write_rows(directory, (line_to_row(line) for line in merged(directory)))
         hosts = sorted({await agent.host.remote() for agent in self._agents})
         await self._let_calls_end()

@@ -3,7 +3,7 @@ killed incarnations that they are dead."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 
 from actors.live.writer import CLOSED, OPEN
@@ -63,17 +63,16 @@ def incarnations(directory: Path) -> dict[tuple[str, int], list[Path]]:
     return found
 
 
-def bury_the_killed(directory: Path, driver: str) -> list[str]:
-    """Write ``node.down`` (crash), one tick after its last event, for each incarnation that could not. Returns their
-    "node/incarnation". The driver has no such event."""
+def bury_the_killed(directory: Path, driver: str, ends: Mapping[str, NodeDown]) -> list[str]:
+    """Write ``node.down``, one tick after its last event, for each incarnation that could not: as ``ends`` has it by
+    "node/incarnation", else a crash. Returns their "node/incarnation". The driver has no such event."""
     buried = []
     for (node, incarnation), chunks in incarnations(directory).items():
         last = last_line(chunks)
         if node == driver or last is None or last.type == "node.down":
             continue
-        down = Stamped(
-            last.run, node, incarnation, last.seq + 1, last.wall, last.logical + 1, "", "", NodeDown("crash")
-        )
+        end = ends.get(f"{node}/{incarnation}", NodeDown("crash"))
+        down = Stamped(last.run, node, incarnation, last.seq + 1, last.wall, last.logical + 1, "", "", end)
         number = chunk_order(chunks[-1])[1] + 1
         (chunks[-1].parent / f"{incarnation}-{number}{CLOSED}").write_bytes(encode_line(down))
         buried.append(f"{node}/{incarnation}")

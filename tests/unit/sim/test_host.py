@@ -20,7 +20,6 @@ from actors.node.effects import (
     Write,
 )
 from actors.node.events import Answered, AnyEvent, Chosen, Failed, Invoked, Received, Started, Synced, TimedOut
-from actors.sim.disk import Disk
 from actors.trace.events import MetaImage, NodeDown, NodeUp, RunEnd, RunMeta, Stamped, Tick
 from tests.harness.toys import Script, Stage
 from tests.unit.sim.test_network import calls, echo, on_start, silent
@@ -93,26 +92,6 @@ def test_what_was_written_survives_the_process() -> None:
     stage.world.run(1_000_000)
     assert images == [{}, {"log": [b"a", b"b"], "state": [b"x0"]}]
     assert [synced.upto for synced in stage.events("node", Synced)] == [1, 1]
-
-
-def test_power_loss_takes_what_no_sync_covered() -> None:
-    """Shows the synced and the unsynced part of a file, over incarnations."""
-    disk = Disk()
-    disk.write("log", 1, Append([b"a", b"b"]))
-    disk.sync("log", disk.file("log").serial)
-    disk.write("log", 2, Append([b"c"]))
-    disk.process_died()
-    disk.write("log", 1, Truncate(1))
-    disk.write("state", 1, Replace(b"x"))
-    assert disk.image() == {"log": [b"a"], "state": [b"x"]}
-    assert disk.power_lost() == {"log": 2, "state": 1}
-    assert disk.image() == {"log": [b"a", b"b"], "state": []}
-
-
-def test_a_disk_refuses_a_miscounted_write() -> None:
-    """Shows that a node that skips a number of its writes has a bug."""
-    with pytest.raises(AssertionError, match="write 2 came after 0"):
-        Disk().write("log", 2, Append([]))
 
 
 def test_a_crash_drops_timers_and_memory() -> None:
