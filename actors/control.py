@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
+from actors.crash_points import CrashPoint
 from actors.node.spec import NodeSpec
 from actors.trace.events import AnyTraceEvent, Stamped
 
@@ -113,7 +114,22 @@ class DiskRule(msgspec.Struct, frozen=True):
     delay_max_us: int
 
 
-AnyRule = LinkRule | DiskRule
+class Arm(Action, frozen=True):
+    """End the process of a node where it comes to a point, with that loss of its disk, as Crash does. Until then the
+    point waits, over restarts too."""
+
+    point: CrashPoint
+    disk: DiskLoss = "kept"
+
+
+class Disarm(Action, frozen=True):
+    """The point waits no longer, if it still did."""
+
+    point: str
+    node: str
+
+
+AnyRule = LinkRule | DiskRule | CrashPoint
 """What a live node's runtime keeps in force, over restarts too."""
 
 
@@ -158,7 +174,20 @@ class RecordEvent(Action, frozen=True):
     event: AnyTraceEvent
 
 
-AnyAction = InstallRule | RemoveRule | Crash | Restart | SlowDisk | MendDisk | Pause | Resume | Invoke | RecordEvent
+AnyAction = (
+    InstallRule
+    | RemoveRule
+    | Crash
+    | Arm
+    | Disarm
+    | Restart
+    | SlowDisk
+    | MendDisk
+    | Pause
+    | Resume
+    | Invoke
+    | RecordEvent
+)
 
 
 class Predicate(msgspec.Struct, frozen=True):

@@ -48,6 +48,7 @@ class _Course:
         self.started_us = -1
         self.ended_us = -1
         self.missing: set[str] = set()
+        self.down: list[str] = []
 
     @property
     def ends_by_itself(self) -> bool:
@@ -151,6 +152,7 @@ class Injector:
     def on_event(self, now_us: int, event: Stamped) -> list[AnyAction]:
         """Note effects, and fire what waited to see this. ``view`` has taken the event in already."""
         self._observe(event)
+        self._reach(now_us, event)
         if self.zero_us is None:
             return []
         actions = self._lost(now_us, event)
@@ -212,10 +214,13 @@ class Injector:
             return []
         course.aimed, course.phase, course.started_us = aimed, "in force", now_us
         course.missing = {*aimed.rules, *aimed.stopped, *aimed.operations}
+        course.down = list(aimed.stopped)
         self.operations.update(aimed.operations)
-        if scheduled.for_us is not None:
+        if aimed.points:
+            course.missing.add(scheduled.id)
+        elif scheduled.for_us is not None:
             course.ends_us = now_us + scheduled.for_us
-        elif isinstance(scheduled.until, At):
+        if isinstance(scheduled.until, At):
             assert self.zero_us is not None
             course.ends_us = self.zero_us + scheduled.until.us
         return [self._record(course, "start"), *aimed.begin]
@@ -224,9 +229,10 @@ class Injector:
         aimed = course.aimed
         assert aimed is not None, "only what began can end"
         course.phase, course.ended_us = "ended", now_us
-        for node in aimed.stopped:
+        for node in course.down:
             self.awaited.setdefault(node, self._crashed_incarnation(node))
-        return [*aimed.end, self._record(course, "stop")]
+        restarts = [Restart(node) for node in course.down] if aimed.points else []
+        return [*aimed.end, *restarts, self._record(course, "stop")]
 
     def _end_what_is_done(self, now_us: int) -> list[AnyAction]:
         actions: list[AnyAction] = []
@@ -240,8 +246,8 @@ class Injector:
         return self.view.started.get(node, 0)
 
     def _busy(self) -> frozenset[str]:
-        stopped = (c.aimed.targets for c in self.courses if c.phase == "in force" and c.aimed and _stops(c.aimed))
-        return frozenset([*self.awaited, *(node for targets in stopped for node in targets)])
+        stopped = (node for course in self.courses if course.phase == "in force" for node in course.down)
+        return frozenset([*self.awaited, *stopped, *self.paused()])
 
     def _record(self, course: _Course, phase: Literal["start", "stop"]) -> RecordEvent:
         aimed = course.aimed
@@ -261,6 +267,19 @@ class Injector:
                 # A new incarnation shows that the old one is gone, even where nobody could say so before.
                 self._took_effect([event.node])
 
+    def _reach(self, now_us: int, event: Stamped) -> None:
+        """A node went down at its point: that is the fault's effect, and its time begins with the first one."""
+        if not isinstance(event.body, NodeDown):
+            return
+        point, _, _ = event.body.detail.partition(" ")
+        for course in self.courses:
+            if course.aimed is None or course.aimed.points.get(point) != event.node or course.phase != "in force":
+                continue
+            course.down.append(event.node)
+            course.missing.clear()
+            if course.scheduled.for_us is not None and course.ends_us is None:
+                course.ends_us = now_us + course.scheduled.for_us
+
     def _lost(self, now_us: int, event: Stamped) -> list[AnyAction]:
         """A node that died has forgotten what it was asked to do."""
         if not isinstance(event.body, NodeDown | NodeUp) or event.node not in self.operations.values():
@@ -272,7 +291,3 @@ class Injector:
         for course in self.courses:
             if course.missing and course.phase in ("in force", "ended"):
                 course.missing.difference_update(what)
-
-
-def _stops(aimed: Aimed) -> bool:
-    return bool(aimed.stopped) or aimed.kind == "pause"

@@ -57,6 +57,11 @@ class ScheduledFault(msgspec.Struct, frozen=True):
     until: At | Seen | None = None
 
     @property
+    def waits_for_point(self) -> bool:
+        """Whether it only takes effect, and its time only begins, when a node comes to a point."""
+        return isinstance(self.fault, NodeCrash) and bool(self.fault.at)
+
+    @property
     def ending(self) -> str:
         """When it ends, in words."""
         if self.for_us is not None:

@@ -101,7 +101,7 @@ def end_us(scheduled: ScheduledFault) -> int | None:
     """When a fault ends, since time 0, if that is known beforehand."""
     if isinstance(scheduled.until, At):
         return scheduled.until.us
-    if isinstance(scheduled.when, At) and scheduled.for_us is not None:
+    if isinstance(scheduled.when, At) and scheduled.for_us is not None and not scheduled.waits_for_point:
         return scheduled.when.us + scheduled.for_us
     return None
 

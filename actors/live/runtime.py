@@ -19,13 +19,14 @@ import msgspec
 from google.protobuf.message import Message
 
 from actors.control import WATCHED, AnyRule, DiskRule, Predicate
+from actors.crash_points import CrashPoint, CrashPoints
 from actors.live.channel import Connections
 from actors.live.clock import LiveClock
 from actors.live.disk import Disk
 from actors.live.journal_writer import JournalWriter
 from actors.live.links import Links
 from actors.live.server import Server
-from actors.live.setup import Broken, Completed, Control, Matched, Report, Setup, Watched
+from actors.live.setup import Broken, Completed, Control, Matched, Reached, Report, Setup, Watched
 from actors.live.slow_disk import SlowDisk
 from actors.live.timers import Timers
 from actors.live.wire import NO_STAMP, Stamp, stamp_of
@@ -107,6 +108,8 @@ class LiveRuntime:
         self._choices = self._draws("choices")
         self._matches: Callable[[Predicate, Stamped], bool] | None = None
         self._syncs: ThreadPoolExecutor | None = None
+        self._points = CrashPoints()
+        self._stands_at = ""
         self._slow = SlowDisk(self._draws("slow-disk"))
         self._flush_s = setup.spec.config.get("krift.os.flush.ms", 30_000) / 1000
         self._tick: asyncio.TimerHandle | None = None
@@ -191,6 +194,9 @@ class LiveRuntime:
     def remove(self, rule_id: str, control: Control) -> Control:
         """End a rule; what a link rule kept back arrives now."""
         self._merge(control)
+        if self._points.discard(rule_id):
+            self._go_on_from(rule_id)
+            return self._control()
         mended = self._slow.remove(rule_id)
         if mended is not None:
             self._note_disk(mended[0], "stop", mended[1])
@@ -212,18 +218,32 @@ class LiveRuntime:
     def release(self, ticket: int, control: Control) -> Control:
         """Go on after a barrier."""
         self._merge(control)
-        if self._rest is not None and ticket == self._ticket:
+        if ticket == self._ticket and not self._stands_at:
+            self._carry_out_rest()
+        return self._control()
+
+    def _carry_out_rest(self) -> None:
+        if self._rest is not None:
             effects, given = self._rest
             self._rest = None
             self._guard(lambda: self._carry_out(effects, given))
-            self._schedule()
-        return self._control()
+        self._schedule()
+
+    def _go_on_from(self, point: str) -> None:
+        """The point at which the node stands was taken back before anybody killed it."""
+        if self._stands_at == point:
+            self._stands_at = ""
+            self._carry_out_rest()
 
     def _install(self, rule: AnyRule) -> None:
         if isinstance(rule, DiskRule):
             if rule.node == self.name:
                 self._slow.install(rule)
                 self._note_disk(rule, "start", 0)
+            return
+        if isinstance(rule, CrashPoint):
+            if rule.node == self.name:
+                self._points.add(rule)
             return
         self._links.install(rule)
         if self._links.enforces(rule):
@@ -246,7 +266,8 @@ class LiveRuntime:
         self._schedule()
 
     def _schedule(self) -> None:
-        if not self._scheduled and self._running and self._rest is None and (self._inputs or self._chosen):
+        stands = self._rest is not None or self._stands_at
+        if not self._scheduled and self._running and not stands and (self._inputs or self._chosen):
             self._scheduled = True
             self._loop.call_soon(self._turn)
 
@@ -265,6 +286,7 @@ class LiveRuntime:
     def _on_synced(self, file: str, upto: int) -> None:
         if self._running:
             self._disk.end_sync(file, upto)
+            self._stop_at(self._points.synced(file))
             self._push(Input(Synced(file, upto)))
 
     def _on_hit(self, hit: LinkHit) -> None:
@@ -289,7 +311,7 @@ class LiveRuntime:
         """Take a few steps; the next turn comes after the event loop has looked at its sockets."""
         self._scheduled = False
         for _ in range(STEPS_PER_TURN):
-            if not self._running or self._rest is not None:
+            if not self._running or self._rest is not None or self._stands_at:
                 return
             if self._chosen:
                 given = self._chosen.popleft()
@@ -342,6 +364,9 @@ class LiveRuntime:
         """Carry out effects in order. The trace is flushed before one that others can see; a barrier's event leaves
         the rest for ``release``."""
         while effects and self._running:
+            if self._points and self._stop_at(self._points.before(effects[0])):
+                self._rest = (effects, given)
+                break
             effect = effects.popleft()
             match effect:
                 case Record(event):
@@ -359,7 +384,18 @@ class LiveRuntime:
                 case _:
                     self._trace.flush(self._clock.physical_us())
                     self._send(effect)
+            if self._points and self._stop_at(self._points.after(effect)):
+                self._rest = (effects, given)
+                break
         self._trace.flush(self._clock.physical_us())
+
+    def _stop_at(self, point: CrashPoint | None) -> bool:
+        """Stand still if this is where the process is to be killed."""
+        if point is not None and not self._stands_at:
+            self._stands_at = point.id
+            self._trace.flush(self._clock.physical_us())
+            self._report(Reached(point.id))
+        return point is not None
 
     def _send(self, effect: Call | Reply | Close | Write | Complete | Exit) -> None:
         """An effect that leaves the node."""

@@ -61,6 +61,13 @@ class Watched(msgspec.Struct, frozen=True):
     event: Stamped
 
 
+class Reached(msgspec.Struct, frozen=True):
+    """The node has come to a point at which its process is to be killed: it stands still until it is, or until the
+    point is taken back."""
+
+    point: str
+
+
 class Completed(msgspec.Struct, frozen=True):
     """The node ended an operation."""
 
@@ -74,4 +81,4 @@ class Broken(msgspec.Struct, frozen=True):
     detail: str
 
 
-Report = Matched | Watched | Completed | Broken
+Report = Matched | Watched | Reached | Completed | Broken

@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from actors.control import DiskLoss, DiskRule
+from actors.crash_points import CrashPoint, CrashPoints
 from actors.log.replica_log import first_lost_offsets
 from actors.node.contract import Node
 from actors.node.effects import (
@@ -81,6 +82,9 @@ class Surroundings(Protocol):
     def stepped(self, host: Host, event: AnyEvent, effects: list[AnyEffect]) -> None:
         """A step was taken and its effects are about to be carried out (called only where somebody looks)."""
 
+    def reached(self, host: Host, point: CrashPoint) -> None:
+        """The host has come to a point at which its process ends."""
+
     def failed(self, host: Host, error: Exception, event: AnyEvent | None) -> None:
         """The node raised an exception, or broke the contract."""
 
@@ -104,7 +108,7 @@ class Host:
     ``overdue`` (timers) then wait, and what was left of a step. halted: down or paused. soon: events that follow at
     once, before any other. ended_well: the last incarnation shut itself down in good order. slow: disk rules in force,
     with how many Syncs this incarnation asked for under each; ``wipes``: how often the disk was wiped, ``wiped``
-    whether it was since the last start.
+    whether it was since the last start. points: where the process is to end.
     """
 
     __slots__ = (
@@ -135,6 +139,7 @@ class Host:
         "outbound",
         "overdue",
         "paused",
+        "points",
         "shown",
         "slow",
         "soon",
@@ -160,6 +165,7 @@ class Host:
         self.shown = ShownClock()
         self.disk = Disk(spec.config.get("krift.os.flush.ms", 30_000) * 1000)
         self.slow: dict[str, tuple[DiskRule, int]] = {}
+        self.points = CrashPoints()
         self.wiped = False
         self.wipes = 0
         self.timers: dict[str, Timer] = {}
@@ -217,6 +223,7 @@ class Host:
         )
         self.ended_well = self.wiped = False
         self.disk.torn = 0
+        self.points.restart()
         self._world.record(self, up)  # the conductor may want it down, or still, as soon as it is up
         for rule, _ in list(self.slow.values()):
             self.slow_down(rule)
@@ -342,13 +349,23 @@ class Host:
         handlers = self._handlers
         try:
             for effect in effects:
+                if self.points and self._ends_at(self.points.before(effect)):
+                    return
                 handlers[effect.__class__](self, effect)
                 if self.halted:
                     if self.paused:
                         self._rest = effects
                     return
+                if self.points and self._ends_at(self.points.after(effect)):
+                    return
         except ContractError as error:
             self._world.failed(self, error, None)
+
+    def _ends_at(self, point: CrashPoint | None) -> bool:
+        """Whether this is where the process ends; it has, then."""
+        if point is not None:
+            self._world.reached(self, point)
+        return self.node is None
 
     def last_id(self) -> str:
         """Id of the node's last event: the cause of what it sends now."""
@@ -389,7 +406,7 @@ class Host:
             return
         if self.paused:
             self.arrivals.append((self._synced, sync))
-        else:
+        elif not self._ends_at(self.points.synced(name)):
             self.take(Synced(name, upto), "", "", 0)
 
     def _set_timer(self, effect: SetTimer) -> None:

@@ -18,8 +18,11 @@ import msgspec
 
 from actors.control import (
     AnyAction,
+    Arm,
     Conductor,
     Crash,
+    Disarm,
+    DiskLoss,
     InstallRule,
     Invoke,
     MendDisk,
@@ -30,6 +33,7 @@ from actors.control import (
     Resume,
     SlowDisk,
 )
+from actors.crash_points import CrashPoint
 from actors.node.effects import AnyEffect, Exit
 from actors.node.events import AnyEvent, Invoked
 from actors.node.spec import NodeSpec
@@ -142,6 +146,7 @@ class World:
         self._acting = False
         self._listening = False
         self._wake_us: int | None = None
+        self._losses: dict[str, DiskLoss] = {}
         self.hosts = self.network.hosts
         make, syncs, slow = new_node or _default_new_node(), stream(seed, DISK), stream(seed, SLOW_DISK)
         for spec in specs:
@@ -223,6 +228,16 @@ class World:
         self.digests.add(host.name, self.queue.now_us, event, effects)
         if len(self.digests) == self._steps_max:
             self.stop()
+
+    def reached(self, host: Host, point: CrashPoint) -> None:
+        """The process of a host ends at a point."""
+        host.points.discard(point.id)
+        self._kill(host, self._losses[point.id], f"{point.id} {point}")
+
+    def _kill(self, host: Host, loss: DiskLoss, detail: str = "") -> None:
+        lost = host.lose(loss)
+        self._down(host, NodeDown("crash" if loss == "kept" else "lossy", detail, lost))
+        host.kill()
 
     def failed(self, host: Host, error: Exception, event: AnyEvent | None) -> None:
         """A node has a bug: that is the end of it, and of the run."""
@@ -321,9 +336,12 @@ class World:
             case Crash(node, loss):
                 host = self._control(node)
                 if host.node is not None:
-                    lost = host.lose(loss)
-                    self._down(host, NodeDown("crash" if loss == "kept" else "lossy", lost=lost))
-                    host.kill()
+                    self._kill(host, loss)
+            case Arm(point, loss):
+                self._losses[point.id] = loss
+                self._control(point.node).points.add(point)
+            case Disarm(point_id, node):
+                self._control(node).points.discard(point_id)
             case SlowDisk(rule):
                 self._control(rule.node).slow_down(rule)
             case MendDisk(rule_id, node):

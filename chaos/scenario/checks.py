@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from actors.config import CONFIG, ConfigKey, Scope
+from actors.crash_points import FILES, POINTS
 from actors.defects import DEFECTS
 from actors.features import FEATURES
 from actors.node.errors import KafkaError
@@ -28,6 +29,7 @@ from chaos.scenario.model import (
     ListOffsets,
     NodeOverride,
     Scenario,
+    Stop,
     Topic,
     Variant,
 )
@@ -58,6 +60,7 @@ class Mistakes:
         self.found: list[Mistake] = []
 
     def add(self, path: Path_, problem: str, expected: str = "", suggestion: str = "") -> None:
+        path = self.document.as_written(path)
         self.found.append(
             Mistake(self.document.file, self.document.line(path), dotted(path), problem, expected, suggestion)
         )
@@ -282,7 +285,7 @@ def chaos_end_us(chaos: Chaos) -> int | None:
     """When a fault ends, if it is known beforehand."""
     if chaos.until is not None:
         return chaos.until.at
-    if chaos.when.at is None or chaos.lasts is None:
+    if chaos.when.at is None or chaos.lasts is None or (chaos.fault is not None and chaos.fault.waits_for_point):
         return None
     return chaos.when.at + chaos.lasts
 
@@ -316,11 +319,13 @@ def _check_fault(place: Path_, fault: Fault, scenario: Scenario, nodes: list[str
         for key, field in (("from", "sources"), ("to", "targets"), ("between", "between"), ("and", "others")):
             _check_selectors((*place, kind, key), getattr(link, field, None) or [], scenario, nodes, mistakes)
         _check_selectors((*place, kind, "isolate"), getattr(link, "isolate", None) or [], scenario, nodes, mistakes)
-    for kind in ("crash", "pause"):
-        _check_selectors((*place, kind), getattr(fault, kind) or [], scenario, nodes, mistakes)
-    for kind in ("power-loss", "torn-tail", "wipe"):
-        hit = getattr(fault, kind.replace("-", "_")) or []
-        _check_disks((*place, kind), hit, scenario, nodes, mistakes)
+    _check_selectors((*place, "pause"), fault.pause or [], scenario, nodes, mistakes)
+    for kind in ("crash", "power-loss", "torn-tail", "wipe"):
+        stop = getattr(fault, kind.replace("-", "_"))
+        if stop is not None:
+            check = _check_selectors if kind == "crash" else _check_disks
+            check((*place, kind, "nodes"), stop.nodes, scenario, nodes, mistakes)
+            _check_point((*place, kind, "of"), stop, scenario, mistakes)
     if fault.slow_disk is not None:
         _check_disks((*place, "slow-disk", "nodes"), fault.slow_disk.nodes, scenario, nodes, mistakes)
 
@@ -360,6 +365,18 @@ def _means_brokers(selector: Selector) -> bool:
     return selector.kind != "active-controller"
 
 
+def _check_point(path: Path_, stop: Stop, scenario: Scenario, mistakes: Mistakes) -> None:
+    """Whether there is what a crash point is about."""
+    if stop.at is None or stop.of is None or stop.of == METADATA_PARTITION:
+        return
+    subject = POINTS[stop.at].subject
+    if subject == "api":
+        if stop.of not in Api.__members__:
+            mistakes.unknown(path, stop.of, "API", Api.__members__)
+    elif subject == "partition" or stop.of not in FILES:
+        _check_topic_partition(path, stop.of, scenario, mistakes, FILES if subject == "file" else ())
+
+
 def _check_disks(
     path: Path_, selectors: list[Selector], scenario: Scenario, nodes: list[str], mistakes: Mistakes
 ) -> None:
@@ -389,13 +406,15 @@ def _check_selectors(
                 mistakes.add(place, f"any({selector.count}) of {there_are} {selector.argument}", f"at most {there_are}")
 
 
-def _check_topic_partition(path: Path_, tp: str, scenario: Scenario, mistakes: Mistakes) -> int:
+def _check_topic_partition(
+    path: Path_, tp: str, scenario: Scenario, mistakes: Mistakes, others: Iterable[str] = ()
+) -> int:
     """Number of replicas of a topic partition, 0 if there is none of that name."""
     name, _, number = tp.rpartition("-")
     topic = scenario.cluster.topics.get(name)
     if topic is None or not number.isdigit() or int(number) >= partition_count(topic):
         known = [f"{n}-{p}" for n, t in scenario.cluster.topics.items() for p in range(min(partition_count(t), 4))]
-        mistakes.unknown(path, tp, "topic partition", known)
+        mistakes.unknown(path, tp, "file" if others else "topic partition", [*others, *known])
         return 0
     return len(topic.replicas[int(number)]) if topic.replicas is not None else topic.replication or 1
 

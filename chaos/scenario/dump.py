@@ -11,6 +11,7 @@ from actors.node.spec import ClusterSpec
 from chaos.faults.disk import DiskSlowness
 from chaos.faults.network import NetworkDelay, NetworkDrop, NetworkDuplicate, NetworkPartition, NetworkReorder, Reach
 from chaos.faults.operator import AdminAction, Configuration, LeaderElection
+from chaos.faults.process import NodeCrash
 from chaos.plan import AnyFault, At, Plan, ScheduledFault, Seen
 from chaos.scenario.clients import client_config, client_workload
 from chaos.scenario.durations import format_chance, format_duration, format_versions
@@ -152,6 +153,8 @@ def _fault(fault: AnyFault) -> Any:
     nodes = _texts(fault.nodes)
     if isinstance(fault, DiskSlowness):
         return {"nodes": nodes, "by": format_duration(fault.by_us), "jitter": format_duration(fault.jitter_us)}
+    if isinstance(fault, NodeCrash) and fault.at:
+        return {"nodes": nodes, "at": fault.at, "nth": fault.nth} | ({"of": fault.of} if fault.of else {})
     return nodes
 
 

@@ -59,7 +59,7 @@ def mistakes_of(error: ValidationError, model: type[BaseModel], document: Docume
     """pydantic's findings in the words and places of the file, each place once."""
     found: dict[Path_, Mistake] = {}
     for detail in error.errors(include_url=False):
-        path = tuple(part for part in detail["loc"] if part != "[key]")
+        path = document.as_written(tuple(part for part in detail["loc"] if part != "[key]"))
         mistake = _mistake(dict(detail), path, model, document)
         found.setdefault(path, mistake)
     misspelt = {mistake.suggestion for mistake in found.values() if mistake.suggestion}

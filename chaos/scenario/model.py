@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
+from actors.crash_points import POINTS
 from chaos.scenario.durations import (
     CHANCE_EXPECTED,
     CHANCE_PATTERN,
@@ -83,6 +84,17 @@ def _topic_partitions(value: Any) -> list[str]:
     return names
 
 
+def _stop(value: Any) -> Any:
+    """A selector, or a list of them, stands for {nodes: ...}."""
+    return {"nodes": value} if isinstance(value, str | list) else value
+
+
+def _point(value: Any) -> str:
+    if not isinstance(value, str) or value not in POINTS:
+        raise Malformed(f"{value!r} is not a point", "one of " + ", ".join(POINTS))
+    return value
+
+
 def _positive(us: int) -> int:
     if us <= 0:
         raise Malformed("it is 0", f"{DURATION_EXPECTED}, above 0")
@@ -130,6 +142,27 @@ _SELECTORS_SCHEMA = WithJsonSchema(
         "description": f"One or more of: {SELECTOR_EXPECTED}.",
     }
 )
+_POINT_SCHEMA = WithJsonSchema({"enum": list(POINTS), "description": "Where its process ends."})
+_STOP_SCHEMA = WithJsonSchema(
+    {
+        "anyOf": [
+            {"type": "string"},
+            {"type": "array", "items": {"type": "string"}, "minItems": 1},
+            {
+                "type": "object",
+                "additionalProperties": False,
+                "required": ["nodes"],
+                "properties": {
+                    "nodes": _SELECTORS_SCHEMA.json_schema,
+                    "at": _POINT_SCHEMA.json_schema,
+                    "of": {"type": "string", "description": "The file, API or partition that the point is about."},
+                    "nth": {"type": "integer", "minimum": 1, "maximum": 1_000_000},
+                },
+            },
+        ],
+        "description": "The nodes, or {nodes: ..., at: POINT, of: ..., nth: ...}.",
+    }
+)
 _TRIGGER_SCHEMA = WithJsonSchema(
     {
         "anyOf": [
@@ -170,6 +203,7 @@ TopicPartitions = Annotated[
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}),
 ]
 Selectors = Annotated[list[Selector], BeforeValidator(_selectors), _SELECTORS_SCHEMA]
+Point = Annotated[str, BeforeValidator(_point), _POINT_SCHEMA]
 ConfigValue = Annotated[
     Any, AfterValidator(_scalar), WithJsonSchema({"type": ["boolean", "integer", "string"], "description": "Kafka's"})
 ]
@@ -359,6 +393,25 @@ class Reorder(Chancy):
     by: PositiveDuration = 20_000
 
 
+class Stop(Model):
+    """Which nodes' processes end: at once, or each when it comes to a point, the n-th time. A selector alone stands
+    for ``nodes``."""
+
+    nodes: Selectors
+    at: Point | None = None
+    of: str | None = Field(None, description="The file, API or partition that the point is about.")
+    nth: int = Field(1, ge=1, le=1_000_000)
+
+    @model_validator(mode="after")
+    def _goes_with_at(self) -> Stop:
+        if self.at is None and (self.of is not None or self.nth != 1):
+            raise Malformed("of and nth go with at", "a point, such as at: after-write")
+        return self
+
+
+Stopped = Annotated[Stop, BeforeValidator(_stop), _STOP_SCHEMA]
+
+
 class SlowDisk(Model):
     """Each Sync of a node takes longer: ``by``, plus a part of ``jitter`` drawn for each."""
 
@@ -375,10 +428,10 @@ class Fault(Model):
     drop: Chancy | None = None
     duplicate: Chancy | None = None
     reorder: Reorder | None = None
-    crash: Selectors | None = None
-    power_loss: Selectors | None = None
-    torn_tail: Selectors | None = None
-    wipe: Selectors | None = None
+    crash: Stopped | None = None
+    power_loss: Stopped | None = None
+    torn_tail: Stopped | None = None
+    wipe: Stopped | None = None
     pause: Selectors | None = None
     slow_disk: SlowDisk | None = None
 
@@ -386,6 +439,12 @@ class Fault(Model):
     def _one_kind(self) -> Fault:
         self.one_of(*type(self).model_fields)
         return self
+
+    @property
+    def waits_for_point(self) -> bool:
+        """Whether it only takes effect when a node comes to a point."""
+        stops = (self.crash, self.power_loss, self.torn_tail, self.wipe)
+        return any(stop is not None and stop.at is not None for stop in stops)
 
 
 class Elect(Model):

@@ -26,7 +26,7 @@ from chaos.scenario.clients import client_config, client_workload
 from chaos.scenario.dump import resolved_document
 from chaos.scenario.layers import merge_layers
 from chaos.scenario.loader import Loaded
-from chaos.scenario.model import Action, Chancy, Chaos, Client, Fault, Link, Moment, NodeOverride, Scenario, Topic
+from chaos.scenario.model import Action, Chancy, Chaos, Client, Fault, Link, Moment, NodeOverride, Scenario, Stop, Topic
 from chaos.scenario.names import client_names, needs_admin, node_names
 from chaos.scenario.selectors import Selector, draw
 
@@ -223,14 +223,10 @@ def _scheduled(index: int, chaos: Chaos, scenario: Scenario, drawn: dict[str, li
         if given.slow_disk is not None:
             slow = given.slow_disk
             return DiskSlowness(drawing("slow-disk.nodes", slow.nodes), slow.by, slow.jitter)
-        if given.crash is not None:
-            return NodeCrash(drawing("crash", given.crash))
-        if given.power_loss is not None:
-            return PowerLoss(drawing("power-loss", given.power_loss))
-        if given.torn_tail is not None:
-            return TornTail(drawing("torn-tail", given.torn_tail))
-        if given.wipe is not None:
-            return DiskWipe(drawing("wipe", given.wipe))
+        for kind in (NodeCrash, PowerLoss, TornTail, DiskWipe):
+            stop: Stop | None = getattr(given, kind.kind.replace("-", "_"))
+            if stop is not None:
+                return kind(drawing(kind.kind, stop.nodes), stop.at or "", stop.of or "", stop.nth)
         return NodePause(drawing("pause", given.pause))
 
     def done(given: Action) -> AnyFault:

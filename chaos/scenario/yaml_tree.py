@@ -38,6 +38,20 @@ class Document(msgspec.Struct, frozen=True):
     value: Any
     lines: dict[Path_, int]
 
+    def as_written(self, path: Path_) -> Path_:
+        """The path without ``nodes`` where a selector stands for the mapping {nodes: selector}."""
+        found: Any = self.value
+        for index, part in enumerate(path):
+            if part == "nodes" and isinstance(found, str | list):
+                return (*path[:index], *path[index + 1 :])
+            if isinstance(found, dict):
+                found = found.get(part)
+            elif isinstance(found, list) and isinstance(part, int) and part < len(found):
+                found = found[part]
+            else:
+                break
+        return path
+
     def line(self, path: Path_) -> int:
         """Line of the deepest part of ``path`` that is in the file."""
         for end in range(len(path), -1, -1):

@@ -15,8 +15,10 @@ from ray.exceptions import RayActorError, RayError
 from actors.control import (
     AnyAction,
     AnyRule,
+    Arm,
     Conductor,
     Crash,
+    Disarm,
     DiskLoss,
     InstallRule,
     Invoke,
@@ -29,7 +31,7 @@ from actors.control import (
     Resume,
     SlowDisk,
 )
-from actors.live.setup import Broken, Completed, Control, Matched, Report, Watched
+from actors.live.setup import Broken, Completed, Control, Matched, Reached, Report, Watched
 from actors.live.writer import ChunkWriter
 from actors.node.spec import NodeSpec
 from actors.trace.events import AnyTraceEvent, NodeDown, RunEnd, Stamped
@@ -80,6 +82,8 @@ class LiveRun:
         self._rules: dict[str, AnyRule] = {}
         self._ends: dict[str, NodeDown] = {}
         """How killed incarnations ended, by "node/incarnation"."""
+        self._losses: dict[str, DiskLoss] = {}
+        """Points that wait -> what of the disk goes there."""
         self._addresses: dict[str, str] = {}
         self._final: dict[str, int] = {}
         self._heard: asyncio.Queue[tuple[LiveNode, int, Report]] = asyncio.Queue()
@@ -193,6 +197,10 @@ class LiveRun:
                 self._saw(node, event)
                 await self._bury(node, event)
                 await self._act(self._conductor.on_event(self._now_us(), event))
+            case Reached(point_id):
+                if node.up and node.incarnation == incarnation and point_id in self._losses:
+                    loss, point = self._losses.pop(point_id), self._rules.pop(point_id)
+                    await self._crash(node, loss, f"{point_id} {point}")
             case Completed(operation, result):
                 name = node.spec.name
                 await self._act(self._conductor.on_complete(self._now_us(), name, operation, result))
@@ -215,11 +223,17 @@ class LiveRun:
                     self._rules[rule.id] = rule
                     await self._tell_all(rule, "install", rule)
                 case RemoveRule(rule_id) | MendDisk(rule_id):
-                    rule = self._rules.pop(rule_id)
-                    await self._tell_all(rule, "remove", rule_id)
+                    await self._tell_all(self._rules.pop(rule_id), "remove", rule_id)
                 case Invoke(name, operation, kind, arguments):
                     await self._settle(self._nodes[name])
                     await self._call(self._nodes[name], "invoke", operation, kind, arguments)
+                case Arm(point, loss):
+                    self._losses[point.id] = loss
+                    self._rules[point.id] = point
+                    await self._tell_all(point, "install", point)
+                case Disarm(point_id):
+                    if self._losses.pop(point_id, None) is not None:
+                        await self._tell_all(self._rules.pop(point_id), "remove", point_id)
                 case Crash(name, loss):
                     await self._crash(self._nodes[name], loss)
                 case Restart(name, spec):
@@ -237,7 +251,7 @@ class LiveRun:
         ends = [self._nodes[name] for name in sorted(names) if name in self._nodes]
         await asyncio.gather(*(self._call(node, method, argument) for node in ends if node.up))
 
-    async def _crash(self, node: LiveNode, loss: DiskLoss) -> None:
+    async def _crash(self, node: LiveNode, loss: DiskLoss, detail: str = "") -> None:
         await self._settle(node)
         if not node.up:
             return
@@ -247,7 +261,7 @@ class LiveRun:
         await node.agent.signal.remote(name, "kill")
         lost = {} if loss == "kept" else await node.agent.lose.remote(name, loss)
         # The dead cannot say so; the trace gets this event at collection.
-        end = self._ends[f"{name}/{incarnation}"] = NodeDown("crash" if loss == "kept" else "lossy", lost=lost)
+        end = self._ends[f"{name}/{incarnation}"] = NodeDown("crash" if loss == "kept" else "lossy", detail, lost)
         wall, logical, seq = node.seen
         down = Stamped(self._order.run, name, incarnation, seq + 1, wall, logical + 1, "", "", end)
         await self._act(self._conductor.on_event(self._now_us(), down))

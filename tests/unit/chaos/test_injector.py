@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
-from actors.control import Crash, InstallRule, LinkRule, Pause, RemoveRule, Resume
-from actors.trace.events import CtlFault, LogHw, NodeDown
+from actors.control import (
+    Arm,
+    Crash,
+    Disarm,
+    DiskRule,
+    InstallRule,
+    LinkRule,
+    MendDisk,
+    Pause,
+    RemoveRule,
+    Restart,
+    Resume,
+    SlowDisk,
+)
+from actors.crash_points import CrashPoint
+from actors.trace.events import CtlFault, DiskRuleChange, LogHw, NodeDown
 from chaos.incidents import library
 from chaos.scenario.resolve import resolve
 from tests.unit.chaos.stage import SECOND, Stage, plan_of
@@ -134,3 +148,62 @@ def test_a_fault_that_was_seen_when_it_should_be_over_never_begins() -> None:
     outcome = stage.conductor.outcomes[0]
     assert (outcome.phase, outcome.took_effect) == ("cancelled", False)
     assert stage.of(Crash) == []
+
+
+def test_faults_on_disks_are_crashes_that_take_something() -> None:
+    """Shows what the runtimes are asked for: three kinds of ends, and rules on disks with the bounds of the delay."""
+    stage = Stage(
+        plan_of(
+            "chaos:\n"
+            "  - {when: {at: 1s}, fault: {power-loss: broker-1}, for: 1s}\n"
+            "  - {when: {at: 1s}, fault: {torn-tail: [broker-2]}, for: 1s}\n"
+            "  - {when: {at: 1s}, fault: {wipe: broker-3}, for: 1s}\n"
+            "  - {when: {at: 1s}, fault: {slow-disk: {nodes: controllers, by: 20ms, jitter: 5ms}}, for: 1s}\n"
+        )
+    )
+    stage.reach_time_0()
+    stage.run_until(SECOND)
+    crashes = [Crash("broker-1", "power-loss"), Crash("broker-2", "torn-tail"), Crash("broker-3", "wiped")]
+    assert stage.of(Crash) == crashes
+    rules = [DiskRule(f"f4/{n}", f"controller-{n}", 20_000, 25_000) for n in (1, 2, 3)]
+    assert [action.rule for action in stage.of(SlowDisk)] == rules
+    for rule in rules[:2]:
+        stage.tell(rule.node, DiskRuleChange(rule.id, "start", 20_000, 25_000, 0))
+    assert not stage.conductor.outcomes[3].took_effect
+    stage.tell("controller-3", DiskRuleChange("f4/3", "start", 20_000, 25_000, 0))
+    assert stage.conductor.outcomes[3].took_effect
+    stage.run_until(2 * SECOND)
+    assert stage.restarted() == ["broker-1", "broker-2", "broker-3"]
+    assert stage.of(MendDisk) == [MendDisk(rule.id, rule.node) for rule in rules]
+
+
+def test_a_crash_at_a_point_lasts_from_when_it_is_reached() -> None:
+    """Shows that nodes are armed when the fault begins; that its time begins when the first of them goes down, and only
+    those that did are restarted at its end, while the others are disarmed."""
+    crash = "{power-loss: {nodes: brokers, at: after-write, of: orders-0, nth: 2}}"
+    stage = Stage(plan_of(f"chaos: [{{when: {{at: 1s}}, fault: {crash}, for: 2s}}]"))
+    stage.reach_time_0()
+    stage.run_until(SECOND)
+    points = [CrashPoint(f"f1/{n}", f"broker-{n}", "after-write", "orders-0", 2) for n in (1, 2, 3)]
+    assert stage.of(Arm) == [Arm(point, "power-loss") for point in points]
+    stage.run_until(4 * SECOND)
+    assert not stage.conductor.outcomes[0].took_effect
+    stage.tell("broker-2", NodeDown("lossy", "f1/2 after-write of orders-0, number 2"))
+    stage.now_us = 5 * SECOND
+    stage.tell("broker-3", NodeDown("crash"))
+    assert stage.conductor.outcomes[0].took_effect
+    stage.run_until(6 * SECOND)
+    assert stage.of(Disarm) == [Disarm(point.id, point.node) for point in points]
+    assert stage.of(Restart) == [Restart("broker-2")]
+
+
+def test_a_point_that_nobody_reaches_is_told() -> None:
+    """Shows that the fault stays in force to the end of the chaos, ends there, and had no effect."""
+    crash = "{crash: {nodes: broker-1, at: on-becoming-leader}}"
+    stage = Stage(plan_of(f"chaos: [{{when: {{at: 1s}}, fault: {crash}, for: 2s}}]"))
+    stage.reach_time_0()
+    stage.run_until(9 * SECOND)
+    assert stage.conductor.outcomes[0].phase == "in force"
+    stage.run_until(11 * SECOND)
+    assert (stage.conductor.outcomes[0].phase, stage.conductor.outcomes[0].took_effect) == ("ended", False)
+    assert stage.restarted() == []

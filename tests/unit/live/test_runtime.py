@@ -7,9 +7,10 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from actors.control import Barrier, LinkRule, Predicate
+from actors.control import Barrier, DiskRule, LinkRule, Predicate
+from actors.crash_points import CrashPoint
 from actors.live.runtime import LiveRuntime
-from actors.live.setup import Broken, Completed, Control, Matched, Report, Setup
+from actors.live.setup import Broken, Completed, Control, Matched, Reached, Report, Setup
 from actors.node.spec import NodeSpec
 from actors.trace.events import LogAppend, Stamped
 from actors.trace.lines import Line, decode_line
@@ -165,6 +166,66 @@ def test_a_barrier_stops_the_node_within_its_step(tmp_path: Path) -> None:
         pair.server.release(matched.ticket, ZERO)
         assert (tmp_path / "disks" / "broker-1" / "f-pings").stat().st_size == 3 * 9
         assert len((await pair.finish())["answers"]) >= 2
+
+    run(scenario())
+
+
+def test_a_node_stands_still_at_its_crash_point(tmp_path: Path) -> None:
+    """Shows a point between a Write and its Sync: the entry is there, no answer has left, and the node takes no step
+    until somebody kills it, or takes the point back."""
+
+    async def scenario() -> None:
+        pair = Pair(tmp_path)
+        await pair.start()
+        pair.server.install(CrashPoint("f1/1", "broker-1", "after-write", "pings", nth=3), ZERO)
+        pair.client.invoke("begin", "ask", {}, ZERO)
+        await pair.until(lambda: any(isinstance(r, Reached) for r in pair.reports.get("broker-1", [])))
+        file = tmp_path / "disks" / "broker-1" / "f-pings"
+        assert file.stat().st_size == 3 * 9
+        pair.server.remove("f1/1", ZERO)
+        result = await pair.ask(enough=5)
+        await pair.finish()
+        assert result["answers"][:3] == [1, 2, 3]
+        assert [r for r in pair.reports["broker-1"] if isinstance(r, Reached)] == [Reached("f1/1")]
+
+    run(scenario())
+
+
+def test_a_point_after_a_sync_comes_before_the_node_hears_of_it(tmp_path: Path) -> None:
+    """Shows that the node stands still with a Sync done that it has not been told of."""
+
+    async def scenario() -> None:
+        pair = Pair(tmp_path)
+        await pair.start()
+        pair.server.install(CrashPoint("f1/1", "broker-1", "after-sync", "pings"), ZERO)
+        pair.client.invoke("begin", "ask", {}, ZERO)
+        await pair.until(lambda: any(isinstance(r, Reached) for r in pair.reports.get("broker-1", [])))
+        pair.server.remove("f1/1", ZERO)
+        await pair.finish()
+        types = [line.type for line in pair.lines("broker-1")]
+        assert types.index("log.append") < types.index("log.flush")
+
+    run(scenario())
+
+
+def test_a_slow_disk_holds_up_syncs_and_not_answers(tmp_path: Path) -> None:
+    """Shows a disk rule of a minute: answers come, as they wait for no Sync here, and no Sync is done meanwhile; the
+    trace has the rule's changes, with how many Syncs it met."""
+
+    async def scenario() -> None:
+        pair = Pair(tmp_path)
+        await pair.start()
+        pair.server.install(DiskRule("f1/1", "broker-1", 60_000_000, 60_000_000), ZERO)
+        pair.server.install(DiskRule("f1/2", "elsewhere", 60_000_000, 60_000_000), ZERO)
+        assert (await pair.ask(enough=5))["answers"][:5] == [1, 2, 3, 4, 5]
+        pair.server.remove("f1/1", ZERO)
+        await pair.finish()
+        lines = pair.lines("broker-1")
+        changes = [bytes(line.body) for line in lines if line.type == "disk.rule"]
+        assert len(changes) == 2
+        assert b'"synced":0' in changes[0]
+        assert int(changes[1].split(b'"synced":')[1].split(b"}")[0]) >= 5
+        assert "log.flush" not in [line.type for line in lines]
 
     run(scenario())
 

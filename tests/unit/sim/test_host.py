@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from actors.control import Crash, Invoke, Pause, Restart, Resume
+from actors.control import Arm, Crash, Disarm, Invoke, Pause, Restart, Resume
+from actors.crash_points import CrashPoint
 from actors.node.effects import (
     AnyEffect,
     Append,
@@ -107,6 +108,51 @@ def test_a_crash_drops_timers_and_memory() -> None:
     last = result.trace[-1].body
     assert isinstance(last, RunEnd)
     assert last.final_seq == {"node/0": 1, "node/1": 1, "driver/0": 1}
+
+
+def test_a_process_ends_between_two_effects() -> None:
+    """Shows a point between a Write and its Sync: what was written is there, nothing that follows is done, and the
+    trace says where it was. A point that was taken back ends nothing."""
+    images: list[dict[str, list[bytes]]] = []
+
+    def node(now_ms: int, event: AnyEvent) -> list[AnyEffect]:
+        if isinstance(event, Started):
+            images.append(event.disk)
+            return [SetTimer("write", 1, 1)]
+        return [Write("state", 1, Replace(b"x")), Write("log", 1, Append([b"a"])), Sync("log"), SetTimer("t", 1, 1)]
+
+    at = {
+        0: [
+            Arm(CrashPoint("f1/1", "node", "after-write", "log")),
+            Arm(CrashPoint("f2/1", "node", "before-write")),
+            Disarm("f2/1", "node"),
+        ],
+        20_000: [Restart("node")],
+    }
+    stage = Stage({"node": node}, Script(20_500, at))
+    result = stage.world.run(1_000_000)
+    assert images == [{}, {"log": [b"a"], "state": [b"x"]}]
+    assert timed_out(stage) == [(1, "write")]
+    assert not stage.events("node", Synced)
+    down, _ = [event.body for event in result.trace if event.node == "node" and isinstance(event.body, NodeDown)]
+    assert (down.mode, down.detail) == ("crash", "f1/1 after-write of log")
+
+
+def test_a_point_after_a_sync_comes_before_the_node_hears_of_it() -> None:
+    """Shows power loss at a point: what the Sync covered is there, what came after it is gone."""
+    images: list[dict[str, list[bytes]]] = []
+
+    def node(now_ms: int, event: AnyEvent) -> list[AnyEffect]:
+        if not isinstance(event, Started):
+            return []
+        images.append(event.disk)
+        return [Write("log", 1, Append([b"a"])), Sync("log"), Write("log", 2, Append([b"b"]))] if not event.disk else []
+
+    at = {0: [Arm(CrashPoint("f1/1", "node", "after-sync", "log"), "power-loss")], 20_000: [Restart("node")]}
+    stage = Stage({"node": node}, Script(50_000, at))
+    stage.world.run(1_000_000)
+    assert images == [{}, {"log": [b"a"]}]
+    assert not stage.events("node", Synced)
 
 
 def test_a_paused_node_takes_no_step_and_catches_up() -> None:
