@@ -38,9 +38,9 @@ class Structure(msgspec.Struct, frozen=True):
 
     phases: in order. faults: (kind, phase, targets) in order of the fault's number; controllers have no number here,
     since who leads the quorum is drawn. leaders: partition -> brokers that led it, in the order of leader epochs.
-    restarted: node -> its newest incarnation, for those that have more than one. refused: prober -> refusals that it
-    was answered with. listed_with: prober -> version of ListOffsets that it speaks. sends: outcomes of the producers'
-    sends.
+    restarted: node -> its newest incarnation, for those that have more than one; controllers without number.
+    refused: prober -> refusals that it was answered with. listed_with: prober -> version of ListOffsets that it
+    speaks. sends: outcomes of the producers' sends.
     """
 
     phases: list[str]
@@ -102,7 +102,7 @@ def structure_of(trace: Sequence[Stamped]) -> Structure:
     restarted: dict[str, int] = {}
     for event in trace:
         if isinstance(event.body, NodeUp) and event.incarnation > 0:
-            restarted[event.node] = event.incarnation
+            restarted[_numbered(event.node)] = event.incarnation
     returns = [event.body for event in trace if isinstance(event.body, OpReturn)]
     return Structure(
         phases=[event.body.phase for event in trace if isinstance(event.body, CtlPhase)],
@@ -119,10 +119,12 @@ def _faults(trace: Sequence[Stamped]) -> list[tuple[str, str, list[str]]]:
     found = [event.body for event in trace if isinstance(event.body, CtlFault)]
     found.sort(key=lambda body: (body.fault, body.phase))
 
-    def name(node: str) -> str:
-        return "controller" if node.startswith("controller-") else node
+    return [(body.kind, body.phase, sorted({_numbered(node) for node in body.targets})) for body in found]
 
-    return [(body.kind, body.phase, sorted({name(node) for node in body.targets})) for body in found]
+
+def _numbered(node: str) -> str:
+    """A controller without its number."""
+    return "controller" if node.startswith("controller-") else node
 
 
 def _leaders(trace: Sequence[Stamped]) -> dict[str, list[int]]:

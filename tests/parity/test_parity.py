@@ -69,6 +69,7 @@ CASES = {
             "leader-pause": [1, 2],
             "quorum-leader-cut": [1],
             "seen-trigger": [1, 2, 3],
+            "disk-faults": [1, 2],
         }.items()
     },
     "kip-207-off": Case("kip-207", [1, 2], "off", SHORT),
