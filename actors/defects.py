@@ -47,6 +47,9 @@ _ALL: tuple[Defect, ...] = (
     Defect("ack-before-hw", "actors.broker", "P17", "acks=all is answered after the local append."),
     Defect("list-log-end", "actors.broker", "H1", "ListOffsets tells clients the log end, not the high watermark."),
     Defect("refuse-too-long", "actors.broker", "H2", "A leader refuses ListOffsets although it has caught up."),
+    Defect("list-behind", "actors.broker", "H6", "ListOffsets tells clients the offset before the high watermark."),
+    Defect("refusal-is-fatal", "actors.client", "H9", "A client hands OFFSET_NOT_AVAILABLE on to its application."),
+    Defect("refusal-refreshes", "actors.client", "H9", "A client refreshes its metadata after any ListOffsets error."),
     Defect("refuse-replicas", "actors.broker", "H5", "The KIP-207 refusal also hits other brokers."),
     Defect("lose-acked", "actors.broker", "C1", "An acknowledged batch is dropped before it is appended."),
     Defect(
@@ -64,6 +67,12 @@ _ALL: tuple[Defect, ...] = (
         "KAFKA-3197",
     ),
     Defect("position-past-rest", "actors.client", "C5", "A consumer drops all batches of an answer but the first."),
+    Defect(
+        "oldest-duplicate",
+        "actors.log",
+        "C6",
+        "A batch that is sent again is acknowledged with the offset of the oldest batch that the leader remembers.",
+    ),
     Defect("fetch-drops-batch", "actors.broker", "C7", "A Fetch of many batches leaves some out in the middle."),
     Defect("fetch-past-hw", "actors.broker", "C8", "Consumers get what is above the high watermark.", "KAFKA-14704"),
     Defect(
@@ -74,6 +83,7 @@ _ALL: tuple[Defect, ...] = (
         "KAFKA-19012",
     ),
     Defect("skip-sequence-check", "actors.log", "T2", "A leader takes any sequence number."),
+    Defect("hide-reason", "actors.broker", "X1", "A leader with too small an ISR answers UNKNOWN_SERVER_ERROR."),
     Defect("raise", "actors.broker", "X3", "A broker raises an exception on its hundredth request."),
     Defect("lose-trace", "actors.trace", "X4", "The runtime drops every hundredth event of a node."),
     Defect("version-too-new", "actors.broker", "X7", "OFFSET_NOT_AVAILABLE is sent to old clients too."),

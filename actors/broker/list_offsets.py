@@ -135,6 +135,8 @@ def look_up(partitions: dict[str, Partition], turn: Turn, tp: str, query: Query)
     limit = partition.log.high_watermark if from_client else partition.log.end_offset
     if from_client and "list-log-end" in turn.step.defects:
         limit = partition.log.end_offset
+    if from_client and "list-behind" in turn.step.defects:
+        limit = max(limit - 1, partition.log.start_offset)
     refusal = _refusal(turn, partition, query)
     if refusal and turn.settings.kip_207 == "seed":
         return Found(refusal)

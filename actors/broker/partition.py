@@ -238,6 +238,8 @@ class Partition(msgspec.Struct):
         if acks == -1 and len(self.isr) < self.effective_min_isr:
             if "refuse-after-append" in turn.step.defects:
                 self.log.append_as_leader(turn.step, turn.files, batch, self.leader_epoch)
+            if "hide-reason" in turn.step.defects:
+                return AppendResult(KafkaError.UNKNOWN_SERVER_ERROR)
             return AppendResult(KafkaError.NOT_ENOUGH_REPLICAS)
         return self.log.append_as_leader(turn.step, turn.files, batch, self.leader_epoch)
 

@@ -70,6 +70,7 @@ class Found(msgspec.Struct, frozen=True):
     leader_epoch: int = -1
     broker: str = ""
     version: int = -1
+    correlation_id: int = -1
 
 
 class OffsetFetcher(msgspec.Struct):
@@ -199,17 +200,20 @@ class OffsetFetcher(msgspec.Struct):
                 leader_epoch,
                 ended.peer,
                 ended.version,
+                ended.call,
             )
         if ended.response is None:
             error: int = KafkaError.NETWORK_EXCEPTION
         else:
             error = answer.error_code if answer is not None else KafkaError.UNKNOWN_SERVER_ERROR
         behaviour = traits(error)
+        if error == KafkaError.OFFSET_NOT_AVAILABLE and "refusal-is-fatal" in step.defects:
+            return self._finish(lookup, error, ended)
         if not behaviour.retriable and (not lookup.consumer or error == KafkaError.UNSUPPORTED_VERSION):
             return self._finish(lookup, error, ended)
         if ended.response is not None:
             step.record(ErrorSeen(lookup.tp, Api.ListOffsets.name, ended.version, error, ended.peer))
-        if lookup.consumer or behaviour.invalid_metadata:
+        if lookup.consumer or behaviour.invalid_metadata or "refusal-refreshes" in step.defects:
             metadata.request_update()
         lookup.last_error = error
         low = high = self.backoff_ms
@@ -277,5 +281,6 @@ def record_list_return(step: Step, operation: str, found: Found, timestamp: int,
             timestamp=timestamp,
             isolation=isolation,
             version=found.version,
+            correlation_id=found.correlation_id,
         )
     )

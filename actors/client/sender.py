@@ -187,7 +187,7 @@ class Sender(msgspec.Struct):
         batch.undecided = batch.undecided or not behaviour.definite
         if not error:
             offset = answer.base_offset if answer is not None else -1
-            self._succeed(step, batch, offset, ended.peer, ended.version)
+            self._succeed(step, batch, offset, ended.peer, ended.version, ended.call)
         elif self._can_retry(step, batch, error, answer.log_start_offset if answer is not None else -1):
             if ended.reason is None:
                 step.record(ErrorSeen(batch.tp, Api.Produce.name, ended.version, error, ended.peer))
@@ -244,12 +244,13 @@ class Sender(msgspec.Struct):
         offset: int,
         broker: str,
         version: int,
+        call: int = -1,
     ) -> None:
         if self.idempotent:
             self.transactions.on_completed(batch)
         if not batch.done:
             self.acked += len(batch.records)
-            self._tell(step, batch, "ok", 0, offset, broker, version)
+            self._tell(step, batch, "ok", 0, offset, broker, version, call)
             self.accumulator.finish(batch)
 
     def _fail(
@@ -281,6 +282,7 @@ class Sender(msgspec.Struct):
         offset: int,
         broker: str,
         version: int,
+        call: int = -1,
     ) -> None:
         for index, record in enumerate(batch.records):
             step.record(
@@ -296,6 +298,7 @@ class Sender(msgspec.Struct):
                     offset=offset + index if offset >= 0 else -1,
                     broker=broker,
                     version=version,
+                    correlation_id=call,
                 )
             )
 

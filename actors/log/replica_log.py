@@ -162,6 +162,8 @@ class ReplicaLog(msgspec.Struct):
                 batch.producer_id, batch.producer_epoch, batch.base_sequence, len(records)
             )
             if known is not None:
+                if "oldest-duplicate" in step.defects:
+                    known = self.producers.entries[batch.producer_id].batches[0]
                 return AppendResult(KafkaError.NONE, known.base_offset, known.last_offset, duplicate=True)
             error = self.producers.check(batch.producer_id, batch.producer_epoch, batch.base_sequence)
             if error and "skip-sequence-check" not in step.defects:

@@ -427,11 +427,11 @@ class Polled(msgspec.Struct, frozen=True, array_like=True):
 
 class OpReturn(TraceEvent, frozen=True, tag="op.return"):
     """An operation returned to the application. outcome: ok; fail (definitely did not happen); unknown.
-    send: ``offset`` (no Produce answer tells the leader epoch in which it was given: the ``rpc.reply`` with the same
-    ``req`` does); poll: ``records`` and ``leader_epoch`` (as asked for and checked by the leader, -1 unknown);
-    list: ``offset``, ``leader_epoch`` (epoch of the replica that answered, carried in the trace even where the
-    wire's version has no field for it). ``broker``: who answered. ``version``: of the answer. ``error``: code of
-    the last error, 0 none.
+    send: ``offset`` (no Produce answer tells the leader epoch in which it was given; its ``rpc.reply`` does); poll:
+    ``records`` and ``leader_epoch`` (as asked for and checked by the leader, -1 unknown); list: ``offset``,
+    ``leader_epoch`` (epoch of the replica that answered, carried in the trace even where the wire's version has no
+    field for it). ``broker``: who answered. ``version`` and ``correlation_id``: of the answer to a send or list.
+    ``error``: code of the last error, 0 none.
     admin: ``admin`` has the operation under "call" and, where it was answered, under "results" an error name by
     topic partition or resource; of describe-quorum what it was told."""
 
@@ -449,6 +449,7 @@ class OpReturn(TraceEvent, frozen=True, tag="op.return"):
     timestamp: int = 0
     isolation: int = 0
     version: int = -1
+    correlation_id: int = -1
     records: list[Polled] = []
     admin: dict[str, Any] = {}
 

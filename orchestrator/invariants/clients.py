@@ -92,7 +92,7 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
 
     def _acknowledged(self, state: Sends, event: Stamped, body: OpReturn, mirror: LogMirror) -> Emissions:
         offset = body.offset
-        leader_epoch = _leader_epoch(body, mirror)
+        leader_epoch = _leader_epoch(event, body, mirror)
         sent = Acknowledged(body.uid, body.acks, leader_epoch, witness(event))
         if body.acks == ACKS_ALL:
             state.tested += 1
@@ -199,9 +199,12 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
         return found
 
 
-def _leader_epoch(body: OpReturn, mirror: LogMirror) -> int:
-    """The leader epoch of an acknowledgement: as told, or the newest in which the broker that answered had the record,
-    or the one which that broker leads; -1 unknown."""
+def _leader_epoch(event: Stamped, body: OpReturn, mirror: LogMirror) -> int:
+    """The leader epoch of an acknowledgement: as the broker that answered recorded it, or as told. Where the trace does
+    not say: the newest in which the broker had the record, or the one which it leads; -1 unknown."""
+    served = mirror.served(event, body)
+    if served is not None:
+        return served.leader_epoch
     if body.leader_epoch >= 0 or not body.broker:
         return body.leader_epoch
     epoch = mirror.epoch_of_answer(body.broker, body.offset, body.uid)
@@ -256,7 +259,7 @@ class OneOffsetOneValue(LogInvariant[Values]):
         if body.kind == "send":
             if body.acks != ACKS_ALL or body.offset < 0:
                 return NOTHING
-            return self._learn(state, body.offset, body.uid, _leader_epoch(body, mirror), event, mirror)
+            return self._learn(state, body.offset, body.uid, _leader_epoch(event, body, mirror), event, mirror)
         values = state.values
         found: list[Any] | None = None
         for record in body.records:

@@ -26,6 +26,7 @@ from actors.trace.events import (
     LogHw,
     LogTrunc,
     NodeDown,
+    OpReturn,
     PartAssume,
     PartChange,
     QRole,
@@ -265,8 +266,8 @@ class LogMirror(msgspec.Struct):
     newly_committed: list[BatchFacts] = []
     """What the event just taken has committed, in offset order."""
     producers: ProducerStates = msgspec.field(default_factory=ProducerStates)
-    served: dict[str, Served] = {}
-    """Request -> what the server that answered it knew; the most recent ones."""
+    answers: dict[str, Served] = {}
+    """"connection/correlation id" -> what the server knew that answered this request; the most recent ones."""
 
     # ---- reading -----------------------------------------------------------------------------------------
 
@@ -310,6 +311,10 @@ class LogMirror(msgspec.Struct):
                 return epoch
         return -1
 
+    def served(self, event: Stamped, body: OpReturn) -> Served | None:
+        """What the server knew whose answer an operation returns; None where the trace does not say."""
+        return self.answers.get(f"{event.req.rpartition('#')[0]}/{body.correlation_id}")
+
     def newest_led(self, node: str) -> int:
         """The newest leader epoch that a broker has taken up, -1 none."""
         return max((epoch for epoch, lineage in self.lineages.items() if lineage.leader == node), default=-1)
@@ -334,7 +339,7 @@ class LogMirror(msgspec.Struct):
         if type(body) is LogAppend:
             self._append(event, body)
         elif type(body) is RpcReply:
-            self._answer(event.req, body)
+            self._answer(body)
         elif type(body) is LogHw:
             self._high_watermark(event, body)
         elif type(body) is LogTrunc:
@@ -356,13 +361,13 @@ class LogMirror(msgspec.Struct):
         elif type(body) is NodeDown:
             self._lose(event.node, body)
 
-    def _answer(self, request: str, body: RpcReply) -> None:
+    def _answer(self, body: RpcReply) -> None:
         for told in body.partitions:
-            if told.tp == self.tp and told.leader_epoch >= 0 and request:
+            if told.tp == self.tp and told.leader_epoch >= 0:
                 lagging = told.high_watermark < told.leader_epoch_start
-                self.served[request] = Served(told.leader_epoch, lagging)
-        if len(self.served) > ANSWERS_REMEMBERED:  # answers that never arrived
-            del self.served[next(iter(self.served))]
+                self.answers[f"{body.connection}/{body.correlation_id}"] = Served(told.leader_epoch, lagging)
+        if len(self.answers) > ANSWERS_REMEMBERED:  # the older ones have arrived, or never will
+            del self.answers[next(iter(self.answers))]
 
     def _append(self, event: Stamped, body: LogAppend) -> None:
         log = self.replica(event.node).log

@@ -6,8 +6,10 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from orchestrator.invariants.clients import AcknowledgedIsNotLost, OneOffsetOneValue
+from orchestrator.invariants.documented_errors import OnlyDocumentedErrors
 from orchestrator.invariants.fold import Fold, Invariant
 from orchestrator.invariants.hygiene import NoBug, TraceIsWhole, VersionsAreHonoured
+from orchestrator.invariants.knowledge import LatestCoversWhatIsKnown, RealTimeOrder
 from orchestrator.invariants.list_offsets import (
     BrokersAreNotRefused,
     LatestNeverGoesBack,
@@ -34,6 +36,7 @@ from orchestrator.invariants.reads import (
     PayloadsArriveWhole,
     ReadsRepeat,
 )
+from orchestrator.invariants.refusals import ClientsAbsorbTheRefusal
 from orchestrator.invariants.replication import (
     CleanLeaderHasEverything,
     CommittedIsNotTruncated,
@@ -64,6 +67,8 @@ def _partition_logs() -> list[LogInvariant[Any]]:
         ReadsRepeat(),
         OnlyCommittedIsShown(),
         PayloadsArriveWhole(),
+        LatestCoversWhatIsKnown(),
+        RealTimeOrder(),
     ]
 
 
@@ -89,6 +94,8 @@ def folds(only: Collection[str] | None = None) -> list[AnyFold]:
         LatestNeverGoesBack(),
         NewLeaderRefusesUntilCaughtUp(),
         BrokersAreNotRefused(),
+        ClientsAbsorbTheRefusal(),
+        OnlyDocumentedErrors(),
         NoBug(),
         TraceIsWhole(),
         VersionsAreHonoured(),

@@ -20,7 +20,7 @@ def _partition_keys(event: Stamped) -> Sequence[str]:
     if type(body) is QRole:
         return _NONE
     tp: str = body.tp  # type: ignore[union-attr]  # every other type on this route has a partition
-    return (tp,) if tp != METADATA_PARTITION else _NONE
+    return (tp,) if tp and tp != METADATA_PARTITION else _NONE
 
 
 def _metadata_keys(event: Stamped) -> Sequence[str]:

@@ -384,7 +384,7 @@ class RandomRun:
             if fault.phase == "in force" or (fault.phase == "ended" and not fault.took_effect)
         ]
         for result in self.results:
-            if result.status == "violated" and not (result.id == "H1" and self.may_go_back):
+            if result.status == "violated" and not (result.id in ("H1", "H6", "C6") and self.may_go_back):
                 found.append(f"{result.id} violated: {result.violations[0].sentence}")
             elif result.status == "inconclusive":
                 found.append(f"{result.id} inconclusive: {result.why}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from actors.node.spec import METADATA_PARTITION, node_name
-from actors.trace.events import ErrorSeen, ReplyPartition, Rpc, Stamped
+from actors.trace.events import ErrorSeen, MetaView, ReplyPartition, Rpc, Stamped
 from tests.unit.invariants.trace_builder import BROKERS, TP, TraceBuilder
 
 VOTERS = ("controller-1", "controller-2", "controller-3")
@@ -98,7 +98,7 @@ def _answers(random: Random, trace: TraceBuilder) -> None:
     )
     api = random.choice(["Produce", "ListOffsets"])
     answer = trace.reply(random.choice(BROKERS), api, told, random.choice([3, 11]), random.choice([-1, 2]), -1)
-    errors = random.choice([[], [78], [74]])
+    errors = random.choice([[], [78], [74], [-1]])
     trace.emit("list-offsets-1", Rpc("ListOffsets", 3, "broker-1", "c", 1, "answered", errors))
     trace.cause = random.choice(["", answer])
 
@@ -143,5 +143,8 @@ def _life(random: Random, trace: TraceBuilder) -> None:
         trace.down(node, "lossy", lost={TP: random.randrange(5), METADATA_PARTITION: random.randrange(5)})
     elif random.random() < 0.5:
         trace.up(node, "controller" if node in VOTERS else "broker", random.random() < 0.2)
+    elif random.random() < 0.5:
+        trace.emit(random.choice(CLIENTS), MetaView("broker-1", random.choice([{}, {}, {TP: 1}]), []))
     else:
-        trace.emit(random.choice(CLIENTS), ErrorSeen(TP, "Produce", 9, 6, "broker-1"))
+        api, error = random.choice([("Produce", 6), ("ListOffsets", 78), ("ListOffsets", 78), ("ListOffsets", 6)])
+        trace.emit(random.choice(CLIENTS), ErrorSeen(TP, api, 9, error, "broker-1"))

@@ -238,11 +238,11 @@ class TraceBuilder:
         """A server's answer about one partition."""
         return self.emit(node_name(broker), RpcReply(api, version, "client", "c", 1, replica_id, 0, acks, [told]))
 
-    def invoke(self, client: str, timestamp: int = -1, replica_id: int = -1) -> str:
+    def invoke(self, client: str, timestamp: int = -1, replica_id: int = -1, isolation: int = 0) -> str:
         """A list operation begins; returns its id."""
         self.operations += 1
         op = f"{client}:{self.operations}"
-        self.emit(client, OpInvoke(op, "list", TP, timestamp=timestamp, replica_id=replica_id))
+        self.emit(client, OpInvoke(op, "list", TP, timestamp=timestamp, replica_id=replica_id, isolation=isolation))
         return op
 
     def told(self, client: str, op: str, offset: int, broker: int, epoch: int) -> str:

@@ -1,0 +1,257 @@
+"""X1: which errors Kafka's servers may answer with, and what must have been the case for some of them."""
+
+from __future__ import annotations
+
+import msgspec
+
+from actors.log.batch import add_sequence
+from actors.node.errors import KafkaError, error_name
+from actors.trace.events import (
+    LogAppend,
+    LogTrunc,
+    NodeDown,
+    NodeUp,
+    PartAssume,
+    ReplyPartition,
+    Rpc,
+    RpcReply,
+    Stamped,
+)
+from orchestrator.invariants.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
+from orchestrator.invariants.routes import NODE
+
+E = KafkaError
+
+_ANY = frozenset({E.UNSUPPORTED_VERSION, E.INVALID_REQUEST})
+_TOPIC = frozenset({E.UNKNOWN_TOPIC_OR_PARTITION, E.UNKNOWN_TOPIC_ID, E.INCONSISTENT_TOPIC_ID})
+_LEADER = frozenset({E.NOT_LEADER_OR_FOLLOWER, E.KAFKA_STORAGE_ERROR})
+_EPOCH = frozenset({E.FENCED_LEADER_EPOCH, E.UNKNOWN_LEADER_EPOCH})
+_QUORUM = frozenset({E.INCONSISTENT_CLUSTER_ID, E.FENCED_LEADER_EPOCH, E.INVALID_VOTER_KEY, E.INVALID_REQUEST})
+_CONTROLLER = frozenset({E.NOT_CONTROLLER, E.REQUEST_TIMED_OUT, E.STALE_BROKER_EPOCH, E.BROKER_ID_NOT_REGISTERED})
+
+DOCUMENTED: dict[str, frozenset[KafkaError]] = {
+    "Produce": _ANY
+    | _TOPIC
+    | _LEADER
+    | {
+        E.CORRUPT_MESSAGE,
+        E.MESSAGE_TOO_LARGE,
+        E.INVALID_REQUIRED_ACKS,
+        E.NOT_ENOUGH_REPLICAS,
+        E.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        E.REQUEST_TIMED_OUT,
+        E.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        E.DUPLICATE_SEQUENCE_NUMBER,
+        E.INVALID_PRODUCER_EPOCH,
+        E.UNKNOWN_PRODUCER_ID,
+        E.INVALID_TXN_STATE,
+    },
+    "Fetch": _ANY
+    | _TOPIC
+    | _LEADER
+    | _EPOCH
+    | {
+        E.OFFSET_OUT_OF_RANGE,
+        E.REPLICA_NOT_AVAILABLE,
+        E.CORRUPT_MESSAGE,
+        E.OFFSET_NOT_AVAILABLE,
+        E.FETCH_SESSION_ID_NOT_FOUND,
+        E.INVALID_FETCH_SESSION_EPOCH,
+        E.FETCH_SESSION_TOPIC_ID_ERROR,
+        E.INCONSISTENT_CLUSTER_ID,
+        E.INVALID_VOTER_KEY,
+        E.BROKER_NOT_AVAILABLE,
+        E.POSITION_OUT_OF_RANGE,
+        E.SNAPSHOT_NOT_FOUND,
+    },
+    "ListOffsets": _ANY
+    | _TOPIC
+    | _LEADER
+    | _EPOCH
+    | {
+        E.REPLICA_NOT_AVAILABLE,
+        E.LEADER_NOT_AVAILABLE,
+        E.OFFSET_NOT_AVAILABLE,
+        E.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+        E.REQUEST_TIMED_OUT,
+    },
+    "OffsetForLeaderEpoch": _ANY | _TOPIC | _LEADER | _EPOCH | {E.REPLICA_NOT_AVAILABLE},
+    "Metadata": _ANY
+    | _TOPIC
+    | {E.LEADER_NOT_AVAILABLE, E.LISTENER_NOT_FOUND, E.REPLICA_NOT_AVAILABLE, E.REBOOTSTRAP_REQUIRED},
+    "ApiVersions": _ANY,
+    "InitProducerId": _ANY
+    | {
+        E.COORDINATOR_NOT_AVAILABLE,
+        E.COORDINATOR_LOAD_IN_PROGRESS,
+        E.NOT_COORDINATOR,
+        E.INVALID_PRODUCER_EPOCH,
+        E.UNKNOWN_PRODUCER_ID,
+        E.REQUEST_TIMED_OUT,
+    },
+    "ElectLeaders": _ANY
+    | _CONTROLLER
+    | {
+        E.UNKNOWN_TOPIC_OR_PARTITION,
+        E.PREFERRED_LEADER_NOT_AVAILABLE,
+        E.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+        E.ELECTION_NOT_NEEDED,
+        E.OPERATION_NOT_ATTEMPTED,
+    },
+    "IncrementalAlterConfigs": _ANY | _CONTROLLER | {E.UNKNOWN_TOPIC_OR_PARTITION, E.INVALID_CONFIG},
+    "Vote": _ANY | _QUORUM,
+    "BeginQuorumEpoch": _ANY | _QUORUM,
+    "EndQuorumEpoch": _ANY | _QUORUM,
+    "DescribeQuorum": _ANY | {E.NOT_LEADER_OR_FOLLOWER, E.UNKNOWN_TOPIC_OR_PARTITION},
+    "AlterPartition": _ANY
+    | _TOPIC
+    | _CONTROLLER
+    | {
+        E.FENCED_LEADER_EPOCH,
+        E.INVALID_UPDATE_VERSION,
+        E.INELIGIBLE_REPLICA,
+        E.NEW_LEADER_ELECTED,
+        E.OPERATION_NOT_ATTEMPTED,
+    },
+    "BrokerRegistration": _ANY
+    | _CONTROLLER
+    | {E.DUPLICATE_BROKER_REGISTRATION, E.INCONSISTENT_CLUSTER_ID, E.INVALID_REGISTRATION},
+    "BrokerHeartbeat": _ANY | _CONTROLLER,
+    "AllocateProducerIds": _ANY | _CONTROLLER,
+}
+"""API -> errors that its answers may carry, in whichever version knows them (X7 looks at versions)."""
+
+REMEMBERED = 64
+"""Batches of a producer and partition; more than a leader may have to look back."""
+
+
+class Appended(msgspec.Struct, frozen=True, array_like=True):
+    """A batch of an idempotent producer in a server's log. ``end``: exclusive."""
+
+    end: int
+    producer_epoch: int
+    last_sequence: int
+
+
+class Server(State):
+    """One node. ``leads``: partition -> when and by which event it took up its leadership; ``batches``: "partition
+    producer id" -> what its log has of it, oldest first; ``patience_us``: longest time that a client waits for an
+    answer."""
+
+    leads: dict[str, tuple[int, Witness]] = {}
+    batches: dict[str, list[Appended]] = {}
+    patience_us: int = 0
+
+
+class OnlyDocumentedErrors(KeyedInvariant[Server]):
+    """Clients are written against the errors that an API documents. Any other one ends their work, or makes them do
+    the wrong thing about it.
+
+    Example: broker-2 answers Produce with UNKNOWN_SERVER_ERROR, which says that it ran into a bug; or it answers
+    NOT_LEADER_OR_FOLLOWER for orders-0, which it has led for a minute; or OUT_OF_ORDER_SEQUENCE_NUMBER for the very
+    sequence number that comes next.
+    """
+
+    id = "X1"
+    title = "Servers answer with errors that the API documents, and with these for their reasons"
+    source = "Kafka's protocol guide; redpanda-data/chaos log checks"
+    tested_when = "an answer with an error is looked at by the server or the caller"
+    route = NODE
+    types = (Rpc, RpcReply, PartAssume, LogAppend, LogTrunc, NodeUp, NodeDown)
+
+    def initial(self, key: str, profile: Profile) -> Server:
+        patience_ms = max(
+            (int(profile.setting("request.timeout.ms", node, 30_000)) for node in ("", *profile.nodes)), default=30_000
+        )
+        return Server(key, patience_us=patience_ms * 1000)
+
+    def step(self, state: Server, event: Stamped) -> Emissions:
+        body = event.body
+        if type(body) is Rpc:
+            if body.errors and body.outcome == "answered":
+                state.tested += 1
+                return self._documented(state, event, body.api, body.dst, body.errors)
+            return NOTHING
+        if type(body) is LogAppend:
+            if body.producer_id >= 0 and not body.control and body.base_sequence >= 0:
+                self._appended(state, body)
+        elif type(body) is RpcReply:
+            return self._answered(state, event, body)
+        elif type(body) is PartAssume:
+            if body.role == "leader":
+                state.leads[body.tp] = (event.wall, witness(event))
+            else:
+                state.leads.pop(body.tp, None)
+        elif type(body) is LogTrunc:
+            self._cut(state, body.tp, body.to)
+        else:
+            state.leads.clear()
+            for tp, first in body.lost.items() if type(body) is NodeDown else ():
+                self._cut(state, tp, first)
+        return NOTHING
+
+    def _appended(self, state: Server, body: LogAppend) -> None:
+        known = state.batches.setdefault(f"{body.tp} {body.producer_id}", [])
+        last = add_sequence(body.base_sequence, body.last - body.base)
+        known.append(Appended(body.last + 1, body.producer_epoch, last))
+        if len(known) > 2 * REMEMBERED:
+            del known[:REMEMBERED]
+
+    def _cut(self, state: Server, tp: str, to: int) -> None:
+        for name, known in state.batches.items():
+            if name.rpartition(" ")[0] == tp:
+                while known and known[-1].end > to:
+                    known.pop()
+
+    # ---- judging ------------------------------------------------------------------------------------------
+
+    def _documented(self, state: Server, event: Stamped, api: str, server: str, errors: list[int]) -> Emissions:
+        allowed = DOCUMENTED.get(api, _ANY)
+        for error in errors:
+            if error and error not in allowed:
+                sentence = f"{server} answered {api} with {error_name(error)}, which that API does not document"
+                return self.violated(state.key, sentence, event)
+        return NOTHING
+
+    def _answered(self, state: Server, event: Stamped, body: RpcReply) -> Emissions:
+        wrong = [told for told in body.partitions if told.error]
+        if not wrong:
+            return NOTHING
+        state.tested += 1
+        found = self._documented(state, event, body.api, event.node, [told.error for told in wrong])
+        # An acks=all Produce for several partitions may wait for one of them long after another one failed.
+        at_once = body.api != "Produce" or body.acks != -1 or len(body.partitions) == 1
+        for told in wrong:
+            if found:
+                break
+            found = self._with_cause(state, event, body, told, at_once)
+        return found
+
+    def _with_cause(
+        self, state: Server, event: Stamped, body: RpcReply, told: ReplyPartition, at_once: bool
+    ) -> Emissions:
+        by: Witness | None = None
+        why = ""
+        if told.error == E.NOT_LEADER_OR_FOLLOWER and told.leader_epoch_start >= 0:
+            since, by = state.leads.get(told.tp, (event.wall, None))
+            if at_once or event.wall - since > state.patience_us:
+                why = f"although it led leader epoch {told.leader_epoch}"
+        elif told.error in _EPOCH and told.asked_epoch >= 0 and told.leader_epoch >= 0:
+            older = told.asked_epoch < told.leader_epoch
+            if older != (told.error == E.FENCED_LEADER_EPOCH) or told.asked_epoch == told.leader_epoch:
+                why = f"although it was asked about leader epoch {told.asked_epoch} and knew {told.leader_epoch}"
+        elif told.error == E.OUT_OF_ORDER_SEQUENCE_NUMBER and at_once and told.producer_id >= 0:
+            known = state.batches.get(f"{told.tp} {told.producer_id}")
+            if known and _is_next(known[-1], told):
+                why = f"although sequence {told.base_sequence} of producer id {told.producer_id} was next"
+        if not why:
+            return NOTHING
+        sentence = f"{event.node} answered {body.api} for {told.tp} with {error_name(told.error)} {why}"
+        return self.violated(state.key, sentence, by, event)
+
+
+def _is_next(last: Appended, told: ReplyPartition) -> bool:
+    """Whether a refused batch is the one that follows the last batch of its producer in the log."""
+    if told.producer_epoch == last.producer_epoch:
+        return told.base_sequence == add_sequence(last.last_sequence, 1)
+    return told.producer_epoch > last.producer_epoch and told.base_sequence == 0

@@ -1,0 +1,123 @@
+"""X1: servers answer with documented errors, and with some of them for a reason."""
+
+from __future__ import annotations
+
+import pytest
+
+from actors.node.errors import KafkaError as E
+from actors.node.messages import Api
+from actors.trace.events import ReplyPartition, Rpc, RpcReply
+from orchestrator.invariants.documented_errors import DOCUMENTED
+from orchestrator.invariants.hygiene import ERRORS_SINCE
+from tests.unit.invariants.trace_builder import TP, TraceBuilder
+
+
+def test_every_api_documents_its_errors() -> None:
+    """Shows that no API is missing in the table, that UNKNOWN_SERVER_ERROR is nowhere in it, and that errors that X7
+    knows the first version of are."""
+    assert set(DOCUMENTED) == {api.name for api in Api}
+    assert not any(E.UNKNOWN_SERVER_ERROR in errors or E.NONE in errors for errors in DOCUMENTED.values())
+    assert [(api, error) for api, error in ERRORS_SINCE if error not in DOCUMENTED[api]] == []
+
+
+def test_a_documented_error() -> None:
+    """Shows that each answer with an error tests X1, at the caller and at the server."""
+    trace = TraceBuilder()
+    trace.emit("broker-2", Rpc("Fetch", 12, "broker-1", "c", 1, "answered", [74, 6]))
+    trace.reply(1, "ListOffsets", ReplyPartition(TP, 78))
+    trace.emit("broker-2", Rpc("Fetch", 12, "broker-1", "c", 1, "answered", []))
+    trace.reply(1, "ListOffsets", ReplyPartition(TP, 0))
+    assert (trace.result("X1").status, trace.result("X1").tested) == ("held", 2)
+
+
+def test_an_error_that_the_api_does_not_have() -> None:
+    """Shows that it violates X1, told by the caller or by the server."""
+    trace = TraceBuilder()
+    call = trace.emit("producer-1", Rpc("Produce", 9, "broker-1", "c", 1, "answered", [-1]))
+    result = trace.result("X1")
+    assert result.violations[0].events == [call]
+    assert result.violations[0].sentence == (
+        "broker-1 answered Produce with UNKNOWN_SERVER_ERROR, which that API does not document"
+    )
+    trace = TraceBuilder()
+    trace.reply(1, "ListOffsets", ReplyPartition(TP, int(E.NOT_ENOUGH_REPLICAS)))
+    assert trace.result("X1").status == "violated"
+
+
+def told(error: E, **fields: int) -> ReplyPartition:
+    """An answer of the leader of epoch 5."""
+    return ReplyPartition(TP, int(error), leader_epoch=5, leader_epoch_start=0, **fields)
+
+
+def test_a_leader_that_says_it_is_none() -> None:
+    """Shows that NOT_LEADER_OR_FOLLOWER of a leader violates X1, with its election."""
+    trace = TraceBuilder()
+    elected = trace.lead(1, 5)
+    reply = trace.reply(1, "ListOffsets", told(E.NOT_LEADER_OR_FOLLOWER))
+    result = trace.result("X1")
+    assert result.violations[0].events == [elected, reply]
+    assert result.violations[0].sentence == (
+        "broker-1 answered ListOffsets for orders-0 with NOT_LEADER_OR_FOLLOWER although it led leader epoch 5"
+    )
+    follower = TraceBuilder()
+    follower.assume(1, 5, leader=2)
+    follower.reply(1, "ListOffsets", ReplyPartition(TP, 6, leader_epoch=5, leader_epoch_start=-1))
+    assert follower.result("X1").status == "held"
+
+
+@pytest.mark.parametrize(("wait_ms", "status"), [(100, "held"), (31_000, "violated")])
+def test_a_produce_for_several_partitions_may_wait_with_its_errors(wait_ms: int, status: str) -> None:
+    """Shows that a leader may have become one while the answer waited for another partition, as long as it can wait."""
+    trace = TraceBuilder()
+    trace.lead(1, 5)
+    trace.wall += wait_ms * 1000
+    partitions = [told(E.NOT_LEADER_OR_FOLLOWER), ReplyPartition("orders-1", 0, 3, 3)]
+    trace.emit("broker-1", RpcReply("Produce", 9, "p", "c", 1, -1, 0, -1, partitions))
+    assert trace.result("X1").status == status
+
+
+@pytest.mark.parametrize(
+    ("error", "asked", "status"),
+    [
+        (E.FENCED_LEADER_EPOCH, 4, "held"),
+        (E.FENCED_LEADER_EPOCH, 5, "violated"),
+        (E.FENCED_LEADER_EPOCH, 6, "violated"),
+        (E.UNKNOWN_LEADER_EPOCH, 6, "held"),
+        (E.UNKNOWN_LEADER_EPOCH, 5, "violated"),
+        (E.UNKNOWN_LEADER_EPOCH, 4, "violated"),
+        (E.UNKNOWN_LEADER_EPOCH, -1, "held"),
+    ],
+)
+def test_a_leader_epoch_is_refused_for_being_older_or_newer(error: E, asked: int, status: str) -> None:
+    """Shows that the two errors about leader epochs are not taken for each other, nor given for the right epoch."""
+    trace = TraceBuilder()
+    trace.reply(1, "ListOffsets", told(error, asked_epoch=asked))
+    assert trace.result("X1").status == status
+
+
+@pytest.mark.parametrize(
+    ("epoch", "sequence", "status"), [(0, 2, "violated"), (0, 3, "held"), (1, 0, "violated"), (1, 2, "held")]
+)
+def test_a_sequence_is_refused_for_being_another_one_than_the_next(epoch: int, sequence: int, status: str) -> None:
+    """Shows that OUT_OF_ORDER_SEQUENCE_NUMBER for the sequence that is next, or for 0 in a new epoch, violates X1."""
+    trace = TraceBuilder()
+    trace.append("broker-1", "a", "b", producer=7, sequence=0)
+    refused = told(E.OUT_OF_ORDER_SEQUENCE_NUMBER, producer_id=7, producer_epoch=epoch, base_sequence=sequence)
+    trace.reply(1, "Produce", refused, acks=-1)
+    assert trace.result("X1").status == status
+
+
+def test_a_truncation_takes_sequences_back() -> None:
+    """Shows that after a cut, or a power loss, the last batch that is left decides, and nothing where none is."""
+    trace = TraceBuilder()
+    trace.append("broker-1", "a", producer=7, sequence=0)
+    trace.append("broker-1", "b", producer=7, sequence=1)
+    trace.truncate("broker-1", 1)
+    refused = told(E.OUT_OF_ORDER_SEQUENCE_NUMBER, producer_id=7, producer_epoch=0, base_sequence=1)
+    trace.reply(1, "Produce", refused, acks=-1)
+    assert trace.result("X1").status == "violated"
+    lost = TraceBuilder()
+    lost.append("broker-1", "a", producer=7, sequence=0)
+    lost.down("broker-1", "lossy", lost={TP: 0})
+    lost.reply(1, "Produce", refused, acks=-1)
+    assert lost.result("X1").status == "held"

@@ -1,0 +1,137 @@
+"""H9: clients absorb KIP-207's refusal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from actors.trace.events import CtlFault, ErrorSeen, MetaView, NodeUp, OpInvoke, OpReturn, Rpc
+from tests.unit.invariants.trace_builder import TP, TraceBuilder
+
+
+class Refused:
+    """A client that was refused: it has asked, its metadata is settled, and broker-2 answers OFFSET_NOT_AVAILABLE."""
+
+    def __init__(self, client: str = "list-offsets-1", role: str = "list-offsets", **profile: Any) -> None:
+        self.client = client
+        self.trace = TraceBuilder(**profile)
+        self.trace.emit(client, NodeUp(role, -1, "", False, False))
+        for _ in range(2):
+            self.view()
+        self.op = self.trace.invoke(client)
+        self.refusal = self.error(78)
+
+    def view(self, **epochs: int) -> str:
+        """Metadata arrives."""
+        return self.trace.emit(self.client, MetaView("broker-1", {f"orders-{tp}": e for tp, e in epochs.items()}, []))
+
+    def error(self, error: int, api: str = "ListOffsets", tp: str = TP) -> str:
+        """An answer that the client goes on after."""
+        return self.trace.emit(self.client, ErrorSeen(tp, api, 7, error, "broker-2"))
+
+    def ends(self, error: int = 0) -> str:
+        """The operation returns."""
+        if not error:
+            return self.trace.told(self.client, self.op, 4, 2, 0)
+        return self.trace.emit(self.client, OpReturn(self.op, "list", TP, "unknown", error=error))
+
+
+def test_a_client_that_asks_again() -> None:
+    """Shows that each refusal tests H9 when the next answer comes."""
+    refused = Refused()
+    assert refused.trace.result("H9").status == "vacuous"
+    refused.error(78)
+    assert refused.trace.result("H9").tested == 1
+    refused.ends()
+    assert (refused.trace.result("H9").status, refused.trace.result("H9").tested) == ("held", 2)
+
+
+def test_a_client_that_refreshes_its_metadata() -> None:
+    """Shows that metadata between refusal and next answer violates H9, with both as evidence; Kafka's consumer does
+    that, and is excused."""
+    refused = Refused()
+    view = refused.view()
+    refused.ends()
+    result = refused.trace.result("H9")
+    assert result.violations[0].events == [refused.refusal, view]
+    assert result.violations[0].sentence == (
+        "list-offsets-1 refreshed its metadata after broker-2 had refused ListOffsets for orders-0"
+    )
+    consumer = Refused("consumer-1", "consumer")
+    consumer.view()
+    consumer.ends()
+    assert consumer.trace.result("H9").excused == {"consumer-refreshes": 1}
+
+
+@pytest.mark.parametrize("reason", ["error", "lost", "disconnect", "age", "other", "epochs", "clock"])
+def test_metadata_that_comes_for_another_reason(reason: str) -> None:
+    """Shows that a refresh is nothing if an error asked for it, a connection broke, the metadata was old, another
+    partition has no answer, its answer brought news, or the client's clock was changed."""
+    refused = Refused(config={"metadata.max.age.ms": 1 if reason == "age" else 300_000})
+    if reason == "error":
+        refused.error(6, "Metadata", "")
+    elif reason == "lost":
+        refused.trace.emit(refused.client, Rpc("Metadata", 12, "broker-1", "c", 1, "timeout", []))
+    elif reason == "disconnect":
+        refused.error(13, "ListOffsets", "")
+    elif reason == "other":
+        refused.trace.emit(refused.client, OpInvoke("x", "list", "orders-1", timestamp=-1))
+    elif reason == "clock":
+        refused.trace.emit("driver", CtlFault("f", "clock-jump", "start", [refused.client], {}))
+    refused.view(**({"0": 3} if reason == "epochs" else {}))
+    refused.ends()
+    assert (refused.trace.result("H9").status, refused.trace.result("H9").tested) == ("held", 1)
+
+
+def test_a_client_that_hands_the_error_on() -> None:
+    """Shows that OFFSET_NOT_AVAILABLE may reach the application when the operation's time is over, not before."""
+    early = Refused()
+    fail = early.ends(78)
+    result = early.trace.result("H9")
+    assert result.violations[0].events == [fail]
+    assert result.violations[0].sentence == (
+        "list-offsets-1 returned OFFSET_NOT_AVAILABLE for orders-0 to its application after 2 ms, before "
+        "default.api.timeout.ms=60,000 was over"
+    )
+    late = Refused(config={"default.api.timeout.ms": 1})
+    late.ends(78)
+    assert late.trace.result("H9").status == "held"
+    other = Refused()
+    other.ends(7)
+    assert other.trace.result("H9").status == "held"
+    clock = Refused()
+    clock.trace.emit("driver", CtlFault("f", "clock-jump", "start", ["list-offsets-1"], {}))
+    clock.ends(78)
+    assert clock.trace.result("H9").excused == {"clock": 1}
+
+
+def test_a_consumer_that_resets_its_position() -> None:
+    """Shows that a reset whose last error was the refusal violates H9, and one for OFFSET_OUT_OF_RANGE does not."""
+    refused = Refused("consumer-1", "consumer")
+    refused.trace.moved("consumer-1", 0, "reset", 44)
+    result = refused.trace.result("H9")
+    assert result.violations[0].sentence == (
+        "consumer-1 reset its position in orders-0 from 44 to 0 after it was refused"
+    )
+    for reason, error in (("reset", 1), ("seek", 78)):
+        other = Refused("consumer-1", "consumer")
+        other.error(error, "Fetch")
+        other.trace.moved("consumer-1", 0, reason)
+        assert other.trace.result("H9").violated == 0
+
+
+def test_a_new_incarnation_begins_anew() -> None:
+    """Shows that what was refused before a restart is not held against the client afterwards."""
+    refused = Refused()
+    refused.trace.up("list-offsets-1", "list-offsets")
+    refused.view()
+    refused.ends(78)
+    assert refused.trace.result("H9").status == "vacuous"
+
+
+def test_without_the_feature_there_is_no_refusal() -> None:
+    """Shows that H9 is vacuous where kip-207 is off."""
+    refused = Refused(features={"kip-207": "off"})
+    refused.ends(78)
+    assert refused.trace.result("H9").why == "kip-207 is off"
