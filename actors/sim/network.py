@@ -272,7 +272,7 @@ class Network:
         payload = request.SerializeToString()
         packet = (request.__class__, payload, clock.wall_us, clock.logical, host.last_id(), number, 0)
         self._send(connection.to_server, packet)
-        deadline_us = now_us + effect.timeout_ms * 1000
+        deadline_us = now_us + host.machine.true_us(effect.timeout_ms * 1000)
         connection.flights.append((effect.call, number, deadline_us))
         if deadline_us < connection.check_at_us:
             connection.check_at_us = deadline_us
@@ -328,6 +328,18 @@ class Network:
         connection.check_at_us = next_us
         if next_us < NEVER:
             self._queue.at(next_us, self._check_deadlines, (connection, next_us))
+
+    def clock_stepped(self, host: Host, by_us: int) -> None:
+        """The wall clock of a host was set: the time-outs of its calls are measured by it."""
+        now_us = self._queue.now_us
+        for connection in host.outbound.values():
+            flights = ((call, number, max(due_us - by_us, now_us)) for call, number, due_us in connection.flights)
+            connection.flights = deque(flights)
+            next_us = min((due_us for _, _, due_us in connection.flights), default=NEVER)
+            if next_us != connection.check_at_us:
+                connection.check_at_us = next_us
+                if next_us < NEVER:
+                    self._queue.at(next_us, self._check_deadlines, (connection, next_us))
 
     def _client_closes(self, connection: Connection) -> None:
         connection.client_closed = True

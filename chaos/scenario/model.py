@@ -18,6 +18,10 @@ from chaos.scenario.durations import (
     CHANCE_PATTERN,
     DURATION_EXPECTED,
     DURATION_PATTERN,
+    OFFSET_EXPECTED,
+    OFFSET_PATTERN,
+    RATE_CHANGE_EXPECTED,
+    RATE_CHANGE_PATTERN,
     RATE_EXPECTED,
     RATE_PATTERN,
     VERSIONS_EXPECTED,
@@ -25,7 +29,9 @@ from chaos.scenario.durations import (
     Malformed,
     parse_chance_ppm,
     parse_duration_us,
+    parse_offset_us,
     parse_rate,
+    parse_rate_ppm,
     parse_versions,
 )
 from chaos.scenario.selectors import EXPECTED as SELECTOR_EXPECTED
@@ -60,6 +66,14 @@ def _rate(value: Any) -> float:
 
 def _chance(value: Any) -> int:
     return parse_chance_ppm(_text(value, CHANCE_EXPECTED))
+
+
+def _offset(value: Any) -> int:
+    return parse_offset_us(_text(value, OFFSET_EXPECTED))
+
+
+def _rate_change(value: Any) -> int:
+    return parse_rate_ppm(_text(value, RATE_CHANGE_EXPECTED))
 
 
 def _versions(value: Any) -> list[int]:
@@ -189,6 +203,16 @@ Chance = Annotated[
     int,
     BeforeValidator(_chance),
     WithJsonSchema({"type": "string", "pattern": CHANCE_PATTERN, "description": "5%, 0.5%"}),
+]
+Offset = Annotated[
+    int,
+    BeforeValidator(_offset),
+    WithJsonSchema({"type": "string", "pattern": OFFSET_PATTERN, "description": "+500ms, -3s"}),
+]
+RateChange = Annotated[
+    int,
+    BeforeValidator(_rate_change),
+    WithJsonSchema({"type": "string", "pattern": RATE_CHANGE_PATTERN, "description": "+10%, -0.5%"}),
 ]
 Versions = Annotated[
     list[int],
@@ -420,6 +444,27 @@ class SlowDisk(Model):
     jitter: Duration = 0
 
 
+class ClockSkew(Model):
+    """The clock of a node's machine is off, or runs at a wrong rate, or both."""
+
+    nodes: Selectors
+    offset: Offset | None = Field(None, description="How far the wall clock is ahead (behind: negative).")
+    rate: RateChange | None = Field(None, description="How much too fast both clocks run (too slowly: negative).")
+
+    @model_validator(mode="after")
+    def _wrong(self) -> ClockSkew:
+        if self.offset is None and self.rate is None:
+            raise Malformed("nothing is wrong with the clock", "offset, rate or both")
+        return self
+
+
+class ClockJump(Model):
+    """The wall clock of a node's machine steps; at the end it steps back."""
+
+    nodes: Selectors
+    by: Offset
+
+
 class Fault(Model):
     """Exactly one fault."""
 
@@ -434,6 +479,8 @@ class Fault(Model):
     wipe: Stopped | None = None
     pause: Selectors | None = None
     slow_disk: SlowDisk | None = None
+    clock_skew: ClockSkew | None = None
+    clock_jump: ClockJump | None = None
 
     @model_validator(mode="after")
     def _one_kind(self) -> Fault:
