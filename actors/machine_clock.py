@@ -7,11 +7,26 @@ wall clock alone.
 
 from __future__ import annotations
 
+import msgspec
+
 from actors.control import ClockSkew
 
 MILLION = 1_000_000
 RATE_MIN_PPM = -900_000
 """Slowest clock, also where several faults slow it down: a tenth of the true rate."""
+
+
+class Change(msgspec.Struct, frozen=True):
+    """What a fault's beginning or end did. step_us: how far the wall clock stepped. before_ppm, after_ppm: rates."""
+
+    step_us: int
+    before_ppm: int
+    after_ppm: int
+
+    def left_us(self, left_us: int, wall: bool) -> int:
+        """True time left to a timer which had ``left_us`` to run. ``wall``: it ends at a time of the wall clock."""
+        on_clock_us = left_us * (MILLION + self.before_ppm) // MILLION - (self.step_us if wall else 0)
+        return max(0, on_clock_us) * MILLION // (MILLION + self.after_ppm)
 
 
 class MachineClock:
@@ -43,22 +58,22 @@ class MachineClock:
         """How long a delay on this clock truly is."""
         return delay_us * MILLION // (MILLION + self.rate_ppm) if self.rate_ppm else delay_us
 
-    def begin(self, skew: ClockSkew, true_us: int) -> int:
-        """A fault begins. Returns how far the wall clock stepped."""
+    def begin(self, skew: ClockSkew, true_us: int) -> Change:
+        """A fault begins."""
         self.skews[skew.fault] = skew
         return self._adjust(true_us)
 
-    def end(self, fault: str, true_us: int) -> int:
-        """A fault ends. Returns how far the wall clock stepped."""
+    def end(self, fault: str, true_us: int) -> Change:
+        """A fault ends."""
         self.skews.pop(fault, None)
         return self._adjust(true_us)
 
-    def _adjust(self, true_us: int) -> int:
+    def _adjust(self, true_us: int) -> Change:
+        before_us, before_ppm = self.offset_us, self.rate_ppm
         self._monotonic_us = self.monotonic_us(true_us)
         self._since_us = true_us
         self.rate_ppm = max(sum(skew.rate_ppm for skew in self.skews.values()), RATE_MIN_PPM)
         if not self.rate_ppm:
             self._correction_us = true_us - self._monotonic_us
-        before = self.offset_us
         self.offset_us = self._correction_us + sum(skew.offset_us for skew in self.skews.values())
-        return self.offset_us - before
+        return Change(self.offset_us - before_us, before_ppm, self.rate_ppm)

@@ -18,6 +18,7 @@ from google.protobuf.message import Message
 from actors.live.links import Direction, Fragile, Links
 from actors.live.timers import PatientTimer
 from actors.live.wire import CHANNEL_OPTIONS, NO_STAMP, Stamp, encode_request, method_path, stamp_of
+from actors.machine_clock import Change
 from actors.node.effects import Call
 from actors.node.events import Answered, Failed
 from actors.node.messages import RESPONSES, Api, api_of
@@ -101,11 +102,11 @@ class Connections:
         connection.tasks.add(task)
         task.add_done_callback(connection.tasks.discard)
 
-    def wall_stepped(self, by_s: float) -> None:
-        """The wall clock, by which time-outs are measured, was set ahead by so many seconds (negative: back)."""
+    def clock_changed(self, change: Change) -> None:
+        """Go on by the machine's clock as it is now; time-outs are measured by its wall clock."""
         for connection in self._open.values():
             for call in connection.calls.values():
-                call.timer.move(by_s)
+                call.timer.adjust(change, True)
 
     async def close(self) -> None:
         """Close every connection; nothing is delivered any more."""

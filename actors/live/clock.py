@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from actors.control import ClockSkew
-from actors.machine_clock import MachineClock
+from actors.machine_clock import Change, MachineClock
 
 
 class LiveClock:
@@ -28,13 +28,13 @@ class LiveClock:
         """How many seconds a delay of the node's truly is."""
         return self.machine.true_us(delay_ms * 1000) / 1e6
 
-    def begin(self, skew: ClockSkew) -> float:
-        """A fault begins. Returns how many seconds nearer the wall clock's step has brought its times."""
-        return self.machine.true_us(self.machine.begin(skew, self._true_us())) / 1e6
+    def begin(self, skew: ClockSkew) -> Change:
+        """A fault begins."""
+        return self.machine.begin(skew, self._true_us())
 
-    def end(self, fault: str) -> float:
-        """A fault ends; returns the same."""
-        return self.machine.true_us(self.machine.end(fault, self._true_us())) / 1e6
+    def end(self, fault: str) -> Change:
+        """A fault ends."""
+        return self.machine.end(fault, self._true_us())
 
     def _true_us(self) -> int:
         return time.monotonic_ns() // 1000 + self._offset_us

@@ -31,6 +31,7 @@ from actors.live.slow_disk import SlowDisk
 from actors.live.timers import Timers
 from actors.live.wire import NO_STAMP, Stamp, stamp_of
 from actors.live.writer import ChunkWriter
+from actors.machine_clock import Change
 from actors.node.contract import Node
 from actors.node.effects import (
     AnyEffect,
@@ -276,10 +277,9 @@ class LiveRuntime:
     def _skew(self, skew: ClockSkew) -> None:
         self._clock_changed(skew.fault, "start", self._clock.begin(skew))
 
-    def _clock_changed(self, fault: str, phase: Literal["start", "stop"], by_s: float) -> None:
-        if by_s:
-            self._timers.wall_stepped(by_s)
-            self._connections.wall_stepped(by_s)
+    def _clock_changed(self, fault: str, phase: Literal["start", "stop"], change: Change) -> None:
+        self._timers.clock_changed(change)
+        self._connections.clock_changed(change)
         machine = self._clock.machine
         self._note(ClockSet(fault, phase, machine.offset_us, machine.rate_ppm))
         self._push(Input(ClockStepped(machine.offset_us // 1000)))

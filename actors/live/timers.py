@@ -9,6 +9,8 @@ from typing import Any
 
 import msgspec
 
+from actors.machine_clock import Change
+
 LATE_S = 0.05
 """A timer that fires so much later than it should does so because the process stood still: what has arrived meanwhile
 comes first, as Kafka's NetworkClient handles what it received before it looks for time-outs."""
@@ -32,10 +34,11 @@ class PatientTimer:
         """Do not fire."""
         self._handle.cancel()
 
-    def move(self, by_s: float) -> None:
-        """Fire so many seconds earlier (negative: later), but not before now."""
+    def adjust(self, change: Change, wall: bool) -> None:
+        """Go on by the machine's clock as it is now. ``wall``: the end is a time of the wall clock."""
         self._handle.cancel()
-        self._due_s = max(self._due_s - by_s, self._loop.time())
+        now_s = self._loop.time()
+        self._due_s = now_s + change.left_us(int((self._due_s - now_s) * 1e6), wall) / 1e6
         self._handle = self._loop.call_at(self._due_s, self._look)
 
     def _look(self) -> None:
@@ -93,11 +96,10 @@ class Timers:
         del self._running[name]
         return True
 
-    def wall_stepped(self, by_s: float) -> None:
-        """The wall clock was set ahead by so many seconds (negative: back)."""
+    def clock_changed(self, change: Change) -> None:
+        """Go on by the machine's clock as it is now."""
         for setting in self._running.values():
-            if setting.wall:
-                setting.timer.move(by_s)
+            setting.timer.adjust(change, setting.wall)
 
     def cancel_all(self) -> None:
         """Stop every timer."""

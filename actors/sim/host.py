@@ -12,7 +12,7 @@ import msgspec
 from actors.control import ClockSkew, DiskLoss, DiskRule
 from actors.crash_points import CrashPoint, CrashPoints
 from actors.log.replica_log import first_lost_offsets
-from actors.machine_clock import MachineClock
+from actors.machine_clock import Change, MachineClock
 from actors.node.contract import Node
 from actors.node.effects import (
     AnyEffect,
@@ -324,26 +324,23 @@ class Host:
     def skew(self, skew: ClockSkew) -> None:
         """A fault makes the machine's clock wrong."""
         self._queue.at(self._queue.now_us, self.notice_clock, (skew.fault, "start", self.incarnation))
-        self._stepped(self.machine.begin(skew, self._queue.now_us))
+        self._changed(self.machine.begin(skew, self._queue.now_us))
 
     def restore(self, fault: str) -> None:
         """A fault of the machine's clock ends."""
         self._queue.at(self._queue.now_us, self.notice_clock, (fault, "stop", self.incarnation))
-        self._stepped(self.machine.end(fault, self._queue.now_us))
+        self._changed(self.machine.end(fault, self._queue.now_us))
 
-    def _stepped(self, by_us: int) -> None:
-        """The wall clock was set: what ends at a time of it comes nearer, or is put off."""
-        by_us = self.machine.true_us(by_us)
-        if not by_us:
-            return
+    def _changed(self, change: Change) -> None:
+        """Timers go on by the clock as it runs now; those of the wall clock come nearer, or are put off."""
         now_us = self._queue.now_us
         for timer in self.timers.values():
-            if timer.wall and timer.deadline_us >= 0:
-                timer.deadline_us = max(timer.deadline_us - by_us, now_us)
+            if timer.deadline_us >= 0:
+                timer.deadline_us = now_us + change.left_us(timer.deadline_us - now_us, timer.wall)
                 if timer.deadline_us < timer.scheduled_us:
                     timer.scheduled_us = timer.deadline_us
                     self._queue.at(timer.deadline_us, self._look_at, timer)
-        self._world.network.clock_stepped(self, by_us)
+        self._world.network.clock_changed(self, change)
 
     def notice_clock(self, change: tuple[str, Literal["start", "stop"], int]) -> None:
         """The process finds the machine's clock changed, if it is the one that ran then."""

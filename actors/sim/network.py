@@ -25,6 +25,7 @@ import msgspec
 from google.protobuf.message import Message
 
 from actors.control import LinkRule
+from actors.machine_clock import Change
 from actors.node.effects import Call, Close, Reply
 from actors.node.events import Answered, Disconnected, Failed, Received
 from actors.node.messages import API_OF_REQUEST, API_OF_RESPONSE, RESPONSES
@@ -329,12 +330,14 @@ class Network:
         if next_us < NEVER:
             self._queue.at(next_us, self._check_deadlines, (connection, next_us))
 
-    def clock_stepped(self, host: Host, by_us: int) -> None:
-        """The wall clock of a host was set: the time-outs of its calls are measured by it."""
+    def clock_changed(self, host: Host, change: Change) -> None:
+        """The clock of a host was changed: the time-outs of its calls are measured by its wall clock."""
         now_us = self._queue.now_us
         for connection in host.outbound.values():
-            flights = ((call, number, max(due_us - by_us, now_us)) for call, number, due_us in connection.flights)
-            connection.flights = deque(flights)
+            connection.flights = deque(
+                (call, number, now_us + change.left_us(due_us - now_us, True))
+                for call, number, due_us in connection.flights
+            )
             next_us = min((due_us for _, _, due_us in connection.flights), default=NEVER)
             if next_us != connection.check_at_us:
                 connection.check_at_us = next_us
