@@ -28,6 +28,7 @@ class PatientTimer:
         self._due_s = loop.time() + delay_s
         self._fire = fire
         self._args = args
+        self._over = False
         self._handle = loop.call_at(self._due_s, self._look)
 
     def cancel(self) -> None:
@@ -36,6 +37,8 @@ class PatientTimer:
 
     def adjust(self, change: Change, wall: bool) -> None:
         """Go on by the machine's clock as it is now. ``wall``: the end is a time of the wall clock."""
+        if self._over:
+            return
         self._handle.cancel()
         now_s = self._loop.time()
         self._due_s = now_s + change.left_us(int((self._due_s - now_s) * 1e6), wall) / 1e6
@@ -43,9 +46,13 @@ class PatientTimer:
 
     def _look(self) -> None:
         if self._loop.time() - self._due_s > LATE_S:
-            self._handle = self._loop.call_later(GRACE_S, self._fire, *self._args)
+            self._handle = self._loop.call_later(GRACE_S, self._end)
         else:
-            self._fire(*self._args)
+            self._end()
+
+    def _end(self) -> None:
+        self._over = True
+        self._fire(*self._args)
 
 
 class Setting(msgspec.Struct, eq=False):

@@ -16,8 +16,9 @@ from chaos.faults.process import NodeCrash
 from chaos.plan import AnyFault, At, Plan, ScheduledFault, Seen
 from chaos.scenario.clients import client_config, client_workload
 from chaos.scenario.durations import format_chance, format_duration, format_offset, format_rate, format_versions
-from chaos.scenario.model import SCHEMA, TIMESTAMPS, Client, Scenario
+from chaos.scenario.model import SCHEMA, Client, Scenario
 from chaos.scenario.names import client_names
+from chaos.scenario.scalars import TIMESTAMPS
 from chaos.scenario.selectors import Selector
 
 
