@@ -25,6 +25,13 @@ FEATURES: dict[str, Feature] = {
             "seed: every timestamp, and not where unclean election is enabled; kafka: as shipped.",
         ),
         Feature(
+            "eligible.leader.replicas.version",
+            ("0", "1"),
+            "1",
+            "Kafka's own (KIP-966). 1: who leaves an ISR below `min.insync.replicas` stays eligible to lead, and the "
+            "ISR may become empty; 0: its last member never leaves it.",
+        ),
+        Feature(
             "kip-595.leader-progress",
             ("off", "kafka"),
             "kafka",

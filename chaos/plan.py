@@ -8,7 +8,6 @@ import msgspec
 
 from actors.control import Predicate
 from actors.node.spec import ClusterSpec, NodeSpec
-from chaos.faults.clock import ClockJump, SkewedClock
 from chaos.faults.disk import DiskSlowness, DiskWipe, PowerLoss, TornTail
 from chaos.faults.network import NetworkDelay, NetworkDrop, NetworkDuplicate, NetworkPartition, NetworkReorder
 from chaos.faults.operator import Configuration, LeaderElection, QuorumDescription
@@ -22,8 +21,7 @@ AnyAction = LeaderElection | Configuration | QuorumDescription
 
 LinkFault = NetworkPartition | NetworkDelay | NetworkDrop | NetworkDuplicate | NetworkReorder
 DiskFault = PowerLoss | TornTail | DiskWipe | DiskSlowness
-ClockFault = SkewedClock | ClockJump
-AnyFault = LinkFault | NodeCrash | NodePause | DiskFault | ClockFault | AnyAction
+AnyFault = LinkFault | NodeCrash | NodePause | DiskFault | AnyAction
 
 
 class At(msgspec.Struct, frozen=True, tag=True):

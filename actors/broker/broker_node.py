@@ -8,9 +8,18 @@ from typing import Any
 import msgspec
 from google.protobuf.message import Message
 
-from actors.broker import alter_partition, lifecycle, producer_ids, replica_fetcher, replica_manager, request_channel
-from actors.broker.api_versions import unsupported
+from actors.broker import (
+    alter_partition,
+    forwarding,
+    lifecycle,
+    producer_ids,
+    replica_fetcher,
+    replica_manager,
+    request_channel,
+)
 from actors.broker.clean_shutdown import CleanShutdown
+from actors.broker.configuration import incremental_alter_configs
+from actors.broker.forwarding import ForwardingManager
 from actors.broker.lifecycle import BrokerLifecycle
 from actors.broker.list_offsets import list_offsets
 from actors.broker.metadata import metadata
@@ -22,11 +31,12 @@ from actors.broker.request_channel import RequestChannel
 from actors.broker.turn import Settings, Turn, settings_of
 from actors.node.api_versions import api_versions_response, speaks
 from actors.node.effects import AnyEffect
+from actors.node.error_responses import error_response
+from actors.node.errors import KafkaError
 from actors.node.events import (
     Answered,
     AnyEvent,
     Chosen,
-    ClockStepped,
     Disconnected,
     Failed,
     Invoked,
@@ -42,6 +52,8 @@ from actors.node.spec import ClusterSpec, NodeSpec, node_name
 from actors.node.step import Step
 from actors.quorum.raft_client import RaftClient
 from actors.versions import BROKER_APIS
+
+IO_THREADS = "num.io.threads"
 
 RAISE_AT = 100
 """The defect raise strikes at this request."""
@@ -62,15 +74,13 @@ class BrokerNode(msgspec.Struct):
     clean_shutdown: CleanShutdown = msgspec.field(default_factory=CleanShutdown)
     replicas: ReplicaManager = msgspec.field(default_factory=ReplicaManager)
     producer_ids: ProducerIdManager = msgspec.field(default_factory=ProducerIdManager)
-    wall_offset_ms: int = 0
+    forwarding: ForwardingManager = msgspec.field(default_factory=ForwardingManager)
     requests: int = 0
     published: bool = False
 
     def step(self, now_ms: int, event: AnyEvent) -> list[AnyEffect]:
         """See ``actors.node.contract.Node``."""
-        if isinstance(event, ClockStepped):
-            self.wall_offset_ms = event.offset_ms
-        step = Step(now_ms, tuple(self.spec.defects), self.wall_offset_ms)
+        step = Step(now_ms, tuple(self.spec.defects))
         if isinstance(event, Started):
             self._start(step, event)
         elif not self.lifecycle.is_shutting_down:
@@ -107,7 +117,7 @@ class BrokerNode(msgspec.Struct):
             config["reconnect.backoff.max.ms"],
             config["request.timeout.ms"],
         )
-        self.channel = RequestChannel(config["num.io.threads"], config["krift.request.service.us"])
+        self.channel = RequestChannel(config[IO_THREADS], config["krift.request.service.us"])
         self.raft.start(step, self.files, self.net, spec, event.incarnation, event.disk)
         turn = self._turn(step)
         previous_broker_epoch = self.clean_shutdown.read(event.disk)
@@ -128,14 +138,13 @@ class BrokerNode(msgspec.Struct):
                 self._timed_out(turn, event.timer)
             case Disconnected():
                 self.replicas.on_disconnected(event.connection)
+                self.forwarding.on_disconnected(event.connection)
             case Synced():
                 self.raft.on_synced(step, self.files, self.net, event)
             case Chosen():
                 self.raft.on_chosen(step, self.files, self.net, event)
             case Invoked():
                 self._invoked(turn, event)
-            case ClockStepped():
-                pass  # noted before the step began; timers and time-outs are the runtime's
             case Started():
                 raise AssertionError("a node starts once")
 
@@ -162,6 +171,8 @@ class BrokerNode(msgspec.Struct):
             self.replicas.on_altered(turn, ended)
         elif purpose == producer_ids.PURPOSE:
             self.producer_ids.on_ended(turn, ended)
+        elif purpose == forwarding.PURPOSE:
+            self.forwarding.on_ended(turn, ended)
         else:
             self.raft.on_ended(turn.step, self.files, self.net, ended)
 
@@ -184,6 +195,8 @@ class BrokerNode(msgspec.Struct):
             replicas.isr_changes.on_timer()
         elif timer == producer_ids.TIMER:
             self.producer_ids.on_timer()
+        elif timer.startswith(forwarding.PREFIX):
+            self.forwarding.on_timer(timer)
         elif timer.startswith(replica_fetcher.BACKOFF):
             replicas.fetchers.on_timer(turn, timer)
         elif not self.net.on_timer(timer):
@@ -201,7 +214,7 @@ class BrokerNode(msgspec.Struct):
             turn.step.close(connection)
             return
         if api != Api.ApiVersions and not speaks(self.spec.versions, request):
-            turn.step.reply(connection, unsupported(request))
+            turn.step.reply(connection, error_response(request, KafkaError.UNSUPPORTED_VERSION))
             return
         typed: Any = request
         match api:
@@ -217,6 +230,10 @@ class BrokerNode(msgspec.Struct):
                 offset_for_leader_epoch(self.replicas.partitions, turn, connection, typed)
             case Api.InitProducerId:
                 self.producer_ids.init_producer_id(turn, connection, typed)
+            case Api.ElectLeaders | Api.DescribeQuorum:
+                self.forwarding.forward(turn, connection, typed)
+            case Api.IncrementalAlterConfigs:
+                incremental_alter_configs(self.forwarding, turn, connection, typed)
             case _:
                 turn.step.reply(connection, api_versions_response(self.spec.versions, BROKER_APIS, typed))
 
@@ -235,6 +252,8 @@ class BrokerNode(msgspec.Struct):
         self.replicas.apply(turn, self.image.take_changes())
         if self.image.take_reconfigured():
             self.replicas.reconfigure(turn)
+            threads: int = self.image.config(self.settings.node_id, "", IO_THREADS, self.spec.config[IO_THREADS])
+            self.channel.resize(turn.step, threads)
 
     def _poll(self, turn: Turn, everything: bool) -> None:
         """Let every component go on with what it could not do before. Requests of others change nothing that the
@@ -252,6 +271,7 @@ class BrokerNode(msgspec.Struct):
             self.replicas.fetchers.poll(turn, self.replicas.partitions)
         self.replicas.isr_changes.poll(turn)
         self.producer_ids.poll(turn)
+        self.forwarding.poll(turn)
 
     # ---- operations --------------------------------------------------------------------------------------
 

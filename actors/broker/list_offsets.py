@@ -168,7 +168,7 @@ def _refusal(turn: Turn, partition: Partition, query: Query) -> KafkaError:
     if query.replica_id != CONSUMER and "refuse-replicas" not in turn.step.defects:
         return KafkaError.NONE
     settings = turn.settings
-    if settings.kip_207 == "off" or (settings.kip_207 == "seed" and settings.unclean_leader_election):
+    if settings.kip_207 == "off" or (settings.kip_207 == "seed" and _unclean_election_enabled(turn, partition)):
         return KafkaError.NONE
     to_reach = partition.leader_epoch_start
     if "refuse-too-long" in turn.step.defects and partition.is_leader:
@@ -178,3 +178,9 @@ def _refusal(turn: Turn, partition: Partition, query: Query) -> KafkaError:
     if query.version >= OFFSET_NOT_AVAILABLE_SINCE or "version-too-new" in turn.step.defects:
         return KafkaError.OFFSET_NOT_AVAILABLE
     return KafkaError.LEADER_NOT_AVAILABLE
+
+
+def _unclean_election_enabled(turn: Turn, partition: Partition) -> bool:
+    settings = turn.settings
+    key = "unclean.leader.election.enable"
+    return bool(turn.image.config(settings.node_id, partition.topic, key, settings.unclean_leader_election))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from actors.broker.fetch import BROKER_PORT
-from actors.broker.metadata_image import NO_LEADER, MetadataImage, PartitionRegistration, TopicImage
+from actors.broker.metadata_image import MetadataImage
 from actors.broker.turn import Turn
+from actors.metadata.registrations import NO_LEADER, PartitionRegistration, TopicRegistration
 from actors.node.errors import KafkaError
 from actors.node.spec import node_name, topic_partition
 from actors.versions import check_fields
@@ -40,7 +41,7 @@ def _answer_asked(
     version: int,
     answer: MetadataResponse.MetadataResponseTopic,
 ) -> None:
-    topic_id = asked.topic_id if version >= 10 and asked.topic_id else image.topic_names.get(asked.name, "")
+    topic_id = asked.topic_id if version >= 10 and asked.topic_id else image.topic_ids.get(asked.name, "")
     topic = image.topics.get(topic_id)
     if topic is not None:
         _answer_topic(image, topic, version, answer)
@@ -54,7 +55,7 @@ def _answer_asked(
 
 
 def _answer_topic(
-    image: MetadataImage, topic: TopicImage, version: int, answer: MetadataResponse.MetadataResponseTopic
+    image: MetadataImage, topic: TopicRegistration, version: int, answer: MetadataResponse.MetadataResponseTopic
 ) -> None:
     answer.name = topic.name
     if version >= 10:
@@ -71,7 +72,7 @@ def _answer_partition(
     answer: MetadataResponse.MetadataResponsePartition,
 ) -> None:
     """Epoch and ISR are told even where the leader is not available."""
-    answer.partition_index = state.index
+    answer.partition_index = state.partition
     if state.leader == NO_LEADER or not image.is_alive(state.leader):
         answer.error_code = int(KafkaError.LEADER_NOT_AVAILABLE)
         answer.leader_id = NO_LEADER

@@ -9,13 +9,13 @@ from actors.broker import fetch as fetches
 from actors.broker import produce as produces
 from actors.broker.alter_partition import REVERT, WAIT_FOR_METADATA, AlterItem, AlterOutcome, AlterPartitionManager
 from actors.broker.fetch import FetchParams, FetchPurgatory, ReadResult
-from actors.broker.metadata_image import PartitionRegistration
 from actors.broker.partition import Partition, PendingIsr, find_partition
 from actors.broker.produce import PartitionAppend, PendingProduce, ProducePurgatory
 from actors.broker.replica_fetcher import ReplicaFetcherManager
 from actors.broker.turn import Turn
 from actors.log.recovery import recover_log
 from actors.log.replica_log import LOG_SUFFIX, ReplicaLog, load_log
+from actors.metadata.registrations import PartitionRegistration
 from actors.node.errors import KafkaError
 from actors.node.events import DiskImage
 from actors.node.network_client import Ended

@@ -61,12 +61,20 @@ class RequestChannel(msgspec.Struct):
                 break
             self.busy.remove(first)
             done.append(QueuedRequest(first.connection, first.request))
-            if self.queue:
-                following = self.queue.pop(0)
-                end_us = first.done_us + self.service_us
-                self.busy.append(BusySlot(following.connection, following.request, end_us))
+            self._take_next(first.done_us)
         self._arm(step)
         return done
+
+    def resize(self, step: Step, slots: int) -> None:
+        """As many handlers from now on. New ones begin at once; one that is too many ends its request first."""
+        self.slots = slots
+        self._take_next(step.now_ms * 1000)
+        self._arm(step)
+
+    def _take_next(self, now_us: int) -> None:
+        while self.queue and len(self.busy) < self.slots:
+            following = self.queue.pop(0)
+            self.busy.append(BusySlot(following.connection, following.request, now_us + self.service_us))
 
     def _arm(self, step: Step) -> None:
         if not self.busy:

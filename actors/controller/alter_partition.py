@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from actors.controller.broker_registry import BrokerRegistry
 from actors.controller.changes import Change
-from actors.controller.elections import Election, PartitionChangeBuilder
-from actors.controller.partition_registry import (
-    RECOVERED,
-    RECOVERING,
-    PartitionRegistration,
-    PartitionRegistry,
-)
+from actors.controller.controller_state import ControllerState
+from actors.controller.elections import Election, ElectionRules, PartitionChangeBuilder
+from actors.metadata.registrations import RECOVERED, RECOVERING, PartitionRegistration
 from actors.node.errors import KafkaError
 from krift.v1.controller_pb2 import AlterPartitionRequest, AlterPartitionResponse
 
@@ -35,7 +28,7 @@ def validate(
     broker_id: int,
     data: AlterPartitionRequest.PartitionData,
     isr: list[Member],
-    brokers: BrokerRegistry,
+    state: ControllerState,
 ) -> KafkaError:
     """What stands against a proposal. The order of the checks is part of the protocol: a leader that is ahead of
     this controller must look for another one before anything is held against it."""
@@ -56,7 +49,7 @@ def validate(
         return KafkaError.INVALID_REQUEST
     if data.leader_recovery_state == RECOVERING and (len(ids) > 1 or partition.leader_recovery_state == RECOVERED):
         return KafkaError.INVALID_REQUEST
-    if not all(brokers.is_eligible_for_isr(member, epoch) for member, epoch in isr):
+    if not all(state.is_eligible_for_isr(member, epoch) for member, epoch in isr):
         return KafkaError.INELIGIBLE_REPLICA
     return KafkaError.NONE
 
@@ -64,30 +57,28 @@ def validate(
 def alter_partition(
     request: AlterPartitionRequest,
     version: int,
-    partitions: PartitionRegistry,
-    brokers: BrokerRegistry,
-    unclean_enabled: Callable[[str], bool],
-    defects: tuple[str, ...] = (),
+    state: ControllerState,
+    rules: ElectionRules,
 ) -> tuple[list[Change], AlterPartitionResponse]:
     """Validate each partition by itself: the changes of those that are in order, and the answer once these are
     committed. The caller has checked the broker epoch, which concerns the whole request."""
     changes: list[Change] = []
     response = AlterPartitionResponse()
     for topic_data in request.topics:
-        topic = partitions.topics.get(topic_data.topic_id)
+        topic = state.topics.get(topic_data.topic_id)
         answer = response.topics.add(topic_id=topic_data.topic_id)
         for data in topic_data.partitions:
             result = answer.partitions.add(partition_index=data.partition_index)
             if topic is None:
                 result.error_code = KafkaError.UNKNOWN_TOPIC_ID
                 continue
-            partition = topic.partitions.get(data.partition_index)
+            partition = state.partition(topic.topic_id, data.partition_index)
             isr = proposed_isr(data, version)
-            result.error_code = validate(partition, request.broker_id, data, isr, brokers)
+            result.error_code = validate(partition, request.broker_id, data, isr, state)
             if partition is None or result.error_code:
                 continue
-            election: Election = "unclean" if unclean_enabled(topic.name) else "online"
-            builder = PartitionChangeBuilder(partition, brokers.is_active, "alter-isr", election, defects)
+            election: Election = "unclean" if rules.unclean_enabled(topic.name) else "online"
+            builder = PartitionChangeBuilder(partition, rules, "alter-isr", election)
             builder.target_isr = [member for member, _ in isr]
             builder.target_recovery_state = data.leader_recovery_state
             change = builder.build()

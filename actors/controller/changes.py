@@ -8,9 +8,10 @@ from krift.v1.records_pb2 import MetadataRecord
 
 
 class Change(msgspec.Struct, frozen=True):
-    """A record to append. For the trace only: ``cause`` of a partition's change (see ``part.change``), and
-    ``unclean``, that a registration follows a shutdown that was not clean."""
+    """A record to append. For the trace only: ``cause`` of a partition's change and whether an operator ``asked`` for
+    it (see ``part.change``), and ``unclean``, that a registration follows a shutdown that was not clean."""
 
     record: MetadataRecord
     cause: str = ""
     unclean: bool = False
+    asked: bool = False

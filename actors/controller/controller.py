@@ -7,27 +7,40 @@ is dropped and everybody who waits is told NOT_CONTROLLER.
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 from google.protobuf.message import Message
 
 from actors.controller.alter_partition import alter_partition
-from actors.controller.broker_registry import FENCE, UNFENCE, validate_registration
+from actors.controller.broker_registry import (
+    is_clean,
+    is_new_incarnation,
+    registration,
+    registration_change,
+    validate_registration,
+)
 from actors.controller.changes import Change
-from actors.controller.controller_config import ControllerConfig
+from actors.controller.configuration_control import incremental_alter_configs
+from actors.controller.controller_config import MIN_ISR, UNCLEAN_ELECTION, ControllerConfig
 from actors.controller.controller_state import ControllerState
-from actors.controller.elections import PartitionChangeBuilder, leader_and_isr_updates
+from actors.controller.elect_leaders import elect_leaders
+from actors.controller.elections import ElectionRules, PartitionChangeBuilder, leader_and_isr_updates
 from actors.controller.heartbeats import BrokerControlState, BrokerHeartbeatManager
-from actors.controller.partition_registry import NO_LEADER
 from actors.controller.producer_ids import allocate_producer_ids
 from actors.controller.purgatory import DeferredReply, ReplyPurgatory
 from actors.controller.topics import bootstrap_records, topic_records
+from actors.metadata.registrations import FENCE, NO_LEADER, UNFENCE, PartitionRegistration
+from actors.node.error_responses import error_response
 from actors.node.errors import KafkaError
 from actors.node.files import Files
 from actors.node.step import Step
 from actors.quorum.raft_client import RaftClient
 from actors.versions import check_fields
+from krift.v1.admin_pb2 import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 from krift.v1.controller_pb2 import (
     AlterPartitionRequest,
     AlterPartitionResponse,
@@ -50,10 +63,20 @@ NEXT_PASS_MS = 10
 """Pause before the next pass when one has fenced a broker (``PeriodicTask``'s immediate period)."""
 
 ControllerRequest = (
-    BrokerRegistrationRequest | BrokerHeartbeatRequest | AlterPartitionRequest | AllocateProducerIdsRequest
+    BrokerRegistrationRequest
+    | BrokerHeartbeatRequest
+    | AlterPartitionRequest
+    | AllocateProducerIdsRequest
+    | ElectLeadersRequest
+    | IncrementalAlterConfigsRequest
 )
 ControllerResponse = (
-    BrokerRegistrationResponse | BrokerHeartbeatResponse | AlterPartitionResponse | AllocateProducerIdsResponse
+    BrokerRegistrationResponse
+    | BrokerHeartbeatResponse
+    | AlterPartitionResponse
+    | AllocateProducerIdsResponse
+    | ElectLeadersResponse
+    | IncrementalAlterConfigsResponse
 )
 
 
@@ -101,12 +124,12 @@ class Controller(msgspec.Struct):
         self.next_offset = raft.end_offset
         self.last_appended = -1
         self.heartbeats = BrokerHeartbeatManager(self.config.session_timeout_ms)
-        self.heartbeats.activate(step.now_ms, self.state.brokers)
+        self.heartbeats.activate(step.now_ms, self.state)
         for timer, period_ms in self._periods().items():
             if period_ms:
                 step.set_timer(timer, period_ms)
         if not self.state.features:
-            self._append(step, files, raft, bootstrap_records())
+            self._append(step, files, raft, bootstrap_records(self.config.elr_version, self.config.min_isr))
         self._create_topics(step, files, raft)
 
     def _deactivate(self, step: Step, raft: RaftClient) -> None:
@@ -118,16 +141,16 @@ class Controller(msgspec.Struct):
         for timer in self._periods():
             step.cancel_timer(timer)
         for reply in self.purgatory.take_all():
-            _reply(step, reply.connection, _error(reply.response, KafkaError.NOT_CONTROLLER), reply.version)
+            _reply(step, reply.connection, error_response(reply.request, KafkaError.NOT_CONTROLLER), reply.version)
 
     # ---- requests ----------------------------------------------------------------------------------------
 
     def on_request(
         self, step: Step, files: Files, raft: RaftClient, connection: str, request: ControllerRequest, version: int
     ) -> None:
-        """Serve a request of a broker; the answer may go out in a later step."""
+        """Serve a request of a broker, or of an operator; the answer may go out in a later step."""
         if not self.active or not raft.is_leader:
-            _reply(step, connection, _error(_response_to(request), KafkaError.NOT_CONTROLLER), version)
+            _reply(step, connection, error_response(request, KafkaError.NOT_CONTROLLER), version)
             return
         changes: list[Change] = []
         response: ControllerResponse
@@ -136,15 +159,17 @@ class Controller(msgspec.Struct):
             return
         if isinstance(request, BrokerRegistrationRequest):
             changes, response = self._register_broker(step, request)
-        elif not self.state.brokers.has_epoch(request.broker_id, request.broker_epoch):
-            response = _error(_response_to(request), KafkaError.STALE_BROKER_EPOCH)
+        elif isinstance(request, ElectLeadersRequest):
+            changes, response = elect_leaders(request, self.state, self._rules(step))
+        elif isinstance(request, IncrementalAlterConfigsRequest):
+            changes, response = incremental_alter_configs(request, self.state, self.config.voters)
+        elif not self.state.has_epoch(request.broker_id, request.broker_epoch):
+            response = error_response(request, KafkaError.STALE_BROKER_EPOCH)
         elif isinstance(request, AlterPartitionRequest):
-            changes, response = alter_partition(
-                request, version, self.state.partitions, self.state.brokers, self._unclean_enabled, step.defects
-            )
+            changes, response = alter_partition(request, version, self.state, self._rules(step))
         else:
             changes, response = allocate_producer_ids(self.state.next_producer_id, request)
-        self._finish(step, files, raft, changes, connection, response, version)
+        self._finish(step, files, raft, changes, connection, request, response, version)
 
     def on_disconnected(self, connection: str) -> None:
         """Forget the answers that nobody waits for."""
@@ -157,6 +182,7 @@ class Controller(msgspec.Struct):
         raft: RaftClient,
         changes: list[Change],
         connection: str,
+        request: ControllerRequest,
         response: ControllerResponse,
         version: int,
     ) -> int:
@@ -164,10 +190,10 @@ class Controller(msgspec.Struct):
         without records of its own waits for all that were appended, since it may tell of them; a refusal of the whole
         request tells of nothing and waits for nothing (``ControllerWriteEvent``)."""
         self._append(step, files, raft, changes)
-        if response.error_code or self.last_appended < self.committed:
+        if getattr(response, "error_code", 0) or self.last_appended < self.committed:
             _reply(step, connection, response, version)
         else:
-            self.purgatory.add(DeferredReply(self.last_appended, connection, version, response))
+            self.purgatory.add(DeferredReply(self.last_appended, connection, version, request, response))
         self._create_topics(step, files, raft)
         return self.next_offset - 1
 
@@ -179,7 +205,7 @@ class Controller(msgspec.Struct):
         if last != self.next_offset + len(changes) - 1:
             raise AssertionError(f"{len(changes)} records for offset {self.next_offset} went to {last}")
         for change in changes:
-            self.state.replay_own(step, change, self.next_offset, self.active_epoch)
+            self.state.replay_own(step, change, self.next_offset, self.active_epoch, self._min_isr)
             self.next_offset += 1
         self.last_appended = last
 
@@ -189,20 +215,28 @@ class Controller(msgspec.Struct):
         self, step: Step, request: BrokerRegistrationRequest
     ) -> tuple[list[Change], BrokerRegistrationResponse]:
         state = self.state
-        existing = state.brokers.brokers.get(request.broker_id)
+        existing = state.brokers.get(request.broker_id)
         session = existing is not None and self.heartbeats.has_valid_session(existing.id, existing.epoch, step.now_ms)
-        cluster_id = self.config.cluster_id
-        error = validate_registration(state.brokers, request, cluster_id, state.features, session)
+        error = validate_registration(state, request, self.config.cluster_id, session)
         if error:
             return [], BrokerRegistrationResponse(error_code=error)
-        change = state.brokers.register(request, self.next_offset)
-        new_incarnation = existing is None or existing.incarnation_id != request.incarnation_id
-        # What the former incarnation leaves behind comes first, so that no log has the new one without it. Without
-        # eligible leader replicas an unclean shutdown entails what fencing does.
-        cleanup = self._leader_and_isr_updates(step, "fence", removed=request.broker_id) if new_incarnation else []
+        change = registration(state, request, self.next_offset)
+        new_incarnation = is_new_incarnation(state, request)
+        # What the former incarnation leaves behind comes first, so that no log has the new one without it.
+        cleanup = self._clean_up_after(step, request) if new_incarnation else []
         self.heartbeats.register(request.broker_id, new_incarnation)
         broker_epoch = change.record.register_broker.broker_epoch
         return [*cleanup, change], BrokerRegistrationResponse(broker_epoch=broker_epoch)
+
+    def _clean_up_after(self, step: Step, request: BrokerRegistrationRequest) -> list[Change]:
+        """What a broker's start anew means for the partitions (``ReplicationControlManager.handleBrokerShutdown``). One
+        whose former incarnation did not shut down cleanly may have lost records, so it is eligible for nothing; where
+        there are no eligible leader replicas that entails what fencing does."""
+        broker_id, state = request.broker_id, self.state
+        if not state.elr_enabled or is_clean(state, request):
+            return self._leader_and_isr_updates(step, "fence", removed=broker_id)
+        concerned = [*state.with_broker_in_isr(broker_id), *state.with_broker_in_elr(broker_id)]
+        return leader_and_isr_updates(concerned, self._rules(step), "unclean-shutdown", unclean=broker_id)
 
     def _heartbeat(
         self,
@@ -213,16 +247,16 @@ class Controller(msgspec.Struct):
         request: BrokerHeartbeatRequest,
         version: int,
     ) -> None:
-        brokers = self.state.brokers
-        if not brokers.has_epoch(request.broker_id, request.broker_epoch):
+        state = self.state
+        if not state.has_epoch(request.broker_id, request.broker_epoch):
             stale = BrokerHeartbeatResponse(error_code=KafkaError.STALE_BROKER_EPOCH)
-            self._finish(step, files, raft, [], connection, stale, version)
+            self._finish(step, files, raft, [], connection, request, stale, version)
             return
-        broker = brokers.brokers[request.broker_id]
+        broker = state.brokers[request.broker_id]
         self.heartbeats.track(broker.id, broker.epoch, step.now_ms)
-        leads = self.state.partitions.has_leaderships(broker.id)
+        leads = state.has_leaderships(broker.id)
         current = self.heartbeats.current_state(broker)
-        following = self.heartbeats.next_state(broker, request, leads, brokers)
+        following = self.heartbeats.next_state(broker, request, leads, state)
         changes = [] if following is current else self._transition(step, broker.id, following)
         # Replaying the record that unfences a broker, Kafka forgets what the broker has said; it will say it again.
         unfenced = following is BrokerControlState.UNFENCED and bool(changes)
@@ -232,7 +266,7 @@ class Controller(msgspec.Struct):
             is_fenced=following.fenced,
             should_shut_down=following is BrokerControlState.SHUTDOWN_NOW,
         )
-        last = self._finish(step, files, raft, changes, connection, response, version)
+        last = self._finish(step, files, raft, changes, connection, request, response, version)
         if following is BrokerControlState.CONTROLLED_SHUTDOWN:
             self.heartbeats.begin_controlled_shutdown(broker.id, last)
         elif following is BrokerControlState.SHUTDOWN_NOW:
@@ -240,39 +274,49 @@ class Controller(msgspec.Struct):
 
     def _transition(self, step: Step, broker_id: int, following: BrokerControlState) -> list[Change]:
         """The records that take a broker into another state, in the order in which Kafka writes them."""
-        brokers = self.state.brokers
+        state = self.state
         if following is BrokerControlState.UNFENCED:
             return [
-                brokers.change(broker_id, fenced=UNFENCE),
+                registration_change(state, broker_id, fenced=UNFENCE),
                 *self._leader_and_isr_updates(step, "unfence", added=broker_id),
             ]
         if following is BrokerControlState.CONTROLLED_SHUTDOWN:
             updates = self._leader_and_isr_updates(step, "controlled-shutdown", removed=broker_id)
-            if brokers.brokers[broker_id].in_controlled_shutdown:
+            if state.brokers[broker_id].in_controlled_shutdown:
                 return updates
-            return [brokers.change(broker_id, in_controlled_shutdown=1), *updates]
+            return [registration_change(state, broker_id, in_controlled_shutdown=1), *updates]
         return self._fence(step, broker_id)
 
     def _fence(self, step: Step, broker_id: int) -> list[Change]:
         return [
             *self._leader_and_isr_updates(step, "fence", removed=broker_id),
-            self.state.brokers.change(broker_id, fenced=FENCE),
+            registration_change(self.state, broker_id, fenced=FENCE),
         ]
 
     def _leader_and_isr_updates(
         self, step: Step, cause: str, *, removed: int = NO_LEADER, added: int = NO_LEADER
     ) -> list[Change]:
         """What a broker's loss (``removed``) or return (``added``) means for the partitions."""
-        partitions = self.state.partitions
-        return leader_and_isr_updates(
-            partitions.without_leader() if added != NO_LEADER else partitions.with_broker_in_isr(removed),
-            self.state.brokers.is_active,
-            self._unclean_enabled,
-            cause,
-            removed=removed,
-            added=added,
-            defects=step.defects,
-        )
+        state = self.state
+        concerned = state.without_leader() if added != NO_LEADER else state.with_broker_in_isr(removed)
+        return leader_and_isr_updates(concerned, self._rules(step), cause, removed=removed, added=added)
+
+    # ---- what decides elections --------------------------------------------------------------------------
+
+    def _rules(self, step: Step) -> ElectionRules:
+        state = self.state
+        return ElectionRules(state.is_active, self._unclean_enabled, self._min_isr, state.elr_enabled, step.defects)
+
+    def _unclean_enabled(self, topic: str) -> bool:
+        config = self.config
+        return bool(self.state.config(config.node_id, topic, UNCLEAN_ELECTION, config.unclean_election))
+
+    def _min_isr(self, partition: PartitionRegistration) -> int:
+        """The least ISR of a partition: never more than it has replicas
+        (``ReplicationControlManager.getTopicEffectiveMinIsr``)."""
+        config = self.config
+        least: int = self.state.config(config.node_id, partition.topic, MIN_ISR, config.min_isr)
+        return min(least, len(partition.replicas))
 
     # ---- timers ------------------------------------------------------------------------------------------
 
@@ -311,7 +355,7 @@ class Controller(msgspec.Struct):
         if expired is None:
             return False
         broker_id, session = expired
-        broker = self.state.brokers.brokers[broker_id]
+        broker = self.state.brokers[broker_id]
         if broker.epoch == session.broker_epoch and not broker.fenced:
             self._append(step, files, raft, self._fence(step, broker_id))
             self.heartbeats.fence(broker_id)
@@ -319,24 +363,16 @@ class Controller(msgspec.Struct):
 
     def _unclean_elections(self, step: Step) -> list[Change]:
         """A leader for the partitions that wait for one, where the configuration allows anybody."""
-        state = self.state
-        waiting = [
-            partition for partition in state.partitions.without_leader() if self._unclean_enabled(partition.topic)
-        ]
-        return leader_and_isr_updates(
-            waiting, state.brokers.is_active, self._unclean_enabled, "elect", defects=step.defects
-        )
+        waiting = [each for each in self.state.without_leader() if self._unclean_enabled(each.topic)]
+        return leader_and_isr_updates(waiting, self._rules(step), "elect")
 
     def _preferred_elections(self, step: Step) -> list[Change]:
         """Give partitions back to the first replica of their assignment, where it is eligible."""
-        changes = []
-        for partition in self.state.partitions.all():
+        changes, rules = [], self._rules(step)
+        for partition in self.state.partitions.values():
             if partition.leader in (NO_LEADER, partition.replicas[0]):
                 continue
-            builder = PartitionChangeBuilder(
-                partition, self.state.brokers.is_active, "preferred", "preferred", step.defects
-            )
-            change = builder.build()
+            change = PartitionChangeBuilder(partition, rules, "preferred", "preferred").build()
             if change is not None:
                 changes.append(change)
         return changes
@@ -346,34 +382,14 @@ class Controller(msgspec.Struct):
     def _create_topics(self, step: Step, files: Files, raft: RaftClient) -> None:
         """Create the topics of the scenario once all their replicas are active."""
         topics = self.config.topics
-        if len(self.state.partitions.topics) >= len(topics):
+        if len(self.state.topics) >= len(topics):
             return
         for topic in topics:
             replicas = {replica for partition in topic.replicas for replica in partition}
-            if topic.topic_id not in self.state.partitions.topics and all(
-                self.state.brokers.is_active(replica) for replica in sorted(replicas)
+            if topic.topic_id not in self.state.topics and all(
+                self.state.is_active(replica) for replica in sorted(replicas)
             ):
                 self._append(step, files, raft, topic_records(topic))
-
-    def _unclean_enabled(self, topic: str) -> bool:
-        return self.state.unclean_election_enabled(topic, self.config.unclean_election)
-
-
-_RESPONSES: dict[type[Message], type[ControllerResponse]] = {
-    BrokerRegistrationRequest: BrokerRegistrationResponse,
-    BrokerHeartbeatRequest: BrokerHeartbeatResponse,
-    AlterPartitionRequest: AlterPartitionResponse,
-    AllocateProducerIdsRequest: AllocateProducerIdsResponse,
-}
-
-
-def _response_to(request: ControllerRequest) -> ControllerResponse:
-    return _RESPONSES[type(request)]()
-
-
-def _error(response: Any, error: KafkaError) -> Any:
-    """An answer of the kind of ``response`` that says nothing but an error."""
-    return type(response)(error_code=error)
 
 
 def _reply(step: Step, connection: str, response: Message, version: int) -> None:

@@ -6,20 +6,27 @@ from typing import Any
 
 import msgspec
 
+from actors.metadata.metadata_state import ELR_FEATURE
 from actors.node.spec import NodeSpec, TopicSpec
 
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
+MIN_ISR = "min.insync.replicas"
 
 
 class ControllerConfig(msgspec.Struct, frozen=True):
-    """Times in milliseconds; an interval of 0 means never. topics: of the scenario, to be created."""
+    """Times in milliseconds; an interval of 0 means never. topics: of the scenario, to be created. unclean_election,
+    min_isr: what holds where the metadata log says nothing else. elr_version: level of the feature that a new cluster
+    begins with."""
 
     node_id: int = -1
     cluster_id: str = ""
+    voters: list[int] = []
     topics: list[TopicSpec] = []
     session_timeout_ms: int = 9000
     no_op_interval_ms: int = 500
     unclean_election: bool = False
+    min_isr: int = 1
+    elr_version: int = 0
     unclean_interval_ms: int = 300_000
     rebalance_interval_ms: int = 300_000
 
@@ -36,10 +43,13 @@ def controller_config(spec: NodeSpec) -> ControllerConfig:
     return ControllerConfig(
         node_id=spec.node_id,
         cluster_id=spec.cluster.cluster_id,
+        voters=spec.cluster.voters,
         topics=spec.cluster.topics,
         session_timeout_ms=config.get("broker.session.timeout.ms", 9000),
         no_op_interval_ms=config.get("metadata.max.idle.interval.ms", 500),
         unclean_election=config.get(UNCLEAN_ELECTION, False),
+        min_isr=config.get(MIN_ISR, 1),
+        elr_version=int(spec.features.get(ELR_FEATURE, "0")),
         unclean_interval_ms=config.get("unclean.leader.election.interval.ms", 300_000),
         rebalance_interval_ms=rebalance_s * 1000 if config.get("auto.leader.rebalance.enable", True) else 0,
     )

@@ -5,18 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from google.protobuf.message import Message
 
 from actors.controller.controller import Controller, ControllerRequest
 from actors.controller.controller_config import controller_config
 from actors.node.api_versions import api_versions_response, speaks
 from actors.node.effects import AnyEffect
+from actors.node.error_responses import error_response
 from actors.node.errors import KafkaError
 from actors.node.events import (
     Answered,
     AnyEvent,
     Chosen,
-    ClockStepped,
     Disconnected,
     Failed,
     Invoked,
@@ -26,7 +25,7 @@ from actors.node.events import (
     TimedOut,
 )
 from actors.node.files import Files
-from actors.node.messages import RESPONSES, api_of
+from actors.node.messages import api_of
 from actors.node.network_client import NetworkClient
 from actors.node.spec import ClusterSpec, NodeSpec
 from actors.node.step import Step
@@ -54,13 +53,10 @@ class ControllerNode(msgspec.Struct):
     raft: RaftClient = msgspec.field(default_factory=RaftClient)
     controller: Controller = msgspec.field(default_factory=Controller)
     closing: bool = False
-    wall_offset_ms: int = 0
 
     def step(self, now_ms: int, event: AnyEvent) -> list[AnyEffect]:
         """Take one event; see ``actors.node.contract.Node``."""
-        if isinstance(event, ClockStepped):
-            self.wall_offset_ms = event.offset_ms
-        step = Step(now_ms, tuple(self.spec.defects), self.wall_offset_ms)
+        step = Step(now_ms, tuple(self.spec.defects))
         if isinstance(event, Started):
             step = Step(now_ms, tuple(event.spec.defects))
             self._start(step, event)
@@ -124,7 +120,7 @@ class ControllerNode(msgspec.Struct):
             accepted: ControllerRequest = request
             self.controller.on_request(step, self.files, self.raft, connection, accepted, request_version(request))
         else:
-            step.reply(connection, _unsupported_version(request))
+            step.reply(connection, error_response(request, KafkaError.UNSUPPORTED_VERSION))
 
     def _on_ended(self, step: Step, event: Answered | Failed) -> None:
         if isinstance(event, Answered):
@@ -138,9 +134,3 @@ class ControllerNode(msgspec.Struct):
         if self.net.on_timer(name) or self.raft.on_timer(step, self.files, self.net, name):
             return
         self.controller.on_timer(step, self.files, self.raft, name)
-
-
-def _unsupported_version(request: Message) -> Message:
-    response: Any = RESPONSES[api_of(request)]()
-    response.error_code = KafkaError.UNSUPPORTED_VERSION
-    return response  # type: ignore[no-any-return]

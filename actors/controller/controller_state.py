@@ -1,39 +1,49 @@
-"""What the metadata log says, as the controller keeps it: a fold over records, committed or not."""
+"""What the metadata log says, as a controller keeps it: committed or not, and with the questions of a controller."""
 
 from __future__ import annotations
 
-import msgspec
+from collections.abc import Callable
 
-from actors.controller.broker_registry import BrokerRegistration, BrokerRegistry
 from actors.controller.changes import Change
-from actors.controller.controller_config import UNCLEAN_ELECTION
-from actors.controller.partition_registry import PartitionRegistration, PartitionRegistry
 from actors.log.batch import Batch
+from actors.metadata.metadata_state import MetadataState
+from actors.metadata.registrations import NO_LEADER, PartitionRegistration
 from actors.node.step import Step
-from actors.trace.events import BrokerReg, PartChange
+from actors.trace.events import BrokerReg, ConfigChange, PartChange
 from krift.v1.records_pb2 import MetadataRecord
 
 
-class ControllerState(msgspec.Struct):
-    """Brokers, topics, configuration, feature levels and the next producer id.
+class ControllerState(MetadataState):
+    """See ``MetadataState``."""
 
-    configs: "topic/orders", or "broker/" for the default of all brokers -> key -> value as text.
-    """
+    # ---- questions ---------------------------------------------------------------------------------------
 
-    brokers: BrokerRegistry = msgspec.field(default_factory=BrokerRegistry)
-    partitions: PartitionRegistry = msgspec.field(default_factory=PartitionRegistry)
-    configs: dict[str, dict[str, str]] = {}
-    features: dict[str, int] = {}
-    next_producer_id: int = 0
+    def has_epoch(self, broker_id: int, broker_epoch: int) -> bool:
+        """Whether ``broker_epoch`` is the epoch a broker is registered with; else the answer is STALE_BROKER_EPOCH."""
+        broker = self.brokers.get(broker_id)
+        return broker is not None and broker.epoch == broker_epoch
 
-    def unclean_election_enabled(self, topic: str, default: bool) -> bool:
-        """Whether a topic allows unclean elections: its own configuration, the brokers', or ``default``, this
-        controller's."""
-        for resource in (f"topic/{topic}", "broker/"):
-            value = self.configs.get(resource, {}).get(UNCLEAN_ELECTION)
-            if value is not None:
-                return value == "true"
-        return default
+    def is_eligible_for_isr(self, broker_id: int, broker_epoch: int) -> bool:
+        """Whether a broker may be in an ISR, with the epoch as the leader knows it (-1: it does not, KIP-903)."""
+        if not self.is_active(broker_id):
+            return False
+        return broker_epoch == -1 or self.brokers[broker_id].epoch == broker_epoch
+
+    def with_broker_in_isr(self, broker_id: int) -> list[PartitionRegistration]:
+        """Partitions that a broker's loss concerns."""
+        return [partition for partition in self.partitions.values() if broker_id in partition.isr]
+
+    def with_broker_in_elr(self, broker_id: int) -> list[PartitionRegistration]:
+        """Partitions that a broker may lead while their ISR is empty."""
+        return [partition for partition in self.partitions.values() if broker_id in partition.elr]
+
+    def without_leader(self) -> list[PartitionRegistration]:
+        """Partitions that wait for an eligible replica."""
+        return [partition for partition in self.partitions.values() if partition.leader == NO_LEADER]
+
+    def has_leaderships(self, broker_id: int) -> bool:
+        """Whether a broker leads anything."""
+        return any(partition.leader == broker_id for partition in self.partitions.values())
 
     # ---- replaying ---------------------------------------------------------------------------------------
 
@@ -44,54 +54,48 @@ class ControllerState(msgspec.Struct):
         for index, record in enumerate(batch.records):
             self.replay(MetadataRecord.FromString(record.value), batch.base_offset + index)
 
-    def replay(self, record: MetadataRecord, offset: int) -> PartitionRegistration | BrokerRegistration | None:
-        """Replay one record at its offset; the partition or broker it changes, if it does."""
-        match record.WhichOneof("record"):
-            case "register_broker":
-                return self.brokers.replay_register(record.register_broker, offset)
-            case "broker_registration_change":
-                return self.brokers.replay_change(record.broker_registration_change)
-            case "topic":
-                self.partitions.replay_topic(record.topic)
-            case "partition":
-                return self.partitions.replay_partition(record.partition)
-            case "partition_change":
-                return self.partitions.replay_change(record.partition_change)
-            case "config":
-                resource = f"{record.config.resource_type}/{record.config.resource_name}"
-                self.configs.setdefault(resource, {})[record.config.name] = record.config.value
-            case "feature_level":
-                self.features[record.feature_level.name] = record.feature_level.feature_level
-            case "producer_ids":
-                self.next_producer_id = record.producer_ids.next_producer_id
-        return None
-
-    def replay_own(self, step: Step, change: Change, offset: int, quorum_epoch: int) -> None:
+    def replay_own(
+        self,
+        step: Step,
+        change: Change,
+        offset: int,
+        quorum_epoch: int,
+        min_isr: Callable[[PartitionRegistration], int],
+    ) -> None:
         """Replay a record that this controller, being active, has just appended, and tell the trace of it."""
-        changed = self.replay(change.record, offset)
-        if isinstance(changed, PartitionRegistration):
-            step.record(
-                PartChange(
-                    changed.tp,
-                    offset,
-                    quorum_epoch,
-                    changed.leader,
-                    changed.leader_epoch,
-                    changed.partition_epoch,
-                    changed.isr,
-                    changed.replicas,
-                    change.cause,
+        if change.record.HasField("config"):
+            config = change.record.config
+            resource = f"{config.resource_type}/{config.resource_name}"
+            value = config.value if config.HasField("value") else None
+            step.record(ConfigChange(offset, quorum_epoch, resource, config.name, value))
+        for changed in self.replay(change.record, offset):
+            if isinstance(changed, PartitionRegistration):
+                step.record(
+                    PartChange(
+                        changed.tp,
+                        offset,
+                        quorum_epoch,
+                        changed.leader,
+                        changed.leader_epoch,
+                        changed.partition_epoch,
+                        changed.isr,
+                        changed.replicas,
+                        change.cause,
+                        changed.elr,
+                        changed.last_known_elr,
+                        min_isr(changed),
+                        change.asked,
+                    )
                 )
-            )
-        elif changed is not None:
-            step.record(
-                BrokerReg(
-                    changed.id,
-                    changed.epoch,
-                    changed.incarnation_id,
-                    changed.fenced,
-                    changed.in_controlled_shutdown,
-                    change.unclean,
-                    offset,
+            else:
+                step.record(
+                    BrokerReg(
+                        changed.id,
+                        changed.epoch,
+                        changed.incarnation_id,
+                        changed.fenced,
+                        changed.in_controlled_shutdown,
+                        change.unclean,
+                        offset,
+                    )
                 )
-            )

@@ -9,7 +9,8 @@ from enum import Enum
 
 import msgspec
 
-from actors.controller.broker_registry import BrokerRegistration, BrokerRegistry
+from actors.controller.controller_state import ControllerState
+from actors.metadata.registrations import BrokerRegistration
 from krift.v1.controller_pb2 import BrokerHeartbeatRequest
 
 
@@ -51,11 +52,11 @@ class BrokerHeartbeatManager(msgspec.Struct):
 
     # ---- sessions ----------------------------------------------------------------------------------------
 
-    def activate(self, now_ms: int, registry: BrokerRegistry) -> None:
+    def activate(self, now_ms: int, state: ControllerState) -> None:
         """This controller becomes active: every unfenced broker has just been heard of, as far as it knows."""
-        self.states = {broker: BrokerHeartbeatState() for broker in registry.brokers}
+        self.states = {broker: BrokerHeartbeatState() for broker in state.brokers}
         self.sessions = {
-            broker.id: BrokerSession(broker.epoch, now_ms) for broker in registry.brokers.values() if not broker.fenced
+            broker.id: BrokerSession(broker.epoch, now_ms) for broker in state.brokers.values() if not broker.fenced
         }
 
     def track(self, broker_id: int, broker_epoch: int, now_ms: int) -> None:
@@ -108,13 +109,13 @@ class BrokerHeartbeatManager(msgspec.Struct):
         if state.controlled_shutdown_offset < 0:
             state.controlled_shutdown_offset = offset
 
-    def lowest_active_offset(self, registry: BrokerRegistry) -> int:
+    def lowest_active_offset(self, state: ControllerState) -> int:
         """How far the slowest active broker has replayed the log; very far if there is none."""
-        offsets = [state.metadata_offset for broker, state in self.states.items() if self._is_active(broker, registry)]
+        offsets = [each.metadata_offset for broker, each in self.states.items() if self._is_active(broker, state)]
         return min(offsets, default=2**63 - 1)
 
-    def _is_active(self, broker_id: int, registry: BrokerRegistry) -> bool:
-        broker = registry.brokers.get(broker_id)
+    def _is_active(self, broker_id: int, state: ControllerState) -> bool:
+        broker = state.brokers.get(broker_id)
         return broker is not None and not broker.fenced and self.states[broker_id].controlled_shutdown_offset < 0
 
     def current_state(self, broker: BrokerRegistration) -> BrokerControlState:
@@ -124,7 +125,7 @@ class BrokerHeartbeatManager(msgspec.Struct):
         return BrokerControlState.FENCED if broker.fenced else BrokerControlState.UNFENCED
 
     def next_state(
-        self, broker: BrokerRegistration, request: BrokerHeartbeatRequest, leads: bool, registry: BrokerRegistry
+        self, broker: BrokerRegistration, request: BrokerHeartbeatRequest, leads: bool, state: ControllerState
     ) -> BrokerControlState:
         """What a heartbeat makes of its sender. ``leads``: it leads at least one partition."""
         current = self.current_state(broker)
@@ -143,4 +144,4 @@ class BrokerHeartbeatManager(msgspec.Struct):
             return current
         # The last leaderships have moved; wait until every active broker knows, lest it sends clients here.
         moved_at = self.states[broker.id].controlled_shutdown_offset
-        return BrokerControlState.SHUTDOWN_NOW if moved_at <= self.lowest_active_offset(registry) else current
+        return BrokerControlState.SHUTDOWN_NOW if moved_at <= self.lowest_active_offset(state) else current

@@ -7,11 +7,12 @@ from google.protobuf.message import Message
 
 
 class DeferredReply(msgspec.Struct, frozen=True):
-    """``response`` goes out on ``connection`` once the record at ``offset`` is committed."""
+    """``response`` to ``request`` goes out on ``connection`` once the record at ``offset`` is committed."""
 
     offset: int
     connection: str
     version: int
+    request: Message
     response: Message
 
 

@@ -4,18 +4,31 @@ from __future__ import annotations
 
 from actors.config import config_text
 from actors.controller.changes import Change
+from actors.controller.controller_config import MIN_ISR
+from actors.metadata.metadata_state import ELR_FEATURE
 from actors.node.spec import TopicSpec
 from krift.v1.records_pb2 import ConfigRecord, FeatureLevelRecord, MetadataRecord, PartitionRecord, TopicRecord
 
 METADATA_VERSION = "metadata.version"
 METADATA_VERSION_LEVEL = 25
-"""4.0-IV3: leader epochs are not bumped on an ISR shrink, recovery state and broker epochs in ISRs are known."""
+"""4.0-IV3: leader epochs are not bumped on an ISR shrink; recovery state, broker epochs in ISRs and eligible leader
+replicas are known."""
 
 
-def bootstrap_records() -> list[Change]:
-    """What the first active controller of a cluster writes (``BootstrapMetadata``)."""
-    record = FeatureLevelRecord(name=METADATA_VERSION, feature_level=METADATA_VERSION_LEVEL)
-    return [Change(MetadataRecord(feature_level=record))]
+def bootstrap_records(elr_version: int, min_isr: int) -> list[Change]:
+    """What the first active controller of a cluster writes (``BootstrapMetadata``, ``ActivationRecordsGenerator``).
+    Eligible leader replicas need one min.insync.replicas that all nodes know."""
+    levels = {METADATA_VERSION: METADATA_VERSION_LEVEL}
+    if elr_version:
+        levels[ELR_FEATURE] = elr_version
+    records = [
+        MetadataRecord(feature_level=FeatureLevelRecord(name=name, feature_level=level))
+        for name, level in levels.items()
+    ]
+    if elr_version:
+        config = ConfigRecord(resource_type="broker", resource_name="", name=MIN_ISR, value=config_text(min_isr))
+        records.append(MetadataRecord(config=config))
+    return [Change(record) for record in records]
 
 
 def topic_records(topic: TopicSpec) -> list[Change]:

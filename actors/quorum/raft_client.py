@@ -19,7 +19,7 @@ from actors.node.messages import Api, api_of
 from actors.node.network_client import Ended, NetworkClient
 from actors.node.spec import METADATA_PARTITION, NodeSpec
 from actors.node.step import Step
-from actors.quorum import elections, follower_fetches, leader_fetches, leadership
+from actors.quorum import describe_quorum, elections, follower_fetches, leader_fetches, leadership
 from actors.quorum.quorum_state import BEGIN_QUORUM, CHECK_QUORUM, ELECTION, FETCH_TIMEOUT
 from actors.quorum.quorum_state_store import QUORUM_STATE_FILE
 from actors.quorum.raft_config import raft_config
@@ -188,7 +188,7 @@ class RaftClient(RaftState):
         if not self.config.serves:
             return False
         api = api_of(request)
-        if api not in (Api.Vote, Api.BeginQuorumEpoch, Api.EndQuorumEpoch, Api.Fetch):
+        if api not in (Api.Vote, Api.BeginQuorumEpoch, Api.EndQuorumEpoch, Api.Fetch, Api.DescribeQuorum):
             return False
         self._take(step, files, QueuedRequest(connection, request))
         return True
@@ -278,6 +278,8 @@ class RaftClient(RaftState):
                 elections.on_vote_request(self, step, connection, request)
             case Api.BeginQuorumEpoch:
                 leadership.on_begin_request(self, step, connection, request)
+            case Api.DescribeQuorum:
+                describe_quorum.on_describe_request(self, step, connection, request)
             case Api.EndQuorumEpoch:
                 leadership.on_end_request(self, step, connection, request)
             case _:

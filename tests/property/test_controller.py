@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from actors.controller.controller_state import ControllerState
-from actors.controller.partition_registry import NO_LEADER, RECOVERING, PartitionRegistration
+from actors.metadata.registrations import NO_LEADER, RECOVERING, PartitionRegistration
 from krift.v1.controller_pb2 import AlterPartitionResponse, BrokerRegistrationResponse
 from krift.v1.producer_ids_pb2 import AllocateProducerIdsResponse
 from krift.v1.records_pb2 import MetadataRecord
@@ -57,13 +57,13 @@ class Replay:
                 self._take(MetadataRecord.FromString(value), offset)
 
     def _take(self, record: MetadataRecord, offset: int) -> None:
-        before = {p.tp: p for p in self.state.partitions.all()}
+        before = {p.tp: p for p in self.state.partitions.values()}
         ids_before = self.state.next_producer_id
-        old = self.state.brokers.brokers.get(record.register_broker.broker_id)
+        old = self.state.brokers.get(record.register_broker.broker_id)
         self.state.replay(record, offset)
         match record.WhichOneof("record"):
             case "partition" | "partition_change":
-                after = {p.tp: p for p in self.state.partitions.all()}
+                after = {p.tp: p for p in self.state.partitions.values()}
                 for tp, partition in after.items():
                     if partition != before.get(tp):
                         self.history[tp, partition.partition_epoch] = partition
@@ -80,7 +80,7 @@ class Replay:
                 assert self.state.next_producer_id > ids_before, "producer ids are handed out again"
 
     def _check_leader(self, partition: PartitionRegistration) -> None:
-        leader = self.state.brokers.brokers.get(partition.leader)
+        leader = self.state.brokers.get(partition.leader)
         assert partition.leader == NO_LEADER or leader is not None, "a leader is not registered"
 
 
@@ -101,12 +101,12 @@ def check_change(before: PartitionRegistration | None, after: PartitionRegistrat
 def check_active(state: ControllerState) -> None:
     """Between requests an active controller has done all that its knowledge of the brokers demands. A broker that shuts
     down was dropped from its ISRs when it said so, but a fenced one that asks to be unfenced may lead, as in Kafka."""
-    for partition in state.partitions.all():
+    for partition in state.partitions.values():
         if partition.leader == NO_LEADER:
-            able = [broker for broker in partition.isr if state.brokers.is_active(broker)]
+            able = [broker for broker in partition.isr if state.is_active(broker)]
             assert not able, f"{partition.tp} has no leader, though {able} could lead"
         else:
-            fenced = [broker for broker in partition.isr if state.brokers.brokers[broker].fenced]
+            fenced = [broker for broker in partition.isr if state.brokers[broker].fenced]
             assert not fenced, f"{partition.tp} has fenced brokers {fenced} in its ISR"
 
 
@@ -230,7 +230,7 @@ class Torment(RuleBasedStateMachine):
         """Somebody, most often the leader with itself in it, asks for another ISR."""
         members = isr[:size]
         if known:
-            for partition in self.state_of(whom).partitions.all():
+            for partition in self.state_of(whom).partitions.values():
                 if partition.tp == tp and partition.leader != NO_LEADER:
                     broker = partition.leader
                     members = [m for m in isr if m == broker or (m in members and m in PARTITIONS[tp])]

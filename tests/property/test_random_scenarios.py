@@ -40,7 +40,7 @@ def test_everything_is_drawn_sooner_or_later() -> None:
     plans = [resolve(load_text(random_scenario(seed))) for seed in DRAWN]
     kinds = {type(scheduled.fault) for plan in plans for scheduled in plan.schedule}
     assert kinds == set(get_args(AnyFault))
-    for feature in ("kip-207", "kip-996"):
+    for feature in ("kip-207", "kip-996", "eligible.leader.replicas.version"):
         assert {plan.features[feature] for plan in plans} == set(FEATURES[feature].values)
     assert {sum(node.role == "controller" for node in plan.nodes) for plan in plans} == {3, 4, 5}
     assert {plan.config["unclean.leader.election.enable"] for plan in plans} == {False, True}

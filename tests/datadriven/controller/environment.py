@@ -12,9 +12,11 @@ from typing import Any
 
 import msgspec
 
-from actors.node.spec import ClusterSpec, NodeSpec, TopicSpec, node_name, split_topic_partition
+from actors.metadata.metadata_state import ELR_FEATURE
+from actors.node.spec import METADATA_TOPIC, ClusterSpec, NodeSpec, TopicSpec, node_name, split_topic_partition
 from actors.quorum.quorum_state import role_name
 from actors.versions import default_ranges
+from krift.v1.admin_pb2 import DescribeQuorumRequest, ElectLeadersRequest, IncrementalAlterConfigsRequest
 from krift.v1.controller_pb2 import AlterPartitionRequest, BrokerHeartbeatRequest, BrokerRegistrationRequest
 from krift.v1.metadata_pb2 import MetadataRequest
 from krift.v1.producer_ids_pb2 import AllocateProducerIdsRequest
@@ -27,6 +29,9 @@ from tests.datadriven.runner import Command, parse_command
 
 VERSIONS = default_ranges()
 HEARTBEAT_INTERVAL_MS = 2000
+
+OPERATOR = 9
+"""Number under which an operator asks, through whatever broker."""
 
 
 def value_of(text: str) -> Any:
@@ -56,17 +61,19 @@ class Environment:
         return ""
 
     def verb_start(self, command: Command) -> str:
-        """start [voters=1] [config=(key:value)] [defects=()]: all controllers start, and one becomes active."""
+        """start [voters=1] [config=(key:value)] [elr] [defects=()]: all controllers start, and one becomes active.
+        ``elr``: with eligible leader replicas, as a new cluster has them."""
         config = {"metadata.max.idle.interval.ms": 0, "controller.quorum.append.linger.ms": 0}
         pairs = (item.split(":") for item in command.many("config", "()"))
         config |= {key: value_of(value) for key, value in pairs}
+        features = {ELR_FEATURE: "1" if command.has("elr") else "0"}
         ids = list(range(101, 101 + command.number("voters", 1)))
         cluster = ClusterSpec("krift", ids, [1, 2, 3], self.topics)
         defects = command.many("defects", "()")
         for voter_id in ids:
             name = node_name(voter_id)
             spec = NodeSpec(
-                name, "controller", voter_id, f"dir-{voter_id}", cluster, config, {}, VERSIONS, defects=defects
+                name, "controller", voter_id, f"dir-{voter_id}", cluster, config, features, VERSIONS, defects=defects
             )
             self.voters.voters[name] = Voter(spec)
         for name in list(self.voters.voters):
@@ -206,8 +213,7 @@ class Environment:
 
     def _proposal(self, request: AlterPartitionRequest, command: Command, target: str, version: int) -> None:
         topic, index = split_topic_partition(command.words[0])
-        topics = self.voters.voters[target].node.controller.state.partitions.topics
-        known = topics[f"id-{topic}"].partitions.get(index) if f"id-{topic}" in topics else None
+        known = self.voters.voters[target].node.controller.state.partition(f"id-{topic}", index)
         data = request.topics.add(topic_id=f"id-{topic}").partitions.add(
             partition_index=index,
             leader_epoch=command.number("leader-epoch", known.leader_epoch if known else 0),
@@ -229,6 +235,53 @@ class Environment:
         self._ask(command, broker, AllocateProducerIdsRequest(broker_id=broker, broker_epoch=epoch), 0)
         return self.voters.told()
 
+    def verb_elect(self, command: Command) -> str:
+        """elect preferred|unclean all|orders-0 payments-0 [v=2] [to=c1]: an operator asks for elections."""
+        kind, *partitions = command.words
+        request = ElectLeadersRequest(all_partitions=partitions == ["all"])
+        if command.number("v", 2) >= 1:
+            request.election_type = {"preferred": 0, "unclean": 1}.get(kind, 7)
+        for tp in [] if request.all_partitions else partitions:
+            topic, index = split_topic_partition(tp)
+            request.topic_partitions.add(topic=topic, partitions=[index])
+        self._ask(command, OPERATOR, request, 2)
+        return self.voters.told()
+
+    def verb_configure(self, command: Command) -> str:
+        """configure topic/orders [broker/1 broker/] [set=(key:value)] [delete=(key)] [append=(key:value)]
+        [subtract=(key:value)] [operation=(9:key)] [validate-only] [v=1] [to=c1]: an operator changes the configuration
+        of topics, brokers, or all brokers (``broker/``)."""
+        request = IncrementalAlterConfigsRequest(validate_only=command.has("validate-only"))
+        for word in command.words:
+            if "/" not in word:
+                continue
+            kind, _, name = word.partition("/")
+            resource = request.resources.add(resource_type={"topic": 2, "broker": 4}.get(kind, 32), resource_name=name)
+            for number, verb in enumerate(("set", "delete", "append", "subtract")):
+                for item in command.many(verb, "()"):
+                    key, _, value = item.partition(":")
+                    config = resource.configs.add(name=key, config_operation=number)
+                    if verb != "delete":
+                        config.value = value
+            for item in command.many("operation", "()"):
+                operation, _, key = item.partition(":")
+                resource.configs.add(name=key, config_operation=int(operation), value="1")
+        self._ask(command, OPERATOR, request, 1)
+        return self.voters.told()
+
+    def verb_describe_quorum(self, command: Command) -> str:
+        """describe-quorum [topic=__cluster_metadata] [partition=0] [v=2] [to=c1]: a look at the quorum."""
+        request = DescribeQuorumRequest()
+        topic = request.topics.add(topic_name=command.text("topic", METADATA_TOPIC))
+        topic.partitions.add(partition_index=command.number("partition", 0))
+        self._ask(command, OPERATOR, request, 2)
+        return self.voters.told()
+
+    def verb_configs(self, command: Command) -> str:
+        """configs [to=c1]: the dynamic configuration that a controller holds."""
+        configs = self._voter(command).node.controller.state.configs
+        return "\n".join(f"{each} {key}={text}" for each in configs for key, text in configs[each].items())
+
     def verb_metadata(self, command: Command) -> str:
         """metadata 1 [to=c1]: a request that only brokers serve."""
         self._ask(command, int(command.words[0]), MetadataRequest(), 12)
@@ -242,11 +295,13 @@ class Environment:
     def verb_partitions(self, command: Command) -> str:
         """partitions [to=c1]: what a controller holds."""
         lines = []
-        for partition in self._voter(command).node.controller.state.partitions.all():
+        for partition in self._voter(command).node.controller.state.partitions.values():
             recovering = " recovering" if partition.leader_recovery_state else ""
+            elr = f" elr={plain(partition.elr)}" if partition.elr else ""
+            elr += f" last-known={plain(partition.last_known_elr)}" if partition.last_known_elr else ""
             lines.append(
                 f"{partition.tp} leader={partition.leader} epoch={partition.leader_epoch}/{partition.partition_epoch}"
-                f" isr={plain(partition.isr)} of {plain(partition.replicas)}{recovering}"
+                f" isr={plain(partition.isr)} of {plain(partition.replicas)}{elr}{recovering}"
             )
         return "\n".join(lines)
 
@@ -254,7 +309,7 @@ class Environment:
         """brokers [to=c1]: what a controller holds, and for how long their sessions last (the active one only)."""
         controller = self._voter(command).node.controller
         lines = []
-        for broker in controller.state.brokers.brokers.values():
+        for broker in controller.state.brokers.values():
             fenced = "fenced" if broker.fenced else "unfenced"
             shutting_down = " shutting-down" if broker.in_controlled_shutdown else ""
             session = controller.heartbeats.sessions.get(broker.id) if controller.active else None

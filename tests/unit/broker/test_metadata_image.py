@@ -9,7 +9,6 @@ import pytest
 from actors.broker.metadata_image import MetadataImage
 from actors.log.batch import EMPTY_PREFIX_HASH, Batch, LogRecord, make_batch
 from actors.node.effects import Record
-from actors.node.spec import ClusterSpec, TopicSpec
 from actors.node.step import Step
 from actors.trace.events import MetaImage
 from krift.v1.records_pb2 import (
@@ -77,7 +76,7 @@ def test_a_gap_is_a_bug() -> None:
 
 
 def test_registrations() -> None:
-    """Shows who is alive and who is active, and that news about an earlier incarnation is ignored."""
+    """Shows who is alive and who is active."""
     registered = MetadataRecord(register_broker=RegisterBrokerRecord(broker_id=2, broker_epoch=7, fenced=True))
     image = MetadataImage()
 
@@ -91,8 +90,6 @@ def test_registrations() -> None:
 
     apply(registered)
     assert (image.is_alive(2), image.alive_epoch(2)) == (False, None)
-    apply(news(6, fenced=-1))
-    assert not image.is_alive(2)
     apply(news(7, fenced=-1))
     assert (image.is_active(2), image.alive_epoch(2)) == (True, 7)
     apply(news(7, in_controlled_shutdown=1))
@@ -100,12 +97,26 @@ def test_registrations() -> None:
 
 
 def test_topic_configuration() -> None:
-    """Shows that the metadata log's value goes before the scenario's, and that before the broker's."""
-    cluster = ClusterSpec("c", [], [], [TopicSpec("orders", "t", [[1]], {"min.insync.replicas": 2})])
+    """Shows which value counts: the topic's, the broker's own, that of all brokers, then what the broker was started
+    with; and that a key can be taken back."""
     image = MetadataImage()
-    assert image.topic_config(cluster, "payments", "min.insync.replicas", 1) == 1
-    assert image.topic_config(cluster, "orders", "min.insync.replicas", 1) == 2
-    record = ConfigRecord(resource_type="topic", resource_name="orders", name="min.insync.replicas", value="3")
-    image.apply(Step(0), log_of([MetadataRecord(config=record)]))
-    assert image.topic_config(cluster, "orders", "min.insync.replicas", 1) == 3
+
+    def least(broker: int, topic: str = "orders") -> int:
+        return int(image.config(broker, topic, "min.insync.replicas", 1))
+
+    def apply(resource_type: str, name: str, **value: str) -> None:
+        record = ConfigRecord(resource_type=resource_type, resource_name=name, name="min.insync.replicas", **value)
+        values = [LogRecord(0, "", b"", MetadataRecord(config=record).SerializeToString())]
+        image.apply(Step(0), [make_batch(0, image.offset, 1, values)])
+
+    assert least(1) == 1
+    apply("broker", "", value="4")
+    assert least(1) == 4
+    apply("broker", "1", value="3")
+    assert (least(1), least(2)) == (3, 4)
+    apply("topic", "orders", value="2")
+    assert (least(1), least(1, "payments"), least(2, "")) == (2, 3, 4)
     assert (image.take_reconfigured(), image.take_reconfigured()) == (True, False)
+    apply("topic", "orders")
+    apply("broker", "")
+    assert (least(1), least(2)) == (3, 1)

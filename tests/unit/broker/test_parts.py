@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from actors.broker.api_versions import unsupported
 from actors.broker.broker_node import BrokerNode
 from actors.broker.purgatory import ExpiryTimer, Watchers
 from actors.broker.replica_manager import parse_checkpoint, render_checkpoint
@@ -11,10 +10,12 @@ from actors.broker.turn import Turn
 from actors.log.batch import LogRecord
 from actors.log.replica_log import ReplicaLog
 from actors.node.effects import Close, SetTimer
+from actors.node.error_responses import error_response
+from actors.node.errors import KafkaError
 from actors.node.files import Files
 from actors.node.messages import REQUESTS, response_errors
 from actors.node.step import Step
-from krift.v1.admin_pb2 import IncrementalAlterConfigsRequest
+from krift.v1.admin_pb2 import ElectLeadersRequest, IncrementalAlterConfigsRequest
 from krift.v1.api_versions_pb2 import ApiVersionsRequest
 from krift.v1.list_offsets_pb2 import ListOffsetsRequest
 from krift.v1.offset_for_leader_epoch_pb2 import OffsetForLeaderEpochRequest
@@ -88,6 +89,8 @@ def test_an_unsupported_version_is_refused_wherever_an_error_fits() -> None:
     ends.topics.add(topic="t").partitions.add(partition=0)
     altered = IncrementalAlterConfigsRequest()
     altered.resources.add(resource_type=2, resource_name="t")
-    samples = {type(request): request for request in (produce, listed, ends, altered)}
+    elected = ElectLeadersRequest()
+    elected.topic_partitions.add(topic="t", partitions=[0])
+    samples = {type(request): request for request in (produce, listed, ends, altered, elected)}
     for kind in REQUESTS.values():
-        assert response_errors(unsupported(samples.get(kind, kind()))) == [35]
+        assert response_errors(error_response(samples.get(kind, kind()), KafkaError.UNSUPPORTED_VERSION)) == [35]

@@ -1,4 +1,5 @@
-"""The answer to a version that this broker does not speak."""
+"""Answers that say nothing but an error, in every place that the response has for it
+(``AbstractRequest.getErrorResponse``)."""
 
 from __future__ import annotations
 
@@ -10,14 +11,14 @@ from actors.node.errors import KafkaError
 from actors.node.messages import RESPONSES, Api, api_of
 
 
-def unsupported(request: Message) -> Message:
-    """UNSUPPORTED_VERSION, in every place that the response has for an error."""
+def error_response(request: Message, error: KafkaError) -> Any:
+    """The answer to a request that fails as a whole. Where the response, or its version, has no place for that, each
+    part that was asked for fails."""
     api = api_of(request)
-    answer = RESPONSES[api]()
-    response: Any = answer
-    error = int(KafkaError.UNSUPPORTED_VERSION)
+    response: Any = RESPONSES[api]()
     asked: Any = request
-    response.header.correlation_id = asked.header.correlation_id
+    if asked.header.correlation_id:
+        response.header.correlation_id = asked.header.correlation_id
     if api == Api.Produce:
         for data in asked.topic_data:
             topic = response.responses.add(name=data.name)
@@ -38,6 +39,17 @@ def unsupported(request: Message) -> Message:
             response.responses.add(
                 error_code=error, resource_type=resource.resource_type, resource_name=resource.resource_name
             )
+    elif api == Api.ElectLeaders:
+        _elect_leaders(asked, response, error)
     else:
         response.error_code = error
-    return answer
+    return response
+
+
+def _elect_leaders(asked: Any, response: Any, error: KafkaError) -> None:
+    if asked.header.api_version >= 1:
+        response.error_code = error
+    for each in asked.topic_partitions:
+        answer = response.replica_election_results.add(topic=each.topic)
+        for index in each.partitions:
+            answer.partition_result.add(partition_id=index, error_code=error)

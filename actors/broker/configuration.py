@@ -1,0 +1,65 @@
+"""What a broker looks at before it passes IncrementalAlterConfigs on (``ConfigAdminManager.scala``,
+``DynamicBrokerConfig.scala``)."""
+
+from __future__ import annotations
+
+from actors.broker.forwarding import ForwardingManager
+from actors.broker.turn import Turn
+from actors.config import CONFIG, config_value
+from actors.node.errors import KafkaError
+from krift.v1.admin_pb2 import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
+
+BROKER = 4
+SET = 0
+DELETE = 1
+
+Resource = IncrementalAlterConfigsRequest.AlterConfigsResource
+
+
+def incremental_alter_configs(
+    forwarding: ForwardingManager, turn: Turn, connection: str, request: IncrementalAlterConfigsRequest
+) -> None:
+    """Refuse what this broker can tell is wrong, and pass the other resources on to the controller."""
+    refused = IncrementalAlterConfigsResponse()
+    passed_on = IncrementalAlterConfigsRequest(validate_only=request.validate_only)
+    names = [(each.resource_type, each.resource_name) for each in request.resources]
+    for each, name in zip(request.resources, names, strict=True):
+        error = KafkaError.INVALID_REQUEST if names.count(name) > 1 else _refusal(turn, each)
+        if error:
+            refused.responses.add(error_code=error, resource_type=each.resource_type, resource_name=each.resource_name)
+        else:
+            passed_on.resources.add().CopyFrom(each)
+    if passed_on.resources or not request.resources:
+        forwarding.forward(turn, connection, request, passed_on, refused)
+        return
+    refused.header.correlation_id = request.header.correlation_id
+    turn.step.reply(connection, refused)
+
+
+def _refusal(turn: Turn, resource: Resource) -> KafkaError:
+    keys = [config.name for config in resource.configs]
+    nulls = [each for each in resource.configs if each.config_operation != DELETE and not each.HasField("value")]
+    if nulls or len(set(keys)) != len(keys):
+        return KafkaError.INVALID_REQUEST
+    if resource.resource_type != BROKER:
+        return KafkaError.NONE
+    if resource.resource_name not in ("", str(turn.settings.node_id)):
+        return KafkaError.INVALID_REQUEST
+    for config in resource.configs:
+        key = CONFIG.get(config.name)
+        if config.config_operation == DELETE or key is None or "broker" not in key.scopes:
+            continue
+        if config.config_operation != SET:
+            return KafkaError.INVALID_CONFIG
+        if not key.dynamic or not _is_valid(config.name, config.value):
+            # Not INVALID_CONFIG, as Kafka has it.
+            return KafkaError.INVALID_REQUEST
+    return KafkaError.NONE
+
+
+def _is_valid(key: str, value: str) -> bool:
+    try:
+        config_value(key, value)
+    except ValueError:
+        return False
+    return True

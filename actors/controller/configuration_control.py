@@ -1,0 +1,119 @@
+"""IncrementalAlterConfigs: dynamic configuration on its way into the metadata log
+(``ConfigurationControlManager.java``, ``ControllerConfigurationValidator.scala``; KIP-339)."""
+
+from __future__ import annotations
+
+from actors.config import CONFIG, config_value
+from actors.controller.changes import Change
+from actors.controller.controller_config import MIN_ISR
+from actors.controller.controller_state import ControllerState
+from actors.node.errors import KafkaError
+from krift.v1.admin_pb2 import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
+from krift.v1.records_pb2 import ClearElrRecord, ConfigRecord, MetadataRecord
+
+TOPIC = 2
+BROKER = 4
+RESOURCE_TYPES = {TOPIC: "topic", BROKER: "broker"}
+
+SET = 0
+DELETE = 1
+APPEND = 2
+SUBTRACT = 3
+
+Resource = IncrementalAlterConfigsRequest.AlterConfigsResource
+
+
+def incremental_alter_configs(
+    request: IncrementalAlterConfigsRequest, state: ControllerState, voters: list[int]
+) -> tuple[list[Change], IncrementalAlterConfigsResponse]:
+    """The records, and the answer: one result for each resource, which is changed as a whole or not at all. A new
+    least ISR makes void who was eligible under the former one. ``voters``: ids of the controllers."""
+    records: list[ConfigRecord] = []
+    response = IncrementalAlterConfigsResponse()
+    names = [(resource.resource_type, resource.resource_name) for resource in request.resources]
+    for resource in _once_each(request):
+        if names.count((resource.resource_type, resource.resource_name)) > 1:
+            error = KafkaError.INVALID_REQUEST
+        elif resource.resource_type not in RESOURCE_TYPES:
+            error = KafkaError.UNSUPPORTED_VERSION
+        else:
+            error = _alter(resource, state, voters, records)
+        response.responses.add(
+            error_code=error, resource_type=resource.resource_type, resource_name=resource.resource_name
+        )
+    if request.validate_only:
+        return [], response
+    changes = [Change(MetadataRecord(config=record)) for record in records]
+    return [*changes, *_clear_elr(state, records)], response
+
+
+def _once_each(request: IncrementalAlterConfigsRequest) -> list[Resource]:
+    return list({(each.resource_type, each.resource_name): each for each in request.resources}.values())
+
+
+def _alter(resource: Resource, state: ControllerState, voters: list[int], records: list[ConfigRecord]) -> KafkaError:
+    resource_type = RESOURCE_TYPES[resource.resource_type]
+    values = dict(state.configs.get(f"{resource_type}/{resource.resource_name}", {}))
+    mine: list[ConfigRecord] = []
+    for config in resource.configs:
+        if config.config_operation not in (SET, DELETE):
+            # APPEND and SUBTRACT are for lists, and no key of Krift's is one; Kafka knows no other operation.
+            known = config.config_operation in (APPEND, SUBTRACT)
+            return KafkaError.INVALID_CONFIG if known else KafkaError.INVALID_REQUEST
+        before = values.get(config.name)
+        after = config.value if config.config_operation == SET and config.HasField("value") else None
+        if after == before and resource_type == "topic":
+            continue
+        record = ConfigRecord(resource_type=resource_type, resource_name=resource.resource_name, name=config.name)
+        if after is None:
+            values.pop(config.name, None)
+        else:
+            values[config.name] = record.value = after
+        if _is_forbidden_with_elr(record, state):
+            return KafkaError.INVALID_CONFIG
+        mine.append(record)
+    error = _validate(resource, values, state, voters)
+    if not error:
+        records.extend(mine)
+    return error
+
+
+def _is_forbidden_with_elr(record: ConfigRecord, state: ControllerState) -> bool:
+    """With eligible leader replicas every node must know the same least ISR: none of a single broker, and the
+    cluster's stays set."""
+    if not state.elr_enabled or record.name != MIN_ISR or record.resource_type != "broker":
+        return False
+    return bool(record.resource_name) or not record.HasField("value")
+
+
+def _validate(resource: Resource, values: dict[str, str], state: ControllerState, voters: list[int]) -> KafkaError:
+    """What stands against a resource with these values. Those of brokers are looked at by the broker that got the
+    request."""
+    name = resource.resource_name
+    if resource.resource_type == BROKER:
+        if name and not (name.isascii() and name.isdigit()):
+            return KafkaError.INVALID_REQUEST
+        if name and int(name) not in state.brokers and int(name) not in voters:
+            return KafkaError.BROKER_ID_NOT_REGISTERED
+        return KafkaError.NONE
+    if not name:
+        return KafkaError.INVALID_REQUEST
+    for key, value in values.items():
+        if key not in CONFIG or "topic" not in CONFIG[key].scopes:
+            return KafkaError.INVALID_CONFIG
+        try:
+            config_value(key, value)
+        except ValueError:
+            return KafkaError.INVALID_CONFIG
+    return KafkaError.NONE if name in state.topic_ids else KafkaError.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _clear_elr(state: ControllerState, records: list[ConfigRecord]) -> list[Change]:
+    if not state.elr_enabled:
+        return []
+    changes = []
+    for record in records:
+        if record.name == MIN_ISR:
+            topic = record.resource_name if record.resource_type == "topic" else ""
+            changes.append(Change(MetadataRecord(clear_elr=ClearElrRecord(topic_name=topic)), "config"))
+    return changes

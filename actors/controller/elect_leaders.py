@@ -1,0 +1,56 @@
+"""ElectLeaders: an operator asks for elections (``ReplicationControlManager.electLeaders``; KIP-183, KIP-460)."""
+
+from __future__ import annotations
+
+from actors.controller.changes import Change
+from actors.controller.controller_state import ControllerState
+from actors.controller.elections import Election, ElectionRules, PartitionChangeBuilder
+from actors.metadata.registrations import NO_LEADER
+from actors.node.errors import KafkaError
+from krift.v1.admin_pb2 import ElectLeadersRequest, ElectLeadersResponse
+
+PREFERRED = 0
+UNCLEAN = 1
+
+
+def elect_leaders(
+    request: ElectLeadersRequest, state: ControllerState, rules: ElectionRules
+) -> tuple[list[Change], ElectLeadersResponse]:
+    """The elections that are possible, and what became of each partition. Who asks for all partitions is not told of
+    those that have the leader they should have."""
+    if request.election_type not in (PREFERRED, UNCLEAN):
+        return [], ElectLeadersResponse(error_code=KafkaError.INVALID_REQUEST)
+    changes: list[Change] = []
+    response = ElectLeadersResponse()
+    for topic, indexes in _asked(request, state):
+        answer = response.replica_election_results.add(topic=topic)
+        for index in indexes:
+            error = _elect(topic, index, request.election_type, state, rules, changes)
+            if error != KafkaError.ELECTION_NOT_NEEDED or not request.all_partitions:
+                answer.partition_result.add(partition_id=index, error_code=error)
+    return changes, response
+
+
+def _asked(request: ElectLeadersRequest, state: ControllerState) -> list[tuple[str, list[int]]]:
+    if request.all_partitions:
+        return [(topic.name, topic.partitions) for topic in state.topics.values()]
+    return [(each.topic, list(each.partitions)) for each in request.topic_partitions]
+
+
+def _elect(
+    topic: str, index: int, election_type: int, state: ControllerState, rules: ElectionRules, changes: list[Change]
+) -> KafkaError:
+    """Elect a leader of one partition, whatever the configuration says of unclean elections."""
+    partition = state.partition(state.topic_ids.get(topic, ""), index)
+    if partition is None:
+        return KafkaError.UNKNOWN_TOPIC_OR_PARTITION
+    unclean = election_type == UNCLEAN
+    if partition.leader != NO_LEADER and (unclean or partition.leader == partition.replicas[0]):
+        return KafkaError.ELECTION_NOT_NEEDED
+    election: Election = "unclean" if unclean else "preferred"
+    cause = "elect" if unclean else "preferred"
+    change = PartitionChangeBuilder(partition, rules, cause, election, asked=True).build()
+    if change is None:
+        return KafkaError.ELIGIBLE_LEADERS_NOT_AVAILABLE if unclean else KafkaError.PREFERRED_LEADER_NOT_AVAILABLE
+    changes.append(change)
+    return KafkaError.NONE

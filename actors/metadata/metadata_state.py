@@ -1,0 +1,158 @@
+"""The metadata log as a fold over its records (``MetadataImage.java`` and the controllers' managers)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from actors.config import config_value
+from actors.metadata.registrations import (
+    BrokerRegistration,
+    PartitionRegistration,
+    TopicRegistration,
+    partition_registration,
+)
+from actors.node.spec import topic_partition
+from krift.v1.records_pb2 import (
+    BrokerIds,
+    BrokerRegistrationChangeRecord,
+    ClearElrRecord,
+    ConfigRecord,
+    MetadataRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RegisterBrokerRecord,
+    TopicRecord,
+)
+
+ELR_FEATURE = "eligible.leader.replicas.version"
+
+
+class MetadataState(msgspec.Struct):
+    """Brokers by id, topics by id, partitions by ``orders-0`` in the order of the log, configuration, feature levels
+    and the next producer id.
+
+    topic_ids: by name. configs: "topic/orders", "broker/1", or "broker/" for the default of all brokers -> key ->
+    value as text. features: finalized levels; one that is not there is 0.
+    """
+
+    brokers: dict[int, BrokerRegistration] = {}
+    topics: dict[str, TopicRegistration] = {}
+    topic_ids: dict[str, str] = {}
+    partitions: dict[str, PartitionRegistration] = {}
+    configs: dict[str, dict[str, str]] = {}
+    features: dict[str, int] = {}
+    next_producer_id: int = 0
+
+    # ---- questions ---------------------------------------------------------------------------------------
+
+    def is_active(self, broker_id: int) -> bool:
+        """Whether a broker is registered, unfenced and not shutting down."""
+        broker = self.brokers.get(broker_id)
+        return broker is not None and broker.active
+
+    def partition(self, topic_id: str, index: int) -> PartitionRegistration | None:
+        """A partition by its topic's id."""
+        topic = self.topics.get(topic_id)
+        return None if topic is None else self.partitions.get(topic_partition(topic.name, index))
+
+    @property
+    def elr_enabled(self) -> bool:
+        """Whether there are eligible leader replicas (KIP-966)."""
+        return self.features.get(ELR_FEATURE, 0) >= 1
+
+    def config(self, node_id: int, topic: str, key: str, static: Any) -> Any:
+        """A key's value for a topic, or for the node alone if that is "": the topic's own, the node's, that of all
+        brokers, or ``static``, what the node was started with (``KafkaConfigSchema.resolveEffectiveTopicConfig``)."""
+        for resource in (f"topic/{topic}" if topic else "", f"broker/{node_id}", "broker/"):
+            text = self.configs.get(resource, {}).get(key)
+            if text is not None:
+                return config_value(key, text)
+        return static
+
+    # ---- replaying ---------------------------------------------------------------------------------------
+
+    def replay(self, record: MetadataRecord, offset: int) -> list[PartitionRegistration | BrokerRegistration]:
+        """Replay one record at its offset; the partitions or the broker that it changes. Raises AssertionError for a
+        change of something that the log does not have."""
+        match record.WhichOneof("record"):
+            case "register_broker":
+                return [self._register_broker(record.register_broker, offset)]
+            case "broker_registration_change":
+                return self._change_broker(record.broker_registration_change)
+            case "topic":
+                self._add_topic(record.topic)
+            case "partition":
+                return [self._add_partition(record.partition)]
+            case "partition_change":
+                return [self._change_partition(record.partition_change)]
+            case "clear_elr":
+                return self._clear_elr(record.clear_elr)
+            case "config":
+                self._configure(record.config)
+            case "feature_level":
+                self.features[record.feature_level.name] = record.feature_level.feature_level
+            case "producer_ids":
+                self.next_producer_id = record.producer_ids.next_producer_id
+        return []
+
+    def _register_broker(self, record: RegisterBrokerRecord, offset: int) -> BrokerRegistration:
+        broker = self.brokers[record.broker_id] = BrokerRegistration(
+            record.broker_id,
+            record.incarnation_id,
+            record.broker_epoch,
+            record.fenced,
+            record.in_controlled_shutdown,
+            offset,
+        )
+        return broker
+
+    def _change_broker(
+        self, record: BrokerRegistrationChangeRecord
+    ) -> list[PartitionRegistration | BrokerRegistration]:
+        broker = self.brokers.get(record.broker_id)
+        if broker is None or broker.epoch != record.broker_epoch:
+            raise AssertionError(f"no registration of broker {record.broker_id} with epoch {record.broker_epoch}")
+        after = self.brokers[broker.id] = broker.merge(record)
+        return [] if after == broker else [after]
+
+    def _add_topic(self, record: TopicRecord) -> None:
+        self.topics[record.topic_id] = TopicRegistration(record.name, record.topic_id)
+        self.topic_ids[record.name] = record.topic_id
+
+    def _add_partition(self, record: PartitionRecord) -> PartitionRegistration:
+        topic = self.topics[record.topic_id]
+        if record.partition_id not in topic.partitions:
+            topic.partitions.append(record.partition_id)
+        added = partition_registration(topic, record)
+        self.partitions[added.tp] = added
+        return added
+
+    def _change_partition(self, record: PartitionChangeRecord) -> PartitionRegistration:
+        before = self.partition(record.topic_id, record.partition_id)
+        if before is None:
+            raise AssertionError(f"no partition {record.partition_id} of topic {record.topic_id}")
+        after = self.partitions[before.tp] = before.merge(record)
+        return after
+
+    def _clear_elr(self, record: ClearElrRecord) -> list[PartitionRegistration | BrokerRegistration]:
+        """Nobody is eligible any more who is not in the ISR; of the partitions that this changes nothing else does."""
+        changed: list[PartitionRegistration | BrokerRegistration] = []
+        for partition in list(self.partitions.values()):
+            if record.topic_name in ("", partition.topic) and (partition.elr or partition.last_known_elr):
+                change = PartitionChangeRecord(topic_id=partition.topic_id, partition_id=partition.partition)
+                change.eligible_leader_replicas.CopyFrom(BrokerIds())
+                change.last_known_elr.CopyFrom(BrokerIds())
+                changed.append(self._change_partition(change))
+        return changed
+
+    def _configure(self, record: ConfigRecord) -> None:
+        resource = f"{record.resource_type}/{record.resource_name}"
+        values = self.configs.setdefault(resource, {})
+        if record.HasField("value"):
+            values[record.name] = record.value
+        else:
+            values.pop(record.name, None)
+        if not values:
+            del self.configs[resource]

@@ -1,0 +1,79 @@
+"""DescribeQuorum: what the leader knows of the quorum's members (``KafkaRaftClient.handleDescribeQuorumRequest``;
+KIP-595, KIP-836, KIP-853)."""
+
+from __future__ import annotations
+
+from actors.node.errors import KafkaError
+from actors.node.spec import METADATA_TOPIC
+from actors.node.step import Step
+from actors.quorum.raft_state import RaftState
+from actors.quorum.roles import Leader, ReplicaProgress
+from actors.versions import request_version
+from krift.v1.admin_pb2 import DescribeQuorumRequest, DescribeQuorumResponse
+
+OBSERVER_SESSION_MS = 300_000
+"""An observer that has not fetched for so long is no longer told of."""
+
+
+def on_describe_request(raft: RaftState, step: Step, connection: str, request: DescribeQuorumRequest) -> None:
+    """Answer at once; only the leader knows anything to tell."""
+    raft.answer(step, connection, request, _response(raft, step.now_ms, request))
+
+
+def _response(raft: RaftState, now_ms: int, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+    version = request_version(request)
+    bounds = raft.config.versions.get("DescribeQuorum")
+    if bounds is not None and not bounds[0] <= version <= bounds[1]:
+        return DescribeQuorumResponse(error_code=KafkaError.UNSUPPORTED_VERSION)
+    if not _is_for_metadata(request):
+        return _refusal(request, KafkaError.UNKNOWN_TOPIC_OR_PARTITION)
+    role = raft.quorum.role
+    if not isinstance(role, Leader) or not role.started:
+        return _refusal(request, KafkaError.NOT_LEADER_OR_FOLLOWER)
+    response = DescribeQuorumResponse()
+    data = response.topics.add(topic_name=METADATA_TOPIC).partitions.add(
+        leader_id=raft.config.node_id,
+        leader_epoch=role.epoch,
+        high_watermark=raft.log.high_watermark if role.high_watermark_known else -1,
+    )
+    for replica_id in sorted({*raft.config.voters.ids, *role.replicas}):
+        known = role.replicas.get(replica_id, ReplicaProgress())
+        if raft.config.voters.is_voter(replica_id):
+            _describe(raft, now_ms, data.current_voters.add(), replica_id, known, version)
+        elif now_ms - known.last_fetch_ms < OBSERVER_SESSION_MS:
+            _describe(raft, now_ms, data.observers.add(), replica_id, known, version)
+    if version >= 2:
+        for voter in raft.config.voters.ids:
+            response.nodes.add(node_id=voter)
+    return response
+
+
+def _is_for_metadata(request: DescribeQuorumRequest) -> bool:
+    asked = [(topic.topic_name, part.partition_index) for topic in request.topics for part in topic.partitions]
+    return asked == [(METADATA_TOPIC, 0)]
+
+
+def _refusal(request: DescribeQuorumRequest, error: KafkaError) -> DescribeQuorumResponse:
+    response = DescribeQuorumResponse()
+    for topic in request.topics:
+        answer = response.topics.add(topic_name=topic.topic_name)
+        for partition in topic.partitions:
+            answer.partitions.add(partition_index=partition.partition_index, error_code=error)
+    return response
+
+
+def _describe(
+    raft: RaftState,
+    now_ms: int,
+    state: DescribeQuorumResponse.ReplicaState,
+    replica_id: int,
+    known: ReplicaProgress,
+    version: int,
+) -> None:
+    """The leader itself is always caught up."""
+    mine = replica_id == raft.config.node_id
+    state.replica_id = replica_id
+    state.log_end_offset = known.end_offset
+    if version >= 1:
+        state.last_fetch_timestamp = now_ms if mine else known.last_fetch_ms
+        state.last_caught_up_timestamp = now_ms if mine else known.last_caught_up_ms
