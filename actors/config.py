@@ -53,6 +53,11 @@ CONFIG: dict[str, ConfigKey] = {
             "initial.broker.registration.timeout.ms", 60000, _B, "A broker that is not registered by then ends.", 1
         ),
         ConfigKey("controlled.shutdown.enable", True, _B, "Ask the controller before stopping."),
+        ConfigKey(
+            "unclean.leader.election.interval.ms", 300000, _C, "Between passes over partitions without a leader.", 1
+        ),
+        ConfigKey("auto.leader.rebalance.enable", True, _C, "Give partitions back to their preferred leaders."),
+        ConfigKey("leader.imbalance.check.interval.seconds", 300, _C, "Between two looks for that.", 1),
         ConfigKey("unclean.leader.election.enable", False, _CBT, "Elect outside the ISR.", dynamic=True),
         # replication
         ConfigKey("min.insync.replicas", 1, _CBT, "Least ISR for acks=all.", 1, dynamic=True),
@@ -99,6 +104,13 @@ CONFIG: dict[str, ConfigKey] = {
         ),
         ConfigKey("default.api.timeout.ms", 60000, _NA, "Time for one operation of the application.", 1),
         # the emulator's own
+        ConfigKey(
+            "metadata.propagation",
+            "log",
+            ("controller", "broker", "krift"),
+            "What brokers tell clients comes from the metadata log, or is pushed by UpdateMetadata as before KRaft.",
+            choices=("log", "push"),
+        ),
         ConfigKey("krift.request.service.us", 0, ("broker", "krift"), "Modelled time in a request handler slot."),
         ConfigKey(
             "krift.os.flush.ms",

@@ -20,6 +20,7 @@ API_VERSIONS: dict[Api, tuple[int, int]] = {
     Api.Fetch: (4, 18),
     Api.ListOffsets: (1, 11),
     Api.Metadata: (0, 13),
+    Api.UpdateMetadata: (0, 8),
     Api.ApiVersions: (0, 4),
     Api.InitProducerId: (0, 5),
     Api.OffsetForLeaderEpoch: (2, 4),
@@ -48,6 +49,8 @@ BROKER_APIS = (
     Api.DescribeQuorum,
     Api.OffsetForLeaderEpoch,
 )
+PUSHED_BROKER_APIS = (*BROKER_APIS, Api.UpdateMetadata)
+"""Of a broker that is told of the cluster as before KRaft (``metadata.propagation=push``)."""
 CONTROLLER_APIS = (
     Api.Fetch,
     Api.ApiVersions,
@@ -152,6 +155,7 @@ __all__ = [
     "API_VERSIONS",
     "BROKER_APIS",
     "CONTROLLER_APIS",
+    "PUSHED_BROKER_APIS",
     "Ranges",
     "VersionError",
     "api_of",

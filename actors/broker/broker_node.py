@@ -29,6 +29,8 @@ from actors.broker.producer_ids import ProducerIdManager
 from actors.broker.replica_manager import ReplicaManager
 from actors.broker.request_channel import RequestChannel
 from actors.broker.turn import Settings, Turn, settings_of
+from actors.broker.update_metadata import PushedMetadata
+from actors.metadata.metadata_state import MetadataState
 from actors.node.api_versions import api_versions_response, speaks
 from actors.node.effects import AnyEffect
 from actors.node.error_responses import error_response
@@ -51,7 +53,7 @@ from actors.node.network_client import Ended, NetworkClient
 from actors.node.spec import ClusterSpec, NodeSpec, node_name
 from actors.node.step import Step
 from actors.quorum.raft_client import RaftClient
-from actors.versions import BROKER_APIS
+from actors.versions import BROKER_APIS, PUSHED_BROKER_APIS
 
 IO_THREADS = "num.io.threads"
 
@@ -70,6 +72,7 @@ class BrokerNode(msgspec.Struct):
     raft: RaftClient = msgspec.field(default_factory=RaftClient)
     channel: RequestChannel = msgspec.field(default_factory=RequestChannel)
     image: MetadataImage = msgspec.field(default_factory=MetadataImage)
+    pushed: PushedMetadata = msgspec.field(default_factory=PushedMetadata)
     lifecycle: BrokerLifecycle = msgspec.field(default_factory=BrokerLifecycle)
     clean_shutdown: CleanShutdown = msgspec.field(default_factory=CleanShutdown)
     replicas: ReplicaManager = msgspec.field(default_factory=ReplicaManager)
@@ -209,7 +212,7 @@ class BrokerNode(msgspec.Struct):
         if "raise" in turn.step.defects and self.requests == RAISE_AT:
             raise RuntimeError("the defect raise")
         api = api_of(request)
-        if api not in BROKER_APIS:
+        if api not in self._apis:
             # Kafka's listener closes the connection on which an API arrives that it does not serve.
             turn.step.close(connection)
             return
@@ -225,7 +228,9 @@ class BrokerNode(msgspec.Struct):
             case Api.ListOffsets:
                 list_offsets(self.replicas.partitions, turn, connection, typed)
             case Api.Metadata:
-                metadata(turn, connection, typed)
+                metadata(turn, connection, typed, self._cache)
+            case Api.UpdateMetadata:
+                self.pushed.update(turn, connection, typed)
             case Api.OffsetForLeaderEpoch:
                 offset_for_leader_epoch(self.replicas.partitions, turn, connection, typed)
             case Api.InitProducerId:
@@ -235,7 +240,20 @@ class BrokerNode(msgspec.Struct):
             case Api.IncrementalAlterConfigs:
                 incremental_alter_configs(self.forwarding, turn, connection, typed)
             case _:
-                turn.step.reply(connection, api_versions_response(self.spec.versions, BROKER_APIS, typed))
+                turn.step.reply(connection, api_versions_response(self.spec.versions, self._apis, typed))
+
+    @property
+    def _is_pushed(self) -> bool:
+        return self.settings.metadata_propagation == "push"
+
+    @property
+    def _apis(self) -> tuple[Api, ...]:
+        return PUSHED_BROKER_APIS if self._is_pushed else BROKER_APIS
+
+    @property
+    def _cache(self) -> MetadataState:
+        """What clients are told from."""
+        return self.pushed.cache if self._is_pushed else self.image
 
     # ---- controller and metadata -------------------------------------------------------------------------
 

@@ -1,10 +1,10 @@
-"""Serving Metadata from the broker's image (``KRaftMetadataCache.java``)."""
+"""Serving Metadata from what the broker knows of the cluster (``KRaftMetadataCache.java``)."""
 
 from __future__ import annotations
 
 from actors.broker.fetch import BROKER_PORT
-from actors.broker.metadata_image import MetadataImage
 from actors.broker.turn import Turn
+from actors.metadata.metadata_state import MetadataState
 from actors.metadata.registrations import NO_LEADER, PartitionRegistration, TopicRegistration
 from actors.node.errors import KafkaError
 from actors.node.spec import node_name, topic_partition
@@ -12,13 +12,13 @@ from actors.versions import check_fields
 from krift.v1.metadata_pb2 import MetadataRequest, MetadataResponse
 
 
-def metadata(turn: Turn, connection: str, request: MetadataRequest) -> None:
-    """Answer with what this broker has replayed; fenced brokers are left out, replicas on them are offline."""
+def metadata(turn: Turn, connection: str, request: MetadataRequest, cache: MetadataState) -> None:
+    """Answer with what this broker has replayed, or was told; fenced brokers are left out, replicas on them are
+    offline."""
     version = request.header.api_version
-    image = turn.image
     response = MetadataResponse()
     response.header.correlation_id = request.header.correlation_id
-    alive = [broker_id for broker_id in sorted(image.brokers) if image.is_alive(broker_id)]
+    alive = [broker_id for broker_id in sorted(cache.brokers) if cache.is_alive(broker_id)]
     for broker_id in alive:
         response.brokers.add(node_id=broker_id, host=node_name(broker_id), port=BROKER_PORT)
     if version >= 1:
@@ -27,24 +27,24 @@ def metadata(turn: Turn, connection: str, request: MetadataRequest) -> None:
     if version >= 2:
         response.cluster_id = turn.settings.cluster.cluster_id
     if request.all_topics or (version == 0 and not request.topics):
-        for topic in image.topics.values():
-            _answer_topic(image, topic, version, response.topics.add())
+        for topic in cache.topics.values():
+            _answer_topic(cache, topic, version, response.topics.add())
     for asked in request.topics:
-        _answer_asked(image, asked, version, response.topics.add())
+        _answer_asked(cache, asked, version, response.topics.add())
     check_fields(response, version)
     turn.step.reply(connection, response)
 
 
 def _answer_asked(
-    image: MetadataImage,
+    cache: MetadataState,
     asked: MetadataRequest.MetadataRequestTopic,
     version: int,
     answer: MetadataResponse.MetadataResponseTopic,
 ) -> None:
-    topic_id = asked.topic_id if version >= 10 and asked.topic_id else image.topic_ids.get(asked.name, "")
-    topic = image.topics.get(topic_id)
+    topic_id = asked.topic_id if version >= 10 and asked.topic_id else cache.topic_ids.get(asked.name, "")
+    topic = cache.topics.get(topic_id)
     if topic is not None:
-        _answer_topic(image, topic, version, answer)
+        _answer_topic(cache, topic, version, answer)
         return
     by_id = version >= 10 and bool(asked.topic_id)
     answer.error_code = int(KafkaError.UNKNOWN_TOPIC_ID if by_id else KafkaError.UNKNOWN_TOPIC_OR_PARTITION)
@@ -55,25 +55,25 @@ def _answer_asked(
 
 
 def _answer_topic(
-    image: MetadataImage, topic: TopicRegistration, version: int, answer: MetadataResponse.MetadataResponseTopic
+    cache: MetadataState, topic: TopicRegistration, version: int, answer: MetadataResponse.MetadataResponseTopic
 ) -> None:
     answer.name = topic.name
     if version >= 10:
         answer.topic_id = topic.topic_id
     for index in sorted(topic.partitions):
-        state = image.partitions[topic_partition(topic.name, index)]
-        _answer_partition(image, state, version, answer.partitions.add())
+        state = cache.partitions[topic_partition(topic.name, index)]
+        _answer_partition(cache, state, version, answer.partitions.add())
 
 
 def _answer_partition(
-    image: MetadataImage,
+    cache: MetadataState,
     state: PartitionRegistration,
     version: int,
     answer: MetadataResponse.MetadataResponsePartition,
 ) -> None:
     """Epoch and ISR are told even where the leader is not available."""
     answer.partition_index = state.partition
-    if state.leader == NO_LEADER or not image.is_alive(state.leader):
+    if state.leader == NO_LEADER or not cache.is_alive(state.leader):
         answer.error_code = int(KafkaError.LEADER_NOT_AVAILABLE)
         answer.leader_id = NO_LEADER
     else:
@@ -83,4 +83,4 @@ def _answer_partition(
     answer.replica_nodes.extend(state.replicas)
     answer.isr_nodes.extend(state.isr)
     if version >= 5:
-        answer.offline_replicas.extend([replica for replica in state.replicas if not image.is_alive(replica)])
+        answer.offline_replicas.extend([replica for replica in state.replicas if not cache.is_alive(replica)])

@@ -73,11 +73,6 @@ class MetadataImage(MetadataState):
         """Offset of the last record replayed, -1 if none."""
         return self.offset - 1
 
-    def is_alive(self, broker_id: int) -> bool:
-        """Whether a broker is registered and unfenced: what clients are told of."""
-        broker = self.brokers.get(broker_id)
-        return broker is not None and not broker.fenced
-
     def alive_epoch(self, broker_id: int) -> int | None:
         """Broker epoch of an unfenced broker (``KRaftMetadataCache.getAliveBrokerEpoch``)."""
         broker = self.brokers.get(broker_id)

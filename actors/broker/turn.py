@@ -20,6 +20,7 @@ class Settings(msgspec.Struct, frozen=True):
     node_id: int = -1
     cluster: ClusterSpec = ClusterSpec("", [], [])
     kip_207: str = "kafka"
+    metadata_propagation: str = "log"
     unclean_leader_election: bool = False
     min_insync_replicas: int = 1
     replica_lag_time_max_ms: int = 30000
@@ -44,6 +45,7 @@ def settings_of(spec: NodeSpec) -> Settings:
         node_id=spec.node_id,
         cluster=spec.cluster,
         kip_207=spec.features["kip-207"],
+        metadata_propagation=config["metadata.propagation"],
         unclean_leader_election=config["unclean.leader.election.enable"],
         min_insync_replicas=config["min.insync.replicas"],
         replica_lag_time_max_ms=config["replica.lag.time.max.ms"],

@@ -20,6 +20,7 @@ from actors.controller.broker_registry import (
 )
 from actors.controller.changes import Change
 from actors.controller.configuration_control import incremental_alter_configs
+from actors.controller.controller_channels import ControllerChannels
 from actors.controller.controller_config import MIN_ISR, UNCLEAN_ELECTION, ControllerConfig
 from actors.controller.controller_state import ControllerState
 from actors.controller.elect_leaders import elect_leaders
@@ -92,6 +93,7 @@ class Controller(msgspec.Struct):
     state: ControllerState = msgspec.field(default_factory=ControllerState)
     heartbeats: BrokerHeartbeatManager = msgspec.field(default_factory=BrokerHeartbeatManager)
     purgatory: ReplyPurgatory = msgspec.field(default_factory=ReplyPurgatory)
+    channels: ControllerChannels = msgspec.field(default_factory=ControllerChannels)
     active_epoch: int = -1
     next_offset: int = 0
     last_appended: int = -1
@@ -111,6 +113,8 @@ class Controller(msgspec.Struct):
         for batch in raft.take_commits():
             if batch.epoch != self.active_epoch:
                 self.state.replay_batch(batch)
+            if self.config.pushes_metadata:
+                self.channels.replay(batch)
             self.committed = batch.end_offset
         if self.active:
             for reply in self.purgatory.take_committed(self.committed):
@@ -131,10 +135,13 @@ class Controller(msgspec.Struct):
         if not self.state.features:
             self._append(step, files, raft, bootstrap_records(self.config.elr_version, self.config.min_isr))
         self._create_topics(step, files, raft)
+        if self.config.pushes_metadata:
+            self.channels.activate(self.config.node_id, raft.epoch)
 
     def _deactivate(self, step: Step, raft: RaftClient) -> None:
         """Drop what was not committed. The log holds all of it, so the committed state is replayed from there."""
         self.active_epoch = -1
+        self.channels.deactivate()
         self.state = ControllerState()
         for batch in raft.log.read(0, self.committed, 2**62):
             self.state.replay_batch(batch)

@@ -29,6 +29,7 @@ class ControllerConfig(msgspec.Struct, frozen=True):
     elr_version: int = 0
     unclean_interval_ms: int = 300_000
     rebalance_interval_ms: int = 300_000
+    pushes_metadata: bool = False
 
     @property
     def stale_check_ms(self) -> int:
@@ -51,5 +52,6 @@ def controller_config(spec: NodeSpec) -> ControllerConfig:
         min_isr=config.get(MIN_ISR, 1),
         elr_version=int(spec.features.get(ELR_FEATURE, "0")),
         unclean_interval_ms=config.get("unclean.leader.election.interval.ms", 300_000),
+        pushes_metadata=config.get("metadata.propagation") == "push",
         rebalance_interval_ms=rebalance_s * 1000 if config.get("auto.leader.rebalance.enable", True) else 0,
     )

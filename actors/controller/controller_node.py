@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from actors.controller import controller_channels
 from actors.controller.controller import Controller, ControllerRequest
 from actors.controller.controller_config import controller_config
 from actors.node.api_versions import api_versions_response, speaks
@@ -81,6 +82,7 @@ class ControllerNode(msgspec.Struct):
             self._invoked(step, event)
         self.raft.poll(step, self.files, self.net)
         self.controller.follow(step, self.files, self.raft)
+        self.controller.channels.poll(step, self.net)
         if self.raft.is_shut_down:
             self.closing = True
             self.files.sync(step, METADATA_LOG_FILE)
@@ -127,10 +129,15 @@ class ControllerNode(msgspec.Struct):
             ended = self.net.on_answered(step, event)
         else:
             ended = self.net.on_failed(step, event)
-        if ended is not None:
+        if ended is None:
+            return
+        if ended.purpose.startswith(controller_channels.PREFIX):
+            self.controller.channels.on_ended(step, ended)
+        else:
             self.raft.on_ended(step, self.files, self.net, ended)
 
     def _on_timer(self, step: Step, name: str) -> None:
         if self.net.on_timer(name) or self.raft.on_timer(step, self.files, self.net, name):
             return
-        self.controller.on_timer(step, self.files, self.raft, name)
+        if not self.controller.channels.on_timer(name):
+            self.controller.on_timer(step, self.files, self.raft, name)

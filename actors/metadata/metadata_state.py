@@ -52,6 +52,11 @@ class MetadataState(msgspec.Struct):
         broker = self.brokers.get(broker_id)
         return broker is not None and broker.active
 
+    def is_alive(self, broker_id: int) -> bool:
+        """Whether a broker is registered and unfenced: what clients are told of."""
+        broker = self.brokers.get(broker_id)
+        return broker is not None and not broker.fenced
+
     def partition(self, topic_id: str, index: int) -> PartitionRegistration | None:
         """A partition by its topic's id."""
         topic = self.topics.get(topic_id)

@@ -19,6 +19,7 @@ from krift.v1 import (
     produce_pb2,
     producer_ids_pb2,
     quorum_pb2,
+    update_metadata_pb2,
 )
 
 
@@ -29,6 +30,7 @@ class Api(IntEnum):
     Fetch = 1
     ListOffsets = 2
     Metadata = 3
+    UpdateMetadata = 6
     ApiVersions = 18
     InitProducerId = 22
     OffsetForLeaderEpoch = 23
@@ -49,6 +51,7 @@ REQUESTS: dict[Api, type[Message]] = {
     Api.Fetch: fetch_pb2.FetchRequest,
     Api.ListOffsets: list_offsets_pb2.ListOffsetsRequest,
     Api.Metadata: metadata_pb2.MetadataRequest,
+    Api.UpdateMetadata: update_metadata_pb2.UpdateMetadataRequest,
     Api.ApiVersions: api_versions_pb2.ApiVersionsRequest,
     Api.InitProducerId: producer_ids_pb2.InitProducerIdRequest,
     Api.OffsetForLeaderEpoch: offset_for_leader_epoch_pb2.OffsetForLeaderEpochRequest,
@@ -69,6 +72,7 @@ RESPONSES: dict[Api, type[Message]] = {
     Api.Fetch: fetch_pb2.FetchResponse,
     Api.ListOffsets: list_offsets_pb2.ListOffsetsResponse,
     Api.Metadata: metadata_pb2.MetadataResponse,
+    Api.UpdateMetadata: update_metadata_pb2.UpdateMetadataResponse,
     Api.ApiVersions: api_versions_pb2.ApiVersionsResponse,
     Api.InitProducerId: producer_ids_pb2.InitProducerIdResponse,
     Api.OffsetForLeaderEpoch: offset_for_leader_epoch_pb2.OffsetForLeaderEpochResponse,

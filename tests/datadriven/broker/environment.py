@@ -32,6 +32,7 @@ from krift.v1.records_pb2 import (
     RegisterBrokerRecord,
     TopicRecord,
 )
+from krift.v1.update_metadata_pb2 import UpdateMetadataRequest
 from tests.datadriven.broker.scene import Scene
 from tests.datadriven.runner import Command
 
@@ -309,6 +310,30 @@ class Environment:
             if name != "brokers-only":
                 request.topics.add(name=name)
         return self.scene.receive("m1", request, command.number("v", 12))
+
+    def verb_update_metadata(self, command: Command) -> str:
+        """update-metadata [orders-0/2/5 ...] live=(1,2,3) [epoch=4] [broker=51] [v=8]: the controller of this epoch
+        pushes partitions with their leaders and leader epochs, to the registration of this broker epoch."""
+        version = command.number("v", 8)
+        request = UpdateMetadataRequest(controller_id=101, controller_epoch=command.number("epoch", 1))
+        if version >= 5:
+            request.broker_epoch = command.number("broker", -1)
+        for word in command.words:
+            tp, leader, leader_epoch = word.split("/")
+            topic, index = split_topic_partition(tp)
+            if version < 5:
+                state = request.ungrouped_partition_states.add(topic_name=topic)
+            else:
+                of_topic = request.topic_states.add(topic_name=topic)
+                if version >= 7:
+                    of_topic.topic_id = topic_id(topic)
+                state = of_topic.partition_states.add()
+            state.partition_index, state.leader, state.leader_epoch = index, int(leader), int(leader_epoch)
+            state.replicas.extend([1, 2, 3])
+            state.isr.extend([1, 2, 3])
+        for live in command.many("live", "()"):
+            request.live_brokers.add(id=int(live))
+        return self.scene.receive("c1", request, version)
 
     def verb_init_producer_id(self, command: Command) -> str:
         """init-producer-id [times=1]: an idempotent producer begins; the last answer."""

@@ -23,6 +23,7 @@ from krift.v1.offset_for_leader_epoch_pb2 import OffsetForLeaderEpochRequest, Of
 from krift.v1.produce_pb2 import ProduceResponse
 from krift.v1.producer_ids_pb2 import AllocateProducerIdsRequest, InitProducerIdResponse
 from krift.v1.records_pb2 import RecordBatch
+from krift.v1.update_metadata_pb2 import UpdateMetadataResponse
 
 
 def describe_event(event: TraceEvent) -> str | None:
@@ -79,6 +80,8 @@ def describe_reply(connection: str, response: Message | None) -> str:
                 parts += [_listed(data) for data in listed.partitions]
         case MetadataResponse():
             parts = _metadata(response)
+        case UpdateMetadataResponse():
+            parts = [error_name(response.error_code) if response.error_code else "NONE"]
         case OffsetForLeaderEpochResponse():
             for ends in response.topics:
                 parts += [_epoch_end(data) for data in ends.partitions]

@@ -1,0 +1,182 @@
+"""Telling brokers of the cluster as before KRaft: the active controller sends UpdateMetadata to every broker
+(``core/.../controller/ControllerChannelManager.scala`` of Kafka 3.x). Only with ``metadata.propagation=push``.
+
+Each broker has a channel of its own, with one request in flight: what one broker has been told says nothing of what
+another one has.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from actors.log.batch import Batch
+from actors.metadata.metadata_state import MetadataState
+from actors.metadata.registrations import BrokerRegistration, PartitionRegistration
+from actors.node.errors import KafkaError
+from actors.node.messages import Api
+from actors.node.network_client import Ended, NetworkClient
+from actors.node.spec import node_name
+from actors.node.step import Step
+from krift.v1.records_pb2 import MetadataRecord
+from krift.v1.update_metadata_pb2 import UpdateMetadataRequest
+
+PREFIX = "push/"
+"""Prefix of the purposes of calls and of timers."""
+CONNECTION = "push"
+RETRY_MS = 100
+"""Pause after a request that failed (``RequestSendThread``)."""
+TOPIC_STATES = 5
+TOPIC_IDS = 7
+IS_KRAFT = 8
+OFFLINE_REPLICAS = 4
+
+
+class Channel(msgspec.Struct):
+    """One broker's. partitions: those to tell of, by name. brokers: whether the list of live brokers is news.
+    sent: the partitions in flight. call: in flight, -1 none. resting: since the last one failed."""
+
+    partitions: dict[str, bool] = {}
+    brokers: bool = False
+    sent: list[str] = []
+    call: int = -1
+    resting: bool = False
+
+    @property
+    def news(self) -> bool:
+        """Whether there is anything to tell."""
+        return self.brokers or bool(self.partitions)
+
+
+class ControllerChannels(msgspec.Struct):
+    """A channel to each broker that is not fenced. committed: the metadata log so far, for what is not committed is
+    not told. epoch: controller epoch in which it is active, -1 standby."""
+
+    node_id: int = -1
+    epoch: int = -1
+    committed: MetadataState = msgspec.field(default_factory=MetadataState)
+    channels: dict[int, Channel] = {}
+
+    def replay(self, batch: Batch) -> None:
+        """Take a committed batch."""
+        if batch.is_control:
+            return
+        for index, record in enumerate(batch.records):
+            for changed in self.committed.replay(MetadataRecord.FromString(record.value), batch.base_offset + index):
+                self._changed(changed)
+
+    def activate(self, node_id: int, epoch: int) -> None:
+        """This controller became the active one: everybody is told everything."""
+        self.node_id, self.epoch = node_id, epoch
+        self.channels = {}
+        for broker_id in self.committed.brokers:
+            if self.committed.is_alive(broker_id):
+                self._tell_everything(broker_id)
+
+    def deactivate(self) -> None:
+        """This controller is a standby: it tells nobody anything. What is in flight ends as nobody's."""
+        self.epoch = -1
+        self.channels = {}
+
+    def _changed(self, changed: PartitionRegistration | BrokerRegistration) -> None:
+        if self.epoch < 0:
+            return
+        if isinstance(changed, PartitionRegistration):
+            for channel in self.channels.values():
+                channel.partitions[changed.tp] = True
+            return
+        # Replicas of a broker that comes or goes are on line or off line with it.
+        hosted = {tp: True for tp, each in self.committed.partitions.items() if changed.id in each.replicas}
+        for channel in self.channels.values():
+            channel.brokers = True
+            channel.partitions |= hosted
+        if changed.fenced:
+            self.channels.pop(changed.id, None)
+        else:
+            self._tell_everything(changed.id)
+
+    def _tell_everything(self, broker_id: int) -> None:
+        channel = self.channels.setdefault(broker_id, Channel())
+        channel.brokers = True
+        channel.partitions |= dict.fromkeys(self.committed.partitions, True)
+
+    # ---- sending -----------------------------------------------------------------------------------------
+
+    def poll(self, step: Step, net: NetworkClient) -> None:
+        """Send to every broker that has something to hear of and nothing in flight."""
+        for broker_id, channel in self.channels.items():
+            peer = node_name(broker_id)
+            if not channel.news or channel.call >= 0 or channel.resting or not net.ready(step, peer, CONNECTION):
+                continue
+            version = net.version(peer, CONNECTION, Api.UpdateMetadata)
+            if version is not None:
+                request = self._request(broker_id, list(channel.partitions), version)
+                channel.sent, channel.partitions, channel.brokers = list(channel.partitions), {}, False
+                channel.call = net.send(step, peer, CONNECTION, request, version, f"{PREFIX}{broker_id}")
+
+    def on_ended(self, step: Step, ended: Ended) -> None:
+        """A call is over. One that failed is made again, with what has become news meanwhile; a refusal stands: a
+        former controller has nothing to say, and a former registration of a broker's is followed by its next."""
+        broker_id = int(ended.purpose.removeprefix(PREFIX))
+        channel = self.channels.get(broker_id)
+        if channel is None or channel.call != ended.call:
+            return
+        channel.call = -1
+        if ended.response is None:
+            channel.brokers = True
+            channel.partitions |= dict.fromkeys(channel.sent, True)
+            channel.resting = True
+            step.set_timer(f"{PREFIX}{broker_id}", RETRY_MS)
+        elif ended.response.error_code == KafkaError.STALE_CONTROLLER_EPOCH:
+            self.deactivate()
+
+    def on_timer(self, name: str) -> bool:
+        """Take one of this component's timers; False if it is somebody else's."""
+        if not name.startswith(PREFIX):
+            return False
+        channel = self.channels.get(int(name.removeprefix(PREFIX)))
+        if channel is not None:
+            channel.resting = False
+        return True
+
+    def _request(self, broker_id: int, partitions: list[str], version: int) -> UpdateMetadataRequest:
+        request = UpdateMetadataRequest(controller_id=self.node_id, controller_epoch=self.epoch)
+        if version >= IS_KRAFT:
+            request.is_kraft_controller = True
+        if version >= TOPIC_STATES:
+            request.broker_epoch = self.committed.brokers[broker_id].epoch
+        by_topic: dict[str, list[PartitionRegistration]] = {}
+        for tp in partitions:
+            partition = self.committed.partitions[tp]
+            by_topic.setdefault(partition.topic, []).append(partition)
+        for topic, states in by_topic.items():
+            if version < TOPIC_STATES:
+                for partition in states:
+                    self._fill(request.ungrouped_partition_states.add(topic_name=topic), partition, version)
+                continue
+            topic_state = request.topic_states.add(topic_name=topic)
+            if version >= TOPIC_IDS:
+                topic_state.topic_id = states[0].topic_id
+            for partition in states:
+                self._fill(topic_state.partition_states.add(), partition, version)
+        for live in sorted(self.committed.brokers):
+            if self.committed.is_alive(live):
+                request.live_brokers.add(id=live)
+        return request
+
+    def _fill(
+        self,
+        state: UpdateMetadataRequest.UpdateMetadataPartitionState,
+        partition: PartitionRegistration,
+        version: int,
+    ) -> None:
+        state.partition_index = partition.partition
+        state.controller_epoch = self.epoch
+        state.leader = partition.leader
+        state.leader_epoch = partition.leader_epoch
+        state.isr.extend(partition.isr)
+        state.zk_version = partition.partition_epoch
+        state.replicas.extend(partition.replicas)
+        if version >= OFFLINE_REPLICAS:
+            state.offline_replicas.extend(
+                [replica for replica in partition.replicas if not self.committed.is_alive(replica)]
+            )
