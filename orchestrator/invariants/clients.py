@@ -9,7 +9,9 @@ import msgspec
 from actors.trace.events import ConsPos, LogHw, OpReturn, PartAssume, Stamped
 from orchestrator.invariants.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.log_fold import LogInvariant
-from orchestrator.invariants.log_mirror import LogMirror, LossBudget, Prefix, loss_budget
+from orchestrator.invariants.log_mirror import BatchFacts, LogMirror, LossBudget, Prefix, loss_budget
+from orchestrator.invariants.loss import given_up
+from orchestrator.invariants.producer_state import NO_PRODUCER_STATE
 from orchestrator.invariants.replication import LOST, UNCLEAN
 
 ACKS_ALL = -1
@@ -219,8 +221,12 @@ class Value(msgspec.Struct, frozen=True, gc=False):
     by: Witness
 
 
-Place = tuple[int, int]
-"""Offset of a record, and the leader epoch under which it was appended."""
+class Place(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Offset of a record, and the epochs of leader and producer under which it was appended."""
+
+    offset: int
+    leader_epoch: int
+    producer_epoch: int
 
 
 class Values(State):
@@ -242,7 +248,14 @@ class OneOffsetOneValue(LogInvariant[Values]):
     source = "Jepsen's kafka workload (inconsistent-offsets, duplicate); KIP-98"
     tested_when = "an acknowledgement, a read or a commit names the record at an offset of which one was named before"
     types = (OpReturn, LogHw)
-    exemptions = {"unclean-election": UNCLEAN}
+    exemptions = {
+        "unclean-election": UNCLEAN,
+        "epoch-bump": (
+            "An idempotent producer that cannot go on with its sequence raises its epoch and numbers anew whatever it "
+            "has no answer to, written or not (KIP-360)."
+        ),
+        "no-producer-state": NO_PRODUCER_STATE,
+    }
 
     REMEMBERED = 1 << 20
 
@@ -287,7 +300,7 @@ class OneOffsetOneValue(LogInvariant[Values]):
             f"and {known.uid or 'no record'} for {known.by.node}"
         )
         state.values[offset] = Value(uid, leader_epoch, witness(event))
-        if _given_up(mirror, known.leader_epoch, leader_epoch, offset):
+        if given_up(mirror, known.leader_epoch, leader_epoch, offset):
             return self.excused("unclean-election", state.key, sentence, known.by, event)
         return self.violated(state.key, sentence, known.by, event)
 
@@ -298,35 +311,41 @@ class OneOffsetOneValue(LogInvariant[Values]):
                 offset = batch.base + index
                 found.extend(self._learn(state, offset, uid, batch.epoch, event, mirror))
                 if batch.producer_id >= 0:
-                    place = state.places.get(uid)
-                    state.places[uid] = (offset, batch.epoch)
-                    if place is not None and place[0] != offset:
-                        found.extend(self._twice(state, uid, place, (offset, batch.epoch), event, mirror))
+                    first = state.places.get(uid)
+                    second = state.places[uid] = Place(offset, batch.epoch, batch.producer_epoch)
+                    if first is not None and first.offset != offset:
+                        found.extend(self._twice(state, uid, first, second, batch, event, mirror))
         if len(state.places) > self.REMEMBERED:
             _forget_half(state.places)
         return found
 
     def _twice(
-        self, state: Values, uid: str, first: Place, second: Place, event: Stamped, mirror: LogMirror
+        self,
+        state: Values,
+        uid: str,
+        first: Place,
+        second: Place,
+        batch: BatchFacts,
+        event: Stamped,
+        mirror: LogMirror,
     ) -> Emissions:
         """A record is committed for the second time."""
-        place, offset = first[0], second[0]
         sentence = (
-            f"{uid}, of an idempotent producer, is committed at offset {place:,} "
-            f"and at offset {offset:,} of {state.key}"
+            f"{uid}, of an idempotent producer, is committed at offset {first.offset:,} "
+            f"and at offset {second.offset:,} of {state.key}"
         )
-        known = state.values.get(place)
+        known = state.values.get(first.offset)
         by = None if known is None else known.by
-        if _given_up(mirror, first[1], second[1], place):
-            return self.excused("unclean-election", state.key, sentence, by, event)
+        rule = ""
+        if given_up(mirror, first.leader_epoch, second.leader_epoch, first.offset):
+            rule = "unclean-election"
+        elif first.producer_epoch != second.producer_epoch:
+            rule = "epoch-bump"
+        elif mirror.producers.unchecked and (batch.base, batch.epoch) in mirror.producers.unchecked:
+            rule = "no-producer-state"
+        if rule:
+            return self.excused(rule, state.key, sentence, by, event)
         return self.violated(state.key, sentence, by, event)
-
-
-def _given_up(mirror: LogMirror, one: int, other: int, offset: int) -> bool:
-    """Whether an unclean election gave up what one of two leader epochs had at an offset, in favour of the other. An
-    epoch that nobody knows may be any."""
-    newer = max(one, other) if one >= 0 and other >= 0 else max(mirror.lineages, default=-1)
-    return mirror.taint_between(min(one, other), newer, offset + 1) is not None
 
 
 def _forget_half(known: dict[Any, Any]) -> None:

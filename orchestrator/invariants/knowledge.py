@@ -338,7 +338,7 @@ class RealTimeOrder(_Ends):
                     f"{event.node} got {record.uid or 'no record'} at offset {record.offset:,} of {state.key} after "
                     f"{uid} had been acknowledged there"
                 )
-                if rule := way_of_loss(mirror, record.offset, state.budget):
+                if rule := way_of_loss(mirror, record.offset, state.budget, -1, record.leader_epoch):
                     return self.excused(rule, state.key, sentence, event)
                 return self.violated(state.key, sentence, event)
         return NOTHING

@@ -9,8 +9,18 @@ LOSS = {"unclean-election": UNCLEAN, "loss-budget": LOST}
 """Rule -> when it excuses that a committed record is gone."""
 
 
-def way_of_loss(mirror: LogMirror, offset: int, budget: LossBudget) -> str:
-    """The rule by which the record at an offset may be gone, or be another one by now; "" if there is none."""
-    if any(offset >= taint.start for taint in mirror.taints):
-        return "unclean-election"
+def given_up(mirror: LogMirror, one: int, other: int, offset: int) -> bool:
+    """Whether an unclean election gave up what one of two leader epochs had at an offset, in favour of the other. An
+    epoch that nobody knows may be any."""
+    newer = max(one, other) if one >= 0 and other >= 0 else max(mirror.lineages, default=-1)
+    return mirror.taint_between(min(one, other), newer, offset + 1) is not None
+
+
+def way_of_loss(mirror: LogMirror, offset: int, budget: LossBudget, one: int, other: int = -1) -> str:
+    """The rule by which the record that leader epoch ``one`` had at an offset may be gone, or be another one in leader
+    epoch ``other`` (-1: by now); "" if there is none."""
+    if mirror.taints:
+        now = other if other >= 0 else max(mirror.lineages, default=-1)
+        if given_up(mirror, one, now, offset):
+            return "unclean-election"
     return "loss-budget" if mirror.loss_excuses(offset, budget) else ""

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from orchestrator.invariants.log_mirror import BatchFacts, Prefix
 
 
+NO_PRODUCER_STATE = "A leader whose log had nothing of the producer id took a batch with whatever sequence it had."
+"""Exemption, where it follows from T2's of the same name."""
+
+
 class LastSequence(msgspec.Struct, frozen=True):
     """Of one producer id in one replica's log: epoch and last sequence number, and where its last batch ends. ``by``:
     None where a cut brought an older batch to the end again."""

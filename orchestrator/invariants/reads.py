@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 
 import msgspec
 
@@ -95,23 +95,52 @@ class ConsumersGoForward(LogInvariant[Positions]):
         return start if start < end else -1
 
 
+class Poll(msgspec.Struct, frozen=True, array_like=True):
+    """A poll that was the first to get what is at ``first`` and above, all of it appended in one leader epoch."""
+
+    first: int
+    leader_epoch: int
+    by: Witness
+
+
 class Reads(State):
-    """``read``: what was got first at each offset; ``polls``: first offset of the polls that got something new, rising,
-    and those polls; ``positions``: per consumer."""
+    """``read``: what was got first at each offset, and ``polls``, rising, by which; ``positions``: per consumer."""
 
     read: OffsetWindow = msgspec.field(default_factory=OffsetWindow)
-    polls: list[tuple[int, Witness]] = []
+    polls: list[Poll] = []
     positions: dict[str, int] = {}
     budget: LossBudget = LossBudget()
 
-    def reader(self, offset: int) -> Witness | None:
-        """Who got what is at an offset first."""
+    def poll_of(self, offset: int) -> Poll | None:
+        """The poll that got what is at an offset first."""
         index = bisect_right(self.polls, offset, key=_first_offset) - 1
-        return self.polls[index][1] if index >= 0 else None
+        return self.polls[index] if index >= 0 else None
+
+    def learn(self, records: list[Polled], event: Stamped) -> None:
+        """Records that follow one another were got. What lies at and above them was given up, if it was another."""
+        first, end = records[0].offset, self.read.end
+        names = uids_of(records)
+        if first < end and any(known and known != uid for known, uid in zip(self._known(records), names, strict=True)):
+            self.read.cut(first)
+            del self.polls[bisect_left(self.polls, first, key=_first_offset) :]
+            end = first
+        by = witness(event)
+        for record in records:
+            if record.offset >= end and (record.offset in (first, end) or not self._goes_on(record)):
+                self.polls.append(Poll(record.offset, record.leader_epoch, by))
+        if len(self.polls) > 2 * REMEMBERED:
+            del self.polls[:REMEMBERED]
+        self.read.put(first, names)
+
+    def _known(self, records: list[Polled]) -> list[str]:
+        return self.read.between(records[0].offset, records[-1].offset + 1)
+
+    def _goes_on(self, record: Polled) -> bool:
+        return bool(self.polls) and self.polls[-1].leader_epoch == record.leader_epoch
 
 
-def _first_offset(poll: tuple[int, Witness]) -> int:
-    return poll[0]
+def _first_offset(poll: Poll) -> int:
+    return poll.first
 
 
 class ReadsRepeat(LogInvariant[Reads]):
@@ -148,58 +177,61 @@ class ReadsRepeat(LogInvariant[Reads]):
         if position < first:
             found.extend(self._passed_by(state, position, first, event, mirror))
         if end - first == len(records):
-            uids = uids_of(records)
             known = state.read.between(first, end)
-            if known == uids:
+            if known == uids_of(records):
                 state.tested += 1
                 return found  # type: ignore[return-value]  # extended with emissions alone
-            if any(known):
-                state.tested += 1
-                found.extend(self._compare(state, records, event, mirror))
-            self._learn(state, first, uids, event)
+            found.extend(self._take(state, records, known, event, mirror))
         else:
             for record in records:
                 found.extend(self._passed_by(state, first, record.offset, event, mirror))
                 first = record.offset + 1
-                found.extend(self._compare(state, [record], event, mirror))
-                self._learn(state, record.offset, [record.uid], event)
+                found.extend(self._take(state, [record], [state.read.at(record.offset)], event, mirror))
         return found  # type: ignore[return-value]  # extended with emissions alone
 
-    def _learn(self, state: Reads, first: int, uids: list[str], event: Stamped) -> None:
-        if first + len(uids) > state.read.end:
-            state.polls.append((max(first, state.read.end), witness(event)))
-            if state.polls[0][0] < state.read.start - REMEMBERED:
-                del state.polls[: len(state.polls) // 2]
-        state.read.put(first, uids)
-
-    def _compare(self, state: Reads, records: list[Polled], event: Stamped, mirror: LogMirror) -> Emissions:
-        for record in records:
-            known = state.read.at(record.offset)
-            if known and known != record.uid:
-                reader = state.reader(record.offset)
+    def _take(
+        self, state: Reads, records: list[Polled], known: list[str], event: Stamped, mirror: LogMirror
+    ) -> Emissions:
+        """Compare records that follow one another with what is known of their offsets, and learn from them."""
+        state.tested += any(known)
+        for name, record in zip(known, records, strict=True):
+            if name and name != record.uid:
+                poll = state.poll_of(record.offset)
                 sentence = (
                     f"{event.node} got {record.uid or 'no record'} at offset {record.offset:,} of {state.key}, where "
-                    f"{reader.node if reader else 'a consumer'} had got {known}"
+                    f"{poll.by.node if poll else 'a consumer'} had got {name}"
                 )
-                return self._gone(state, record.offset, sentence, reader, event, mirror)
+                found = self._gone(state, record.offset, sentence, poll, record.leader_epoch, event, mirror)
+                if poll is None or record.leader_epoch >= poll.leader_epoch:
+                    state.learn(records, event)
+                return found
+        state.learn(records, event)
         return NOTHING
 
     def _passed_by(self, state: Reads, start: int, end: int, event: Stamped, mirror: LogMirror) -> Emissions:
         for offset in range(max(start, state.read.start), min(end, state.read.end)):
             if known := state.read.at(offset):
                 state.tested += 1
-                reader = state.reader(offset)
+                poll = state.poll_of(offset)
                 sentence = (
                     f"{event.node} read {state.key} past offset {offset:,} and got no record there, where "
-                    f"{reader.node if reader else 'a consumer'} had got {known}"
+                    f"{poll.by.node if poll else 'a consumer'} had got {known}"
                 )
-                return self._gone(state, offset, sentence, reader, event, mirror)
+                return self._gone(state, offset, sentence, poll, -1, event, mirror)
         return NOTHING
 
     def _gone(
-        self, state: Reads, offset: int, sentence: str, by: Witness | None, event: Stamped, mirror: LogMirror
+        self,
+        state: Reads,
+        offset: int,
+        sentence: str,
+        poll: Poll | None,
+        leader_epoch: int,
+        event: Stamped,
+        mirror: LogMirror,
     ) -> Emissions:
-        if rule := way_of_loss(mirror, offset, state.budget):
+        by, epoch = (None, -1) if poll is None else (poll.by, poll.leader_epoch)
+        if rule := way_of_loss(mirror, offset, state.budget, epoch, leader_epoch):
             return self.excused(rule, state.key, sentence, by, event)
         return self.violated(state.key, sentence, by, event)
 
@@ -256,7 +288,7 @@ class OnlyCommittedIsShown(LogInvariant[CommittedNames]):
             else:
                 continue
             sentence = f"{event.node} got {record.uid} at offset {record.offset:,} of {state.key}, {holds}"
-            if rule := way_of_loss(mirror, record.offset, state.budget):
+            if rule := way_of_loss(mirror, record.offset, state.budget, record.leader_epoch):
                 return self.excused(rule, state.key, sentence, event)
             return self.violated(state.key, sentence, event)
         return NOTHING

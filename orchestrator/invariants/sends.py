@@ -8,6 +8,7 @@ from actors.trace.events import LogHw, OpReturn, Stamped
 from orchestrator.invariants.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.log_fold import LogInvariant
 from orchestrator.invariants.log_mirror import BatchFacts, LogMirror
+from orchestrator.invariants.producer_state import NO_PRODUCER_STATE
 from orchestrator.invariants.replication import UNCLEAN
 from orchestrator.invariants.window import REMEMBERED
 
@@ -115,10 +116,7 @@ class ProducerOrderIsKept(LogInvariant[SendOrder]):
             "The send of the older record had ended without success: a copy of it that was still on its way may be "
             "written at any time, where no sequence number gives it away."
         ),
-        "no-producer-state": (
-            "A leader whose log had nothing of the producer id took a batch with whatever sequence number it had, "
-            "before the older one came (KIP-360)."
-        ),
+        "no-producer-state": NO_PRODUCER_STATE,
         "unclean-election": UNCLEAN,
     }
 

@@ -236,3 +236,23 @@ def test_an_unclean_election_excuses_another_record() -> None:
     assert (trace.result("C3").violated, trace.result("C3").excused) == (0, {"unclean-election": 2})
     trace.polled("consumer-1", (0, "x"))
     assert trace.result("C3").status == "violated"
+
+
+def test_kafka_lets_an_idempotent_record_come_twice() -> None:
+    """Shows the two exemptions: the second copy came under a raised producer epoch, or to a leader whose log had
+    nothing of the producer id; a sequence that was checked is no excuse."""
+    bumped = TraceBuilder()
+    bumped.lead(1, 0)
+    bumped.append("broker-1", "a", producer=7, sequence=3)
+    bumped.append("broker-1", "a", producer=7, sequence=0, producer_epoch=1)
+    bumped.high_watermark("broker-1", 2, counted=(1,))
+    assert bumped.result("C3").excused == {"epoch-bump": 1}
+    forgotten = TraceBuilder()
+    forgotten.lead(1, 0)
+    forgotten.append("broker-1", "a", producer=7, sequence=3)
+    forgotten.high_watermark("broker-1", 1, counted=(1,))
+    forgotten.append("broker-2", "x", role="follower")
+    forgotten.lead(2, 1)
+    forgotten.append("broker-2", "a", epoch=1, producer=7, sequence=3)
+    forgotten.high_watermark("broker-2", 2, 1, counted=(2,))
+    assert forgotten.result("C3").excused == {"no-producer-state": 1}

@@ -138,7 +138,7 @@ def test_an_unclean_election_and_a_power_loss_excuse_another_value() -> None:
     trace.lead(3, 1, cause="unclean", isr=(3,))
     trace.append("broker-3", "x", epoch=1)
     trace.high_watermark("broker-3", 1, 1, counted=(3,))
-    trace.polled("consumer-2", (0, "x"))
+    trace.polled("consumer-2", (0, "x"), batch_epoch=1)
     assert (trace.result("C7").status, trace.result("C7").excused) == ("held", {"unclean-election": 1})
     assert (trace.result("C8").violated, trace.result("C8").excused) == (0, {})
     trace.polled("consumer-2", (1, "b"))  # from broker-1, which does not know
@@ -149,9 +149,29 @@ def test_an_unclean_election_and_a_power_loss_excuse_another_value() -> None:
     lost.lead(3, 1)
     lost.append("broker-3", "x", epoch=1)
     lost.high_watermark("broker-3", 1, 1, counted=(3,))
-    lost.polled("consumer-2", (0, "x"))
+    lost.polled("consumer-2", (0, "x"), batch_epoch=1)
     assert lost.result("C7").excused == {"loss-budget": 1}
     assert lost.result("C8").excused == {"loss-budget": 1}
+
+
+def test_after_an_unclean_election_reads_repeat_again() -> None:
+    """Shows that what the unclean leader commits is held to C7 and C8 like anything else, and that a leader which does
+    not know of the election may still hand out what was given up."""
+    trace = committed("a", "b", followers=(2,))
+    trace.polled("consumer-1", (0, "a"), (1, "b"))
+    trace.lead(3, 1, cause="unclean", isr=(3,))
+    trace.append("broker-3", "x", "y", epoch=1)
+    trace.high_watermark("broker-3", 2, 1, counted=(3,))
+    trace.polled("consumer-2", (0, "x"), (1, "y"), batch_epoch=1)
+    trace.polled("consumer-3", (0, "a"), (1, "b"))
+    trace.polled("consumer-4", (0, "x"), (1, "y"), batch_epoch=1)
+    assert trace.result("C7").excused == {"unclean-election": 2}
+    assert trace.result("C7").violated == 0
+    trace.polled("consumer-5", (1, "z"), batch_epoch=1)
+    assert (
+        trace.result("C7").violations[0].sentence.endswith("got z at offset 1 of orders-0, where consumer-2 had got y")
+    )
+    assert trace.result("C8").violations[0].sentence.endswith("got z at offset 1 of orders-0, where y is committed")
 
 
 # ---- C8 --------------------------------------------------------------------------------------------------------

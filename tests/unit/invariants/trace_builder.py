@@ -284,10 +284,18 @@ class TraceBuilder:
         """A consumer's position is moved."""
         return self.emit(client, ConsPos(TP, old, new, 0, reason))
 
-    def polled(self, client: str, *records: tuple[int, str], broker: int = 1, epoch: int = -1, digest: int = 0) -> str:
+    def polled(
+        self,
+        client: str,
+        *records: tuple[int, str],
+        broker: int = 1,
+        epoch: int = -1,
+        digest: int = 0,
+        batch_epoch: int = 0,
+    ) -> str:
         """A poll returns records (offset, uid)."""
         self.operations += 1
-        got = [Polled(offset, 0, uid, digest) for offset, uid in records]
+        got = [Polled(offset, batch_epoch, uid, digest) for offset, uid in records]
         body = OpReturn(
             f"{client}:{self.operations}",
             "poll",
