@@ -83,10 +83,11 @@ def batch_facts(body: LogAppend) -> BatchFacts:
 
 class Prefix(msgspec.Struct):
     """A log as boundaries. ``floor``: everything below was forgotten; ``floor_ph``: prefix hash there (None at 0,
-    where nothing can differ)."""
+    where nothing can differ); ``floor_epoch``: leader epoch of the last batch below it, -1 none."""
 
     floor: int = EMPTY_LOG
     floor_ph: int | None = None
+    floor_epoch: int = -1
     ends: list[int] = []
     batches: list[BatchFacts] = []
 
@@ -94,6 +95,16 @@ class Prefix(msgspec.Struct):
     def end(self) -> int:
         """LEO."""
         return self.ends[-1] if self.ends else self.floor
+
+    @property
+    def last_epoch(self) -> int:
+        """Leader epoch of the last batch; -1 where there is none."""
+        return self.batches[-1].epoch if self.batches else self.floor_epoch
+
+    @property
+    def end_before_last(self) -> int:
+        """Where the log ended before its last batch."""
+        return self.ends[-2] if len(self.ends) > 1 else self.floor
 
     def append(self, batch: BatchFacts) -> None:
         """Add a batch at the end (or after a gap that the trace left)."""
@@ -136,7 +147,8 @@ class Prefix(msgspec.Struct):
         """Forget the batches that end at or below ``offset``."""
         index = bisect_right(self.ends, offset)
         if index:
-            self.floor, self.floor_ph = self.ends[index - 1], self.batches[index - 1].ph
+            last = self.batches[index - 1]
+            self.floor, self.floor_ph, self.floor_epoch = last.end, last.ph, last.epoch
             del self.ends[:index], self.batches[:index]
 
     def shared_with(self, other: Prefix, at_most: int) -> int:
@@ -150,7 +162,7 @@ class Prefix(msgspec.Struct):
 
     def copy(self) -> Prefix:
         """A copy that later changes do not reach."""
-        return Prefix(self.floor, self.floor_ph, list(self.ends), list(self.batches))
+        return Prefix(self.floor, self.floor_ph, self.floor_epoch, list(self.ends), list(self.batches))
 
 
 class Loss(msgspec.Struct):
@@ -178,11 +190,14 @@ def loss_budget(profile: Profile, tp: str) -> LossBudget:
 
 
 class Replica(msgspec.Struct):
-    """One replica. ``leads``: leader epoch it leads now, -1 none; ``high_watermark``: its own; ``losses``: whatever it
-    has lost."""
+    """One replica. ``leads``: leader epoch it leads now, -1 none; ``follows``: leader epoch under which it appended
+    last as a follower, -1 if its log was cut since; ``incarnation``: of the process that recorded last;
+    ``high_watermark``: its own; ``losses``: whatever it has lost."""
 
     log: Prefix = msgspec.field(default_factory=Prefix)
     leads: int = -1
+    follows: int = -1
+    incarnation: int = 0
     high_watermark: int = 0
     losses: list[Loss] = []
 
@@ -345,13 +360,13 @@ class LogMirror(msgspec.Struct):
         elif type(body) is LogTrunc:
             self._truncate(event.node, body.to)
         elif type(body) is PartAssume:
-            self._resume(event.node, body.log_end)
+            self._resume(event, body.log_end)
             if body.role == "leader":
                 self._lead(event, body.leader_epoch, body.log_end)
             else:
                 self._stop_leading(event.node)
         elif type(body) is QRole:
-            self._resume(event.node, body.log_end)
+            self._resume(event, body.log_end)
             if body.role == "leader":
                 self._lead(event, body.epoch, body.log_end)
             else:
@@ -370,7 +385,10 @@ class LogMirror(msgspec.Struct):
             del self.answers[next(iter(self.answers))]
 
     def _append(self, event: Stamped, body: LogAppend) -> None:
-        log = self.replica(event.node).log
+        replica = self.replica(event.node)
+        replica.incarnation = event.incarnation
+        replica.follows = body.leader_epoch if body.role == "follower" else -1
+        log = replica.log
         batch = batch_facts(body)
         if batch.producer_id >= 0:
             self.producers.append(event, body, batch)
@@ -383,6 +401,7 @@ class LogMirror(msgspec.Struct):
         self._freeze(replica)
         replica.log.cut(to)
         self.producers.cut(node, replica.log)
+        replica.follows = -1
         replica.high_watermark = min(replica.high_watermark, to)
 
     def _change(self, body: PartChange) -> None:
@@ -397,9 +416,11 @@ class LogMirror(msgspec.Struct):
             for loss in () if replica is None else replica.losses:
                 loss.alone = loss.alone or loss.end > self.replica(node_name(body.isr[0])).log.end
 
-    def _resume(self, node: str, log_end: int) -> None:
+    def _resume(self, event: Stamped, log_end: int) -> None:
         """What a process recorded last it may not have written any more."""
-        replica = self.replica(node)
+        replica = self.replica(event.node)
+        if replica.incarnation != event.incarnation:
+            replica.incarnation, replica.follows = event.incarnation, -1
         if log_end < replica.log.end:
             self._freeze(replica)
             replica.log.cut(log_end)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from actors.node.errors import KafkaError, error_name
 from actors.node.spec import node_name
 from actors.trace.events import (
     IsrPropose,
@@ -104,78 +105,6 @@ class OneLeaderPerLeaderEpoch(KeyedInvariant[Leaderships]):
         )
 
 
-class PrefixFact(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The prefix hash that the first replica had at the end of a batch."""
-
-    ph: int
-    by: Witness
-
-
-class Prefixes(State):
-    """ "last offset/leader epoch" of a batch -> prefix hash; ``ends``: node -> its log end."""
-
-    known: dict[int, dict[int, PrefixFact]] = {}
-    ends: dict[str, int] = {}
-    count: int = 0
-
-
-class LogMatching(KeyedInvariant[Prefixes]):
-    """If two replicas hold a batch of the same offset and leader epoch but differ below it, no divergence check finds
-    the difference: it compares offset and epoch alone.
-
-    Example: broker-3 keeps its own records 40-43 of epoch 3 where the leader has others, and appends the leader's
-    batch 44-47 of epoch 4 on top: both logs say (47, epoch 4), and readers of the two see different records.
-    """
-
-    id = "P3"
-    title = "Log matching: replicas with the same offset and leader epoch hold the same prefix"
-    source = "KIP-101; KIP-279; KIP-320; Raft 5.3 (Log Matching)"
-    tested_when = "a replica appends a batch whose end and leader epoch another append had"
-    route = PARTITION
-    types = (LogAppend,)
-
-    REMEMBERED = 1 << 16
-
-    def initial(self, key: str, profile: Profile) -> Prefixes:
-        return Prefixes(key)
-
-    def step(self, state: Prefixes, event: Stamped) -> Emissions:
-        body = event.body
-        assert type(body) is LogAppend
-        state.ends[event.node] = body.last
-        facts = state.known.get(body.batch_epoch)
-        if facts is None:
-            facts = state.known[body.batch_epoch] = {}
-        known = facts.get(body.last)
-        if known is None:
-            facts[body.last] = PrefixFact(body.ph, witness(event))
-            state.count += 1
-            if state.count > self.REMEMBERED:
-                self._forget(state)
-            return NOTHING
-        state.tested += 1
-        if known.ph == body.ph:
-            return NOTHING
-        return self.violated(
-            state.key,
-            f"{event.node} and {known.by.node} hold offset {body.last:,} of {state.key} in leader epoch "
-            f"{body.batch_epoch}, and differ at or below it",
-            known.by,
-            event,
-        )
-
-    def _forget(self, state: Prefixes) -> None:
-        """Every replica has passed the lowest log end: facts below it are compared no more."""
-        lowest = min(state.ends.values())
-        for epoch, facts in list(state.known.items()):
-            kept = {last: fact for last, fact in facts.items() if last >= lowest}
-            if kept:
-                state.known[epoch] = kept
-            else:
-                del state.known[epoch]
-        state.count = sum(len(facts) for facts in state.known.values())
-
-
 class FetchWitness(msgspec.Struct, frozen=True):
     """The furthest fetch of a follower that a leader took note of in one leader epoch."""
 
@@ -264,6 +193,56 @@ class JoiningTheIsrIsEarned(KeyedInvariant[IsrWitnesses]):
             f"which had fetched up to {reached} in this epoch: below its high watermark {body.high_watermark:,} "
             f"or the epoch's start {body.leader_epoch_start:,}",
             None if seen is None else seen.by,
+            event,
+        )
+
+
+class ReplicaFetchesAreFenced(KeyedInvariant[State]):
+    """A follower that fetches in another leader epoch than its leader's may have a log that parted from the leader's.
+    If its position counts, the high watermark covers what it does not have.
+
+    Example: broker-1 leads orders-0 in leader epoch 5; broker-2, which has heard of epoch 4 only and holds other
+    records from 1,204 on, fetches at 1,310, and broker-1 takes it for caught up (KAFKA-6880).
+    """
+
+    id = "P16"
+    standalone = True
+    title = "A leader takes note of fetches in its own leader epoch alone, and fences the others"
+    source = "KIP-320; KAFKA-6880; KAFKA-9338"
+    tested_when = "a leader takes note of a follower's fetch, finds that it diverges, or fences it for its leader epoch"
+    route = PARTITION
+    types = (RepFetch,)
+    exemptions = {"no-leader-epoch": "The follower's Fetch carries no leader epoch (below version 9)."}
+
+    def initial(self, key: str, profile: Profile) -> State:
+        return State(key)
+
+    def step(self, state: State, event: Stamped) -> Emissions:
+        body = event.body
+        assert type(body) is RepFetch
+        newer = body.follower_epoch > body.leader_epoch
+        if body.error and body.error not in (KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH):
+            return NOTHING
+        state.tested += 1
+        sentence = (
+            f"{event.node} (leader epoch {body.leader_epoch}) took note of a fetch of {node_name(body.follower)} "
+            f"at {body.offset:,} of {state.key} in leader epoch {body.follower_epoch}"
+        )
+        if not body.error:
+            if body.follower_epoch == body.leader_epoch:
+                return NOTHING
+            if body.follower_epoch < 0:
+                return self.excused("no-leader-epoch", state.key, sentence, event)
+            return self.violated(state.key, sentence, event)
+        # UNKNOWN_LEADER_EPOCH is also told a replica of which this broker's metadata does not know yet.
+        fenced = body.error == KafkaError.FENCED_LEADER_EPOCH
+        if (fenced and 0 <= body.follower_epoch < body.leader_epoch) or (not fenced and body.follower_epoch >= 0):
+            if fenced or newer or body.follower_epoch == body.leader_epoch:
+                return NOTHING
+        return self.violated(
+            state.key,
+            f"{event.node} (leader epoch {body.leader_epoch}) answered a fetch of {node_name(body.follower)} for "
+            f"{state.key} in leader epoch {body.follower_epoch} with {error_name(body.error)}",
             event,
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from actors.node.spec import node_name
 from actors.trace.events import LogHw, LogTrunc, NodeUp, QPersist, QRole, QVote, Stamped
 from orchestrator.invariants.fold import (
     NOTHING,
@@ -138,6 +139,42 @@ def _twice(event: Stamped, body: QVote, known: LeaderFact) -> str:
         f"{event.node} granted its vote in epoch {body.epoch} to {body.candidate} "
         f"after it had granted it to {known.leader}"
     )
+
+
+class VotesGoToTheUpToDate(KeyedInvariant[State]):
+    """A voter that votes for a candidate with less than its own log may make a leader of one that lacks what was
+    committed, and the leader has everybody truncate to its own log.
+
+    Example: controller-3 was cut off while the metadata log went from 80 to 120; controller-2, which has it all, votes
+    for it, and the topics that were created in between are gone.
+    """
+
+    id = "Q4"
+    standalone = True
+    title = "Votes go only to candidates whose log is at least as up to date as the voter's"
+    source = "Raft 5.4.1; KIP-595; KIP-996"
+    tested_when = "a voter with a log grants another one its vote, or its vote beforehand"
+    route = VOTER
+    types = (QVote,)
+
+    def initial(self, key: str, profile: Profile) -> State:
+        return State(key)
+
+    def step(self, state: State, event: Stamped) -> Emissions:
+        body = event.body
+        assert type(body) is QVote
+        if not body.granted or body.voter_end == 0 or node_name(body.candidate) == event.node:
+            return NOTHING
+        state.tested += 1
+        if (body.candidate_last_epoch, body.candidate_end) >= (body.voter_last_epoch, body.voter_end):
+            return NOTHING
+        return self.violated(
+            event.node,
+            f"{event.node}, whose log ends at {body.voter_end:,} with epoch {body.voter_last_epoch}, granted "
+            f"{body.candidate} its {'pre-vote' if body.pre else 'vote'} in epoch {body.epoch}, whose log ends at "
+            f"{body.candidate_end:,} with epoch {body.candidate_last_epoch}",
+            event,
+        )
 
 
 class VoterEpoch(State):

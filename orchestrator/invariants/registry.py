@@ -6,9 +6,18 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from orchestrator.invariants.clients import AcknowledgedIsNotLost, OneOffsetOneValue
+from orchestrator.invariants.controller import (
+    ControllerFold,
+    ControllerInvariant,
+    ElectionsComeFromTheRightPool,
+    IsrChangesAreCompareAndSet,
+    PartitionStatesMoveForward,
+    TheDeadAreNotInCharge,
+)
 from orchestrator.invariants.documented_errors import OnlyDocumentedErrors
 from orchestrator.invariants.fold import Fold, Invariant
 from orchestrator.invariants.hygiene import NoBug, TraceIsWhole, VersionsAreHonoured
+from orchestrator.invariants.isr import ElectableReplicasHaveEverything, ReplicationCoversElection
 from orchestrator.invariants.knowledge import LatestCoversWhatIsKnown, RealTimeOrder
 from orchestrator.invariants.list_offsets import (
     BrokersAreNotRefused,
@@ -20,8 +29,8 @@ from orchestrator.invariants.log_mirror import LEADERSHIP, QUORUM_LEADERSHIP
 from orchestrator.invariants.partition import (
     AcksTellTheTruth,
     JoiningTheIsrIsEarned,
-    LogMatching,
     OneLeaderPerLeaderEpoch,
+    ReplicaFetchesAreFenced,
 )
 from orchestrator.invariants.quorum import (
     CommittedMetadataStays,
@@ -29,6 +38,7 @@ from orchestrator.invariants.quorum import (
     OneDurableVotePerEpoch,
     OneLeaderPerEpoch,
     OwnEpochCommit,
+    VotesGoToTheUpToDate,
 )
 from orchestrator.invariants.reads import (
     ConsumersGoForward,
@@ -37,6 +47,13 @@ from orchestrator.invariants.reads import (
     ReadsRepeat,
 )
 from orchestrator.invariants.refusals import ClientsAbsorbTheRefusal
+from orchestrator.invariants.replica_logs import (
+    LogMatching,
+    LogsAreDenseAndOrdered,
+    OnlyTheLeaderWrites,
+    QuorumLogMatching,
+    TruncationEndsOnTheLineage,
+)
 from orchestrator.invariants.replication import (
     CleanLeaderHasEverything,
     CommittedIsNotTruncated,
@@ -50,12 +67,18 @@ AnyFold = Fold[Any]
 
 
 def _metadata_log() -> list[LogInvariant[Any]]:
-    return [OwnEpochCommit(), CommittedMetadataStays()]
+    return [QuorumLogMatching(), OwnEpochCommit(), CommittedMetadataStays()]
 
 
 def _partition_logs() -> list[LogInvariant[Any]]:
     return [
+        LogMatching(),
         CleanLeaderHasEverything(),
+        ElectableReplicasHaveEverything(),
+        ReplicationCoversElection(),
+        TruncationEndsOnTheLineage(),
+        LogsAreDenseAndOrdered(),
+        OnlyTheLeaderWrites(),
         HighWatermarksAreSound(),
         CommittedIsNotTruncated(),
         SequencesAreContiguous(),
@@ -69,6 +92,15 @@ def _partition_logs() -> list[LogInvariant[Any]]:
         PayloadsArriveWhole(),
         LatestCoversWhatIsKnown(),
         RealTimeOrder(),
+    ]
+
+
+def _controllers() -> list[ControllerInvariant[Any]]:
+    return [
+        PartitionStatesMoveForward(),
+        IsrChangesAreCompareAndSet(),
+        TheDeadAreNotInCharge(),
+        ElectionsComeFromTheRightPool(),
     ]
 
 
@@ -88,8 +120,9 @@ def folds(only: Collection[str] | None = None) -> list[AnyFold]:
         OneDurableVotePerEpoch(),
         EpochsNeverGoBack(),
         OneLeaderPerLeaderEpoch(),
-        LogMatching(),
+        VotesGoToTheUpToDate(),
         JoiningTheIsrIsEarned(),
+        ReplicaFetchesAreFenced(),
         AcksTellTheTruth(),
         LatestNeverGoesBack(),
         NewLeaderRefusesUntilCaughtUp(),
@@ -101,6 +134,8 @@ def folds(only: Collection[str] | None = None) -> list[AnyFold]:
         VersionsAreHonoured(),
     ]
     found = [fold for fold in keyed if all(wanted(each) for each in fold.invariants)]
+    if controllers := [each for each in _controllers() if wanted(each)]:
+        found.append(ControllerFold(controllers))
     if metadata := [each for each in _metadata_log() if wanted(each)]:
         found.append(LogFold("metadata-log", METADATA_LOG, QUORUM_LEADERSHIP, metadata))
     if partition := [each for each in _partition_logs() if wanted(each)]:

@@ -45,6 +45,10 @@ def _quorum_keys(event: Stamped) -> Sequence[str]:
     return ("quorum",)
 
 
+def _controller_keys(event: Stamped) -> Sequence[str]:
+    return ("controller",)
+
+
 def _voter_keys(event: Stamped) -> Sequence[str]:
     return (event.body.directory_id,)  # type: ignore[union-attr]  # every type on this route has one
 
@@ -77,6 +81,9 @@ LIST_OFFSETS = Route(
 
 QUORUM = Route("quorum", _quorum_keys, about="the quorum")
 """Elections of the quorum: one key, few events."""
+
+CONTROLLER = Route("controller", _controller_keys, about="the active controllers")
+"""What controllers decide, with what brokers ask of them and make of it: one key, few events."""
 
 VOTER = Route("voter", _voter_keys, about="directory id of a voter")
 """By directory id: the identity that a vote belongs to."""

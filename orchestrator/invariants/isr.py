@@ -1,0 +1,169 @@
+"""The ISR and what is committed: whoever may be elected has it all, and the high watermark waits for all of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from actors.node.spec import node_name
+from actors.trace.events import IsrPropose, LogHw, PartChange, Stamped
+from orchestrator.invariants.fold import NOTHING, Emissions, Profile, State, Witness, witness
+from orchestrator.invariants.log_fold import LogInvariant
+from orchestrator.invariants.log_mirror import LogMirror, LossBudget, loss_budget
+from orchestrator.invariants.replication import LOST, UNCLEAN
+
+
+class Electable(State):
+    """Of the latest change of the partition: its epochs, the ISR, and the ISR with the eligible leader replicas.
+
+    known: whether the change is known to stand: a controller that loses its epoch may take an ISR with it.
+    """
+
+    budget: LossBudget = LossBudget()
+    quorum_epoch: int = -1
+    leader_epoch: int = -1
+    partition_epoch: int = -1
+    min_isr: int = 1
+    isr: list[int] = []
+    pool: list[int] = []
+    known: bool = False
+    by: Witness | None = None
+
+    def change(self, event: Stamped, body: PartChange) -> list[int]:
+        """Take a change; who is in the pool and was not before. One of a controller that was replaced is ignored."""
+        if body.quorum_epoch < self.quorum_epoch:
+            return []
+        before = self.pool if self.known else [*self.pool, *body.replicas]
+        self.quorum_epoch, self.leader_epoch, self.partition_epoch = (
+            body.quorum_epoch,
+            body.leader_epoch,
+            body.partition_epoch,
+        )
+        self.min_isr = body.min_isr
+        self.isr, self.pool = body.isr, [*body.isr, *(each for each in body.elr if each not in body.isr)]
+        self.known, self.by = True, witness(event)
+        return [member for member in self.pool if member not in before]
+
+    def settle(self, body: IsrPropose) -> None:
+        """A leader learns that its proposal was not taken: a change that a controller made of it did not stand."""
+        if body.outcome not in ("proposed", "accepted") and body.partition_epoch + 1 == self.partition_epoch:
+            self.known = self.known and set(body.isr) != set(self.isr)
+
+
+class ElectableReplicasHaveEverything(LogInvariant[Electable]):
+    """Any member of the ISR, and any eligible leader replica, may be elected next. One without some committed record
+    is a loss that waits for its moment.
+
+    Example: broker-1 commits orders-0 up to 1,310, counting broker-2 of the ISR [1, 2], whose log ends at 1,250: when
+    broker-1 crashes, broker-2 is elected, and sixty acknowledged records are gone.
+    """
+
+    id = "P5"
+    title = "Every replica that may be elected has everything that was committed"
+    source = "KIP-497; KIP-966; KAFKA-13091"
+    tested_when = "a leader moves its high watermark, or an ISR grows, for each replica that may be elected"
+    types = (LogHw, PartChange, IsrPropose)
+    exemptions = {"unclean-election": UNCLEAN, "loss-budget": LOST}
+
+    def initial(self, key: str, profile: Profile) -> Electable:
+        return Electable(key, budget=loss_budget(profile, key))
+
+    def step(self, state: Electable, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        if type(body) is IsrPropose:
+            state.settle(body)
+            return NOTHING
+        if type(body) is PartChange:
+            return self._joined(state, event, body, mirror)
+        assert type(body) is LogHw
+        if body.role != "leader" or body.leader_epoch != state.leader_epoch or not state.known:
+            return NOTHING
+        found: list[Any] | None = None
+        for member in state.pool:
+            node = node_name(member)
+            if node == event.node:
+                continue
+            state.tested += 1
+            replica = mirror.replica(node)
+            if replica.log.matches(body.new, body.ph) is False:
+                sentence = (
+                    f"{event.node} committed {state.key} up to {body.new:,} in leader epoch {body.leader_epoch}, while "
+                    f"{node}, which may be elected, has it up to {_has(mirror, node, event.node, body.new):,}"
+                )
+                found = [*(found or ()), *self._lacks(state, body.new, sentence, event, mirror, state.by)]
+        return NOTHING if found is None else found
+
+    def _joined(self, state: Electable, event: Stamped, body: PartChange, mirror: LogMirror) -> Emissions:
+        end = mirror.committed.end
+        found: list[Any] = []
+        for member in state.change(event, body):
+            node = node_name(member)
+            state.tested += 1
+            shared = mirror.committed.shared_with(mirror.replica(node).log, end)
+            if shared >= end:
+                continue
+            sentence = (
+                f"{node} may be elected for {state.key} from partition epoch {body.partition_epoch} on, and has what "
+                f"was committed up to {shared:,}, not to {end:,}"
+            )
+            if body.cause == "unclean":
+                found.extend(self.excused("unclean-election", state.key, sentence, event))
+            else:
+                found.extend(self._lacks(state, end, sentence, event, mirror, None))
+        return found
+
+    def _lacks(
+        self, state: Electable, end: int, sentence: str, event: Stamped, mirror: LogMirror, by: Witness | None
+    ) -> Emissions:
+        if any(taint.epoch > state.leader_epoch for taint in mirror.taints):
+            return self.excused("unclean-election", state.key, sentence, by, event)
+        if mirror.loss_excuses(end - 1, state.budget):
+            return self.excused("loss-budget", state.key, sentence, by, event)
+        return self.violated(state.key, sentence, by, event)
+
+
+def _has(mirror: LogMirror, node: str, leader: str, at_most: int) -> int:
+    return mirror.replica(node).log.shared_with(mirror.replica(leader).log, at_most)
+
+
+class ReplicationCoversElection(LogInvariant[Electable]):
+    """The high watermark is safe as long as whoever may be elected was counted for it. A leader that counts others, or
+    fewer, commits what the next leader may lack.
+
+    Example: the ISR of orders-0 is [1, 2, 3]; broker-1 moves its high watermark to 1,310, which it and broker-2 have,
+    as a majority does in Raft; broker-3 may be elected with 1,204.
+    """
+
+    id = "P6"
+    title = "The high watermark counts every replica that may be elected"
+    source = "KIP-497; KIP-966"
+    tested_when = "a leader in the controller's leader epoch moves its high watermark"
+    types = (LogHw, PartChange, IsrPropose)
+    exemptions = {
+        "below-min-isr": "The controller's ISR is smaller than min.insync.replicas, and the leader has not heard of it."
+    }
+
+    def initial(self, key: str, profile: Profile) -> Electable:
+        return Electable(key)
+
+    def step(self, state: Electable, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        if type(body) is IsrPropose:
+            state.settle(body)
+            return NOTHING
+        if type(body) is PartChange:
+            state.change(event, body)
+            return NOTHING
+        assert type(body) is LogHw
+        if body.role != "leader" or body.leader_epoch != state.leader_epoch or not state.known:
+            return NOTHING
+        state.tested += 1
+        missing = [member for member in state.pool if member not in body.counted]
+        if not missing:
+            return NOTHING
+        sentence = (
+            f"{event.node} (leader epoch {body.leader_epoch}) moved the high watermark of {state.key} to {body.new:,} "
+            f"counting {sorted(body.counted)}, without {node_name(missing[0])}, which may be elected"
+        )
+        if len(state.isr) < state.min_isr:
+            return self.excused("below-min-isr", state.key, sentence, state.by, event)
+        return self.violated(state.key, sentence, state.by, event)
