@@ -222,6 +222,8 @@ class Partition(msgspec.Struct):
 
     def _counts(self, turn: Turn, replica_id: int, remote: RemoteReplica) -> bool:
         """Members of the maximal ISR count, and so does who is caught up and will join it soon."""
+        if "hw-of-the-caught-up" in turn.step.defects:
+            return remote.log_end == self.log.end_offset
         if replica_id in self.maximal_isr:
             return True
         lag_max_ms = turn.settings.replica_lag_time_max_ms
@@ -233,7 +235,7 @@ class Partition(msgspec.Struct):
     def append(self, turn: Turn, batch: RecordBatch, acks: int) -> AppendResult:
         """A producer's batch, on the leader: NOT_LEADER_OR_FOLLOWER elsewhere, NOT_ENOUGH_REPLICAS for acks=all
         while the committed ISR is too small, or what the log says of the sequence numbers."""
-        if not self.is_leader:
+        if not self.is_leader and "follower-takes-produce" not in turn.step.defects:
             return AppendResult(KafkaError.NOT_LEADER_OR_FOLLOWER)
         if acks == -1 and len(self.isr) < self.effective_min_isr:
             if "refuse-after-append" in turn.step.defects:
@@ -321,7 +323,9 @@ class Partition(msgspec.Struct):
         if self.pending is not None or not self.is_leader or replica_id in self.isr:
             return None
         remote = self.remotes[replica_id]
-        if not self._may_join(turn, replica_id, remote) or remote.log_end < self.log.high_watermark:
+        if not self._may_join(turn, replica_id, remote):
+            return None
+        if remote.log_end < self.log.high_watermark and "isr-below-hw" not in turn.step.defects:
             return None
         if remote.log_end < self.leader_epoch_start and "isr-without-epoch-start" not in turn.step.defects:
             return None

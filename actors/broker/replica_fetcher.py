@@ -374,6 +374,8 @@ def truncate_diverged(turn: Turn, partition: Partition, epoch: int, end: int) ->
     OffsetForLeaderEpoch, finds out more."""
     log = partition.log
     own_epoch, own_end = log.epoch_end_offset(epoch)
+    if "truncate-whole-epoch" in turn.step.defects:
+        own_end = log.epochs.end_offset_for(own_epoch - 1, log.end_offset)[1]
     if own_epoch < 0:
         to = min(end, log.end_offset)
     elif own_epoch != epoch:

@@ -29,6 +29,7 @@ def validate(
     data: AlterPartitionRequest.PartitionData,
     isr: list[Member],
     state: ControllerState,
+    defects: tuple[str, ...] = (),
 ) -> KafkaError:
     """What stands against a proposal. The order of the checks is part of the protocol: a leader that is ahead of
     this controller must look for another one before anything is held against it."""
@@ -40,7 +41,7 @@ def validate(
         return KafkaError.FENCED_LEADER_EPOCH
     if broker_id != partition.leader:
         return KafkaError.INVALID_REQUEST
-    if data.partition_epoch < partition.partition_epoch:
+    if data.partition_epoch < partition.partition_epoch and "isr-without-version" not in defects:
         return KafkaError.INVALID_UPDATE_VERSION
     ids = [member for member, _ in isr]
     if len(set(ids)) != len(ids) or not set(ids) <= set(partition.replicas) or partition.leader not in ids:
@@ -74,7 +75,7 @@ def alter_partition(
                 continue
             partition = state.partition(topic.topic_id, data.partition_index)
             isr = proposed_isr(data, version)
-            result.error_code = validate(partition, request.broker_id, data, isr, state)
+            result.error_code = validate(partition, request.broker_id, data, isr, state, rules.defects)
             if partition is None or result.error_code:
                 continue
             election: Election = "unclean" if rules.unclean_enabled(topic.name) else "online"

@@ -295,10 +295,10 @@ class Controller(msgspec.Struct):
         return self._fence(step, broker_id)
 
     def _fence(self, step: Step, broker_id: int) -> list[Change]:
-        return [
-            *self._leader_and_isr_updates(step, "fence", removed=broker_id),
-            registration_change(self.state, broker_id, fenced=FENCE),
-        ]
+        fenced = registration_change(self.state, broker_id, fenced=FENCE)
+        if "fence-keeps-isr" in step.defects:
+            return [fenced]
+        return [*self._leader_and_isr_updates(step, "fence", removed=broker_id), fenced]
 
     def _leader_and_isr_updates(
         self, step: Step, cause: str, *, removed: int = NO_LEADER, added: int = NO_LEADER

@@ -76,8 +76,11 @@ class PartitionChangeBuilder:
             record.leader_recovery_state = self.target_recovery_state
         if record == PartitionChangeRecord(topic_id=partition.topic_id, partition_id=partition.partition):
             return None
-        if "stale-leader-epoch" in self.rules.defects and record.leader != LEADER_UNCHANGED:
-            return Change(MetadataRecord(partition=_in_same_epoch(partition.merge(record))), cause, asked=self.asked)
+        elected = record.leader != LEADER_UNCHANGED
+        if "stale-leader-epoch" in self.rules.defects and elected:
+            return Change(MetadataRecord(partition=_restated(partition.merge(record), 1, 0)), cause, asked=self.asked)
+        if "partition-epoch-stands" in self.rules.defects and not elected:
+            return Change(MetadataRecord(partition=_restated(partition.merge(record), 0, 1)), cause, asked=self.asked)
         return Change(MetadataRecord(partition_change=record), cause, asked=self.asked)
 
     # ---- the election ------------------------------------------------------------------------------------
@@ -164,11 +167,12 @@ class PartitionChangeBuilder:
             record.last_known_elr.CopyFrom(BrokerIds())
 
 
-def _in_same_epoch(after: PartitionRegistration) -> PartitionRecord:
-    """The whole state after an election, with the leader epoch from before: what brokers replay is as wrong as what
+def _restated(after: PartitionRegistration, leader_epochs: int, partition_epochs: int) -> PartitionRecord:
+    """The whole state after a change, with epochs from so many changes before: what brokers replay is as wrong as what
     the controller holds."""
     record = partition_record(after)
-    record.leader_epoch -= 1
+    record.leader_epoch -= leader_epochs
+    record.partition_epoch -= partition_epochs
     return record
 
 
@@ -195,7 +199,8 @@ def leader_and_isr_updates(
     now = ElectionRules(acceptable, rules.unclean_enabled, rules.min_isr, rules.elr, rules.defects)
     changes = []
     for partition in partitions:
-        election: Election = "unclean" if rules.unclean_enabled(partition.topic) else "online"
+        anybody = rules.unclean_enabled(partition.topic) or "unclean-anyway" in rules.defects
+        election: Election = "unclean" if anybody else "online"
         builder = PartitionChangeBuilder(partition, now, cause, election)
         builder.target_isr = [replica for replica in partition.isr if replica not in gone]
         builder.unclean_shutdown = [] if unclean == NO_LEADER else [unclean]

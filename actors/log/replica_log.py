@@ -31,6 +31,9 @@ LOG_SUFFIX = "/log"
 ReplicaRole = Literal["leader", "follower"]
 TruncationReason = Literal["diverge", "high-watermark", "out-of-range", "recovery"]
 
+SKIPPED_EVERY = 50
+"""The defect leader-skips-offset leaves out an offset after one batch in so many."""
+
 _BASE_OFFSET = attrgetter("base_offset")
 
 
@@ -168,9 +171,10 @@ class ReplicaLog(msgspec.Struct):
             error = self.producers.check(batch.producer_id, batch.producer_epoch, batch.base_sequence)
             if error and "skip-sequence-check" not in step.defects:
                 return AppendResult(error)
+        hole = 1 if "leader-skips-offset" in step.defects and len(self.batches) % SKIPPED_EVERY == 1 else 0
         appended = make_batch(
             self.end_ph,
-            self.end_offset,
+            self.end_offset + hole,
             leader_epoch,
             records,
             producer_id=batch.producer_id,

@@ -71,7 +71,7 @@ def _check_voter_key(raft: RaftState, request: VoteRequest) -> KafkaError:
 def _decide(raft: RaftState, step: Step, request: VoteRequest) -> bool:
     """Grant or refuse, and take note of what was decided."""
     candidate = ReplicaKey(request.replica_id, request.replica_directory_id)
-    up_to_date = raft.is_up_to_date(request.last_offset_epoch, request.last_offset)
+    up_to_date = raft.is_up_to_date(request.last_offset_epoch, request.last_offset) or "vote-for-any" in step.defects
     granted = raft.quorum.can_grant_vote(candidate, up_to_date, request.pre_vote, step)
     role = raft.quorum.role
     if granted and not request.pre_vote and isinstance(role, Unattached | Prospective) and role.voted != candidate:

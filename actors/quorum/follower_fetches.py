@@ -73,6 +73,8 @@ def _send(raft: RaftState, step: Step, net: NetworkClient, peer: int) -> None:
         _back_off(raft, step)
         return
     request = _fetch_request(raft, version)
+    if "fetch-in-leader-epoch" in step.defects and version >= 12:
+        request.topics[0].partitions[0].last_fetched_epoch = raft.quorum.epoch
     timeout_ms = raft.config.request_timeout_ms
     call = net.send(step, node_name(peer), FETCH_CONNECTION, request, version, f"raft/fetch/{peer}", timeout_ms)
     raft.fetch = FetchInFlight(call, peer, raft.quorum.epoch, role_name(raft.quorum.role), raft.log.end_offset)

@@ -424,7 +424,7 @@ class LogMirror(msgspec.Struct):
         if log_end < replica.log.end:
             self._freeze(replica)
             replica.log.cut(log_end)
-            self.producers.cut(node, replica.log)
+            self.producers.cut(event.node, replica.log)
             replica.high_watermark = min(replica.high_watermark, log_end)
 
     def _lose(self, node: str, body: NodeDown) -> None:

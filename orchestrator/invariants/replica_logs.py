@@ -103,7 +103,7 @@ class TruncationEndsOnTheLineage(LogInvariant[State]):
     id = "P12"
     title = "Truncation ends on the leader's lineage, and does not go below what both logs share"
     source = "KIP-279; KAFKA-7164; KAFKA-7415"
-    tested_when = "a replica truncates because its log diverges, or appends the first batch of its leader after that"
+    tested_when = "a replica truncates because its log diverges, or appends its first batch under a leader epoch"
     types = (LogTrunc, LogAppend)
     before_types = (LogTrunc, LogAppend)
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from random import Random
 
 from actors.node.spec import METADATA_PARTITION, node_name
-from actors.trace.events import ErrorSeen, MetaView, ReplyPartition, Rpc, Stamped
+from actors.trace.events import ConfigChange, ErrorSeen, MetaView, ReplyPartition, Rpc, Stamped
 from tests.unit.invariants.trace_builder import BROKERS, TP, TraceBuilder
 
 VOTERS = ("controller-1", "controller-2", "controller-3")
+UNCLEAN = "unclean.leader.election.enable"
 CLIENTS = ("list-offsets-1", "producer-1", "consumer-1")
 
 
@@ -37,7 +38,8 @@ def _quorum(random: Random, trace: TraceBuilder) -> None:
     if kind == 0:
         trace.persist(node, epoch, random.choice([-1, other]), random.choice([-1, other]))
     elif kind == 1:
-        trace.vote(node, epoch, other, random.random() < 0.7, random.random() < 0.3)
+        logs = [(random.randrange(3), random.randrange(9)) for _ in range(2)]
+        trace.vote(node, epoch, other, random.random() < 0.7, random.random() < 0.3, *logs)
     else:
         trace.role(node, epoch, random.choice(["follower", "leader", "candidate"]), random.choice([-1, other]))
 
@@ -75,9 +77,24 @@ def _log_changes(random: Random, trace: TraceBuilder) -> None:
 def _elections(random: Random, trace: TraceBuilder) -> None:
     broker, epoch = random.choice(BROKERS), random.randrange(4)
     if random.random() < 0.3:
-        trace.propose(broker, random.sample(BROKERS, 2), epoch, epoch, random.randrange(5), random.randrange(5))
+        outcome = random.choice(["proposed", "proposed", "accepted", "INELIGIBLE_REPLICA"])
+        at = (random.randrange(5), random.randrange(5))
+        trace.propose(broker, random.sample(BROKERS, 2), epoch, epoch, *at, outcome, random.randrange(3))
         return
-    trace.change(broker, epoch, random.sample(BROKERS, 2), random.choice(["elect", "elect", "elect", "unclean"]))
+    if random.random() < 0.3:
+        how = {"epoch": random.randrange(5, 9), "node": random.choice(VOTERS), "offset": random.randrange(50)}
+        trace.registered(broker, fenced=random.random() < 0.3, **how)
+        trace.fetched(broker, random.choice(BROKERS), random.randrange(9), epoch, follower_epoch=random.randrange(3))
+        return
+    if random.random() < 0.1:
+        value = random.choice(["true", "false", None])
+        change = ConfigChange(random.randrange(50), 1, random.choice(["topic/orders", "broker/"]), UNCLEAN, value)
+        trace.emit(random.choice(VOTERS), change)
+        return
+    cause = random.choice(["elect", "elect", "alter-isr", "unclean"])
+    how = {"elr": random.choice([[], [], [2]]), "offset": random.randrange(50), "node": random.choice(VOTERS)}
+    quorum_epoch = random.choice([1, 1, 1, 2, 3])
+    trace.change(broker, epoch, random.sample(BROKERS, 2), cause, random.randrange(9), quorum_epoch, **how)
     trace.assume(broker, epoch, random.randrange(4), random.choice([-1, -1, 1]))
 
 

@@ -1,7 +1,8 @@
-"""P1, P3, P7 and P17: what leaders, followers and the controller promise one another."""
+"""P1, P3, P7, P16 and P17: what leaders, followers and the controller promise one another."""
 
 from __future__ import annotations
 
+from actors.node.errors import KafkaError
 from actors.trace.events import ReplyPartition
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
@@ -225,3 +226,38 @@ def test_errors_and_acks_0_are_no_acknowledgement() -> None:
     trace.reply(1, "Produce", told(9, error=19), acks=-1)
     trace.reply(1, "Produce", told(9), acks=0)
     assert trace.result("P17").status == "vacuous"
+
+
+# ---- P16 -------------------------------------------------------------------------------------------------------
+
+
+def test_fetches_in_the_leaders_epoch() -> None:
+    """Shows that fetches that are noted, and those that are fenced, test P16; other refusals do not. A broker whose
+    metadata lags behind may say UNKNOWN_LEADER_EPOCH to a replica that it does not know yet."""
+    trace = TraceBuilder()
+    trace.fetched(1, 2, 5, epoch=3)
+    trace.fetched(1, 2, 5, epoch=3, follower_epoch=2, error=KafkaError.FENCED_LEADER_EPOCH)
+    trace.fetched(1, 2, 5, epoch=3, follower_epoch=4, error=KafkaError.UNKNOWN_LEADER_EPOCH)
+    trace.fetched(1, 2, 5, epoch=3, error=KafkaError.UNKNOWN_LEADER_EPOCH)
+    trace.fetched(1, 2, 5, epoch=3, follower_epoch=2, error=KafkaError.OFFSET_OUT_OF_RANGE)
+    result = trace.result("P16")
+    assert (result.status, result.tested) == ("held", 4)
+
+
+def test_a_fetch_in_another_epoch() -> None:
+    """Shows that one that counts all the same violates P16, with an answer that does not fit, too; a Fetch that carries
+    no leader epoch is excused."""
+    noted = TraceBuilder()
+    event = noted.fetched(1, 2, 1310, epoch=5, follower_epoch=4)
+    (finding,) = noted.result("P16").violations
+    assert finding.events == [event]
+    assert finding.sentence == (
+        "broker-1 (leader epoch 5) took note of a fetch of broker-2 at 1,310 of orders-0 in leader epoch 4"
+    )
+    for asked, error in ((5, KafkaError.FENCED_LEADER_EPOCH), (4, KafkaError.UNKNOWN_LEADER_EPOCH)):
+        wrong = TraceBuilder()
+        wrong.fetched(1, 2, 5, epoch=5, follower_epoch=asked, error=error)
+        assert wrong.result("P16").violations[0].sentence.endswith(f"in leader epoch {asked} with {error.name}")
+    old = TraceBuilder()
+    old.fetched(1, 2, 5, epoch=5, follower_epoch=-1)
+    assert (old.result("P16").violated, old.result("P16").excused) == (0, {"no-leader-epoch": 1})

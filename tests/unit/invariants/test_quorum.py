@@ -281,3 +281,33 @@ def test_one_high_watermark_tests_nothing() -> None:
     trace = TraceBuilder()
     committed(trace, 1)
     assert trace.result("Q9").status == "vacuous"
+
+
+# ---- Q4 --------------------------------------------------------------------------------------------------------
+
+
+def test_votes_for_a_log_that_has_everything() -> None:
+    """Shows that a vote, or pre-vote, for a log with a newer epoch, or one as long, tests Q4; a voter's own, and one
+    without a log, do not."""
+    trace = TraceBuilder()
+    trace.vote("controller-2", 4, 101, asks=(3, 10), has=(2, 90))
+    trace.vote("controller-3", 4, 101, pre=True, asks=(3, 10), has=(3, 10))
+    trace.vote("controller-1", 4, 101, asks=(3, 10), has=(3, 10))
+    trace.vote("controller-2", 5, 103)
+    trace.vote("controller-2", 5, 103, granted=False, asks=(1, 1), has=(3, 10))
+    result = trace.result("Q4")
+    assert (result.status, result.tested) == ("held", 2)
+
+
+def test_a_vote_for_less_than_the_voter_has() -> None:
+    """Shows that a shorter log, or one that ends with an older epoch, must not get a vote, not beforehand either."""
+    trace = TraceBuilder()
+    event = trace.vote("controller-2", 4, 101, asks=(3, 9), has=(3, 10))
+    trace.vote("controller-3", 4, 101, pre=True, asks=(2, 90), has=(3, 10))
+    first, second = trace.result("Q4").violations
+    assert (first.events, first.key) == ([event], "controller-2")
+    assert first.sentence == (
+        "controller-2, whose log ends at 10 with epoch 3, granted 101 its vote in epoch 4, whose log ends at 9 with "
+        "epoch 3"
+    )
+    assert "granted 101 its pre-vote" in second.sentence

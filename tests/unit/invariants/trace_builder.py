@@ -8,6 +8,7 @@ from typing import Any, Literal
 from actors.node.spec import METADATA_PARTITION, node_name
 from actors.trace.events import (
     AnyTraceEvent,
+    BrokerReg,
     ConsPos,
     IsrPropose,
     LogAppend,
@@ -100,9 +101,18 @@ class TraceBuilder:
         """quorum-state became durable."""
         return self.emit(node, QPersist(f"dir-{node}", epoch, leader, voted))
 
-    def vote(self, node: str, epoch: int, candidate: int, granted: bool = True, pre: bool = False) -> str:
-        """A vote was decided."""
-        return self.emit(node, QVote(f"dir-{node}", epoch, candidate, granted, pre, 0, 0, 0, 0))
+    def vote(
+        self,
+        node: str,
+        epoch: int,
+        candidate: int,
+        granted: bool = True,
+        pre: bool = False,
+        asks: tuple[int, int] = (0, 0),
+        has: tuple[int, int] = (0, 0),
+    ) -> str:
+        """A vote was decided; ``asks``, ``has``: (last epoch, end) of the candidate's and of the voter's log."""
+        return self.emit(node, QVote(f"dir-{node}", epoch, candidate, granted, pre, *asks, *has))
 
     def role(self, node: str, epoch: int, role: Any, leader: int = -1, log_end: int = 0) -> str:
         """A quorum role was taken up."""
@@ -121,10 +131,13 @@ class TraceBuilder:
         sequence: int = -1,
         salt: int = 0,
         producer_epoch: int = 0,
+        hole: int = 0,
     ) -> str:
-        """A batch at the end of a replica's log. Its prefix hash follows from the log below, epoch, uids, ``salt``."""
+        """A batch at the end of a replica's log, or ``hole`` offsets behind it. Its prefix hash follows from the log
+        below, epoch, uids, ``salt``."""
         log = self.logs.setdefault((tp, node), [(0, 0)])
         base, below = log[-1]
+        base += hole
         ph = hash_of(below, epoch, uids, salt)
         log.append((base + len(uids), ph))
         body = LogAppend(
@@ -188,11 +201,23 @@ class TraceBuilder:
         cause: str = "elect",
         partition_epoch: int = -1,
         quorum_epoch: int = 1,
+        node: str = "controller-1",
+        **more: Any,
     ) -> str:
-        """The active controller appends a partition's new state."""
+        """An active controller appends a partition's new state."""
         number = epoch if partition_epoch < 0 else partition_epoch
-        body = PartChange(TP, 10 + number, quorum_epoch, leader, epoch, number, list(isr), list(BROKERS), cause)
-        return self.emit("controller-1", body)
+        offset = more.pop("offset", 10 + number)
+        body = PartChange(TP, offset, quorum_epoch, leader, epoch, number, list(isr), list(BROKERS), cause, **more)
+        return self.emit(node, body)
+
+    def registered(
+        self, *brokers: int, fenced: bool = False, epoch: int = 7, node: str = "controller-1", offset: int = 1
+    ) -> str:
+        """An active controller appends what has become of brokers."""
+        found = ""
+        for broker in brokers:
+            found = self.emit(node, BrokerReg(broker, epoch, f"broker-{broker}/0", fenced, False, False, offset))
+        return found
 
     def assume(self, broker: int, epoch: int, high_watermark: int = 0, leader: int = -1) -> str:
         """A broker takes up leadership, or with ``leader`` follows."""
@@ -218,16 +243,27 @@ class TraceBuilder:
         self.change(broker, epoch, **how)
         return self.assume(broker, epoch)
 
-    def fetched(self, leader: int, follower: int, offset: int, epoch: int = 0, broker_epoch: int = 7) -> str:
+    def fetched(
+        self, leader: int, follower: int, offset: int, epoch: int = 0, broker_epoch: int = 7, **more: Any
+    ) -> str:
         """A leader takes note of a follower's fetch."""
-        return self.emit(node_name(leader), RepFetch(TP, follower, epoch, epoch, broker_epoch, offset, epoch))
+        asked = more.pop("follower_epoch", epoch)
+        return self.emit(node_name(leader), RepFetch(TP, follower, epoch, asked, broker_epoch, offset, epoch, **more))
 
     def propose(
-        self, leader: int, isr: Collection[int], epoch: int = 0, partition_epoch: int = 0, hw: int = 0, start: int = 0
+        self,
+        leader: int,
+        isr: Collection[int],
+        epoch: int = 0,
+        partition_epoch: int = 0,
+        hw: int = 0,
+        start: int = 0,
+        outcome: str = "proposed",
+        proposal: int = 1,
     ) -> str:
-        """A leader proposes an ISR, all of its members under broker epoch 7."""
+        """A leader proposes an ISR, all of its members under broker epoch 7, or learns what became of that."""
         members = {str(member): 7 for member in isr}
-        body = IsrPropose(TP, 1, epoch, partition_epoch, list(isr), members, hw, start, "proposed")
+        body = IsrPropose(TP, proposal, epoch, partition_epoch, list(isr), members, hw, start, outcome)
         return self.emit(node_name(leader), body)
 
     # ---- servers and clients -----------------------------------------------------------------------------

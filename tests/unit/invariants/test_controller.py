@@ -1,0 +1,299 @@
+"""P2, P8, P9 and P21: what active controllers do to partitions; and the views that tell their logs apart."""
+
+from __future__ import annotations
+
+from actors.trace.events import ConfigChange
+from tests.unit.invariants.trace_builder import BROKERS, TraceBuilder
+
+
+def active(**profile: object) -> TraceBuilder:
+    """Controller-1 leads quorum epoch 1, all brokers are unfenced, and broker-1 leads orders-0 with all in the ISR."""
+    trace = TraceBuilder(**profile)
+    trace.vote("controller-1", 1, 101)
+    trace.role("controller-1", 1, "leader", 101)
+    trace.registered(*BROKERS)
+    trace.change(1, 0)
+    return trace
+
+
+# ---- P2 --------------------------------------------------------------------------------------------------------
+
+
+def test_epochs_that_move_forward() -> None:
+    """Shows that each change of a known partition tests P2, and each state that a broker takes up after another."""
+    trace = active()
+    trace.change(1, 0, (1, 2), "alter-isr", partition_epoch=1)
+    trace.change(2, 1, (2,), partition_epoch=2)
+    trace.assume(2, 0, leader=1)
+    trace.assume(2, 1)
+    result = trace.result("P2")
+    assert (result.status, result.tested) == ("held", 3)
+
+
+def test_epochs_that_do_not() -> None:
+    """Shows a partition epoch that stands still, a leader epoch that goes back, and a leader in its predecessor's."""
+    for change, says in (
+        ({"leader": 1, "epoch": 1, "partition_epoch": 1}, "(elect): partition epoch 1 after 1"),
+        ({"leader": 1, "epoch": 0, "partition_epoch": 2}, "(elect): leader epoch 0 after 1"),
+        (
+            {"leader": 2, "epoch": 1, "partition_epoch": 2},
+            "(elect): broker-2 for broker-1, both in leader epoch 1",
+        ),
+    ):
+        trace = active()
+        first = trace.change(1, 1, partition_epoch=1)
+        second = trace.change(**change)  # type: ignore[arg-type]  # a table
+        (finding,) = trace.result("P2").violations
+        assert finding.sentence == f"the controller of quorum epoch 1 changed orders-0 {says}"
+        assert (finding.key, finding.events) == ("orders-0", [first, second])
+
+
+def test_a_broker_goes_back_to_an_older_state() -> None:
+    """Shows that a broker may not; but a new incarnation begins anew."""
+    trace = active()
+    trace.assume(2, 2)
+    trace.assume(2, 1, leader=1)
+    assert trace.result("P2").violations[0].sentence == (
+        "broker-2 took up orders-0 in leader epoch 1, partition epoch 1, after leader epoch 2, partition epoch 2"
+    )
+    trace = active()
+    trace.assume(2, 2)
+    trace.up("broker-2")
+    trace.assume(2, 1, leader=1)
+    assert trace.result("P2").status == "vacuous"
+
+
+def test_what_a_controller_appended_and_lost_counts_for_nothing() -> None:
+    """Shows that the next controller, whose log ended before, may use the epochs again, and that its predecessor, which
+    does not know that it was replaced, goes on in a view of its own."""
+    trace = active()
+    trace.change(2, 1, (2, 3), partition_epoch=1, offset=20)
+    trace.vote("controller-2", 2, 102, asks=(1, 20))
+    trace.role("controller-2", 2, "leader", 102)
+    trace.change(3, 1, (3,), partition_epoch=1, offset=21, quorum_epoch=2, node="controller-2")
+    trace.change(2, 1, (2,), partition_epoch=2, offset=22)
+    assert trace.result("P2").status == "held"
+    trace.change(3, 1, (3, 1), partition_epoch=1, offset=23, quorum_epoch=2, node="controller-2")
+    assert trace.result("P2").violations[0].sentence.startswith("the controller of quorum epoch 2")
+
+
+def test_what_the_next_controller_has_in_its_log_counts() -> None:
+    """Shows the same change violate P2 where the new controller's log has the one before it."""
+    trace = active()
+    trace.change(2, 1, (2, 3), partition_epoch=1, offset=20)
+    trace.vote("controller-2", 2, 102, asks=(1, 21))
+    trace.role("controller-2", 2, "leader", 102)
+    trace.change(3, 1, (3,), partition_epoch=1, offset=21, quorum_epoch=2, node="controller-2")
+    assert trace.result("P2").status == "violated"
+
+
+def test_only_the_newest_epochs_are_kept() -> None:
+    """Shows that a view is forgotten after some elections, and what its controller then says is judged no more."""
+    trace = active()
+    for epoch in range(2, 8):
+        trace.vote("controller-2", epoch, 102, asks=(epoch - 1, 10 + epoch))
+        trace.role("controller-2", epoch, "leader", 102)
+        trace.change(1, 0, partition_epoch=epoch, quorum_epoch=epoch, node="controller-2")
+    trace.change(1, 0, partition_epoch=0)
+    assert trace.result("P2").status == "held"
+
+
+# ---- P8 --------------------------------------------------------------------------------------------------------
+
+
+def test_an_isr_that_was_asked_for() -> None:
+    """Shows that a change that a proposal asked for tests P8, and so does what the leader is told."""
+    trace = active()
+    trace.propose(1, (1, 2))
+    trace.change(1, 0, (2, 1), "alter-isr", partition_epoch=1)
+    trace.propose(1, (1, 2), outcome="accepted")
+    result = trace.result("P8")
+    assert (result.status, result.tested) == ("held", 2)
+
+
+def test_an_isr_that_nobody_asked_for() -> None:
+    """Shows an ISR out of the blue, one that was proposed on another state, and one that another broker proposed."""
+    nobody = active()
+    nobody.change(1, 0, (1, 2), "alter-isr", partition_epoch=1)
+    assert nobody.result("P8").violations[0].sentence == (
+        "the controller changed the ISR of orders-0 from [1, 2, 3] to [1, 2] on partition epoch 0 of leader epoch 0, "
+        "though nobody had proposed it"
+    )
+    stale = active()
+    asked = stale.propose(1, (1,))
+    stale.change(1, 0, (1, 2), "fence", partition_epoch=1)
+    taken = stale.change(1, 0, (1,), "alter-isr", partition_epoch=2)
+    (finding,) = stale.result("P8").violations
+    assert finding.sentence.endswith("though broker-1 had proposed it on partition epoch 0 of leader epoch 0")
+    assert finding.events == [asked, taken]
+    other = active()
+    other.propose(2, (1, 2))
+    other.change(1, 0, (1, 2), "alter-isr", partition_epoch=1)
+    assert other.result("P8").status == "violated"
+
+
+def test_an_answer_to_another_proposal() -> None:
+    """Shows that a leader may take an answer to its outstanding proposal alone, of this process, and that nobody is
+    told of a change that was not made."""
+    late = active()
+    late.propose(1, (1, 2), proposal=1)
+    waiting = late.propose(1, (1, 3), proposal=2)
+    told = late.propose(1, (1, 2), proposal=1, outcome="INVALID_UPDATE_VERSION")
+    (finding,) = late.result("P8").violations
+    assert finding.events == [waiting, told]
+    assert finding.sentence.endswith("while its outstanding one was proposal 2")
+    restarted = active()
+    restarted.propose(1, (1, 2))
+    restarted.up("broker-1")
+    restarted.propose(1, (1, 2), outcome="INELIGIBLE_REPLICA")
+    assert restarted.result("P8").status == "violated"
+    nothing = active()
+    nothing.propose(1, (1, 2), outcome="accepted")
+    assert nothing.result("P8").violations[0].sentence.endswith("while its outstanding one was none")
+    made_up = active()
+    made_up.propose(1, (1, 2))
+    made_up.propose(1, (1, 2), outcome="accepted")
+    assert made_up.result("P8").violations[0].sentence.endswith("was accepted; no controller made that change")
+
+
+# ---- P9 --------------------------------------------------------------------------------------------------------
+
+
+def test_fenced_brokers_are_out_of_the_isr_first() -> None:
+    """Shows that P9 is tested when a partition changes and when a broker is fenced."""
+    trace = active()
+    trace.change(1, 0, (1, 2), "fence", partition_epoch=1)
+    trace.registered(3, fenced=True)
+    result = trace.result("P9")
+    assert (result.status, result.tested) == ("held", 3)
+
+
+def test_a_fenced_broker_in_charge() -> None:
+    """Shows a broker that is fenced while it is in an ISR, one that leads, and one that nobody has registered."""
+    member = active()
+    changed = member.change(1, 0, (1, 2, 3), "alter-isr", partition_epoch=1)
+    fenced = member.registered(3, fenced=True, offset=30)
+    (finding,) = member.result("P9").violations
+    assert (
+        finding.sentence
+        == "broker-3 is in the ISR [1, 2, 3] of orders-0, and is fenced at offset 30 of the metadata log"
+    )
+    assert finding.events == [changed, fenced]
+    leader = active()
+    leader.registered(1, fenced=True, offset=30)
+    assert leader.result("P9").violations[0].sentence.startswith("broker-1 leads orders-0 in leader epoch 0, and is")
+    unknown = TraceBuilder()
+    unknown.role("controller-1", 1, "leader", 101)
+    unknown.change(1, 0, (1,))
+    assert (
+        unknown.result("P9").violations[0].sentence.endswith("and is not registered at offset 10 of the metadata log")
+    )
+
+
+def test_the_last_member_stays() -> None:
+    """Shows that the last member of an ISR may be fenced, if nobody leads; not if somebody does."""
+    trace = active()
+    trace.change(1, 0, (1,), "alter-isr", partition_epoch=1)
+    trace.change(-1, 1, (1,), "fence", partition_epoch=2)
+    trace.registered(1, fenced=True)
+    assert (trace.result("P9").violated, trace.result("P9").excused) == (0, {"last-member": 1})
+    led = active()
+    led.change(1, 0, (1,), "alter-isr", partition_epoch=1)
+    led.registered(1, fenced=True)
+    assert led.result("P9").status == "violated"
+
+
+def test_a_broker_epoch_that_was_replaced() -> None:
+    """Shows that a registration under an older broker epoch violates P9."""
+    trace = active()
+    trace.registered(3, epoch=20)
+    trace.registered(3, epoch=7)
+    assert trace.result("P9").violations[0].sentence == (
+        "the controller took up broker epoch 7 of broker-3 again after it had given it 20"
+    )
+
+
+def test_a_controller_that_was_cut_off_fences_everybody_for_itself() -> None:
+    """Shows that what it appends is nothing to the next controller, whose log it never reached."""
+    trace = active()
+    trace.vote("controller-2", 2, 102, asks=(1, 20))
+    trace.role("controller-2", 2, "leader", 102)
+    trace.change(-1, 1, (1,), "fence", partition_epoch=1, offset=20)
+    trace.registered(2, 3, fenced=True, offset=21)
+    trace.change(2, 1, (2, 3), "elect", partition_epoch=1, offset=20, quorum_epoch=2, node="controller-2")
+    assert trace.result("P9").status == "held"
+
+
+# ---- P21 -------------------------------------------------------------------------------------------------------
+
+
+def test_elections_from_the_pool() -> None:
+    """Shows the elections that need nobody's leave: from the ISR, from one that a leader has just asked for, and where
+    the ISR is empty from the eligible leader replicas."""
+    trace = active()
+    trace.change(2, 1, (2, 3))
+    trace.change(2, 1, (2,), "alter-isr", partition_epoch=2)
+    trace.change(3, 2, (2, 3), "alter-isr", partition_epoch=3)
+    trace.change(-1, 3, (), "fence", partition_epoch=4, elr=[2])
+    trace.change(2, 4, (2,), "unfence", partition_epoch=5)
+    result = trace.result("P21")
+    assert (result.status, result.tested) == ("held", 3)
+
+
+def test_a_leader_from_elsewhere() -> None:
+    """Shows one from outside the ISR, an eligible leader replica while the ISR has members, and a dead one."""
+    outside = active()
+    before = outside.change(1, 0, (1, 2), "alter-isr", partition_epoch=1)
+    elected = outside.change(3, 1, (3,), partition_epoch=2)
+    (finding,) = outside.result("P21").violations
+    assert finding.sentence == (
+        "the controller elected broker-3 for orders-0 in leader epoch 1 (elect), from outside the ISR [1, 2]"
+    )
+    assert finding.events == [before, elected]
+    early = active()
+    early.change(1, 0, (1,), "alter-isr", partition_epoch=1, elr=[2])
+    early.change(2, 1, (2,), partition_epoch=2)
+    assert early.result("P21").violations[0].sentence.endswith("the ISR [1] and the eligible leader replicas [2]")
+    dead = active()
+    dead.registered(2, fenced=True)
+    dead.change(2, 1, (2, 3))
+    assert dead.result("P21").violations[0].sentence.endswith("(elect), which is fenced")
+
+
+def test_unclean_elections_need_leave() -> None:
+    """Shows who may allow one: the topic, else the brokers' default, else the controller, or an operator; each at the
+    offset of the election."""
+    key = "unclean.leader.election.enable"
+    for topic, brokers, controller, asked, status in (
+        (None, None, False, False, "violated"),
+        (None, None, True, False, "held"),
+        (None, "true", False, False, "held"),
+        ("false", "true", True, False, "violated"),
+        (None, None, False, True, "held"),
+    ):
+        trace = active(config={key: controller})
+        if topic is not None:
+            trace.emit("controller-1", ConfigChange(12, 1, "topic/orders", key, topic))
+        if brokers is not None:
+            trace.emit("controller-1", ConfigChange(13, 1, "broker/", key, brokers))
+        trace.change(1, 0, (1,), "alter-isr", partition_epoch=1)
+        trace.change(3, 1, (3,), "unclean", partition_epoch=2, asked=asked)
+        assert trace.result("P21").status == status
+    late = active()
+    late.change(1, 0, (1,), "alter-isr", partition_epoch=1)
+    late.change(3, 1, (3,), "unclean", partition_epoch=2)
+    late.emit("controller-1", ConfigChange(40, 1, "broker/", key, "true"))
+    assert (
+        late.result("P21")
+        .violations[0]
+        .sentence.endswith("uncleanly, from outside the ISR [1], though unclean.leader.election.enable is false")
+    )
+
+
+def test_an_unclean_leader_is_alone_and_alive() -> None:
+    """Shows that others may not be in the ISR with it, and that it must not be fenced."""
+    for isr, fenced, says in (((3, 1), False, "uncleanly, with the ISR [3, 1]"), ((3,), True, "which is fenced")):
+        trace = active(config={"unclean.leader.election.enable": True})
+        trace.registered(3, fenced=fenced)
+        trace.change(3, 1, isr, "unclean")
+        assert trace.result("P21").violations[0].sentence.endswith(says)
