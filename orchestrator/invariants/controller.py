@@ -362,7 +362,8 @@ class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
             return f"uncleanly, with the ISR {_named(body.isr)}"
         if not view.is_unfenced(body.leader):
             return f"which is {_standing(view, body.leader)}"
-        if body.asked or self._allowed(state, view, body):
+        last_known = not known.isr and known.last_known_elr == [body.leader]
+        if body.asked or last_known or self._allowed(state, view, body):
             return ""
         return f"uncleanly, from outside the ISR {_named(known.isr)}, though {UNCLEAN_ENABLE} is false"
 
@@ -383,7 +384,7 @@ def _wrong_clean(view: View, known: PartChange, body: PartChange) -> str:
     asked = body.isr if body.cause == "alter-isr" else ()
     if body.leader in known.isr or body.leader in asked:
         return ""
-    if not known.isr and body.leader in known.elr:
-        return ""
+    if body.leader in known.elr and body.isr == [body.leader]:
+        return ""  # whoever was left in the ISR goes with this change
     elr = f" and the eligible leader replicas {_named(known.elr)}" if known.elr else ""
     return f"from outside the ISR {_named(known.isr)}{elr}"

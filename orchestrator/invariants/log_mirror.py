@@ -37,7 +37,7 @@ from actors.trace.events import (
 from orchestrator.invariants.fold import Profile, Witness, witness
 from orchestrator.invariants.producer_state import ProducerStates
 
-ELR = "kip-966"
+ELR = "eligible.leader.replicas.version"
 """The feature of eligible leader replicas."""
 
 EMPTY_LOG = 0
@@ -186,7 +186,7 @@ class LossBudget(msgspec.Struct, frozen=True):
 def loss_budget(profile: Profile, tp: str) -> LossBudget:
     """The budget of a topic partition."""
     min_isr = int(profile.topic_setting(tp, "min.insync.replicas", default=1))
-    return LossBudget(max(min_isr, 1), profile.feature(ELR) not in ("", "off"))
+    return LossBudget(max(min_isr, 1), profile.feature(ELR) not in ("", "0"))
 
 
 class Replica(msgspec.Struct):

@@ -236,8 +236,10 @@ def test_elections_from_the_pool() -> None:
     trace.change(3, 2, (2, 3), "alter-isr", partition_epoch=3)
     trace.change(-1, 3, (), "fence", partition_epoch=4, elr=[2])
     trace.change(2, 4, (2,), "unfence", partition_epoch=5)
+    trace.change(2, 4, (2,), "alter-isr", partition_epoch=6, elr=[3])
+    trace.change(3, 5, (3,), "fence", partition_epoch=7)
     result = trace.result("P21")
-    assert (result.status, result.tested) == ("held", 3)
+    assert (result.status, result.tested) == ("held", 4)
 
 
 def test_a_leader_from_elsewhere() -> None:
@@ -252,7 +254,7 @@ def test_a_leader_from_elsewhere() -> None:
     assert finding.events == [before, elected]
     early = active()
     early.change(1, 0, (1,), "alter-isr", partition_epoch=1, elr=[2])
-    early.change(2, 1, (2,), partition_epoch=2)
+    early.change(2, 1, (1, 2), partition_epoch=2)
     assert early.result("P21").violations[0].sentence.endswith("the ISR [1] and the eligible leader replicas [2]")
     dead = active()
     dead.registered(2, fenced=True)
@@ -288,6 +290,14 @@ def test_unclean_elections_need_leave() -> None:
         .violations[0]
         .sentence.endswith("uncleanly, from outside the ISR [1], though unclean.leader.election.enable is false")
     )
+
+
+def test_the_last_known_leader_needs_no_leave() -> None:
+    """Shows that where nobody is left who may be elected, the last one who led comes back, unclean as that is."""
+    trace = active()
+    trace.change(-1, 1, (), "fence", partition_epoch=1, last_known_elr=[1])
+    trace.change(1, 2, (1,), "unclean", partition_epoch=2)
+    assert (trace.result("P21").status, trace.result("P21").tested) == ("held", 1)
 
 
 def test_an_unclean_leader_is_alone_and_alive() -> None:

@@ -100,7 +100,11 @@ def test_the_last_member_of_the_isr_may_lose_records() -> None:
     """Shows that with min.insync.replicas=2 one lossy replica excuses nothing while the ISR has others, that it does
     as the last one standing, and that eligible leader replicas take this excuse away."""
     settings = {"config": {"min.insync.replicas": 2}}
-    for isr, features, violated in (((1, 2), {}, 1), ((2,), {}, 0), ((2,), {"kip-966": "kafka"}, 1)):
+    for isr, features, violated in (
+        ((1, 2), {}, 1),
+        ((2,), {}, 0),
+        ((2,), {"eligible.leader.replicas.version": "1"}, 1),
+    ):
         trace = led("a", "b", features=features, **settings)
         trace.down("broker-2", "lossy", lost={TP: 1})
         trace.logs[TP, "broker-2"].pop()
