@@ -79,6 +79,7 @@ DOCUMENTED: dict[str, frozenset[KafkaError]] = {
     "Metadata": _ANY
     | _TOPIC
     | {E.LEADER_NOT_AVAILABLE, E.LISTENER_NOT_FOUND, E.REPLICA_NOT_AVAILABLE, E.REBOOTSTRAP_REQUIRED},
+    "UpdateMetadata": _ANY | {E.STALE_CONTROLLER_EPOCH, E.STALE_BROKER_EPOCH},
     "ApiVersions": _ANY,
     "InitProducerId": _ANY
     | {
