@@ -59,6 +59,9 @@ CONFIG: dict[str, ConfigKey] = {
         ConfigKey("auto.leader.rebalance.enable", True, _C, "Give partitions back to their preferred leaders."),
         ConfigKey("leader.imbalance.check.interval.seconds", 300, _C, "Between two looks for that.", 1),
         ConfigKey("unclean.leader.election.enable", False, _CBT, "Elect outside the ISR.", dynamic=True),
+        ConfigKey("unclean.leader.election.interval.ms", 300000, _C, "Between passes over partitions without one.", 1),
+        ConfigKey("auto.leader.rebalance.enable", True, _C, "Preferred leaders are elected by and by."),
+        ConfigKey("leader.imbalance.check.interval.seconds", 300, _C, "Between such passes.", 1),
         # replication
         ConfigKey("min.insync.replicas", 1, _CBT, "Least ISR for acks=all.", 1, dynamic=True),
         ConfigKey("replica.lag.time.max.ms", 30000, _B, "Lag after which a follower leaves the ISR.", 1),

@@ -1,0 +1,79 @@
+"""What an operator does, from the scenario to what the cluster makes of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from actors.trace.events import ConfigChange, LogHw, OpReturn, PartChange, Stamped
+from chaos.scenario.loader import load_file
+from chaos.scenario.resolve import resolve
+from tests.scenario.test_library_in_sim import play
+
+SCENARIOS = Path(__file__).parent / "operator"
+
+
+def trace_of(name: str) -> list[Stamped]:
+    """The trace of one of the scenarios here."""
+    return play(resolve(load_file(SCENARIOS / f"{name}.yaml"))).result.trace
+
+
+def results(trace: list[Stamped]) -> list[Any]:
+    """What the operator was told, operation by operation."""
+    told = [event.body for event in trace if isinstance(event.body, OpReturn) and event.body.kind == "admin"]
+    assert {body.outcome for body in told} == {"ok"}
+    return [body.admin["results"] for body in told]
+
+
+def test_preferred_leaders_are_elected_when_the_operator_asks() -> None:
+    """Shows that the partition that had moved comes back, and that one that had not is told of as not needed."""
+    trace = trace_of("elect-preferred")
+    assert results(trace) == [{"orders-0": "NONE", "orders-1": "ELECTION_NOT_NEEDED"}]
+    asked = [event.body for event in trace if isinstance(event.body, PartChange) and event.body.asked]
+    assert [(body.tp, body.leader, body.cause) for body in asked] == [("orders-0", 1, "preferred")]
+
+
+def test_an_unclean_election_concerns_what_the_operator_names() -> None:
+    """Shows that one partition goes on at once, without what its leader alone had, while the other waits for that
+    leader, which is elected although it may have lost records: nobody else is eligible either."""
+    trace = trace_of("elect-unclean")
+    assert results(trace) == [{"orders-0": "NONE"}]
+    changes = [event.body for event in trace if isinstance(event.body, PartChange)]
+    unclean = [(body.tp, body.leader, body.isr, body.asked) for body in changes if body.cause == "unclean"]
+    assert unclean == [("orders-0", 2, [2], True), ("payments-0", 1, [1], False)]
+    assert {body.leader for body in changes if body.tp == "payments-0"} == {1, -1}
+
+
+def test_a_new_least_isr_counts_at_once() -> None:
+    """Shows that the high watermark stands while the ISR is too small, moves when the operator lowers the least ISR,
+    and stands again when a value of the whole cluster takes the topic's place."""
+    trace = trace_of("configure")
+    assert results(trace) == [
+        {"topic/orders": "NONE"},
+        {"topic/orders": "NONE"},
+        {"broker/": "NONE"},
+        {"broker/1": "NONE", "broker/2": "NONE", "broker/3": "NONE"},
+    ]
+    marks = [(event.wall, event.body) for event in trace if isinstance(event.body, LogHw) and event.tp == "orders-0"]
+    moved = [wall for wall, body in marks if body.role == "leader"]
+    set_at = [event.wall for event in trace if isinstance(event.body, ConfigChange) and event.wall > moved[0]]
+    lowered, deleted, raised = set_at[:3]
+    changes = [(event.wall, len(event.body.isr)) for event in trace if isinstance(event.body, PartChange)]
+    alone = next(wall for wall, size in changes if size == 1)
+    together = next(wall for wall, size in changes if size > 1 and wall > raised)
+    heard = 200_000
+    assert not [wall for wall in moved if alone + heard < wall < lowered]
+    assert [wall for wall in moved if lowered + heard < wall < deleted]
+    assert [wall for wall in moved if deleted + heard < wall < raised]
+    assert not [wall for wall in moved if raised + heard < wall < together]
+    assert [wall for wall in moved if wall > together]
+
+
+def test_the_quorum_is_described_as_its_leader_sees_it() -> None:
+    """Shows that a voter which does not fetch is told of with the end that it had."""
+    (told,) = results(trace_of("describe-quorum"))
+    ends = told["voters"]
+    leader = str(told["leader"])
+    assert leader != "103"
+    assert ends["103"] < ends[leader]
+    assert ends["101"] + ends["102"] > 2 * ends["103"]
