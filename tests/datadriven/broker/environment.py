@@ -10,11 +10,13 @@ from __future__ import annotations
 from typing import Any
 
 from actors.node.effects import Call
+from actors.node.error_responses import error_response
 from actors.node.errors import KafkaError
 from actors.node.events import Disconnected, Invoked
 from actors.node.messages import Api, api_of
 from actors.node.spec import split_topic_partition
 from actors.versions import Ranges
+from krift.v1.admin_pb2 import ElectLeadersResponse
 from krift.v1.controller_pb2 import AlterPartitionResponse, BrokerHeartbeatResponse, BrokerRegistrationResponse
 from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
 from krift.v1.list_offsets_pb2 import ListOffsetsRequest, ListOffsetsResponse
@@ -33,6 +35,7 @@ from krift.v1.records_pb2 import (
     TopicRecord,
 )
 from krift.v1.update_metadata_pb2 import UpdateMetadataRequest
+from tests.datadriven.admin import alter_configs_request, describe_quorum_request, elect_request
 from tests.datadriven.broker.scene import Scene
 from tests.datadriven.runner import Command
 
@@ -202,14 +205,42 @@ class Environment:
         self.scene.commit([*records, MetadataRecord(partition=partition)])
         return self.scene.told()
 
-    def _config(self, topic: str, key: str, value: str) -> MetadataRecord:
-        record = ConfigRecord(resource_type="topic", resource_name=topic, name=key, value=value)
+    def _config(self, resource: str, key: str, value: str) -> MetadataRecord:
+        kind, name = resource.split("/") if "/" in resource else ("topic", resource)
+        record = ConfigRecord(resource_type=kind, resource_name=name, name=key, value=value)
         return MetadataRecord(config=record)
 
     def verb_configure(self, command: Command) -> str:
-        """configure orders min.insync.replicas=2: a topic's configuration changes."""
+        """configure orders min.insync.replicas=2: a topic's configuration changes in the metadata log; that of
+        ``broker/1`` or of all brokers, ``broker/``, likewise."""
         key = next(iter(command.arguments))
         self.scene.commit([self._config(command.words[0], key, command.text(key))])
+        return self.scene.told()
+
+    # ---- operators ---------------------------------------------------------------------------------------
+
+    def verb_elect(self, command: Command) -> str:
+        """elect preferred|unclean all|orders-0 [v=2] on=a1: an operator asks for elections."""
+        return self.scene.receive(command.text("on"), elect_request(command), command.number("v", 2))
+
+    def verb_alter_configs(self, command: Command) -> str:
+        """alter-configs topic/orders broker/1 broker/ [set=(key:value)] [delete=(key)] [append=(key:value)]
+        [null=(key)] on=a1: an operator changes configuration."""
+        return self.scene.receive(command.text("on"), alter_configs_request(command), command.number("v", 1))
+
+    def verb_describe_quorum(self, command: Command) -> str:
+        """describe-quorum on=a1: an operator looks at the quorum."""
+        return self.scene.receive(command.text("on"), describe_quorum_request(command), command.number("v", 2))
+
+    def verb_served(self, command: Command) -> str:
+        """served [error=NAME]: the controller answers the request that was passed on; every part of it alike."""
+        apis = (Api.ElectLeaders, Api.IncrementalAlterConfigs, Api.DescribeQuorum)
+        call = next(call for call in self.scene.held if api_of(call.request) in apis)
+        error = KafkaError[command.text("error", "NONE")]
+        response = error_response(call.request, error)
+        if isinstance(response, ElectLeadersResponse) and error != KafkaError.NOT_CONTROLLER:
+            response.ClearField("error_code")
+        self.scene.answer(call, response)
         return self.scene.told()
 
     def verb_change(self, command: Command) -> str:

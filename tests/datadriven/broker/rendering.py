@@ -15,6 +15,14 @@ from actors.trace.events import (
     RpcReply,
     TraceEvent,
 )
+from krift.v1.admin_pb2 import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 from krift.v1.controller_pb2 import AlterPartitionRequest, BrokerHeartbeatRequest, BrokerRegistrationRequest
 from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
 from krift.v1.list_offsets_pb2 import ListOffsetsRequest, ListOffsetsResponse
@@ -24,6 +32,7 @@ from krift.v1.produce_pb2 import ProduceResponse
 from krift.v1.producer_ids_pb2 import AllocateProducerIdsRequest, InitProducerIdResponse
 from krift.v1.records_pb2 import RecordBatch
 from krift.v1.update_metadata_pb2 import UpdateMetadataResponse
+from tests.datadriven.admin import describe_admin, describe_admin_request
 
 
 def describe_event(event: TraceEvent) -> str | None:
@@ -89,6 +98,8 @@ def describe_reply(connection: str, response: Message | None) -> str:
             parts = [error_name(response.error_code)]
             if not response.error_code:
                 parts = [f"producer id {response.producer_id} epoch {response.producer_epoch}"]
+        case ElectLeadersResponse() | IncrementalAlterConfigsResponse() | DescribeQuorumResponse():
+            parts = [describe_admin(response)]
         case _:
             parts = [str(response).replace("\n", " ").strip()]
     return f"{connection} <- {'; '.join(parts)}"
@@ -182,6 +193,8 @@ def _request(request: Message) -> str:
             return f"AlterPartition {'; '.join(changes)}"
         case AllocateProducerIdsRequest():
             return "AllocateProducerIds"
+        case ElectLeadersRequest() | IncrementalAlterConfigsRequest() | DescribeQuorumRequest():
+            return describe_admin_request(request)
         case BrokerRegistrationRequest():
             return f"BrokerRegistration v{request.header.api_version} previous-epoch={request.previous_broker_epoch}"
         case BrokerHeartbeatRequest():

@@ -13,15 +13,15 @@ from typing import Any
 import msgspec
 
 from actors.metadata.metadata_state import ELR_FEATURE
-from actors.node.spec import METADATA_TOPIC, ClusterSpec, NodeSpec, TopicSpec, node_name, split_topic_partition
+from actors.node.spec import ClusterSpec, NodeSpec, TopicSpec, node_name, split_topic_partition
 from actors.quorum.quorum_state import role_name
 from actors.versions import default_ranges
-from krift.v1.admin_pb2 import DescribeQuorumRequest, ElectLeadersRequest, IncrementalAlterConfigsRequest
 from krift.v1.controller_pb2 import AlterPartitionRequest, BrokerHeartbeatRequest, BrokerRegistrationRequest
 from krift.v1.metadata_pb2 import MetadataRequest
 from krift.v1.producer_ids_pb2 import AllocateProducerIdsRequest
 from krift.v1.records_pb2 import MetadataRecord
-from tests.datadriven.controller.rendering import describe_record, plain
+from tests.datadriven.admin import alter_configs_request, describe_quorum_request, elect_request, plain
+from tests.datadriven.controller.rendering import describe_record
 from tests.datadriven.controller.voters import Voter, Voters
 from tests.datadriven.quorum.environment import full_name
 from tests.datadriven.quorum.rendering import short
@@ -237,44 +237,19 @@ class Environment:
 
     def verb_elect(self, command: Command) -> str:
         """elect preferred|unclean all|orders-0 payments-0 [v=2] [to=c1]: an operator asks for elections."""
-        kind, *partitions = command.words
-        request = ElectLeadersRequest(all_partitions=partitions == ["all"])
-        if command.number("v", 2) >= 1:
-            request.election_type = {"preferred": 0, "unclean": 1}.get(kind, 7)
-        for tp in [] if request.all_partitions else partitions:
-            topic, index = split_topic_partition(tp)
-            request.topic_partitions.add(topic=topic, partitions=[index])
-        self._ask(command, OPERATOR, request, 2)
+        self._ask(command, OPERATOR, elect_request(command), 2)
         return self.voters.told()
 
     def verb_configure(self, command: Command) -> str:
         """configure topic/orders [broker/1 broker/] [set=(key:value)] [delete=(key)] [append=(key:value)]
         [subtract=(key:value)] [operation=(9:key)] [validate-only] [v=1] [to=c1]: an operator changes the configuration
         of topics, brokers, or all brokers (``broker/``)."""
-        request = IncrementalAlterConfigsRequest(validate_only=command.has("validate-only"))
-        for word in command.words:
-            if "/" not in word:
-                continue
-            kind, _, name = word.partition("/")
-            resource = request.resources.add(resource_type={"topic": 2, "broker": 4}.get(kind, 32), resource_name=name)
-            for number, verb in enumerate(("set", "delete", "append", "subtract")):
-                for item in command.many(verb, "()"):
-                    key, _, value = item.partition(":")
-                    config = resource.configs.add(name=key, config_operation=number)
-                    if verb != "delete":
-                        config.value = value
-            for item in command.many("operation", "()"):
-                operation, _, key = item.partition(":")
-                resource.configs.add(name=key, config_operation=int(operation), value="1")
-        self._ask(command, OPERATOR, request, 1)
+        self._ask(command, OPERATOR, alter_configs_request(command), 1)
         return self.voters.told()
 
     def verb_describe_quorum(self, command: Command) -> str:
         """describe-quorum [topic=__cluster_metadata] [partition=0] [v=2] [to=c1]: a look at the quorum."""
-        request = DescribeQuorumRequest()
-        topic = request.topics.add(topic_name=command.text("topic", METADATA_TOPIC))
-        topic.partitions.add(partition_index=command.number("partition", 0))
-        self._ask(command, OPERATOR, request, 2)
+        self._ask(command, OPERATOR, describe_quorum_request(command), 2)
         return self.voters.told()
 
     def verb_configs(self, command: Command) -> str:

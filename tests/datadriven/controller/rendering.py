@@ -20,11 +20,7 @@ from krift.v1.controller_pb2 import (
 )
 from krift.v1.producer_ids_pb2 import AllocateProducerIdsResponse
 from krift.v1.records_pb2 import MetadataRecord, PartitionChangeRecord, PartitionRecord
-
-
-def plain(ids: list[int]) -> str:
-    """``[1,2]``."""
-    return f"[{','.join(str(number) for number in ids)}]"
+from tests.datadriven.admin import describe_admin, plain
 
 
 def describe_event(event: TraceEvent) -> str | None:
@@ -71,49 +67,12 @@ def _response(response: Message) -> str:
             return " ".join(told)
         case AlterPartitionResponse():
             return "; ".join(_altered(data) for topic in response.topics for data in topic.partitions)
-        case ElectLeadersResponse():
-            elected = response.replica_election_results
-            return "; ".join(_elected(each.topic, data) for each in elected for data in each.partition_result) or "none"
-        case IncrementalAlterConfigsResponse():
-            return "; ".join(map(_altered_resource, response.responses))
-        case DescribeQuorumResponse():
-            return _quorum(response)
+        case ElectLeadersResponse() | IncrementalAlterConfigsResponse() | DescribeQuorumResponse():
+            return describe_admin(response)
         case AllocateProducerIdsResponse():
             first = response.producer_id_start
             return f"producer ids {first}-{first + response.producer_id_len - 1}"
     return type(response).__name__
-
-
-def _altered_resource(each: IncrementalAlterConfigsResponse.AlterConfigsResourceResponse) -> str:
-    kind = {2: "topic", 4: "broker"}.get(each.resource_type, str(each.resource_type))
-    return f"{kind}/{each.resource_name} {error_name(each.error_code)}"
-
-
-def _elected(topic: str, data: ElectLeadersResponse.PartitionResult) -> str:
-    return f"{topic}-{data.partition_id} {error_name(data.error_code)}"
-
-
-def _quorum(response: DescribeQuorumResponse) -> str:
-    data = response.topics[0].partitions[0]
-    if data.error_code:
-        return f"{response.topics[0].topic_name}-{data.partition_index} {error_name(data.error_code)}"
-
-    def replica(state: DescribeQuorumResponse.ReplicaState) -> str:
-        directory = f" {state.replica_directory_id}" if state.HasField("replica_directory_id") else ""
-        times = (
-            f" fetched={state.last_fetch_timestamp} caught-up={state.last_caught_up_timestamp}"
-            if state.HasField("last_fetch_timestamp")
-            else ""
-        )
-        return f"\n    {state.replica_id}{directory} end={state.log_end_offset}{times}"
-
-    voters = "".join(map(replica, data.current_voters))
-    observers = "".join(map(replica, data.observers))
-    nodes = f"\n  nodes {plain([node.node_id for node in response.nodes])}" if response.nodes else ""
-    return (
-        f"leader={data.leader_id} epoch={data.leader_epoch} high-watermark={data.high_watermark}"
-        f"\n  voters{voters}\n  observers{observers}{nodes}"
-    )
 
 
 def _altered(data: AlterPartitionResponse.PartitionData) -> str:
