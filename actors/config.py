@@ -72,6 +72,7 @@ CONFIG: dict[str, ConfigKey] = {
         ConfigKey("replica.fetch.backoff.ms", 1000, _B, "Pause of a fetcher after an error."),
         ConfigKey("replica.socket.timeout.ms", 30000, _B, "Time-out of a follower's Fetch.", 1),
         ConfigKey("replica.high.watermark.checkpoint.interval.ms", 5000, _B, "Between checkpoints of the HW.", 1),
+        ConfigKey("max.incremental.fetch.session.cache.slots", 1000, _B, "Fetch sessions that a broker keeps."),
         ConfigKey("num.io.threads", 8, _B, "Request handler slots.", 1, dynamic=True),
         ConfigKey("request.timeout.ms", 30000, _ALL, "A client's request; a broker's call to the controller.", 1),
         # clients

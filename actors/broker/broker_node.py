@@ -19,6 +19,7 @@ from actors.broker import (
 )
 from actors.broker.clean_shutdown import CleanShutdown
 from actors.broker.configuration import incremental_alter_configs
+from actors.broker.fetch_session import FetchSessionCache
 from actors.broker.forwarding import ForwardingManager
 from actors.broker.lifecycle import BrokerLifecycle
 from actors.broker.list_offsets import list_offsets
@@ -124,8 +125,10 @@ class BrokerNode(msgspec.Struct):
         self.raft.start(step, self.files, self.net, spec, event.incarnation, event.disk)
         turn = self._turn(step)
         previous_broker_epoch = self.clean_shutdown.read(event.disk)
-        self.lifecycle.start(turn, f"{spec.name}/{event.incarnation}", previous_broker_epoch)
+        life = f"{spec.name}/{event.incarnation}"
+        self.lifecycle.start(turn, life, previous_broker_epoch)
         self.replicas.load(turn, event.disk, clean=self.clean_shutdown.found)
+        self.replicas.fetches.sessions = FetchSessionCache(self.settings.fetch_session_cache_slots, life)
         self._poll(turn, everything=True)
 
     def _take(self, turn: Turn, event: AnyEvent) -> None:

@@ -7,126 +7,18 @@ from typing import Any
 
 import msgspec
 
-from actors.broker.partition import FollowerFetch, Partition, find_partition
+from actors.broker.fetch_request import TOPIC_IDS, FetchItem, FetchParams, ReadResult
+from actors.broker.fetch_session import FetchSessionCache
+from actors.broker.partition import Partition, find_partition
 from actors.broker.purgatory import ExpiryTimer, Watchers
 from actors.broker.turn import Turn
-from actors.log.batch import Batch
 from actors.node.errors import KafkaError
-from actors.node.spec import node_name, topic_partition
+from actors.node.spec import node_name
 from actors.versions import check_fields
 from krift.v1.common_pb2 import LeaderAndEpoch, NodeEndpoint
-from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
+from krift.v1.fetch_pb2 import FetchResponse
 
-FETCH_FROM_ANY_REPLICA = 11
-"""From this version on consumers are served by followers too (KIP-392)."""
 BROKER_PORT = 9092
-
-
-class FetchItem(msgspec.Struct, frozen=True, array_like=True):
-    """One partition of a Fetch. ``tp`` is empty where the topic id is unknown."""
-
-    tp: str
-    topic: str
-    topic_id: str
-    index: int
-    current_leader_epoch: int
-    offset: int
-    last_fetched_epoch: int
-    log_start: int
-    max_bytes: int
-
-
-class FetchParams(msgspec.Struct, frozen=True):
-    """What holds for a whole Fetch. ``replica_id`` -1: a consumer. ``deadline_ms``: when it is answered anyway."""
-
-    connection: str
-    version: int
-    correlation_id: int
-    replica_id: int
-    broker_epoch: int
-    isolation: int
-    min_bytes: int
-    max_bytes: int
-    deadline_ms: int
-
-    @property
-    def from_follower(self) -> bool:
-        """Whether a replica asks."""
-        return self.replica_id >= 0
-
-    @property
-    def leader_only(self) -> bool:
-        """Whether only the leader may answer."""
-        return self.from_follower or self.version < FETCH_FROM_ANY_REPLICA
-
-
-class ReadResult(msgspec.Struct):
-    """What one partition answers. ``valid``: a follower's fetch that the leader may take note of. ``beyond``: the
-    position is above what may be read, where waiting would not help a client that comes from a leader that knew
-    more."""
-
-    item: FetchItem
-    error: KafkaError = KafkaError.NONE
-    high_watermark: int = -1
-    log_start: int = -1
-    diverging: tuple[int, int] | None = None
-    batches: list[Batch] = []
-    partition: Partition | None = None
-    valid: bool = False
-    beyond: bool = False
-
-
-def parse_fetch(turn: Turn, connection: str, request: FetchRequest) -> tuple[FetchParams, list[FetchItem]]:
-    """The request, with topic ids resolved."""
-    header = request.header
-    version = header.api_version
-    replica_id, broker_epoch = request.replica_id, -1
-    if version >= 15:
-        replica_id, broker_epoch = request.replica_state.replica_id, request.replica_state.replica_epoch
-    params = FetchParams(
-        connection,
-        version,
-        header.correlation_id,
-        replica_id,
-        broker_epoch,
-        request.isolation_level,
-        request.min_bytes,
-        request.max_bytes,
-        turn.step.now_ms + request.max_wait_ms,
-    )
-    items: list[FetchItem] = []
-    for topic in request.topics:
-        name = topic.topic
-        if version >= 13:
-            found = turn.image.topics.get(topic.topic_id)
-            name = "" if found is None else found.name
-        items += [
-            FetchItem(
-                topic_partition(name, p.partition) if name else "",
-                name,
-                topic.topic_id,
-                p.partition,
-                p.current_leader_epoch,
-                p.fetch_offset,
-                p.last_fetched_epoch,
-                p.log_start_offset,
-                p.partition_max_bytes,
-            )
-            for p in topic.partitions
-        ]
-    return params, items
-
-
-def follower_fetch(params: FetchParams, item: FetchItem) -> FollowerFetch:
-    """What a follower's Fetch says about one partition."""
-    return FollowerFetch(
-        params.replica_id,
-        params.broker_epoch,
-        item.current_leader_epoch,
-        item.offset,
-        item.last_fetched_epoch,
-        item.log_start,
-    )
 
 
 def read_partition(
@@ -173,7 +65,7 @@ def read_partition(
 
 
 def _check(partition: Partition, params: FetchParams, item: FetchItem) -> KafkaError:
-    if params.version >= 13 and partition.topic_id != item.topic_id:
+    if params.version >= TOPIC_IDS and partition.topic_id != item.topic_id:
         return KafkaError.INCONSISTENT_TOPIC_ID
     error = partition.check_epoch(item.current_leader_epoch, leader_only=params.leader_only)
     if error or not params.from_follower or params.replica_id in partition.remotes:
@@ -226,25 +118,39 @@ def must_answer(params: FetchParams, results: list[ReadResult], now_ms: int) -> 
     return size >= params.min_bytes
 
 
-def answer(turn: Turn, params: FetchParams, results: list[ReadResult]) -> FetchResponse:
-    """The response; with errors 6 and 74, from version 16 on, it says who leads (KIP-951)."""
+def refuse(turn: Turn, params: FetchParams, error: KafkaError) -> None:
+    """The answer to a Fetch whose session is not what its sender believes."""
+    response = FetchResponse(error_code=int(error))
+    response.header.correlation_id = params.correlation_id
+    check_fields(response, params.version)
+    turn.step.reply(params.connection, response)
+
+
+def answer(turn: Turn, sessions: FetchSessionCache, params: FetchParams, results: list[ReadResult]) -> None:
+    """Send the response: of a session, what is new in it. With errors 6 and 74, from version 16 on, it says who leads
+    (KIP-951)."""
+    error, session_id, told = sessions.settle(turn, params, results)
+    if error:
+        refuse(turn, params, error)
+        return
     response = FetchResponse()
     response.header.correlation_id = params.correlation_id
+    if session_id:
+        response.session_id = session_id
     topic: FetchResponse.FetchableTopicResponse | None = None
     last: tuple[str, str] | None = None
-    for result in results:
+    for result in told:
         item = result.item
         if topic is None or last != (item.topic, item.topic_id):
             topic = response.responses.add()
             last = (item.topic, item.topic_id)
-            if params.version >= 13:
+            if params.version >= TOPIC_IDS:
                 topic.topic_id = item.topic_id
             else:
                 topic.topic = item.topic
         _answer_partition(turn, params, result, topic.partitions.add(), response.node_endpoints)
     check_fields(response, params.version)
     turn.step.reply(params.connection, response)
-    return response
 
 
 def _answer_partition(
@@ -295,9 +201,10 @@ class ParkedFetch(msgspec.Struct, frozen=True):
 class FetchPurgatory(msgspec.Struct):
     """Parked fetches by number, and by the partition and kind of event that may complete them.
 
-    Followers wait for appends, consumers for the high watermark.
+    Followers wait for appends, consumers for the high watermark. ``sessions``: those that the answers belong to.
     """
 
+    sessions: FetchSessionCache = msgspec.field(default_factory=FetchSessionCache)
     parked: dict[int, ParkedFetch] = {}
     followers: Watchers = msgspec.field(default_factory=Watchers)
     consumers: Watchers = msgspec.field(default_factory=Watchers)
@@ -352,7 +259,7 @@ class FetchPurgatory(msgspec.Struct):
         results = read_all(partitions, turn, fetch.params, fetch.items)
         for result in results:
             record_refused(turn, fetch.params, result)
-        answer(turn, fetch.params, results)
+        answer(turn, self.sessions, fetch.params, results)
 
     def _remove(self, number: int) -> ParkedFetch:
         fetch = self.parked.pop(number)
@@ -385,5 +292,5 @@ def record_refused(turn: Turn, params: FetchParams, result: ReadResult) -> None:
     partition = result.partition
     if partition is None or not params.from_follower or not (result.error or result.diverging is not None):
         return
-    fetch = follower_fetch(params, result.item)
+    fetch = params.follower_fetch(result.item)
     partition.record_fetch(turn, fetch, result.error, result.diverging or (-1, -1))

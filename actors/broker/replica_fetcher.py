@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import msgspec
 
+from actors.broker.fetch_request import TOPIC_IDS
 from actors.broker.partition import Partition
 from actors.broker.turn import Turn
 from actors.log.replica_log import TruncationReason
 from actors.node.errors import KafkaError
+from actors.node.fetch_session_handler import FetchSessionHandler, PartitionRequest
 from actors.node.messages import Api
 from actors.node.network_client import Ended
 from actors.node.spec import node_name, topic_partition
@@ -30,6 +32,10 @@ TRUNCATION_ON_FETCH = 12
 """Version from which on a Fetch finds out where logs part (KIP-595)."""
 
 
+SESSION_LOST = (KafkaError.NONE, KafkaError.FETCH_SESSION_ID_NOT_FOUND, KafkaError.INVALID_FETCH_SESSION_EPOCH)
+"""Errors of a Fetch as a whole after which everything is asked for at once; NONE: the answer fits no session."""
+
+
 class FetchState(msgspec.Struct):
     """A partition that is being followed. ``run``: number of this attempt at following, so that an answer to an
     earlier one is not taken for one to this. ``truncating``: a leader whose Fetch does not tell must say first where
@@ -44,12 +50,14 @@ class FetchState(msgspec.Struct):
 
 
 class LeaderFetcher(msgspec.Struct):
-    """The partitions followed at one leader. ``sent``: what the request in flight asked for: tp -> (run, offset)."""
+    """The partitions followed at one leader, in one fetch session. ``sent``: what the request in flight asked for:
+    tp -> (run, offset)."""
 
     leader: int
     states: dict[str, FetchState] = {}
     busy: bool = False
     sent: dict[str, tuple[int, int]] = {}
+    session: FetchSessionHandler = msgspec.field(default_factory=FetchSessionHandler)
     backoff_due_ms: int = -1
 
 
@@ -119,7 +127,6 @@ class ReplicaFetcherManager(msgspec.Struct):
         version: int,
     ) -> None:
         settings = turn.settings
-        peer = node_name(fetcher.leader)
         request = FetchRequest(
             max_wait_ms=settings.replica_fetch_wait_max_ms,
             min_bytes=settings.replica_fetch_min_bytes,
@@ -131,31 +138,25 @@ class ReplicaFetcherManager(msgspec.Struct):
         else:
             request.replica_id = settings.node_id
         fetcher.sent = {}
-        topics: dict[str, FetchRequest.FetchTopic] = {}
+        wanted: dict[str, PartitionRequest] = {}
         for state in states:
             partition = partitions[state.tp]
-            topic = topics.get(partition.topic)
-            if topic is None:
-                topic = topics[partition.topic] = request.topics.add()
-                if version >= 13:
-                    topic.topic_id = partition.topic_id
-                else:
-                    topic.topic = partition.topic
             log = partition.log
-            asked = topic.partitions.add(
-                partition=partition.index,
-                fetch_offset=log.end_offset,
-                partition_max_bytes=settings.replica_fetch_max_bytes,
+            end = log.end_offset
+            wanted[state.tp] = PartitionRequest(
+                partition.topic,
+                partition.topic_id if version >= TOPIC_IDS else "",
+                partition.index,
+                end,
+                settings.replica_fetch_max_bytes,
+                state.leader_epoch,
+                log.epochs.latest_epoch,
+                log.start_offset,
             )
-            if version >= 5:
-                asked.log_start_offset = log.start_offset
-            if version >= 9:
-                asked.current_leader_epoch = state.leader_epoch
-            if version >= 12:
-                asked.last_fetched_epoch = log.epochs.latest_epoch
-            fetcher.sent[state.tp] = (state.run, log.end_offset)
+            fetcher.sent[state.tp] = (state.run, end)
+        fetcher.session.build(request, version, wanted)
         fetcher.busy = True
-        purpose = f"{FETCH}{fetcher.leader}"
+        peer, purpose = node_name(fetcher.leader), f"{FETCH}{fetcher.leader}"
         turn.net.send(turn.step, peer, CONNECTION, request, version, purpose, settings.replica_socket_timeout_ms)
 
     def _send_list_offsets(self, turn: Turn, fetcher: LeaderFetcher, partition: Partition, state: FetchState) -> None:
@@ -208,24 +209,22 @@ class ReplicaFetcherManager(msgspec.Struct):
         fetcher = self._idle(ended)
         sent, fetcher.sent = fetcher.sent, {}
         response: FetchResponse | None = ended.response
-        if response is None or response.error_code:
-            for tp, (run, _) in sent.items():
-                self._delay(turn, fetcher, tp, run)
+        if response is None:
+            fetcher.session.fail()
+        answers = None if response is None else fetcher.session.take(ended.version, response)
+        if answers is None:
+            if response is None or response.error_code not in SESSION_LOST:
+                for tp, (run, _) in sent.items():
+                    self._delay(turn, fetcher, tp, run)
             return []
         changed: list[str] = []
-        for topic in response.responses:
-            name = topic.topic
-            if ended.version >= 13:
-                found = turn.image.topics.get(topic.topic_id)
-                name = "" if found is None else found.name
-            for data in topic.partitions:
-                tp = topic_partition(name, data.partition_index)
-                run, offset = sent.get(tp, (-1, -1))
-                state, partition = fetcher.states.get(tp), partitions.get(tp)
-                if state is None or partition is None or state.run != run or partition.log.end_offset != offset:
-                    continue
-                if self._take(turn, fetcher, partition, state, data):
-                    changed.append(tp)
+        for tp, data in answers:
+            run, offset = sent.get(tp, (-1, -1))
+            state, partition = fetcher.states.get(tp), partitions.get(tp)
+            if state is None or partition is None or state.run != run or partition.log.end_offset != offset:
+                continue
+            if self._take(turn, fetcher, partition, state, data):
+                changed.append(tp)
         return changed
 
     def _idle(self, ended: Ended) -> LeaderFetcher:

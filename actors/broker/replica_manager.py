@@ -8,7 +8,8 @@ import msgspec
 from actors.broker import fetch as fetches
 from actors.broker import produce as produces
 from actors.broker.alter_partition import REVERT, WAIT_FOR_METADATA, AlterItem, AlterOutcome, AlterPartitionManager
-from actors.broker.fetch import FetchParams, FetchPurgatory, ReadResult
+from actors.broker.fetch import FetchPurgatory
+from actors.broker.fetch_request import FetchParams, ReadResult, parse_items, parse_params
 from actors.broker.partition import Partition, PendingIsr, find_partition
 from actors.broker.produce import PartitionAppend, PendingProduce, ProducePurgatory
 from actors.broker.replica_fetcher import ReplicaFetcherManager
@@ -20,7 +21,7 @@ from actors.node.errors import KafkaError
 from actors.node.events import DiskImage
 from actors.node.network_client import Ended
 from actors.node.spec import METADATA_PARTITION, split_topic_partition
-from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
+from krift.v1.fetch_pb2 import FetchRequest
 from krift.v1.produce_pb2 import ProduceRequest
 from krift.v1.records_pb2 import RecordBatch
 
@@ -163,19 +164,17 @@ class ReplicaManager(msgspec.Struct):
 
     def fetch(self, turn: Turn, connection: str, request: FetchRequest) -> None:
         """Serve a Fetch of a follower or a consumer: at once, or parked until there is something to say."""
-        params, items = fetches.parse_fetch(turn, connection, request)
-        if request.session_epoch > 0:
-            # This broker makes no fetch sessions, so it knows none that a client could go on with.
-            response = FetchResponse(error_code=int(KafkaError.FETCH_SESSION_ID_NOT_FOUND))
-            response.header.correlation_id = params.correlation_id
-            turn.step.reply(connection, response)
+        params = parse_params(turn, connection, request)
+        error, params, items = self.fetches.sessions.begin(turn, params, parse_items(turn, request), request)
+        if error:
+            fetches.refuse(turn, params, error)
             return
         results = fetches.read_all(self.partitions, turn, params, items)
         if params.from_follower:
             for result in results:
                 self._follower_fetched(turn, params, result)
         if fetches.must_answer(params, results, turn.step.now_ms):
-            fetches.answer(turn, params, results)
+            fetches.answer(turn, self.fetches.sessions, params, results)
         else:
             self.fetches.park(turn, params, items)
 
@@ -187,7 +186,7 @@ class ReplicaManager(msgspec.Struct):
             return
         remote = partition.remotes[params.replica_id]
         was = remote.log_end
-        result.error = partition.update_follower(turn, fetches.follower_fetch(params, result.item))
+        result.error = partition.update_follower(turn, params.follower_fetch(result.item))
         if result.error:
             result.batches = []
             return

@@ -31,6 +31,7 @@ class Settings(msgspec.Struct, frozen=True):
     replica_fetch_backoff_ms: int = 1000
     replica_socket_timeout_ms: int = 30000
     hw_checkpoint_interval_ms: int = 5000
+    fetch_session_cache_slots: int = 1000
     heartbeat_interval_ms: int = 2000
     session_timeout_ms: int = 9000
     initial_registration_timeout_ms: int = 60000
@@ -56,6 +57,7 @@ def settings_of(spec: NodeSpec) -> Settings:
         replica_fetch_backoff_ms=config["replica.fetch.backoff.ms"],
         replica_socket_timeout_ms=config["replica.socket.timeout.ms"],
         hw_checkpoint_interval_ms=config["replica.high.watermark.checkpoint.interval.ms"],
+        fetch_session_cache_slots=config["max.incremental.fetch.session.cache.slots"],
         heartbeat_interval_ms=config["broker.heartbeat.interval.ms"],
         session_timeout_ms=config["broker.session.timeout.ms"],
         initial_registration_timeout_ms=config["initial.broker.registration.timeout.ms"],

@@ -10,9 +10,10 @@ from actors.client.subscription_state import TopicPartitionState
 from actors.log.batch import payload_digest
 from actors.node.backoff import backoff_range
 from actors.node.errors import KafkaError, traits
+from actors.node.fetch_session_handler import FetchSessionHandler, PartitionRequest
 from actors.node.messages import Api
 from actors.node.network_client import Ended, NetworkClient
-from actors.node.spec import split_topic_partition, topic_partition
+from actors.node.spec import split_topic_partition
 from actors.node.step import Step
 from actors.trace.events import ErrorSeen, Polled
 from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
@@ -21,6 +22,7 @@ PURPOSE = "fetch"
 PAUSE = "fetch/"
 
 _TOPIC_ID_VERSION = 13
+_SESSION_LOST = (KafkaError.NONE, KafkaError.FETCH_SESSION_ID_NOT_FOUND, KafkaError.INVALID_FETCH_SESSION_EPOCH)
 
 Positions = dict[str, TopicPartitionState]
 
@@ -42,7 +44,8 @@ class Delivery(msgspec.Struct, frozen=True):
 
 
 class Fetcher(msgspec.Struct):
-    """One Fetch in flight per broker, for all partitions that it leads. ``calls``: call -> what it asked for."""
+    """One Fetch in flight per broker, for all partitions that it leads. ``calls``: call -> what it asked for.
+    ``sessions``: fetch sessions by broker."""
 
     isolation: int = 0
     max_wait_ms: int = 500
@@ -53,6 +56,7 @@ class Fetcher(msgspec.Struct):
     backoff_max_ms: int = 1000
     calls: dict[int, dict[str, Asked]] = {}
     busy: dict[str, int] = {}
+    sessions: dict[str, FetchSessionHandler] = {}
 
     # ---- sending ------------------------------------------------------------------------------------------
 
@@ -88,23 +92,18 @@ class Fetcher(msgspec.Struct):
             version = min(version, _TOPIC_ID_VERSION - 1)
         request = FetchRequest(max_wait_ms=self.max_wait_ms, min_bytes=self.min_bytes, max_bytes=self.max_bytes)
         request.isolation_level = self.isolation
-        topics: dict[str, FetchRequest.FetchTopic] = {}
+        wanted: dict[str, PartitionRequest] = {}
         asked: dict[str, Asked] = {}
         for tp, leader in leaders.items():
             topic, index = names[tp]
-            if topic not in topics:
-                topics[topic] = request.topics.add()
-                if version >= _TOPIC_ID_VERSION:
-                    topics[topic].topic_id = metadata.topic_ids[topic]
-                else:
-                    topics[topic].topic = topic
-            epoch = leader.epoch if version >= 9 else -1
-            partition = topics[topic].partitions.add(
-                partition=index, fetch_offset=positions[tp].offset, partition_max_bytes=self.partition_max_bytes
-            )
-            if epoch >= 0:
-                partition.current_leader_epoch = epoch
-            asked[tp] = Asked(positions[tp].offset, epoch)
+            offset = positions[tp].offset
+            topic_id = metadata.topic_ids[topic] if version >= _TOPIC_ID_VERSION else ""
+            wanted[tp] = PartitionRequest(topic, topic_id, index, offset, self.partition_max_bytes, leader.epoch)
+            asked[tp] = Asked(offset, leader.epoch if version >= 9 else -1)
+        session = self.sessions.get(peer)
+        if session is None:
+            session = self.sessions[peer] = FetchSessionHandler()
+        session.build(request, version, wanted)
         call = net.send(step, peer, DATA, request, version, PURPOSE)
         self.calls[call] = asked
         self.busy[peer] = call
@@ -120,30 +119,45 @@ class Fetcher(msgspec.Struct):
         asked = self.calls.pop(ended.call)
         del self.busy[ended.peer]
         response = ended.response
-        if response is None or response.error_code:
-            error = response.error_code if response is not None else int(KafkaError.NETWORK_EXCEPTION)
-            step.record(ErrorSeen("", Api.Fetch.name, ended.version, error, ended.peer))
-            if response is not None:
-                for tp in asked:
-                    self._pause(step, positions[tp])
+        session = self.sessions[ended.peer]
+        if response is None:
+            session.fail()
+        answers = None if response is None else session.take(ended.version, response)
+        if answers is None:
+            self._on_refused(step, metadata, positions, ended, asked)
             return []
-        names = {topic_id: name for name, topic_id in metadata.topic_ids.items()}
         deliveries: list[Delivery] = []
-        for topic in response.responses:
-            name = topic.topic or names.get(topic.topic_id, "")
-            for data in topic.partitions:
-                tp = topic_partition(name, data.partition_index)
-                position = positions.get(tp)
-                if position is None or tp not in asked:
-                    continue
-                if position.state != "fetching" or position.offset != asked[tp].offset:
-                    continue  # the position was moved meanwhile
-                if data.error_code:
-                    self._on_error(step, metadata, position, ended, data)
-                else:
-                    position.failures = 0
-                    deliveries += _collect(step, position, asked[tp], data)
+        for tp, data in answers:
+            position = positions.get(tp)
+            if position is None or tp not in asked:
+                continue
+            if position.state != "fetching" or position.offset != asked[tp].offset:
+                continue  # the position was moved meanwhile
+            if data.error_code:
+                self._on_error(step, metadata, position, ended, data)
+            else:
+                position.failures = 0
+                deliveries += _collect(step, position, asked[tp], data)
         return deliveries
+
+    def _on_refused(
+        self,
+        step: Step,
+        metadata: MetadataCache,
+        positions: Positions,
+        ended: Ended,
+        asked: dict[str, Asked],
+    ) -> None:
+        """The Fetch failed as a whole. If it is its session that the broker did not like, everything is asked for at
+        once."""
+        error = int(KafkaError.NETWORK_EXCEPTION) if ended.response is None else ended.response.error_code
+        if error:
+            step.record(ErrorSeen("", Api.Fetch.name, ended.version, error, ended.peer))
+        if error == KafkaError.FETCH_SESSION_TOPIC_ID_ERROR:
+            metadata.request_update()
+        elif ended.response is not None and error not in _SESSION_LOST:
+            for tp in asked:
+                self._pause(step, positions[tp])
 
     def _on_error(
         self,

@@ -297,8 +297,6 @@ class Environment:
             asked.current_leader_epoch = command.number("epoch", -1)
         if version >= 12:
             asked.last_fetched_epoch = command.number("last", -1)
-        if version >= 7 and "session" in command.arguments:
-            request.session_id, request.session_epoch = 7, command.number("session")
         data = request.topics.add()
         if version >= 13:
             data.topic_id = topic_id(topic)
@@ -306,6 +304,53 @@ class Environment:
             data.topic = topic
         data.partitions.append(asked)
         return self.scene.receive(command.text("on", f"f{follower}" if follower >= 0 else "c1"), request, version)
+
+    def verb_fetch_many(self, command: Command) -> str:
+        """fetch-many orders-0@5 bills-0@0:3 [forget=(orders-0)] [session=0] [epoch=0] [follower=2] [leader-epoch=0]
+        [last=-1] [v=18] [wait=0] [max=1048576] [on=f2]: a Fetch of several partitions, the last number being the leader
+        epoch it expects, in a fetch session: the one last told on this connection (or another, of=c1), with this
+        epoch."""
+        version = command.number("v", 18)
+        follower = command.number("follower", -1)
+        connection = command.text("on", f"f{follower}" if follower >= 0 else "c1")
+        request = FetchRequest(max_wait_ms=command.number("wait", 0), min_bytes=1)
+        request.max_bytes = command.number("max", 1048576)
+        if follower >= 0:
+            request.replica_state.replica_id = follower
+            request.replica_state.replica_epoch = self.epochs.get(follower, -1)
+        if version >= 7:
+            request.session_id = command.number("session", self.scene.sessions.get(command.text("of", connection), 0))
+            request.session_epoch = command.number("epoch", 0)
+        for word in command.words:
+            name, _, rest = word.partition("@")
+            offset, _, epoch = rest.partition(":")
+            topic, index = split_topic_partition(name)
+            data = request.topics.add()
+            if version >= 13:
+                data.topic_id = topic_id(topic)
+            else:
+                data.topic = topic
+            asked = data.partitions.add(partition=index, fetch_offset=int(offset), partition_max_bytes=1048576)
+            if epoch:
+                asked.current_leader_epoch = int(epoch)
+            if version >= 12:
+                asked.last_fetched_epoch = command.number("last", -1)
+        for name in command.many("forget", "()"):
+            topic, index = split_topic_partition(name)
+            gone = request.forgotten_topics_data.add(partitions=[index])
+            if version >= 13:
+                gone.topic_id = topic_id(topic)
+            else:
+                gone.topic = topic
+        return self.scene.receive(connection, request, version)
+
+    def verb_sessions(self, command: Command) -> str:
+        """sessions: the fetch sessions that the broker keeps, the longest unused first."""
+        lines = []
+        for session in self.scene.node.replicas.fetches.sessions.sessions.values():
+            whose = "follower" if session.privileged else "consumer"
+            lines.append(f"{session.id} {whose} epoch={session.epoch} {' '.join(session.partitions)}")
+        return "\n".join(lines) or "none"
 
     def verb_list(self, command: Command) -> str:
         """list orders-0 ts=latest [v=11] [epoch=-1] [replica=-1] [isolation=0] [on=l1]: a ListOffsets."""
@@ -399,23 +444,36 @@ class Environment:
         return self.scene.told()
 
     def verb_fetched(self, command: Command) -> str:
-        """fetched [hw=0] [batches=(0:5,1:2)] [diverging=(epoch,end)] [error=NAME] [old]: the leader answers the
-        broker's newest Fetch, or its oldest; batches are epoch:records."""
+        """fetched [hw=0] [batches=(0:5,1:2)] [diverging=(epoch,end)] [error=NAME] [session=7] [old]
+        [of=orders-0] | fetched nothing [session=7] | fetched top=NAME: the leader answers the broker's newest Fetch, or
+        its oldest: the first partition that it names, or another (batches are epoch:records), with nothing new, or with
+        an error of the whole."""
         call = self._held(Api.Fetch, command)
         request: Any = call.request
-        asked = request.topics[0].partitions[0]
-        response = FetchResponse()
+        top = KafkaError[command.text("top", "NONE")]
+        response = FetchResponse(session_id=command.number("session", 0))
+        if top or command.has("nothing"):
+            response.error_code = int(top)
+            self.scene.answer(call, response)
+            return self.scene.told()
+        tp = command.text("of", "")
         topic = response.responses.add()
-        if request.header.api_version >= 13:
-            topic.topic_id = request.topics[0].topic_id
+        if tp:
+            name, index = split_topic_partition(tp)
+            topic.topic_id, base = topic_id(name), self.scene.node.replicas.partitions[tp].log.end_offset
         else:
-            topic.topic = request.topics[0].topic
-        data = topic.partitions.add(partition_index=asked.partition)
+            asked = request.topics[0].partitions[0]
+            index, base = asked.partition, asked.fetch_offset
+            if request.header.api_version >= 13:
+                topic.topic_id = request.topics[0].topic_id
+            else:
+                topic.topic = request.topics[0].topic
+        data = topic.partitions.add(partition_index=index)
         data.error_code = KafkaError[command.text("error", "NONE")]
         data.high_watermark = command.number("hw", 0)
         if "diverging" in command.arguments:
             data.diverging_epoch.epoch, data.diverging_epoch.end_offset = command.numbers("diverging")
-        base = command.number("base", asked.fetch_offset)
+        base = command.number("base", base)
         for item in command.many("batches", "()"):
             epoch, count = (int(part) for part in item.split(":"))
             records = [Record(timestamp_ms=base + n, uid=f"r{base + n}") for n in range(count)]

@@ -83,7 +83,11 @@ def describe_reply(connection: str, response: Message | None) -> str:
             if response.error_code:
                 parts.append(error_name(response.error_code))
             for fetched in response.responses:
-                parts += [_fetched(data) for data in fetched.partitions]
+                topic = fetched.topic or fetched.topic_id.removeprefix("id-")
+                prefix = f"{topic}-" if response.session_id else ""
+                parts += [prefix + _fetched(data) for data in fetched.partitions]
+            if response.session_id:
+                parts = [f"session {response.session_id}", *(parts or ["nothing new"])]
         case ListOffsetsResponse():
             for listed in response.topics:
                 parts += [_listed(data) for data in listed.partitions]
@@ -173,7 +177,10 @@ def _request(request: Message) -> str:
                 for topic in request.topics
                 for p in topic.partitions
             ]
-            return f"Fetch {'; '.join(asked)}"
+            forgotten = [str(index) for topic in request.forgotten_topics_data for index in topic.partitions]
+            session = f" session={request.session_id}/{request.session_epoch}" if request.session_id else ""
+            forgets = f" forgets {','.join(forgotten)}" if forgotten else ""
+            return f"Fetch{session} {'; '.join(asked) or 'nothing else'}{forgets}"
         case ListOffsetsRequest():
             listed = [
                 f"{p.partition_index} timestamp={p.timestamp} epoch={p.current_leader_epoch}"

@@ -69,6 +69,8 @@ class Scene:
         self.next_producer_id = 0
         self.refuse_ids = False
         self.caught_up = True
+        self.sessions: dict[str, int] = {}
+        self.responses: dict[str, Message | None] = {}
         self.scripted = False
 
     # ---- the broker's life -------------------------------------------------------------------------------
@@ -100,6 +102,9 @@ class Scene:
                 if text is not None:
                     self.lines.append(text)
             case Reply():
+                self.responses[effect.connection] = effect.response
+                if isinstance(effect.response, FetchResponse) and effect.response.session_id:
+                    self.sessions[effect.connection] = effect.response.session_id
                 self.lines.append(describe_reply(effect.connection, effect.response))
             case Close():
                 self.lines.append(f"{effect.connection} closed")

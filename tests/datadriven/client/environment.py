@@ -197,9 +197,19 @@ class Environment:
         return response
 
     def _fetched(self, command: Command, request: FetchRequest, error: int) -> FetchResponse:
-        """answer c1 [batches=(0-4e0,5-5e1)] [control] [partition=0] [leader=2@5] [error=NAME]: batches of one
-        partition, the others being empty; records are numbered like their offsets."""
+        """answer c1 [batches=(0-4e0,5-5e1)] [control] [partition=0] [leader=2@5] [error=NAME] [session=7]: batches of
+        one partition, the others being empty; records are numbered like their offsets. Or of that partition alone,
+        whether it is in the request or not (of=0), of none (nothing), or an error of the whole (top=NAME)."""
         response = FetchResponse()
+        if "session" in command.arguments:
+            response.session_id = command.number("session")
+        top = KafkaError[command.text("top", "NONE")]
+        if top or command.has("nothing"):
+            response.error_code = int(top)
+            return response
+        if "of" in command.arguments:
+            request = FetchRequest()
+            request.topics.add(topic_id=self.scene.topic_id).partitions.add(partition=command.number("of"))
         only = command.number("partition", -1)
         leader = command.text("leader", "")
         batches = [self._batch(text, command.has("control")) for text in command.many("batches", "()")]

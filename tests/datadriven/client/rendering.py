@@ -145,11 +145,18 @@ def _details(request: Message) -> list[str]:
             ]
             return [f"acks={request.acks}", *parts]
         case FetchRequest():
-            return [
+            session = [f"session={request.session_id}/{request.session_epoch}"] if request.session_id else []
+            asked = [
                 f"{t.topic or '(id)'}-{p.partition}@{p.fetch_offset} epoch={p.current_leader_epoch}"
                 for t in request.topics
                 for p in t.partitions
             ]
+            gone = [
+                f"forgets {t.topic or t.topic_id}-{index}"
+                for t in request.forgotten_topics_data
+                for index in t.partitions
+            ]
+            return [*session, *(asked or ["nothing else"]), *gone]
         case ListOffsetsRequest():
             return [
                 f"{t.name}-{p.partition_index} timestamp={p.timestamp} epoch={p.current_leader_epoch}"

@@ -1,0 +1,154 @@
+"""A Fetch taken apart: what holds for the whole of it, what it asks of each partition, and what a partition answers."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from actors.broker.partition import FollowerFetch, Partition
+from actors.broker.turn import Turn
+from actors.log.batch import Batch
+from actors.node.errors import KafkaError
+from actors.node.spec import topic_partition
+from krift.v1.fetch_pb2 import FetchRequest
+
+FETCH_FROM_ANY_REPLICA = 11
+"""From this version on consumers are served by followers too (KIP-392)."""
+FETCH_SESSIONS = 7
+"""Version that brought fetch sessions (KIP-227)."""
+TOPIC_IDS = 13
+"""Version from which on topics are named by their ids (KIP-516)."""
+
+
+class FetchItem(msgspec.Struct, frozen=True, array_like=True):
+    """One partition of a Fetch. ``tp`` is empty where the topic id is unknown; ``topic_id`` where the request has a
+    name."""
+
+    tp: str
+    topic: str
+    topic_id: str
+    index: int
+    current_leader_epoch: int
+    offset: int
+    last_fetched_epoch: int
+    log_start: int
+    max_bytes: int
+
+    @property
+    def key(self) -> str:
+        """What names the partition within a fetch session."""
+        return f"{self.topic_id or self.topic}-{self.index}"
+
+
+class FetchParams(msgspec.Struct, frozen=True):
+    """What holds for a whole Fetch.
+
+    ``replica_id`` -1: a consumer. ``deadline_ms``: when it is answered anyway. ``session``: none (whoever asks wants
+    no fetch session), full (everything is asked for, a session may begin) or incremental (``session_id`` goes on,
+    ``session_epoch`` is the epoch of this request).
+    """
+
+    connection: str
+    version: int
+    correlation_id: int
+    replica_id: int
+    broker_epoch: int
+    isolation: int
+    min_bytes: int
+    max_bytes: int
+    deadline_ms: int
+    session: Literal["none", "full", "incremental"]
+    session_id: int
+    session_epoch: int
+
+    @property
+    def from_follower(self) -> bool:
+        """Whether a replica asks."""
+        return self.replica_id >= 0
+
+    @property
+    def leader_only(self) -> bool:
+        """Whether only the leader may answer."""
+        return self.from_follower or self.version < FETCH_FROM_ANY_REPLICA
+
+    def follower_fetch(self, item: FetchItem) -> FollowerFetch:
+        """What a follower's Fetch says about one partition."""
+        return FollowerFetch(
+            self.replica_id,
+            self.broker_epoch,
+            item.current_leader_epoch,
+            item.offset,
+            item.last_fetched_epoch,
+            item.log_start,
+        )
+
+
+class ReadResult(msgspec.Struct):
+    """What one partition answers. ``valid``: a follower's fetch that the leader may take note of. ``beyond``: the
+    position is above what may be read, where waiting would not help a client that comes from a leader that knew
+    more."""
+
+    item: FetchItem
+    error: KafkaError = KafkaError.NONE
+    high_watermark: int = -1
+    log_start: int = -1
+    diverging: tuple[int, int] | None = None
+    batches: list[Batch] = []
+    partition: Partition | None = None
+    valid: bool = False
+    beyond: bool = False
+
+
+def parse_params(turn: Turn, connection: str, request: FetchRequest) -> FetchParams:
+    """What holds for the whole of ``request``."""
+    header = request.header
+    version = header.api_version
+    replica_id, broker_epoch = request.replica_id, -1
+    if version >= 15:
+        replica_id, broker_epoch = request.replica_state.replica_id, request.replica_state.replica_epoch
+    epoch = request.session_epoch
+    return FetchParams(
+        connection,
+        version,
+        header.correlation_id,
+        replica_id,
+        broker_epoch,
+        request.isolation_level,
+        request.min_bytes,
+        request.max_bytes,
+        turn.step.now_ms + request.max_wait_ms,
+        "incremental" if epoch > 0 else "full" if epoch == 0 else "none",
+        request.session_id,
+        epoch,
+    )
+
+
+def parse_items(turn: Turn, request: FetchRequest) -> list[FetchItem]:
+    """What ``request`` asks of each partition that it names, with topic ids resolved."""
+    by_id = request.header.api_version >= TOPIC_IDS
+    items: list[FetchItem] = []
+    for topic in request.topics:
+        topic_id = topic.topic_id
+        name = topic_name(turn, topic_id) if by_id else topic.topic
+        items += [
+            FetchItem(
+                topic_partition(name, p.partition) if name else "",
+                name,
+                topic_id,
+                p.partition,
+                p.current_leader_epoch,
+                p.fetch_offset,
+                p.last_fetched_epoch,
+                p.log_start_offset,
+                p.partition_max_bytes,
+            )
+            for p in topic.partitions
+        ]
+    return items
+
+
+def topic_name(turn: Turn, topic_id: str) -> str:
+    """The name of a topic, empty where this broker does not know the id."""
+    found = turn.image.topics.get(topic_id)
+    return "" if found is None else found.name
