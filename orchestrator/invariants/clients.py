@@ -164,8 +164,9 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
     ) -> Emissions:
         if sent.acks != ACKS_ALL:
             return self.excused("acks<=1", state.key, sentence, sent.by, proof)
-        if mirror.taint_between(sent.leader_epoch, epoch, offset + 1) is not None:
-            return self.excused("unclean-election", state.key, sentence, sent.by, proof)
+        taint = mirror.taint_between(sent.leader_epoch, epoch, offset + 1)
+        if taint is not None:
+            return self.excused(taint.rule, state.key, sentence, sent.by, proof)
         if mirror.loss_excuses(offset, state.budget):
             return self.excused("loss-budget", state.key, sentence, sent.by, proof)
         return self.violated(state.key, sentence, sent.by, proof)
@@ -250,6 +251,7 @@ class OneOffsetOneValue(LogInvariant[Values]):
     types = (OpReturn, LogHw)
     exemptions = {
         "unclean-election": UNCLEAN,
+        "loss-budget": LOST,
         "epoch-bump": (
             "An idempotent producer that cannot go on with its sequence raises its epoch and numbers anew whatever it "
             "has no answer to, written or not (KIP-360)."
@@ -300,8 +302,8 @@ class OneOffsetOneValue(LogInvariant[Values]):
             f"and {known.uid or 'no record'} for {known.by.node}"
         )
         state.values[offset] = Value(uid, leader_epoch, witness(event))
-        if given_up(mirror, known.leader_epoch, leader_epoch, offset):
-            return self.excused("unclean-election", state.key, sentence, known.by, event)
+        if rule := given_up(mirror, known.leader_epoch, leader_epoch, offset):
+            return self.excused(rule, state.key, sentence, known.by, event)
         return self.violated(state.key, sentence, known.by, event)
 
     def _committed(self, state: Values, event: Stamped, mirror: LogMirror) -> Emissions:
@@ -336,12 +338,10 @@ class OneOffsetOneValue(LogInvariant[Values]):
         )
         known = state.values.get(first.offset)
         by = None if known is None else known.by
-        rule = ""
-        if given_up(mirror, first.leader_epoch, second.leader_epoch, first.offset):
-            rule = "unclean-election"
-        elif first.producer_epoch != second.producer_epoch:
+        rule = given_up(mirror, first.leader_epoch, second.leader_epoch, first.offset)
+        if not rule and first.producer_epoch != second.producer_epoch:
             rule = "epoch-bump"
-        elif mirror.producers.unchecked and (batch.base, batch.epoch) in mirror.producers.unchecked:
+        elif not rule and (batch.base, batch.epoch) in (mirror.producers.unchecked or ()):
             rule = "no-producer-state"
         if rule:
             return self.excused(rule, state.key, sentence, by, event)

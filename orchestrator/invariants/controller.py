@@ -30,7 +30,7 @@ class ControllerFold(MirrorFold):
     def __init__(self, invariants: Sequence[ControllerInvariant[Any]]) -> None:
         super().__init__("controller", CONTROLLER, FOLLOWED, invariants)
 
-    def mirror(self, key: str) -> MetadataView:
+    def mirror(self, key: str, profile: Profile) -> MetadataView:
         return MetadataView()
 
 

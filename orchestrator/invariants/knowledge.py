@@ -172,8 +172,9 @@ class _Ends(LogInvariant[Judged]):
             return "?"
         if answer.leader_epoch < known.leader_epoch:
             return "stale-leader"
-        if mirror.taint_between(known.leader_epoch, answer.leader_epoch, known.end) is not None:
-            return "unclean-election"
+        taint = mirror.taint_between(known.leader_epoch, answer.leader_epoch, known.end)
+        if taint is not None:
+            return taint.rule
         if mirror.loss_excuses(known.end - 1, state.budget):
             return "loss-budget"
         return "unclean-enabled" if state.unclean_allowed else ""

@@ -5,8 +5,11 @@ from __future__ import annotations
 import msgspec
 
 from actors.node.errors import KafkaError, error_name
-from actors.trace.events import OpInvoke, OpReturn, PartChange, ReplyPartition, RpcReply, Stamped
+from actors.node.spec import node_name
+from actors.trace.events import NodeDown, OpInvoke, OpReturn, PartChange, ReplyPartition, RpcReply, Stamped
 from orchestrator.invariants.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
+from orchestrator.invariants.log_mirror import LossBudget, loss_budget
+from orchestrator.invariants.replication import LOST
 from orchestrator.invariants.routes import LIST_OFFSETS
 
 FEATURE = "kip-207"
@@ -37,6 +40,16 @@ class Asked(msgspec.Struct, frozen=True):
     by: Witness
 
 
+class DiskLoss(msgspec.Struct):
+    """What a disk lost, from ``first`` on, when ``leader_epoch`` was the newest. ``alone``: while it was missing the
+    ISR was this replica and no other."""
+
+    node: str
+    first: int
+    leader_epoch: int
+    alone: bool
+
+
 class Answers(State):
     """Of one partition. ``floors``: isolation -> Told per leader epoch, rising; ``fresh``: answers that returned too
     recently to come before anything (clock uncertainty); ``served``: id of a server's answer -> its leader
@@ -47,6 +60,10 @@ class Answers(State):
     open: dict[str, Asked] = {}
     served: dict[str, int] = {}
     unclean: dict[int, Witness] = {}
+    newest: int = -1
+    isr: list[int] = []
+    losses: list[DiskLoss] = []
+    budget: LossBudget = LossBudget()
     epsilon_us: int = 0
     unclean_allowed: bool = False
 
@@ -70,8 +87,9 @@ class LatestNeverGoesBack(KeyedInvariant[Answers]):
     source = "KIP-207; KAFKA-2334"
     tested_when = "a client is told a latest offset, and another had been told before it asked"
     route = LIST_OFFSETS
-    types = (OpInvoke, OpReturn, RpcReply, PartChange)
+    types = (OpInvoke, OpReturn, RpcReply, PartChange, NodeDown)
     exemptions = {
+        "loss-budget": LOST,
         "stale-leader": "The second answer came from a leader of an older leader epoch than the first.",
         "unclean-election": "An unclean election lay between the leader epochs of the two answers.",
         "unclean-enabled": "As the KIP is written, it does not apply where unclean election is enabled.",
@@ -82,7 +100,8 @@ class LatestNeverGoesBack(KeyedInvariant[Answers]):
     def initial(self, key: str, profile: Profile) -> Answers:
         unclean = profile.topic_setting(key, UNCLEAN_ENABLE, default=False) is True
         seed = profile.feature(FEATURE) == "seed"
-        return Answers(key, epsilon_us=profile.epsilon_us, unclean_allowed=unclean and seed)
+        budget = loss_budget(profile, key)
+        return Answers(key, budget=budget, epsilon_us=profile.epsilon_us, unclean_allowed=unclean and seed)
 
     def step(self, state: Answers, event: Stamped) -> Emissions:
         body = event.body
@@ -97,9 +116,26 @@ class LatestNeverGoesBack(KeyedInvariant[Answers]):
         elif type(body) is RpcReply:
             if body.replica_id == -1:
                 self._served(state, event.id, body)
-        elif type(body) is PartChange and body.cause == "unclean":
-            state.unclean[body.leader_epoch] = witness(event)
+        elif type(body) is PartChange:
+            if body.cause == "unclean":
+                state.unclean[body.leader_epoch] = witness(event)
+            state.newest, state.isr = max(state.newest, body.leader_epoch), body.isr
+            for loss in state.losses:
+                loss.alone = loss.alone or [node_name(member) for member in body.isr] == [loss.node]
+        elif type(body) is NodeDown:
+            alone = [node_name(member) for member in state.isr] == [event.node]
+            state.losses.append(DiskLoss(event.node, body.lost[state.key], state.newest, alone))
         return NOTHING
+
+    def _lost(self, state: Answers, known: Told, told: Told) -> bool:
+        """Whether disks lost between two leader epochs as much of what the first answer told as they may."""
+        lost = [
+            loss
+            for loss in state.losses
+            if loss.first < known.offset and known.leader_epoch <= loss.leader_epoch < told.leader_epoch
+        ]
+        nodes = {loss.node for loss in lost}
+        return len(nodes) >= state.budget.min_isr or (not state.budget.elr and any(loss.alone for loss in lost))
 
     def _served(self, state: Answers, answer: str, body: RpcReply) -> None:
         for told in body.partitions:
@@ -145,6 +181,8 @@ class LatestNeverGoesBack(KeyedInvariant[Answers]):
                 excuse = excuse or ("stale-leader", known)
             elif any(known.leader_epoch < epoch <= told.leader_epoch for epoch in state.unclean):
                 excuse = excuse or ("unclean-election", known)
+            elif self._lost(state, known, told):
+                excuse = excuse or ("loss-budget", known)
             elif state.unclean_allowed:
                 excuse = excuse or ("unclean-enabled", known)
             else:

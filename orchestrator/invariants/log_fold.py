@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from actors.trace.events import TraceEvent
-from orchestrator.invariants.fold import Route, St
-from orchestrator.invariants.log_mirror import LOGS, LogMirror
+from orchestrator.invariants.fold import Profile, Route, St
+from orchestrator.invariants.log_mirror import LOGS, LogMirror, loss_budget
 from orchestrator.invariants.mirror_fold import MirrorFold, MirrorInvariant
 
 
@@ -30,5 +30,5 @@ class LogFold(MirrorFold):
         """``leadership``: types of the events that say who leads this kind of log."""
         super().__init__(name, route, (*LOGS, *leadership), invariants)
 
-    def mirror(self, key: str) -> LogMirror:
-        return LogMirror(tp=key)
+    def mirror(self, key: str, profile: Profile) -> LogMirror:
+        return LogMirror(tp=key, budget=loss_budget(profile, key))

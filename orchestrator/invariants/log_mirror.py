@@ -236,12 +236,13 @@ class UncleanElection(msgspec.Struct, frozen=True):
 
 
 class Taint(msgspec.Struct, frozen=True):
-    """An unclean election that took effect with the leader of ``epoch``: of what was committed before, offsets from
-    ``start`` on may be gone."""
+    """The leader of ``epoch`` lacks what was committed before, from ``start`` on, and may: ``rule`` says why. Either an
+    unclean election took effect with it, or disks have lost what the budget allows."""
 
     epoch: int
     start: int
     by: Witness
+    rule: str = "unclean-election"
 
 
 LOGS: tuple[type[TraceEvent], ...] = (LogAppend, LogHw, LogTrunc, NodeDown)
@@ -276,6 +277,7 @@ class LogMirror(msgspec.Struct):
     commits: dict[int, Commit] = {}
     committed: Prefix = msgspec.field(default_factory=Prefix)
     taints: list[Taint] = []
+    budget: LossBudget = LossBudget()
     isr: list[int] = []
     unclean: dict[int, UncleanElection] = {}
     newly_committed: list[BatchFacts] = []
@@ -301,9 +303,9 @@ class LogMirror(msgspec.Struct):
         return self.replica(lineage.leader).log if lineage.frozen is None else lineage.frozen
 
     def taint_between(self, older: int, newer: int, offset: int) -> Taint | None:
-        """The unclean election in (older, newer] of leader epochs whose leader lacked ``offset`` (an exclusive end) of
-        what the leader of ``older`` had. A leader that does not know of the election goes on in its older epoch, and
-        commits what the election already gave up: so logs decide, not what was committed at the time."""
+        """The election in (older, newer] of leader epochs whose leader lacked, and might lack, ``offset`` (an exclusive
+        end) of what the leader of ``older`` had. A leader that does not know of the election goes on in its older
+        epoch, and commits what the election already gave up: so logs decide, not what was committed at the time."""
         for taint in self.taints:
             if older < taint.epoch <= newer and offset > self._kept(older, taint):
                 return taint
@@ -448,8 +450,11 @@ class LogMirror(msgspec.Struct):
         before = max((known for known in self.lineages if known < epoch), default=-1)
         unclean = any(before < each <= epoch for each in self.unclean)
         self.lineages[epoch] = Lineage(epoch, event.node, log_end, witness(event), unclean)
+        shared = self.committed.shared_with(replica.log, self.committed.end)
         if unclean:
-            self._taint(epoch, event)
+            self._taint(epoch, event, shared, "unclean-election")
+        elif shared < self.committed.end and self.loss_excuses(shared, self.budget):
+            self._taint(epoch, event, shared, "loss-budget")
 
     def _stop_leading(self, node: str) -> None:
         replica = self.replica(node)
@@ -479,10 +484,9 @@ class LogMirror(msgspec.Struct):
             for batch in self.newly_committed:
                 self.committed.append(batch)
 
-    def _taint(self, epoch: int, event: Stamped) -> None:
-        """What older epochs committed and the unclean leader lacks is no longer committed."""
-        shared = self.committed.shared_with(self.replica(event.node).log, self.committed.end)
-        self.taints.append(Taint(epoch, shared, witness(event)))
+    def _taint(self, epoch: int, event: Stamped, shared: int, rule: str) -> None:
+        """What older epochs committed and the new leader lacks, what is not ``shared``, is no longer committed."""
+        self.taints.append(Taint(epoch, shared, witness(event), rule))
         self.committed.cut(shared)
         for older, commit in list(self.commits.items()):
             if older < epoch and commit.end > shared:

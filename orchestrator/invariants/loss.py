@@ -9,11 +9,12 @@ LOSS = {"unclean-election": UNCLEAN, "loss-budget": LOST}
 """Rule -> when it excuses that a committed record is gone."""
 
 
-def given_up(mirror: LogMirror, one: int, other: int, offset: int) -> bool:
-    """Whether an unclean election gave up what one of two leader epochs had at an offset, in favour of the other. An
+def given_up(mirror: LogMirror, one: int, other: int, offset: int) -> str:
+    """The rule by which what one of two leader epochs had at an offset was given up in favour of the other, "" none. An
     epoch that nobody knows may be any."""
     newer = max(one, other) if one >= 0 and other >= 0 else max(mirror.lineages, default=-1)
-    return mirror.taint_between(min(one, other), newer, offset + 1) is not None
+    taint = mirror.taint_between(min(one, other), newer, offset + 1)
+    return "" if taint is None else taint.rule
 
 
 def way_of_loss(mirror: LogMirror, offset: int, budget: LossBudget, one: int, other: int = -1) -> str:
@@ -21,6 +22,6 @@ def way_of_loss(mirror: LogMirror, offset: int, budget: LossBudget, one: int, ot
     epoch ``other`` (-1: by now); "" if there is none."""
     if mirror.taints:
         now = other if other >= 0 else max(mirror.lineages, default=-1)
-        if given_up(mirror, one, now, offset):
-            return "unclean-election"
+        if rule := given_up(mirror, one, now, offset):
+            return rule
     return "loss-budget" if mirror.loss_excuses(offset, budget) else ""

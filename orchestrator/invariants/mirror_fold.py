@@ -99,12 +99,12 @@ class MirrorFold(Fold[MirrorState]):
     def event_types(self) -> tuple[type[TraceEvent], ...]:
         return self._types
 
-    def mirror(self, key: str) -> Mirror:
+    def mirror(self, key: str, profile: Profile) -> Mirror:
         """The mirror of a key before its first event."""
         raise NotImplementedError
 
     def initial(self, key: str, profile: Profile) -> MirrorState:
-        return MirrorState(self.mirror(key), [each.initial(key, profile) for each in self._invariants])
+        return MirrorState(self.mirror(key, profile), [each.initial(key, profile) for each in self._invariants])
 
     def step(self, state: MirrorState, event: Stamped) -> Emissions:
         kind = type(event.body)

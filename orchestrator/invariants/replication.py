@@ -58,9 +58,11 @@ class CleanLeaderHasEverything(LogInvariant[Completeness]):
         if body.role != "leader" or lineage is None or lineage.assumed.id != event.id:
             return NOTHING
         state.newest = max(state.newest, lineage.epoch)
+        lost = next((taint for taint in mirror.taints if taint.epoch == lineage.epoch), None)
+        if lost is not None:
+            return self._given_up(state, lineage, lost, event)
         if lineage.unclean:
-            lost = next((taint for taint in mirror.taints if taint.epoch == lineage.epoch), None)
-            return self._given_up(state, lineage, lost, event) if lost is not None else NOTHING
+            return NOTHING
         found: list[Any] = []
         for commit in mirror.commits.values():
             if commit.epoch < lineage.epoch:
@@ -76,11 +78,12 @@ class CleanLeaderHasEverything(LogInvariant[Completeness]):
         return found
 
     def _given_up(self, state: Completeness, lineage: Lineage, lost: Taint, event: Stamped) -> Emissions:
+        why = "an unclean election" if lineage.unclean else "disks lost what they may"
         return self.excused(
-            "unclean-election",
+            lost.rule,
             state.key,
             f"{lineage.leader} leads {state.key} in leader epoch {lineage.epoch} from log end {lineage.start:,}, after "
-            f"an unclean election; of what was committed it shares what is below {lost.start:,}",
+            f"{why}; of what was committed it shares what is below {lost.start:,}",
             event,
         )
 
@@ -99,8 +102,9 @@ class CleanLeaderHasEverything(LogInvariant[Completeness]):
             f"lacks what {commit.by.node} committed up to {commit.end:,} in leader epoch {commit.epoch}"
         )
         proof = (commit.by, lineage.assumed)
-        if mirror.taint_between(commit.epoch, lineage.epoch, commit.end) is not None:
-            return self.excused("unclean-election", state.key, sentence, *proof)
+        taint = mirror.taint_between(commit.epoch, lineage.epoch, commit.end)
+        if taint is not None:
+            return self.excused(taint.rule, state.key, sentence, *proof)
         if mirror.loss_excuses(commit.end - 1, state.budget):
             return self.excused("loss-budget", state.key, sentence, *proof)
         return self.violated(state.key, sentence, *proof)
@@ -137,7 +141,7 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
     source = "KAFKA-14704; KAFKA-9491; KIP-497"
     tested_when = "a replica of a data partition moves its high watermark"
     types = (LogHw, RepFetch, PartAssume, PartChange)
-    exemptions = {"unclean-election": UNCLEAN}
+    exemptions = {"unclean-election": UNCLEAN, "loss-budget": LOST}
 
     def initial(self, key: str, profile: Profile) -> Watermarks:
         return Watermarks(key)
@@ -219,8 +223,9 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
             f"{event.node} set its high watermark of {state.key} to {body.new:,}, "
             f"which no leader committed (committed: {mirror.committed.end:,})"
         )
-        if any(body.new > taint.start for taint in mirror.taints):
-            return self.excused("unclean-election", state.key, sentence, event)
+        for taint in mirror.taints:
+            if body.new > taint.start:
+                return self.excused(taint.rule, state.key, sentence, event)
         return self.violated(state.key, sentence, event)
 
 

@@ -38,6 +38,8 @@ def _list_keys(event: Stamped) -> Sequence[str]:
         return list(dict.fromkeys([told.tp for told in body.partitions])) if body.api == "ListOffsets" else _NONE
     if type(body) is OpInvoke or type(body) is OpReturn:
         return (body.tp,) if body.kind == "list" else _NONE
+    if type(body) is NodeDown:
+        return [tp for tp in body.lost if tp != METADATA_PARTITION]
     return (event.tp,)
 
 

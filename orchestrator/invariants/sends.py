@@ -9,7 +9,7 @@ from orchestrator.invariants.fold import NOTHING, Emissions, Profile, State, Wit
 from orchestrator.invariants.log_fold import LogInvariant
 from orchestrator.invariants.log_mirror import BatchFacts, LogMirror
 from orchestrator.invariants.producer_state import NO_PRODUCER_STATE
-from orchestrator.invariants.replication import UNCLEAN
+from orchestrator.invariants.replication import LOST, UNCLEAN
 from orchestrator.invariants.window import REMEMBERED
 
 
@@ -118,6 +118,7 @@ class ProducerOrderIsKept(LogInvariant[SendOrder]):
         ),
         "no-producer-state": NO_PRODUCER_STATE,
         "unclean-election": UNCLEAN,
+        "loss-budget": LOST,
     }
 
     def initial(self, key: str, profile: Profile) -> SendOrder:
@@ -183,8 +184,8 @@ class ProducerOrderIsKept(LogInvariant[SendOrder]):
             rule = "given-up"
         elif number < session.unchecked:
             rule = "no-producer-state"
-        elif any(offset >= taint.start for taint in mirror.taints):
-            rule = "unclean-election"
+        else:
+            rule = next((taint.rule for taint in mirror.taints if offset >= taint.start), "")
         if rule:
             return self.excused(rule, state.key, sentence, session.by, event)
         return self.violated(state.key, sentence, session.by, event)

@@ -134,3 +134,23 @@ def test_a_leader_elected_again_in_place_knows_where_its_followers_were() -> Non
     restarted.lead(1, 2)
     restarted.high_watermark("broker-1", 2, 2)
     assert restarted.result("P10").status == "violated"
+
+
+def test_what_disks_may_lose_is_given_up_for_good() -> None:
+    """Shows that a leader which lacks what disks lost within the budget takes it out of the committed part, as an
+    unclean one does: followers that truncate it, and what is committed in its place, are no violations."""
+    trace = led("a", "b", "c")
+    trace.polled("consumer-1", (0, "a"), (1, "b"), (2, "c"), epoch=0)
+    for broker in ("broker-1", "broker-2"):
+        trace.down(broker, "lossy", lost={TP: 1})
+        del trace.logs[TP, broker][2:]
+    trace.lead(1, 1, isr=(1, 3))
+    trace.truncate("broker-3", 1, epoch=1)
+    trace.append("broker-1", "x", epoch=1)
+    trace.append("broker-3", "x", epoch=1, role="follower")
+    trace.fetched(1, 3, 2, epoch=1)
+    trace.high_watermark("broker-1", 2, 1, counted=(1, 3))
+    results = trace.check()
+    assert [results[name].violated for name in ("P4", "P10", "P11", "C3", "C8")] == [0] * 5
+    assert results["P4"].excused == {"loss-budget": 1}
+    assert results["C3"].excused == {"loss-budget": 1}

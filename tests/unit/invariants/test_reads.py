@@ -151,6 +151,8 @@ def test_an_unclean_election_and_a_power_loss_excuse_another_value() -> None:
     lost.high_watermark("broker-3", 1, 1, counted=(3,))
     lost.polled("consumer-2", (0, "x"), batch_epoch=1)
     assert lost.result("C7").excused == {"loss-budget": 1}
+    assert (lost.result("C8").violated, lost.result("C8").excused) == (0, {})
+    lost.polled("consumer-3", (0, "a"))  # from a broker that does not know
     assert lost.result("C8").excused == {"loss-budget": 1}
 
 
