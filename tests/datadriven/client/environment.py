@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+from actors.node.error_responses import error_response
 from actors.node.errors import KafkaError
 from actors.node.events import Invoked
 from actors.node.messages import Api, api_of
 from actors.node.spec import Role
 from actors.versions import Ranges
+from krift.v1.admin_pb2 import DescribeQuorumRequest, ElectLeadersRequest
 from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
 from krift.v1.list_offsets_pb2 import ListOffsetsRequest, ListOffsetsResponse
 from krift.v1.metadata_pb2 import MetadataResponse
@@ -52,13 +54,14 @@ class Environment:
 
     def __init__(self) -> None:
         self.scene = Scene()
+        self.asked = 0
 
     # ---- the client --------------------------------------------------------------------------------------
 
     def verb_start(self, command: Command) -> str:
         """start producer [rate=100] [partitions=1] [config=(key:value)] [hold=(Metadata,...)] [speaks=(Api:1-4)]
         [defects=(...)] | start consumer [seek=-1] | start list-offsets [every=1000] [timestamp=latest]
-        [isolation=0]."""
+        [isolation=0] | start admin."""
         role = command.words[0]
         self.scene.scripted |= set(command.many("hold", "()"))
         workload: dict[str, Any] = {"partitions": command.number("partitions", 1)}
@@ -151,6 +154,8 @@ class Environment:
                 response = self._listed(command, request, error)
             case Api.OffsetForLeaderEpoch:
                 response = self._epoch_ends(command, request, error)
+            case Api.ElectLeaders | Api.IncrementalAlterConfigs | Api.DescribeQuorum:
+                response = self._administered(command, request, error)
             case Api.InitProducerId:
                 response = InitProducerIdResponse(error_code=error)
                 response.producer_id = command.number("id", -1 if error else PRODUCER_ID)
@@ -161,6 +166,40 @@ class Environment:
             case _:
                 response = self._metadata(command, error, version)
         self.scene.answer(command.words[0], response)
+        return self.scene.told()
+
+    def _administered(self, command: Command, request: Any, error: int) -> Any:
+        """answer c1 [error=NAME] [whole]: each part that was asked for, or the request as a ``whole``."""
+        response: Any = error_response(request, KafkaError(error))
+        if not command.has("whole") and isinstance(request, ElectLeadersRequest):
+            response.ClearField("error_code")
+        if isinstance(request, DescribeQuorumRequest) and not command.has("whole"):
+            response.ClearField("error_code")
+            topic = response.topics.add(topic_name=request.topics[0].topic_name)
+            data = topic.partitions.add(error_code=error, leader_id=101, leader_epoch=3, high_watermark=8)
+            for voter, end in ((101, 9), (102, 8)):
+                data.current_voters.add(replica_id=voter, log_end_offset=end)
+        return response
+
+    def verb_elect(self, command: Command) -> str:
+        """elect preferred|unclean all|orders-0: an operation of the admin client."""
+        kind, *named = command.words
+        arguments = {"type": kind, "partitions": [] if named == ["all"] else named}
+        return self._invoke("elect-leaders", arguments)
+
+    def verb_configure(self, command: Command) -> str:
+        """configure topic/orders broker/1 broker/ [set=(key:value)] [delete=(key)]: likewise."""
+        values = dict(item.split(":") for item in command.many("set", "()"))
+        arguments = {"resources": command.words, "set": values, "delete": command.many("delete", "()")}
+        return self._invoke("alter-config", arguments)
+
+    def verb_describe_quorum(self, command: Command) -> str:
+        """describe-quorum: likewise."""
+        return self._invoke("describe-quorum", {})
+
+    def _invoke(self, kind: str, arguments: dict[str, Any]) -> str:
+        self.asked += 1
+        self.scene.give(Invoked(f"operation-{self.asked}", kind, arguments))
         return self.scene.told()
 
     def _metadata(self, command: Command, error: int, version: int) -> MetadataResponse:

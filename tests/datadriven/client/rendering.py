@@ -11,12 +11,14 @@ from actors.node.effects import Call, SetTimer
 from actors.node.errors import error_name
 from actors.node.messages import api_of
 from actors.trace.events import ConsPos, ErrorSeen, MetaView, OpInvoke, OpReturn, TraceEvent
+from krift.v1.admin_pb2 import DescribeQuorumRequest, ElectLeadersRequest, IncrementalAlterConfigsRequest
 from krift.v1.fetch_pb2 import FetchRequest
 from krift.v1.list_offsets_pb2 import ListOffsetsRequest
 from krift.v1.metadata_pb2 import MetadataRequest
 from krift.v1.offset_for_leader_epoch_pb2 import OffsetForLeaderEpochRequest
 from krift.v1.produce_pb2 import ProduceRequest
 from krift.v1.records_pb2 import RecordBatch
+from tests.datadriven.admin import describe_admin_request
 
 PAUSES = (
     "reconnect/",
@@ -26,6 +28,7 @@ PAUSES = (
     "init-producer-id/retry",
     "fetch/",
     "offset-for",
+    "admin-retry/",
 )
 """Timers that are shown: pauses after a failure. The rest (linger, rates, deadlines) is shown by what comes of it."""
 
@@ -108,12 +111,23 @@ def _describe(event: TraceEvent) -> str | None:
             return f"* view of {event.server}: {' '.join(news) or 'nothing new'}{refused}"
         case ConsPos():
             return f"* position {event.tp} {event.old} -> {event.new} epoch {event.epoch} ({event.reason})"
+        case OpInvoke() if event.kind == "admin":
+            return f"* {_administered(event.admin)}"
+        case OpReturn() if event.kind == "admin":
+            error = f" {error_name(event.error)}" if event.error else ""
+            told = _administered({**event.admin, **event.admin["results"]})
+            return f"* told {event.outcome}{error}: {told}"
         case OpInvoke():
             asks = f" v{event.version} timestamp {event.timestamp}" if event.kind == "list" else f" at {event.offset}"
             return f"* {event.kind} {event.tp}{asks}"
         case OpReturn():
             return _describe_return(event)
     return None
+
+
+def _administered(admin: dict[str, Any]) -> str:
+    rest = [f"{key}={value}" for key, value in admin.items() if key not in ("call", "results")]
+    return " ".join([admin["call"], *rest])
 
 
 def _describe_return(event: OpReturn) -> str:
@@ -139,6 +153,8 @@ def describe_call(name: str, call: Call) -> str:
 
 def _details(request: Message) -> list[str]:
     match request:
+        case ElectLeadersRequest() | IncrementalAlterConfigsRequest() | DescribeQuorumRequest():
+            return [describe_admin_request(request).partition(" ")[2].removeprefix(f"v{request.header.api_version} ")]
         case ProduceRequest():
             parts = [
                 _batch(t.name or "orders", p.index, p.records) for t in request.topic_data for p in t.partition_data

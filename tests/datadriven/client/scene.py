@@ -6,6 +6,7 @@ from typing import Any
 
 from google.protobuf.message import Message
 
+from actors.client.admin import AdminNode
 from actors.client.client_base import ClientNode
 from actors.client.consumer import ConsumerNode
 from actors.client.list_offsets_prober import ListOffsetsNode
@@ -29,10 +30,12 @@ TOPIC_ID = "id-of-orders"
 PRODUCER_ID = 7
 ENDLESS = 2**62
 
+ADMIN_APIS = ("ElectLeaders", "IncrementalAlterConfigs", "DescribeQuorum")
 NODES: dict[Role, type[ClientNode]] = {
     "producer": ProducerNode,
     "consumer": ConsumerNode,
     "list-offsets": ListOffsetsNode,
+    "admin": AdminNode,
 }
 
 
@@ -51,7 +54,7 @@ class Scene:
         self.sent_ms: dict[str, int] = {}
         self.calls = 0
         self.lines: list[str] = []
-        self.scripted: set[str] = {"Produce", "Fetch", "ListOffsets"}
+        self.scripted: set[str] = {"Produce", "Fetch", "ListOffsets", *ADMIN_APIS}
         self.down: set[str] = set()
         self.brokers = [1, 2, 3]
         self.broker_ranges: Ranges = default_ranges()
