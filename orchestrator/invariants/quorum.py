@@ -74,7 +74,7 @@ class OneLeaderPerEpoch(KeyedInvariant[EpochLeaders]):
 
 
 class VoterState(State):
-    """Of one directory id: votes granted, votes on disk (epoch -> candidate, with the event), and those granted
+    """Of one voter: votes granted, votes on disk (epoch -> candidate, with the event), and those granted
     before its disk was wiped."""
 
     granted: dict[int, LeaderFact] = {}
@@ -178,7 +178,7 @@ class VotesGoToTheUpToDate(KeyedInvariant[State]):
 
 
 class VoterEpoch(State):
-    """Of one directory id: its latest epoch on disk, and the one before its disk was wiped."""
+    """Of one voter: its latest epoch on disk, and the one before its disk was wiped."""
 
     epoch: int = -1
     by: Witness | None = None

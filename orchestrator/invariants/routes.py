@@ -51,10 +51,6 @@ def _controller_keys(event: Stamped) -> Sequence[str]:
     return ("controller",)
 
 
-def _voter_keys(event: Stamped) -> Sequence[str]:
-    return (event.body.directory_id,)  # type: ignore[union-attr]  # every type on this route has one
-
-
 def _node_keys(event: Stamped) -> Sequence[str]:
     cause = event.cause
     if not cause:
@@ -87,8 +83,8 @@ QUORUM = Route("quorum", _quorum_keys, about="the quorum")
 CONTROLLER = Route("controller", _controller_keys, about="the active controllers")
 """What controllers decide, with what brokers ask of them and make of it: one key, few events."""
 
-VOTER = Route("voter", _voter_keys, about="directory id of a voter")
-"""By directory id: the identity that a vote belongs to."""
+VOTER = Route("voter", _own_node, about="voter")
+"""By voter: at kraft.version 0 a voter is known by its id, whatever directory it has: a wiped one is still the same."""
 
 TRACE = Route("trace", _node_keys, (NodeUp, NodeDown, RunEnd), about="node, and the node whose event was the cause")
 """By node, and by the node whose event was the cause."""
