@@ -23,6 +23,11 @@ Draw = Callable[[int], int]
 """A number from 0 up to, and without, the one given."""
 
 
+def leaks(defects: list[str]) -> bool:
+    """Whether the defect ``leaky-partition`` lets through to a node what a rule of the kind hold should keep back."""
+    return "leaky-partition" in defects
+
+
 class LinkRule(msgspec.Struct, frozen=True):
     """A rule on every message from a node of ``sources`` to a node of ``targets`` (requests and replies alike).
 

@@ -116,6 +116,45 @@ _ALL: tuple[Defect, ...] = (
         "The memory of a batch that is sent again holds another one's values.",
         "KAFKA-19012",
     ),
+    Defect(
+        "hw-needs-own-epoch", "actors.broker", "H3", "A new leader's high watermark waits for a record of its epoch."
+    ),
+    Defect("hw-on-append-only", "actors.broker", "P18", "A fetch does not make a leader look at its high watermark."),
+    Defect("never-stand", "actors.quorum", "L1", "A follower that hears no more of its leader does not stand."),
+    Defect("no-new-leader", "actors.controller", "L3", "When a leader is fenced, nobody is elected in its place."),
+    Defect("isr-never-expands", "actors.broker", "L4", "A leader takes nobody back into the ISR."),
+    Defect("retry-forgotten", "actors.client", "L5", "A batch that is to be sent again is not."),
+    Defect(
+        "consumer-gives-up", "actors.client", "L6", "A consumer that got no answer from a broker never asks it again."
+    ),
+    Defect(
+        "no-delivery-timeout", "actors.client", "L7", "delivery.timeout.ms does not end the sends of a batch.", "KIP-91"
+    ),
+    Defect(
+        "busy-metadata-log",
+        "actors.controller",
+        "L12",
+        "A broker is unfenced when it has reached the end of the metadata log, not its own registration.",
+        "KAFKA-13959",
+    ),
+    Defect(
+        "old-leader-for-ever",
+        "actors.client",
+        "L13",
+        "A client that is told NOT_LEADER_OR_FOLLOWER asks the same broker again, and does not look for the leader.",
+        "KAFKA-17190",
+    ),
+    Defect("fetcher-gives-up", "actors.broker", "L14", "A follower that got no answer from its leader stops fetching."),
+    Defect("no-request-timeout", "actors.node", "X2", "A request waits for its answer for ever."),
+    Defect("leaky-partition", "actors", "X5", "A partition of links does not stop what arrives at a node."),
+    Defect("unseeded-timers", "actors.sim", "X8", "The runtime draws timers from no seed."),
+    Defect(
+        "no-reconnect-backoff",
+        "actors.node",
+        "X10",
+        "A connection that was refused is tried again at once.",
+        "KIP-144",
+    ),
     Defect("skip-sequence-check", "actors.log", "T2", "A leader takes any sequence number."),
     Defect("hide-reason", "actors.broker", "X1", "A leader with too small an ISR answers UNKNOWN_SERVER_ERROR."),
     Defect("raise", "actors.broker", "X3", "A broker raises an exception on its hundredth request."),

@@ -45,7 +45,8 @@ class Manifest(msgspec.Struct, kw_only=True):
     in a live run, since its start in a sim run; -1 if it never came. status: running, completed, interrupted, broken,
     or what the cluster did not do; detail: why. doubts: what speaks against the run having gone its way; no later check
     may forget them. digest: of the trace, "" if there is none. drawn: what the seed decided, by place in the
-    scenario. reproduce: the command that does the same run again.
+    scenario. reproduce: the command that does the same run again. repeated: digest of the trace when that was done last
+    (a run in the sim, by ``krift replay`` or because its scenario expects X8), "" as long as it was not.
     """
 
     schema: Literal["krift-manifest/v1"] = MANIFEST_SCHEMA
@@ -66,6 +67,7 @@ class Manifest(msgspec.Struct, kw_only=True):
     digest: str = ""
     drawn: dict[str, list[str]] = {}
     reproduce: str = ""
+    repeated: str = ""
 
 
 def wrong(what: object, problem: str, expected: str = "", suggestion: str = "") -> InputError:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from actors.sim.digest import TraceDigest
-from actors.trace.events import Rpc, Stamped
+from actors.sim.world import DRIVER
+from actors.trace.events import Rpc, RunRepeat, Stamped
 from chaos.conductor import ScenarioConductor
 from chaos.errors import RunError
 from chaos.injector import FaultOutcome
@@ -150,11 +151,14 @@ class Session:
         directory.write_manifest(manifest)
         if watcher is not None:
             checked = self._sim_result(watcher)
+            if _expects_repeat(plan) and outcome.status != "interrupted":
+                manifest.repeated = repeat(run, plan, directory.path)
         elif outcome.status == "interrupted":
             # Whoever pressed Ctrl-C does not want to wait for Spark.
             checked = check_in_process(directory, plan)
         else:
             checked = check_in_spark(self.spark(), directory, plan)
+        checked = with_repeat(checked, manifest.repeated)
         verdict = verdict_on(plan, run, self.settings.runtime, checked, manifest.duration, manifest.doubts)
         self._finish(directory, manifest, verdict)
         return self._carried(directory, manifest, verdict)
@@ -177,6 +181,36 @@ class Session:
             shutil.rmtree(directory.path)
             path = None
         return Carried(verdict, code, path, manifest.status == "interrupted", error)
+
+
+REPEAT = "X8"
+
+
+def _expects_repeat(plan: Plan) -> bool:
+    return REPEAT in (*plan.expect.held, *plan.expect.violated)
+
+
+def repeat(run: str, plan: Plan, directory: Path) -> str:
+    """Carry out a run in the sim again, beside what it has left; the digest of its trace."""
+    cluster = SimCluster(keep=False)
+    cluster.run(RunOrder(run, plan, directory), ScenarioConductor(plan))
+    return cluster.digest
+
+
+def repeat_result(first: str, second: str) -> InvariantResult:
+    """What two traces of one scenario and seed say about X8, by their digests."""
+    engine = InProcessEngine([REPEAT])
+    engine.feed(Stamped("", DRIVER, 0, 0, 0, 0, "", "", RunRepeat(first, second)))
+    return engine.results()[0]
+
+
+def with_repeat(checked: Checked, repeated: str) -> Checked:
+    """What a trace says, and its repetition, if there was one (``repeated``: the digest of that)."""
+    if not repeated:
+        return checked
+    found = repeat_result(checked.digest, repeated)
+    results = [found if each.id == REPEAT else each for each in checked.results]
+    return msgspec.structs.replace(checked, results=results)
 
 
 def warm_up(spark: SparkSession) -> None:

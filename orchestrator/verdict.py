@@ -188,6 +188,27 @@ def _violation(finding: Finding) -> Violation:
     return Violation(finding.key, finding.sentence, finding.events, finding.causes, finding.times)
 
 
+def judged_again(verdict: Verdict, result: InvariantResult) -> Verdict:
+    """A verdict with another result for one of its invariants, weighed as the others were."""
+    expects = verdict.expects
+    after = _weighed(result, Expectation(True, expects.violated, expects.held, expects.may))
+    against = {each.against for each in verdict.invariants if each.id == result.id} - {""}
+    invariants = [after if each.id == result.id else each for each in verdict.invariants]
+    unexpected = [each for each in verdict.unexpected if each not in against]
+    undecided = [each for each in verdict.undecided if each not in against]
+    if after.weight != "as expected":
+        (unexpected if after.weight == "unexpected" else undecided).append(after.against)
+    violated = any(each.status == "violated" for each in invariants)
+    return msgspec.structs.replace(
+        verdict,
+        invariants=invariants,
+        unexpected=unexpected,
+        undecided=undecided,
+        outcome="violated" if violated else "inconclusive" if undecided else "held",
+        expected=not unexpected and not undecided,
+    )
+
+
 def exit_code(verdict: Verdict, status: str) -> int:
     """How the run ends a command. ``status``: as in the manifest. A run that broke is not judged, unless what broke
     it is the violation (X3)."""

@@ -217,6 +217,8 @@ class Partition(msgspec.Struct):
         new = self.log.boundary_at_or_below(new)
         if new <= self.log.high_watermark:
             return False
+        if "hw-needs-own-epoch" in turn.step.defects and new <= self.leader_epoch_start:
+            return False
         self.log.set_high_watermark(turn.step, "leader", self.leader_epoch, new, counted)
         return True
 
@@ -321,6 +323,8 @@ class Partition(msgspec.Struct):
         """The ISR with ``replica_id``, if it has earned its place: it holds everything below the high watermark, and
         everything that this leader began its epoch with."""
         if self.pending is not None or not self.is_leader or replica_id in self.isr:
+            return None
+        if "isr-never-expands" in turn.step.defects:
             return None
         remote = self.remotes[replica_id]
         if not self._may_join(turn, replica_id, remote):

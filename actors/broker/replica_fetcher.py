@@ -216,6 +216,8 @@ class ReplicaFetcherManager(msgspec.Struct):
             if response is None or response.error_code not in SESSION_LOST:
                 for tp, (run, _) in sent.items():
                     self._delay(turn, fetcher, tp, run)
+                    if "fetcher-gives-up" in turn.step.defects:
+                        fetcher.states.pop(tp, None)
             return []
         changed: list[str] = []
         for tp, data in answers:

@@ -193,7 +193,7 @@ class ReplicaManager(msgspec.Struct):
         isr = partition.expanded_isr(turn, params.replica_id)
         if isr is not None:
             self._propose(turn, partition, isr)
-        if remote.log_end != was:
+        if remote.log_end != was and "hw-on-append-only" not in turn.step.defects:
             self._advance(turn, partition)
 
     def on_fetched(self, turn: Turn, ended: Ended) -> None:

@@ -117,8 +117,9 @@ class Fetcher(msgspec.Struct):
         if ended.purpose != PURPOSE:
             return None
         asked = self.calls.pop(ended.call)
-        del self.busy[ended.peer]
         response = ended.response
+        if response is not None or "consumer-gives-up" not in step.defects:
+            del self.busy[ended.peer]
         session = self.sessions[ended.peer]
         if response is None:
             session.fail()

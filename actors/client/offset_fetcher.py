@@ -213,7 +213,8 @@ class OffsetFetcher(msgspec.Struct):
             return self._finish(lookup, error, ended)
         if ended.response is not None:
             step.record(ErrorSeen(lookup.tp, Api.ListOffsets.name, ended.version, error, ended.peer))
-        if lookup.consumer or behaviour.invalid_metadata or "refusal-refreshes" in step.defects:
+        refresh = lookup.consumer or behaviour.invalid_metadata or "refusal-refreshes" in step.defects
+        if refresh and "old-leader-for-ever" not in step.defects:
             metadata.request_update()
         lookup.last_error = error
         low = high = self.backoff_ms

@@ -138,7 +138,8 @@ class RecordAccumulator(msgspec.Struct):
         low, high = backoff_range(self.backoff_ms, self.backoff_max_ms, batch.attempts)
         batch.attempts += 1
         batch.pausing = True
-        step.set_timer(f"{RETRY}{batch.id}", low, high)
+        if "retry-forgotten" not in step.defects:
+            step.set_timer(f"{RETRY}{batch.id}", low, high)
         queue = self.queues[batch.tp]
         at = 0
         while in_sequence and at < len(queue) and self._precedes(self.batches[queue[at]], batch):
@@ -159,6 +160,8 @@ class RecordAccumulator(msgspec.Struct):
         if left:
             step.set_timer(DELIVERY, min(left) - step.now_ms)
         late = [batch for batch in open_batches if due[batch.id] <= step.now_ms]
+        if "no-delivery-timeout" in step.defects:
+            late = []
         return sorted(late, key=lambda batch: batch.id)
 
     def finish(self, batch: ProducerBatch) -> None:

@@ -263,6 +263,8 @@ class Controller(msgspec.Struct):
         self.heartbeats.track(broker.id, broker.epoch, step.now_ms)
         leads = state.has_leaderships(broker.id)
         current = self.heartbeats.current_state(broker)
+        if "busy-metadata-log" in step.defects and broker.fenced:
+            broker = msgspec.structs.replace(broker, offset=self.next_offset)
         following = self.heartbeats.next_state(broker, request, leads, state)
         changes = [] if following is current else self._transition(step, broker.id, following)
         # Replaying the record that unfences a broker, Kafka forgets what the broker has said; it will say it again.

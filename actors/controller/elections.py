@@ -88,6 +88,8 @@ class PartitionChangeBuilder:
     def elect_leader(self) -> tuple[int, bool]:
         """(leader, unclean): the replica that the rules choose; (-1, False) if none is eligible."""
         leader, replicas = self.partition.leader, self.partition.replicas
+        if "no-new-leader" in self.rules.defects and not self.rules.acceptable(leader):
+            return NO_LEADER, False
         first = [replicas[0], leader] if self.election == "preferred" else [leader]
         for replica in [*first, *replicas]:
             if self._is_valid_new_leader(replica):

@@ -26,6 +26,10 @@ Deliver = Callable[[Answered | Failed, Stamp, str], None]
 """Takes how a call ended, the peer's stamp, and ``req``."""
 
 
+OVERDUE_S = 1.0
+"""How late the event loop may be."""
+
+
 class OpenCall(msgspec.Struct, eq=False):
     """A call that has not ended: its number on the connection and its time-out."""
 
@@ -96,6 +100,16 @@ class Connections:
         task = self._loop.create_task(self._exchange(connection, number, api_of(effect.request), data))
         connection.tasks.add(task)
         task.add_done_callback(connection.tasks.discard)
+
+    def overdue(self) -> list[str]:
+        """Calls ("connection#number") whose time-out has been over for longer than the event loop needs to see it."""
+        late = self._loop.time() - OVERDUE_S
+        return [
+            call.req
+            for connection in self._open.values()
+            for call in connection.calls.values()
+            if call.timer.when() < late
+        ]
 
     async def close(self) -> None:
         """Close every connection; nothing is delivered any more."""

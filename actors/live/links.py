@@ -51,6 +51,7 @@ class Links:
 
     Within a connection the order is kept, always; a ``delay`` or a ``reorder`` may change it between connections.
     ``stream`` gives the stream of draws for a source; ``on_hit`` hears of every connection that a rule breaks.
+    ``leaky``: a defect, by which nothing is held.
     """
 
     def __init__(
@@ -59,11 +60,13 @@ class Links:
         loop: asyncio.AbstractEventLoop,
         stream: Callable[[str], random.Random],
         on_hit: Callable[[LinkHit], None],
+        leaky: bool = False,
     ) -> None:
         self.node = node
         self._loop = loop
         self._stream = stream
         self._on_hit = on_hit
+        self._leaky = leaky
         self._streams: dict[str, random.Random] = {}
         self._rules: dict[str, LinkRule] = {}
         self._held: dict[str, int] = {}
@@ -120,6 +123,8 @@ class Links:
         return False
 
     def _holding(self, directions: tuple[Direction, ...]) -> list[LinkRule]:
+        if self._leaky:
+            return []
         return [rule for rule in self._rules.values() if rule.kind == "hold" and _covers(rule, directions)]
 
     def _draw_due(self, waiting: Waiting) -> int:

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import msgspec
 from google.protobuf.message import Message
 
-from actors.control import WATCHED, AnyRule, DiskRule, Predicate
+from actors.control import WATCHED, AnyRule, DiskRule, Predicate, leaks
 from actors.crash_points import CrashPoint, CrashPoints
 from actors.live.channel import Connections
 from actors.live.clock import LiveClock
@@ -132,7 +132,11 @@ class LiveRuntime:
         self._trace = ChunkWriter(Path(setup.logs), str(setup.incarnation))
         self._journal = JournalWriter(Path(setup.journals), setup.run, self.name, setup.spec.role, setup.incarnation)
         self._links = Links(
-            self.name, self._loop, lambda source: self._draws(f"links/{source}>{self.name}"), self._on_hit
+            self.name,
+            self._loop,
+            lambda source: self._draws(f"links/{source}>{self.name}"),
+            self._on_hit,
+            leaks(setup.spec.defects),
         )
         self._timers = Timers(self._loop, self._draws("timers"), self._on_timer)
         self._server = Server(self.name, self._links, self._draws("network"), self._on_request, self._on_disconnect)
@@ -162,7 +166,7 @@ class LiveRuntime:
         Returns the sequence number of its last event."""
         if self._running:
             self._merge(control)
-            self._note(NodeDown("end"))
+            self._note(NodeDown("end", overdue=self._connections.overdue()))
             self._running = False
         self._timers.cancel_all()
         for handle in (self._tick, self._flush):

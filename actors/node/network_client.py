@@ -25,6 +25,10 @@ RECONNECT = "reconnect/"
 """Prefix of the timers this module sets: ``reconnect/<peer>/<connection>``."""
 
 
+NEVER_MS = 1 << 40
+"""A time-out that does not come."""
+
+
 class PeerConnection(msgspec.Struct):
     """State of one connection. ``ranges`` None: ApiVersions is still under way or was never sent."""
 
@@ -37,7 +41,8 @@ class PeerConnection(msgspec.Struct):
 
 
 class InFlight(msgspec.Struct):
-    """A call that has not ended. ``purpose`` names the component and how it goes on, e.g. ``replica-fetch/2``."""
+    """A call that has not ended. ``purpose`` names the component and how it goes on, e.g. ``replica-fetch/2``.
+    ``sent_ms``, ``timeout_ms``: when it was sent, and how long it may take."""
 
     call: int
     peer: str
@@ -46,6 +51,8 @@ class InFlight(msgspec.Struct):
     version: int
     purpose: str
     request: Message
+    sent_ms: int = 0
+    timeout_ms: int = 0
 
 
 class Ended(msgspec.Struct, frozen=True):
@@ -139,7 +146,11 @@ class NetworkClient(msgspec.Struct):
         header.correlation_id = self.calls
         check_fields(request, version)
         timeout = self.request_timeout_ms if timeout_ms is None else timeout_ms
-        self.in_flight[self.calls] = InFlight(self.calls, peer, connection, int(api), version, purpose, request)
+        self.in_flight[self.calls] = InFlight(
+            self.calls, peer, connection, int(api), version, purpose, request, step.now_ms, timeout
+        )
+        if "no-request-timeout" in step.defects:
+            timeout = NEVER_MS
         step.call(self.calls, peer, connection, request, timeout)
         return self.calls
 
@@ -220,6 +231,8 @@ class NetworkClient(msgspec.Struct):
         if state.backing_off:
             return
         low, high = backoff_range(self.backoff_ms, self.backoff_max_ms, state.failures)
+        if "no-reconnect-backoff" in step.defects:
+            low = high = 0
         state.failures += 1
         state.backing_off = True
         step.set_timer(f"{RECONNECT}{state.peer}/{state.connection}", low, high)
@@ -239,6 +252,8 @@ class NetworkClient(msgspec.Struct):
                 flight.call,
                 reason or "answered",
                 errors,
+                flight.timeout_ms,
+                step.now_ms - flight.sent_ms,
             )
         )
 

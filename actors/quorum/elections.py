@@ -120,7 +120,7 @@ def on_fetch_timeout(raft: RaftState, step: Step) -> None:
     role = raft.quorum.role
     if not isinstance(role, Follower):
         return
-    if raft.config.is_voter:
+    if raft.config.is_voter and "never-stand" not in step.defects:
         stand_for_election(raft, step)
     else:
         role.timed_out = True

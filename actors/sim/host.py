@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from actors.control import DiskLoss, DiskRule
+from actors.control import DiskLoss, DiskRule, leaks
 from actors.crash_points import CrashPoint, CrashPoints
 from actors.log.replica_log import first_lost_offsets
 from actors.node.contract import Node
@@ -132,6 +132,7 @@ class Host:
         "halted",
         "inbound",
         "incarnation",
+        "leaks",
         "loses_trace",
         "name",
         "node",
@@ -154,6 +155,7 @@ class Host:
     def __init__(self, spec: NodeSpec, new_node: NewNode, world: Surroundings, draws: Draws, disk: DiskModel) -> None:
         self.spec = spec
         self.name = spec.name
+        self.leaks = leaks(spec.defects)
         self.loses_trace = LOSE_TRACE in spec.defects
         self.node: Node | None = None
         self.incarnation = -1

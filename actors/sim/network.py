@@ -32,7 +32,7 @@ from actors.sim.draws import uniform
 from actors.sim.links import LinkRules
 from actors.sim.queue import EventQueue
 from actors.trace.events import LinkHit
-from actors.trace.stamper import connection_id
+from actors.trace.stamper import connection_id, request_id
 
 if TYPE_CHECKING:
     from actors.sim.host import Host
@@ -228,7 +228,7 @@ class Network:
 
     def _arrive(self, direction: Direction) -> None:
         rules = self._rules
-        if rules.holds and direction.pair in rules.holds:
+        if rules.holds and direction.pair in rules.holds and not direction.target.leaks:
             rules.kept(direction.pair)
             direction.held += 1
             self._kept[direction] = None
@@ -328,6 +328,17 @@ class Network:
         connection.check_at_us = next_us
         if next_us < NEVER:
             self._queue.at(next_us, self._check_deadlines, (connection, next_us))
+
+    def overdue(self, host: Host) -> list[str]:
+        """Calls of a host ("connection#number") whose time-out is over, though it runs and they have not ended."""
+        if host.halted:
+            return []
+        return [
+            request_id(connection.id, number)
+            for connection in host.outbound.values()
+            for _, number, deadline_us in connection.flights
+            if deadline_us < self._queue.now_us
+        ]
 
     def _client_closes(self, connection: Connection) -> None:
         connection.client_closed = True

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from random import SystemRandom
 from typing import Any
 
 import msgspec
@@ -150,7 +151,8 @@ class World:
         self.hosts = self.network.hosts
         make, syncs, slow = new_node or _default_new_node(), stream(seed, DISK), stream(seed, SLOW_DISK)
         for spec in specs:
-            draws = Draws(stream(seed, timers_of(spec.name)), stream(seed, choices_of(spec.name)), syncs, slow)
+            timers = SystemRandom() if "unseeded-timers" in spec.defects else stream(seed, timers_of(spec.name))
+            draws = Draws(timers, stream(seed, choices_of(spec.name)), syncs, slow)
             self.hosts[spec.name] = Host(spec, make, self, draws, disk or DiskModel())
         assert len(self.hosts) == len(specs), "two nodes have one name"
 
@@ -189,7 +191,7 @@ class World:
         self._carry_out(self._conductor.end(self.queue.now_us))
         for host in self.hosts.values():
             if host.node is not None:
-                self._down(host, NodeDown("end"))
+                self._down(host, NodeDown("end", overdue=self.network.overdue(host)))
         final_seq = dict(self._final_seq)
         final_seq[f"{DRIVER}/{self._driver.incarnation}"] = self._driver.seq + 1
         self._record_own(RunEnd(final_seq))

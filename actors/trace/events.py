@@ -38,6 +38,13 @@ class RunEnd(TraceEvent, frozen=True, tag="run.end"):
     final_seq: dict[str, int]
 
 
+class RunRepeat(TraceEvent, frozen=True, tag="run.repeat"):
+    """A run was carried out again: digests of the two traces. In no trace: it is made where traces are compared."""
+
+    first: str
+    second: str
+
+
 class CtlFault(TraceEvent, frozen=True, tag="ctl.fault"):
     """The injector started or stopped a fault. ``targets`` are node names after selection."""
 
@@ -116,11 +123,14 @@ class NodeUp(TraceEvent, frozen=True, tag="node.up"):
 class NodeDown(TraceEvent, frozen=True, tag="node.down"):
     """An incarnation ended. Written at collection for a killed one, one tick after its last event.
     mode: clean (it shut itself down), crash (process killed), lossy (something of its disk is gone, too), bug (it
-    raised an exception: ``detail``), end (the run ended). ``lost``: tp -> first lost offset (lossy only)."""
+    raised an exception: ``detail``), end (the run ended). ``lost``: tp -> first lost offset (lossy only).
+    ``overdue``: its calls ("connection#number") that were open beyond their time-out then, as far as its runtime
+    can say (end)."""
 
     mode: Literal["clean", "crash", "lossy", "bug", "end"]
     detail: str = ""
     lost: dict[str, int] = {}
+    overdue: list[str] = []
 
 
 class Tick(TraceEvent, frozen=True, tag="tick"):
@@ -131,7 +141,8 @@ class Tick(TraceEvent, frozen=True, tag="tick"):
 
 
 class Rpc(TraceEvent, frozen=True, tag="rpc"):
-    """One exchange, by the caller, at its end. ``errors``: all error codes in the answer except NONE."""
+    """One exchange, by the caller, at its end. ``errors``: all error codes in the answer except NONE. ``timeout_ms``:
+    what it was given; ``took_ms``: how long it took, by the caller's own clock."""
 
     api: str
     version: int
@@ -140,6 +151,8 @@ class Rpc(TraceEvent, frozen=True, tag="rpc"):
     correlation_id: int
     outcome: Literal["answered", "disconnect", "timeout"]
     errors: list[int]
+    timeout_ms: int = 0
+    took_ms: int = 0
 
 
 class ReplyPartition(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -477,6 +490,7 @@ class ErrorSeen(TraceEvent, frozen=True, tag="client.error"):
 AnyTraceEvent = (
     RunMeta
     | RunEnd
+    | RunRepeat
     | CtlFault
     | CtlWindow
     | CtlPhase

@@ -17,7 +17,7 @@ from orchestrator.cli.options import runs_option
 from orchestrator.report.console import page
 from orchestrator.report.text import print_verdict
 from orchestrator.run_dir import RESTORE, Manifest, RunDir, open_run_dir, wrong
-from orchestrator.runner import Checked, check_in_process, check_in_spark, keep_verdict, verdict_on
+from orchestrator.runner import Checked, check_in_process, check_in_spark, keep_verdict, verdict_on, with_repeat
 from orchestrator.trace.read import read_events
 from orchestrator.verdict import exit_code, json_line
 from orchestrator.version import __version__
@@ -48,6 +48,7 @@ def command(run: str, engine: str, out: Path, as_json: bool) -> int:
     checked = _check(directory, plan, engine)
     _compare_digests(directory, manifest, plan, checked)
     doubts = [*manifest.doubts, *([CUT_OFF] if manifest.status == "running" else [])]
+    checked = with_repeat(checked, manifest.repeated)
     verdict = verdict_on(plan, manifest.run, manifest.runtime, checked, manifest.duration, doubts)
     keep_verdict(directory, verdict)
     shown = page()

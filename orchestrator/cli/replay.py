@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tempfile
 from collections.abc import Iterable
@@ -26,6 +27,8 @@ from orchestrator.clusters.base import RunOrder, run_meta
 from orchestrator.clusters.sim import STEPS_FILE, SimCluster
 from orchestrator.report.console import Page, page
 from orchestrator.run_dir import RESTORE, Manifest, RunDir, open_run_dir, why, wrong
+from orchestrator.runner import repeat_result
+from orchestrator.verdict import judged_again, read_verdict, write_verdict
 from orchestrator.version import __version__
 
 Journals = dict[tuple[str, int], list[Segment]]
@@ -149,6 +152,8 @@ def _replay_sim(shown: Page, directory: RunDir, manifest: Manifest, plan: Plan) 
         cluster = SimCluster(steps_max=len(recorded) if interrupted else None)
         cluster.run(RunOrder(manifest.run, plan, Path(aside)), ScenarioConductor(plan))
     assert cluster.steps is not None
+    if not interrupted:
+        _note_repeat(directory, manifest, cluster.digest)
     difference = recorded.first_difference(cluster.steps)
     if difference is not None:
         raise ReplayDiverged(manifest.run, difference.step, f"{manifest.run}: {difference}{_versions(manifest)}")
@@ -158,6 +163,17 @@ def _replay_sim(shown: Page, directory: RunDir, manifest: Manifest, plan: Plan) 
     found = "up to its interruption" if interrupted else f"trace {cluster.digest}"
     shown.say(f"{manifest.run}: {len(recorded):,} steps taken again, no difference; {found}")
     return 0
+
+
+def _note_repeat(directory: RunDir, manifest: Manifest, digest: str) -> None:
+    """Let the manifest and the verdict, if there is one, say what came of the repetition (X8). A run by another version
+    of krift may well differ; and a run that may not be written to keeps what it says."""
+    if manifest.krift != __version__ or not os.access(directory.path, os.W_OK):
+        return
+    manifest.repeated = digest
+    directory.write_manifest(manifest)
+    if directory.verdict.exists():
+        write_verdict(judged_again(read_verdict(directory), repeat_result(manifest.digest, digest)), directory)
 
 
 def _versions(manifest: Manifest) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from orchestrator.invariants.fold import Finding, Invariant, Profile, Status
+from orchestrator.invariants.fold import TOO_SHORT, Finding, Invariant, Profile, Status
 
 KEPT = 10
 """Findings of one invariant and status, of different sentences, that a key keeps in full; the others are counted."""
@@ -89,6 +89,7 @@ def _conclude(
     if off:
         return InvariantResult(invariant.id, invariant.title, "vacuous", 0, why=f"{off[0]} is off")
     merged = InvariantResult(invariant.id, invariant.title, "vacuous", sum(result.tested for result in results))
+    too_short = ""
     for result in sorted(results, key=_key):
         merged.violated += result.counts.get("violated", 0)
         for name, number in result.counts.items():
@@ -100,9 +101,13 @@ def _conclude(
                 merged.violations.append(finding)
             elif finding.status == "excused":
                 merged.excuses.append(finding)
+            elif finding.rule == TOO_SHORT:
+                too_short = too_short or finding.sentence
             else:
                 merged.doubts.append(finding)
     merged.status, merged.why = _status(invariant, merged, clouds)
+    if merged.status == "vacuous" and too_short:
+        merged.why = too_short
     return merged
 
 

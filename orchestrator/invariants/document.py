@@ -9,7 +9,8 @@ from pathlib import Path
 
 from actors.defects import DEFECTS
 from chaos.scenario.invariant_ids import FAMILIES
-from orchestrator.invariants.fold import Invariant, Route
+from orchestrator.invariants.bounds import BOUNDS, SLACK_US, Timer, bound_us
+from orchestrator.invariants.fold import Invariant, Profile, Route
 from orchestrator.invariants.registry import INVARIANTS, folds
 
 DOCUMENT_FILE = Path("docs/invariants.md")
@@ -37,9 +38,17 @@ invariant must catch; `tests/scenario/test_defects.py` shows that each is caught
 """
 
 
+BOUNDS_HEAD = f"""\
+What must happen in the end is due a bound after it came up, or after the beginning of the stability window that it is
+judged in (docs/scenarios.md). A bound is the sum of Kafka's timers on the path, with the longest value that any node of
+the run has, of what must have happened before (*after*), and {SLACK_US // 1_000_000} seconds. In brackets: with Kafka's
+defaults. Where every window was too short, the invariant is vacuous, and says so.
+"""
+
+
 def document() -> str:
     """The file's content."""
-    return "\n".join([HEAD, *_families(), *_defects()])
+    return "\n".join([HEAD, *_families(), *_bounds(), *_defects()])
 
 
 def entry(invariant: Invariant) -> str:
@@ -62,6 +71,25 @@ def _families() -> Iterator[str]:
         name, _ = FAMILIES[letter]
         yield f"## {letter}: {name}\n"
         yield from map(entry, members)
+
+
+def _bounds() -> Iterator[str]:
+    yield "## Bounds\n"
+    yield BOUNDS_HEAD
+    yield "| invariant | what must happen | timers | after |\n|---|---|---|---|"
+    for name, bound in BOUNDS.items():
+        timers = "<br>".join(f"{_times(timer)}`{timer.key}`{_whose(timer)}: {timer.why}" for timer in bound.timers)
+        default = bound_us(Profile(), name) / 1_000_000
+        yield f"| {name} ({default:g} s) | {bound.what} | {timers or 'none'} | {', '.join(bound.after) or 'nothing'} |"
+    yield ""
+
+
+def _times(timer: Timer) -> str:
+    return "" if timer.times == 1 else f"{timer.times:g} × "
+
+
+def _whose(timer: Timer) -> str:
+    return "" if timer.who == "server" else f" of a {timer.who}"
 
 
 def _events(names: list[str]) -> str:

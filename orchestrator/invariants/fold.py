@@ -30,6 +30,11 @@ FindingStatus = Literal["violated", "excused", "inconclusive"]
 Status = Literal["held", "violated", "excused", "inconclusive", "vacuous"]
 
 
+TOO_SHORT = "window-too-short"
+"""Why an inconclusive finding says nothing: the run had no stability window long enough. That puts nothing into doubt
+that was tested elsewhere."""
+
+
 class Witness(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """An event that a state remembers, for evidence: enough to name it."""
 

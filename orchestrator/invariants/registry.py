@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from orchestrator.invariants.client_liveness import ConsumersCatchUp, OperationsReturn, SendsReturn
 from orchestrator.invariants.clients import AcknowledgedIsNotLost, OneOffsetOneValue
 from orchestrator.invariants.controller import (
     ControllerFold,
@@ -24,6 +25,13 @@ from orchestrator.invariants.list_offsets import (
     LatestNeverGoesBack,
     NewLeaderRefusesUntilCaughtUp,
 )
+from orchestrator.invariants.liveness import (
+    AcknowledgedIsOnAll,
+    BrokerIsUnfenced,
+    IsrIsWhole,
+    LeaderIsElected,
+    PartitionGetsALeader,
+)
 from orchestrator.invariants.log_fold import LogFold, LogInvariant
 from orchestrator.invariants.log_mirror import LEADERSHIP, QUORUM_LEADERSHIP
 from orchestrator.invariants.partition import (
@@ -32,6 +40,8 @@ from orchestrator.invariants.partition import (
     OneLeaderPerLeaderEpoch,
     ReplicaFetchesAreFenced,
 )
+from orchestrator.invariants.physics import PhysicsHold, SameSeedSameRun
+from orchestrator.invariants.progress import CallsEnd, NoStorms, RetriesGetSomewhere
 from orchestrator.invariants.quorum import (
     CommittedMetadataStays,
     EpochsNeverGoBack,
@@ -62,6 +72,7 @@ from orchestrator.invariants.replication import (
 from orchestrator.invariants.routes import METADATA_LOG, PARTITION
 from orchestrator.invariants.sends import DefiniteFailureStaysFailed, ProducerOrderIsKept
 from orchestrator.invariants.transactions import SequencesAreContiguous
+from orchestrator.invariants.watermarks import HighWatermarkFollows, RefusalIsBrief
 
 AnyFold = Fold[Any]
 
@@ -129,6 +140,21 @@ def folds(only: Collection[str] | None = None) -> list[AnyFold]:
         BrokersAreNotRefused(),
         ClientsAbsorbTheRefusal(),
         OnlyDocumentedErrors(),
+        RefusalIsBrief(),
+        HighWatermarkFollows(),
+        LeaderIsElected(),
+        PartitionGetsALeader(),
+        IsrIsWhole(),
+        SendsReturn(),
+        ConsumersCatchUp(),
+        OperationsReturn(),
+        BrokerIsUnfenced(),
+        RetriesGetSomewhere(),
+        AcknowledgedIsOnAll(),
+        CallsEnd(),
+        PhysicsHold(),
+        SameSeedSameRun(),
+        NoStorms(),
         NoBug(),
         TraceIsWhole(),
         VersionsAreHonoured(),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from actors.node.spec import METADATA_PARTITION
-from actors.trace.events import NodeDown, NodeUp, OpInvoke, OpReturn, QRole, RpcReply, RunEnd, Stamped
+from actors.node.spec import METADATA_PARTITION, node_name
+from actors.trace.events import BrokerReg, NodeDown, NodeUp, OpInvoke, OpReturn, QRole, Rpc, RpcReply, RunEnd, Stamped
 from orchestrator.invariants.fold import Route
 
 _NONE: tuple[str, ...] = ()
@@ -62,8 +62,19 @@ def _node_keys(event: Stamped) -> Sequence[str]:
     return (event.node,) if origin == event.node else (event.node, origin)
 
 
+def _run_keys(event: Stamped) -> Sequence[str]:
+    return ("run",)
+
+
 def _own_node(event: Stamped) -> Sequence[str]:
     return (event.node,)
+
+
+def _broker_keys(event: Stamped) -> Sequence[str]:
+    body = event.body
+    if type(body) is BrokerReg:
+        return (node_name(body.broker),)
+    return (event.node,) if type(body) is NodeUp and body.role == "broker" else _NONE
 
 
 PARTITION = Route("partition", _partition_keys, about="topic partition, the metadata log apart")
@@ -77,6 +88,9 @@ LIST_OFFSETS = Route(
 )
 """By topic partition, of operations and answers only those of ListOffsets."""
 
+BROKER = Route("broker", _broker_keys, about="broker that started, or that the controller fenced or unfenced")
+"""By the broker that a registration is about."""
+
 QUORUM = Route("quorum", _quorum_keys, about="the quorum")
 """Elections of the quorum: one key, few events."""
 
@@ -86,8 +100,13 @@ CONTROLLER = Route("controller", _controller_keys, about="the active controllers
 VOTER = Route("voter", _own_node, about="voter")
 """By voter: at kraft.version 0 a voter is known by its id, whatever directory it has: a wiped one is still the same."""
 
-TRACE = Route("trace", _node_keys, (NodeUp, NodeDown, RunEnd), about="node, and the node whose event was the cause")
+TRACE = Route(
+    "trace", _node_keys, (NodeUp, NodeDown, RunEnd, Rpc, RpcReply), about="node, and the node whose event was the cause"
+)
 """By node, and by the node whose event was the cause."""
+
+RUN = Route("run", _run_keys, about="the run")
+"""The whole run: one key."""
 
 NODE = Route("node", _own_node, about="node that recorded the event")
 """By the node that recorded the event."""

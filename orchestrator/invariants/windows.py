@@ -1,0 +1,232 @@
+"""What must happen in the end: obligations, and the stability windows in which they are due.
+
+An obligation is opened by an event and is due a bound later (``bounds.BOUNDS``), counted from then or from the
+beginning of the window, whichever comes last. What a window is too short for is no test: it is neither kept nor broken.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import msgspec
+
+from actors.node.spec import node_name
+from actors.trace.events import CtlWindow, PartChange, QRole, Stamped
+from orchestrator.invariants.bounds import bound_us
+from orchestrator.invariants.fold import (
+    NOTHING,
+    TOO_SHORT,
+    Deadline,
+    Emissions,
+    KeyedInvariant,
+    Profile,
+    State,
+    Witness,
+    witness,
+)
+
+LEADER_UNKNOWN = -1
+
+
+class Obligation(msgspec.Struct):
+    """What must happen. ``since_us``: when it came up; ``by``: the event that did it, None for the window itself;
+    ``target``: an offset that it is about."""
+
+    since_us: int
+    by: Witness | None = None
+    target: int = -1
+
+
+class WindowState(State):
+    """State of an invariant that is judged in windows.
+
+    beta_us: its bound. since_us: beginning of the window, -1 while there is none; ``core``, ``window``: of it. due:
+    what is open, oldest first. armed_us: when it will be looked at next, -1 never. cut: how often a window closed over
+    something open.
+    """
+
+    beta_us: int = 0
+    since_us: int = -1
+    core: set[str] = set()
+    window: Witness | None = None
+    due: dict[str, Obligation] = {}
+    armed_us: int = -1
+    cut: int = 0
+
+
+W = TypeVar("W", bound=WindowState)
+
+
+class WindowInvariant(KeyedInvariant[W]):
+    """An invariant with obligations. A subclass opens them with ``oblige``, ends them with ``kept`` or ``void``, and
+    says in ``missed`` what it means that one was not kept in time."""
+
+    @property
+    def news(self) -> tuple[type, ...]:
+        return (CtlWindow,)
+
+    def hear(self, state: W, event: Stamped) -> Emissions:
+        body = event.body
+        assert type(body) is CtlWindow
+        if body.phase == "open":
+            state.since_us, state.core, state.window = event.wall, set(body.core), witness(event)
+        else:
+            state.since_us, state.core, state.window = -1, set(), None
+            state.cut += len(state.due)
+        self.look(state, event)
+        return self.arm(state)
+
+    def look(self, state: W, event: Stamped) -> None:
+        """The core has changed: open and drop what follows from that."""
+
+    def missed(self, state: W, name: str, obligation: Obligation) -> Emissions:
+        """The bound is over, and what had to happen has not."""
+        raise NotImplementedError
+
+    # ---- obligations --------------------------------------------------------------------------------------
+
+    def oblige(self, state: W, name: str, event: Stamped, target: int = -1) -> None:
+        """Something must happen from now on, unless it has to already."""
+        if name not in state.due:
+            state.due[name] = Obligation(event.wall, witness(event), target)
+
+    def kept(self, state: W, name: str) -> bool:
+        """It has happened; whether it was waited for. What happens without a window, or to who is not in it, tests
+        nothing: then nobody promised it."""
+        if state.due.pop(name, None) is None:
+            return False
+        if state.since_us >= 0:
+            state.tested += 1
+        return True
+
+    def void(self, state: W, name: str) -> None:
+        """It need not happen any more."""
+        state.due.pop(name, None)
+
+    def arm(self, state: W) -> Emissions:
+        """Have the oldest obligation looked at when it is due."""
+        if state.since_us < 0 or not state.due:
+            return NOTHING
+        oldest = next(iter(state.due.values()))
+        due_us = max(oldest.since_us, state.since_us) + state.beta_us
+        if 0 <= state.armed_us <= due_us:
+            return NOTHING
+        state.armed_us = due_us
+        return (Deadline(due_us),)
+
+    def expire(self, state: W, at_us: int) -> Emissions:
+        if at_us != state.armed_us:
+            return NOTHING
+        state.armed_us = -1
+        if state.since_us < 0:
+            return NOTHING
+        found: list[Emissions] = []
+        for name, obligation in list(state.due.items()):
+            if max(obligation.since_us, state.since_us) + state.beta_us > at_us:
+                break
+            del state.due[name]
+            found.append(self.missed(state, name, obligation))
+        return [*(each for emissions in found for each in emissions), *self.arm(state)]
+
+    def finish(self, state: W, horizon_us: int) -> Emissions:
+        cut = state.cut + len(state.due)
+        if state.tested or not cut:
+            return NOTHING
+        seconds = state.beta_us / 1_000_000
+        return self.inconclusive(
+            TOO_SHORT, state.key, f"no stability window was long enough for it: {seconds:g} s from when it came up"
+        )
+
+    def within(self, state: W) -> str:
+        """How long it could take, in words."""
+        return f"within {state.beta_us / 1_000_000:g} s in which no fault kept it from that"
+
+
+def beta(profile: Profile, invariant: str) -> int:
+    """Short for states: the bound of an invariant."""
+    return bound_us(profile, invariant)
+
+
+# ---- what the controllers' log says ----------------------------------------------------------------------------
+
+
+class Appended(msgspec.Struct, frozen=True):
+    """A record of the metadata log about a partition."""
+
+    quorum_epoch: int
+    change: PartChange
+    by: Witness
+
+
+KEPT = 8
+"""Changes of a partition that are remembered in case later ones are lost."""
+
+
+class PartitionState(WindowState):
+    """What the metadata log says of a partition. changes: the newest records, in order; begun_at: quorum epoch -> end
+    of its leader's log then: what a former leader appended behind it is lost."""
+
+    changes: list[Appended] = []
+    begun_at: dict[int, int] = {}
+
+    @property
+    def newest(self) -> Appended | None:
+        """The last record that is not known to be lost."""
+        return self.changes[-1] if self.changes else None
+
+    def take(self, event: Stamped, body: PartChange) -> None:
+        """A controller appended a change."""
+        if not self.is_lost(body.quorum_epoch, body.offset):
+            self.changes.append(Appended(body.quorum_epoch, body, witness(event)))
+            self.changes.sort(key=_place)
+            del self.changes[:-KEPT]
+
+    def elected(self, body: QRole) -> None:
+        """A quorum leader was elected: what its log lacks never happened."""
+        self.begun_at[body.epoch] = body.log_end
+        self.changes = [each for each in self.changes if not self.is_lost(each.quorum_epoch, each.change.offset)]
+
+    def is_lost(self, quorum_epoch: int, offset: int) -> bool:
+        """Whether a record is missing in the log of a later leader."""
+        return any(epoch > quorum_epoch and offset >= end for epoch, end in self.begun_at.items())
+
+    @property
+    def leader(self) -> str:
+        """Name of the leader that the controller gave, "" if there is none."""
+        newest = self.newest
+        return node_name(newest.change.leader) if newest is not None and newest.change.leader >= 0 else ""
+
+    def needed(self, configured: int) -> int:
+        """min.insync.replicas: as a run was configured, or as it was when the partition last changed, if that is more."""
+        return configured if self.newest is None else max(configured, self.newest.change.min_isr)
+
+    @property
+    def isr(self) -> list[int]:
+        """The in-sync replicas."""
+        return self.newest.change.isr if self.newest is not None else []
+
+
+def _place(record: Appended) -> tuple[int, int]:
+    return record.quorum_epoch, record.change.offset
+
+
+P = TypeVar("P", bound=PartitionState)
+
+
+class PartitionInvariant(WindowInvariant[P]):
+    """One that turns on the state of a partition in the metadata log."""
+
+    @property
+    def news(self) -> tuple[type, ...]:
+        return (CtlWindow, QRole)
+
+    def hear(self, state: P, event: Stamped) -> Emissions:
+        body = event.body
+        if type(body) is CtlWindow:
+            return super().hear(state, event)
+        assert type(body) is QRole
+        if body.role == "leader":
+            state.elected(body)
+            self.look(state, event)
+            return self.arm(state)
+        return NOTHING
