@@ -197,7 +197,7 @@ class PartitionState(WindowState):
         return node_name(newest.change.leader) if newest is not None and newest.change.leader >= 0 else ""
 
     def needed(self, configured: int) -> int:
-        """min.insync.replicas: as a run was configured, or as it was when the partition last changed, if that is more."""
+        """min.insync.replicas: as configured for the run, or when the partition last changed, whichever is more."""
         return configured if self.newest is None else max(configured, self.newest.change.min_isr)
 
     @property
