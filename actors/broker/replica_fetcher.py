@@ -284,7 +284,7 @@ class ReplicaFetcherManager(msgspec.Struct):
             return []
         if state.out_of_range == LATEST:
             cut(turn, partition, data.offset, "out-of-range")
-        # The leader's log start is never beyond this log's end: nothing moves log starts yet.
+        # The leader's log start is never beyond this log's end: no leader moves its own.
         state.out_of_range = 0
         return [tp]
 
@@ -343,12 +343,14 @@ class ReplicaFetcherManager(msgspec.Struct):
 
 
 def append_fetched(turn: Turn, partition: Partition, data: FetchResponse.PartitionData) -> bool:
-    """Append what the leader sent and take over its high watermark, capped by the own log end; it may go down."""
+    """Append what the leader sent and take over its high watermark, capped by the own log end, which may go down, and
+    its log start, which may not."""
     log = partition.log
     appended = log.append_as_follower(turn.step, turn.files, list(data.records), partition.leader_epoch)
     was = log.high_watermark
     new = log.boundary_at_or_below(data.high_watermark)
     log.set_high_watermark(turn.step, "follower", partition.leader_epoch, new, [])
+    log.increment_start_offset(data.log_start_offset)
     return appended > 0 or new != was
 
 

@@ -58,6 +58,12 @@ class LeaderEpochCache(msgspec.Struct):
         index = bisect_right(self.entries, offset, key=lambda entry: entry.start_offset)
         return self.entries[index - 1].epoch if index else UNDEFINED_EPOCH
 
+    def truncate_from_start(self, start_offset: int) -> None:
+        """Forget what ended at or before ``start_offset``; the epoch of that offset begins there from now on."""
+        epoch = self.epoch_at(start_offset)
+        later = [entry for entry in self.entries if entry.start_offset > start_offset]
+        self.entries = later if epoch == UNDEFINED_EPOCH else [EpochEntry(epoch, start_offset), *later]
+
     def truncate_from_end(self, end_offset: int) -> None:
         """Drop entries that begin at or after ``end_offset``."""
         while self.entries and self.entries[-1].start_offset >= end_offset:

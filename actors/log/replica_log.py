@@ -47,7 +47,7 @@ class AppendResult(msgspec.Struct, frozen=True):
 
 
 class ReplicaLog(msgspec.Struct):
-    """All offsets from ``start_offset`` (0 so far) to ``end_offset``, in batches.
+    """All offsets from ``start_offset`` to ``end_offset``, in batches. What lies before is kept, but not shown.
 
     ``file`` holds one entry per batch, in order. The owner decides when to Sync it.
     """
@@ -79,7 +79,7 @@ class ReplicaLog(msgspec.Struct):
 
     def ph_at(self, offset: int) -> int:
         """Prefix hash at a batch boundary; AssertionError elsewhere."""
-        if offset == self.start_offset:
+        if offset == 0:
             return EMPTY_PREFIX_HASH
         if offset == self.end_offset:
             return self.end_ph
@@ -140,7 +140,8 @@ class ReplicaLog(msgspec.Struct):
         """(offset, timestamp, epoch) of the first record, in offset order, with at least this timestamp."""
         for batch in self.batches:
             for index, record in enumerate(batch.records):
-                if record.timestamp_ms >= timestamp_ms and not batch.is_control:
+                shown = not batch.is_control and batch.base_offset + index >= self.start_offset
+                if shown and record.timestamp_ms >= timestamp_ms:
                     return (batch.base_offset + index, record.timestamp_ms, batch.epoch)
         return None
 
@@ -252,6 +253,13 @@ class ReplicaLog(msgspec.Struct):
         )
         files.append(step, self.file, [encode(batch)])
 
+    def increment_start_offset(self, offset: int) -> None:
+        """Move the log start up to ``offset``, at most to the high watermark; leader epochs that ended before go."""
+        offset = min(offset, self.high_watermark)
+        if offset > self.start_offset:
+            self.start_offset = offset
+            self.epochs.truncate_from_start(offset)
+
     # ---- changing what is there --------------------------------------------------------------------------
 
     def truncate_to(self, step: Step, files: Files, offset: int, reason: TruncationReason, leader_epoch: int) -> None:
@@ -266,6 +274,7 @@ class ReplicaLog(msgspec.Struct):
         if keep == len(self.batches):
             return
         del self.batches[keep:]
+        self.start_offset = min(self.start_offset, self.batches[-1].end_offset if self.batches else 0)
         self.epochs.truncate_from_end(self.end_offset)
         self.producers.rebuild(self.batches)
         step.record(LogTrunc(self.tp, was, self.end_offset, reason, leader_epoch, self.end_ph))

@@ -444,7 +444,7 @@ class Environment:
         return self.scene.told()
 
     def verb_fetched(self, command: Command) -> str:
-        """fetched [hw=0] [batches=(0:5,1:2)] [diverging=(epoch,end)] [error=NAME] [session=7] [old]
+        """fetched [hw=0] [log-start=0] [batches=(0:5,1:2)] [diverging=(epoch,end)] [error=NAME] [session=7] [old]
         [of=orders-0] | fetched nothing [session=7] | fetched top=NAME: the leader answers the broker's newest Fetch, or
         its oldest: the first partition that it names, or another (batches are epoch:records), with nothing new, or with
         an error of the whole."""
@@ -471,6 +471,7 @@ class Environment:
         data = topic.partitions.add(partition_index=index)
         data.error_code = KafkaError[command.text("error", "NONE")]
         data.high_watermark = command.number("hw", 0)
+        data.log_start_offset = command.number("log-start", 0)
         if "diverging" in command.arguments:
             data.diverging_epoch.epoch, data.diverging_epoch.end_offset = command.numbers("diverging")
         base = command.number("base", base)
@@ -521,6 +522,7 @@ class Environment:
         epochs = ",".join(f"{entry.epoch}@{entry.start_offset}" for entry in log.epochs.entries)
         first = f"{partition.role} epoch={partition.leader_epoch}/{partition.partition_epoch}"
         first += f" epoch-start={partition.leader_epoch_start} hw={log.high_watermark} end={log.end_offset}"
+        first += f" start={log.start_offset}" if log.start_offset else ""
         lines = [f"{first} epochs={epochs or 'none'}"]
         if partition.is_leader:
             pending = f" pending {partition.pending.kind} {partition.pending.isr}" if partition.pending else ""

@@ -1,6 +1,6 @@
 """Leader epochs of a log: what end offset an epoch has (Kafka: LeaderEpochFileCache.java)."""
 
-from actors.log.leader_epoch_cache import LeaderEpochCache
+from actors.log.leader_epoch_cache import EpochEntry, LeaderEpochCache
 
 
 def cache(*entries: tuple[int, int]) -> LeaderEpochCache:
@@ -31,3 +31,21 @@ def test_truncation_drops_epochs_that_begin_behind_it() -> None:
     assert epochs.latest_epoch == 3
     assert epochs.epoch_at(1) == 0
     assert epochs.epoch_at(2) == 3
+
+
+def test_a_log_start_that_moves_lifts_the_first_entry() -> None:
+    """Shows which epochs a new log start leaves: those that reach beyond it, the first of them beginning there."""
+    kept = {
+        0: [(0, 0), (3, 2), (4, 8)],
+        1: [(0, 1), (3, 2), (4, 8)],
+        2: [(3, 2), (4, 8)],
+        5: [(3, 5), (4, 8)],
+        9: [(4, 9)],
+    }
+    for start, entries in kept.items():
+        cache = LeaderEpochCache([EpochEntry(0, 0), EpochEntry(3, 2), EpochEntry(4, 8)])
+        cache.truncate_from_start(start)
+        assert [(entry.epoch, entry.start_offset) for entry in cache.entries] == entries
+    empty = LeaderEpochCache([EpochEntry(3, 2)])
+    empty.truncate_from_start(1)
+    assert empty.entries == [EpochEntry(3, 2)]
