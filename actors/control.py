@@ -73,6 +73,15 @@ class LinkRule(msgspec.Struct, frozen=True):
         return "request" if request and self.kind == "drop" and draw(2) else "reply"
 
 
+class ClockSkew(msgspec.Struct, frozen=True):
+    """What is wrong with the clock of a node's machine while ``fault`` lasts: the wall clock is off by ``offset_us``,
+    and both clocks run too fast by ``rate_ppm`` parts per million (negative: too slow)."""
+
+    fault: str
+    offset_us: int = 0
+    rate_ppm: int = 0
+
+
 class Action(msgspec.Struct, frozen=True, tag=True):
     """Base of all control actions."""
 
@@ -163,6 +172,20 @@ class Resume(Action, frozen=True):
     node: str
 
 
+class SkewClock(Action, frozen=True):
+    """Make the clock of a node's machine wrong; its processes find it so from now on."""
+
+    node: str
+    skew: ClockSkew
+
+
+class RestoreClock(Action, frozen=True):
+    """Take back what a fault did to the clock of a node's machine."""
+
+    node: str
+    fault: str
+
+
 class Invoke(Action, frozen=True):
     """Give a node an operation (the event Invoked): a client ``start`` or ``stop``; a server ``shutdown``, which it
     completes at once and carries out until its process has ended (``node.down``)."""
@@ -188,6 +211,8 @@ AnyAction = (
     | Restart
     | SlowDisk
     | MendDisk
+    | SkewClock
+    | RestoreClock
     | Pause
     | Resume
     | Invoke
@@ -213,7 +238,18 @@ class Barrier(msgspec.Struct, frozen=True):
 
 
 WATCHED = frozenset(
-    {"part.change", "part.assume", "q.role", "node.up", "node.down", "broker.reg", "link.rule", "disk.rule", "tick"}
+    {
+        "part.change",
+        "part.assume",
+        "q.role",
+        "node.up",
+        "node.down",
+        "broker.reg",
+        "link.rule",
+        "disk.rule",
+        "clock.set",
+        "tick",
+    }
 )
 """Event types of low volume that the live runtime forwards to the conductor as they happen; the ticks tell it that time
 passes, and how many events each node has recorded."""

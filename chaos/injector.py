@@ -12,7 +12,16 @@ from typing import Any, Literal
 import msgspec
 
 from actors.control import AnyAction, Barrier, RecordEvent, Restart
-from actors.trace.events import CtlFault, DiskRuleChange, LinkRuleChange, NodeDown, NodeUp, Stamped, TraceEvent
+from actors.trace.events import (
+    ClockSet,
+    CtlFault,
+    DiskRuleChange,
+    LinkRuleChange,
+    NodeDown,
+    NodeUp,
+    Stamped,
+    TraceEvent,
+)
 from chaos.faults.base import Aimed
 from chaos.plan import At, ScheduledFault, Seen
 from chaos.scenario.triggers import TRIGGERS, matches
@@ -89,7 +98,7 @@ class Injector:
     def types(self) -> set[type[TraceEvent]]:
         """Types of events that ``on_event`` must see."""
         triggers = {TRIGGERS[barrier.predicate.name].type for barrier in self.barriers()}
-        return {LinkRuleChange, DiskRuleChange, NodeDown, NodeUp, *triggers}
+        return {ClockSet, LinkRuleChange, DiskRuleChange, NodeDown, NodeUp, *triggers}
 
     def next_time_us(self) -> int | None:
         """When the next fault begins or ends, if that is known."""
@@ -258,6 +267,8 @@ class Injector:
         body = event.body
         if isinstance(body, LinkRuleChange | DiskRuleChange):
             self._took_effect([body.rule] if body.phase == "start" else [])
+        elif isinstance(body, ClockSet):
+            self._took_effect([f"{body.fault}/{event.node}"] if body.phase == "start" else [])
         elif isinstance(body, NodeDown):
             self._took_effect([event.node])
         elif isinstance(body, NodeUp):

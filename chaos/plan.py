@@ -8,6 +8,7 @@ import msgspec
 
 from actors.control import Predicate
 from actors.node.spec import ClusterSpec, NodeSpec
+from chaos.faults.clock import ClockJump, SkewedClock
 from chaos.faults.disk import DiskSlowness, DiskWipe, PowerLoss, TornTail
 from chaos.faults.network import NetworkDelay, NetworkDrop, NetworkDuplicate, NetworkPartition, NetworkReorder
 from chaos.faults.operator import Configuration, LeaderElection, QuorumDescription
@@ -21,7 +22,8 @@ AnyAction = LeaderElection | Configuration | QuorumDescription
 
 LinkFault = NetworkPartition | NetworkDelay | NetworkDrop | NetworkDuplicate | NetworkReorder
 DiskFault = PowerLoss | TornTail | DiskWipe | DiskSlowness
-AnyFault = LinkFault | NodeCrash | NodePause | DiskFault | AnyAction
+ClockFault = SkewedClock | ClockJump
+AnyFault = LinkFault | NodeCrash | NodePause | DiskFault | ClockFault | AnyAction
 
 
 class At(msgspec.Struct, frozen=True, tag=True):

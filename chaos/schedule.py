@@ -9,7 +9,7 @@ from actors.node.spec import NodeSpec
 from actors.versions import default_ranges
 from chaos.plan import At, Plan, ScheduledFault
 from chaos.scenario.durations import format_versions
-from chaos.scenario.model import TIMESTAMPS
+from chaos.scenario.scalars import TIMESTAMPS
 from chaos.scenario.triggers import describe
 
 TIMESTAMP_NAMES = {value: name for name, value in TIMESTAMPS.items()}

@@ -40,6 +40,7 @@ from actors.node.events import (
     Answered,
     AnyEvent,
     Chosen,
+    ClockStepped,
     Disconnected,
     Failed,
     Invoked,
@@ -79,12 +80,15 @@ class BrokerNode(msgspec.Struct):
     replicas: ReplicaManager = msgspec.field(default_factory=ReplicaManager)
     producer_ids: ProducerIdManager = msgspec.field(default_factory=ProducerIdManager)
     forwarding: ForwardingManager = msgspec.field(default_factory=ForwardingManager)
+    wall_offset_ms: int = 0
     requests: int = 0
     published: bool = False
 
     def step(self, now_ms: int, event: AnyEvent) -> list[AnyEffect]:
         """See ``actors.node.contract.Node``."""
-        step = Step(now_ms, tuple(self.spec.defects))
+        if isinstance(event, ClockStepped):
+            self.wall_offset_ms = event.offset_ms
+        step = Step(now_ms, tuple(self.spec.defects), self.wall_offset_ms)
         if isinstance(event, Started):
             self._start(step, event)
         elif not self.lifecycle.is_shutting_down:
@@ -151,6 +155,8 @@ class BrokerNode(msgspec.Struct):
                 self.raft.on_chosen(step, self.files, self.net, event)
             case Invoked():
                 self._invoked(turn, event)
+            case ClockStepped():
+                pass  # noted before the step began; timers and time-outs are the runtime's
             case Started():
                 raise AssertionError("a node starts once")
 

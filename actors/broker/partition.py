@@ -133,7 +133,7 @@ class Partition(msgspec.Struct):
             self.leader_epoch_start = self.log.end_offset
             self.log.epochs.assign(state.leader_epoch, self.log.end_offset)
             for replica_id, remote in self.remotes.items():
-                self._reset_remote(remote, turn.step.now_ms, was_leader, replica_id in self.isr)
+                self._reset_remote(remote, turn.step.wall_ms, was_leader, replica_id in self.isr)
         self.role = "leader"
         self.leader, self.leader_epoch, self.partition_epoch = state.leader, state.leader_epoch, state.partition_epoch
         if new_epoch or not was_leader:
@@ -229,7 +229,7 @@ class Partition(msgspec.Struct):
         if replica_id in self.maximal_isr:
             return True
         lag_max_ms = turn.settings.replica_lag_time_max_ms
-        caught_up = remote.is_caught_up(self.log.end_offset, turn.step.now_ms, lag_max_ms)
+        caught_up = remote.is_caught_up(self.log.end_offset, turn.step.wall_ms, lag_max_ms)
         return caught_up and self._may_join(turn, replica_id, remote)
 
     # ---- appending ---------------------------------------------------------------------------------------
@@ -267,7 +267,7 @@ class Partition(msgspec.Struct):
         if fetch.broker_epoch != -1 and alive_epoch is not None and alive_epoch > fetch.broker_epoch:
             self.record_fetch(turn, fetch, KafkaError.NOT_LEADER_OR_FOLLOWER)
             return KafkaError.NOT_LEADER_OR_FOLLOWER
-        now_ms = turn.step.now_ms
+        now_ms = turn.step.wall_ms
         leader_end = self.log.end_offset
         if fetch.offset >= leader_end:
             remote.last_caught_up_ms = max(remote.last_caught_up_ms, now_ms)
@@ -339,7 +339,7 @@ class Partition(msgspec.Struct):
         """The ISR without the replicas that lag for too long, if there are any."""
         if self.pending is not None or not self.is_leader:
             return None
-        end, now_ms, lag_max_ms = self.log.end_offset, turn.step.now_ms, turn.settings.replica_lag_time_max_ms
+        end, now_ms, lag_max_ms = self.log.end_offset, turn.step.wall_ms, turn.settings.replica_lag_time_max_ms
         lagging = [
             replica_id
             for replica_id in self.isr

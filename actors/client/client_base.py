@@ -8,7 +8,7 @@ import msgspec
 
 from actors.client.metadata_cache import MetadataCache
 from actors.node.effects import AnyEffect
-from actors.node.events import Answered, AnyEvent, Chosen, Failed, Invoked, Started, TimedOut
+from actors.node.events import Answered, AnyEvent, Chosen, ClockStepped, Failed, Invoked, Started, TimedOut
 from actors.node.network_client import Ended, NetworkClient
 from actors.node.spec import ClusterSpec, NodeSpec, topic_partition
 from actors.node.step import Step
@@ -38,10 +38,13 @@ class ClientNode(msgspec.Struct):
     running: bool = False
     stopping: str = ""
     operations: int = 0
+    wall_offset_ms: int = 0
 
     def step(self, now_ms: int, event: AnyEvent) -> list[AnyEffect]:
         """See ``actors.node.contract.Node``."""
-        step = Step(now_ms, tuple(self.spec.defects))
+        if isinstance(event, ClockStepped):
+            self.wall_offset_ms = event.offset_ms
+        step = Step(now_ms, tuple(self.spec.defects), self.wall_offset_ms)
         if isinstance(event, Answered):
             self._on_ended(step, self.net.on_answered(step, event))
         elif isinstance(event, TimedOut):

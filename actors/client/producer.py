@@ -77,7 +77,7 @@ class ProducerNode(ClientNode):
         name = self.spec.name if not self.incarnation else f"{self.spec.name}#{self.incarnation}"
         uid = f"{name}:{self.sent}"
         self.sent += 1
-        record = LogRecord(step.now_ms, uid, value=uid.encode())
+        record = LogRecord(step.wall_ms, uid, value=uid.encode())
         step.record(
             OpInvoke(
                 send_operation(uid),

@@ -17,6 +17,7 @@ from actors.node.events import (
     Answered,
     AnyEvent,
     Chosen,
+    ClockStepped,
     Disconnected,
     Failed,
     Invoked,
@@ -54,10 +55,13 @@ class ControllerNode(msgspec.Struct):
     raft: RaftClient = msgspec.field(default_factory=RaftClient)
     controller: Controller = msgspec.field(default_factory=Controller)
     closing: bool = False
+    wall_offset_ms: int = 0
 
     def step(self, now_ms: int, event: AnyEvent) -> list[AnyEffect]:
         """Take one event; see ``actors.node.contract.Node``."""
-        step = Step(now_ms, tuple(self.spec.defects))
+        if isinstance(event, ClockStepped):
+            self.wall_offset_ms = event.offset_ms
+        step = Step(now_ms, tuple(self.spec.defects), self.wall_offset_ms)
         if isinstance(event, Started):
             step = Step(now_ms, tuple(event.spec.defects))
             self._start(step, event)

@@ -9,7 +9,7 @@ import os
 import signal
 from typing import Any
 
-from actors.control import AnyRule
+from actors.control import AnyRule, ClockSkew
 from actors.live.runtime import LiveRuntime
 from actors.live.setup import Control, Opened, Report, Setup
 
@@ -39,9 +39,11 @@ class NodeActor:
         gc.freeze()
         return Opened(os.getpid(), port)
 
-    async def start(self, addresses: dict[str, str], rules: list[AnyRule], control: Control) -> Control:
+    async def start(
+        self, addresses: dict[str, str], rules: list[AnyRule], skews: list[ClockSkew], control: Control
+    ) -> Control:
         """As ``LiveRuntime.start``."""
-        return self._runtime.start(addresses, rules, control)
+        return self._runtime.start(addresses, rules, skews, control)
 
     async def meet(self, addresses: dict[str, str], control: Control) -> Control:
         """As ``LiveRuntime.meet``."""
@@ -54,6 +56,14 @@ class NodeActor:
     async def remove(self, rule_id: str, control: Control) -> Control:
         """As ``LiveRuntime.remove``."""
         return self._runtime.remove(rule_id, control)
+
+    async def skew(self, skew: ClockSkew, control: Control) -> Control:
+        """As ``LiveRuntime.skew``."""
+        return self._runtime.skew(skew, control)
+
+    async def restore(self, fault: str, control: Control) -> Control:
+        """As ``LiveRuntime.restore``."""
+        return self._runtime.restore(fault, control)
 
     async def invoke(self, operation: str, kind: str, arguments: dict[str, Any], control: Control) -> Control:
         """As ``LiveRuntime.invoke``."""

@@ -16,7 +16,9 @@ import msgspec
 from google.protobuf.message import Message
 
 from actors.live.links import Direction, Fragile, Links
+from actors.live.timers import PatientTimer
 from actors.live.wire import CHANNEL_OPTIONS, NO_STAMP, Stamp, encode_request, method_path, stamp_of
+from actors.machine_clock import Change
 from actors.node.effects import Call
 from actors.node.events import Answered, Failed
 from actors.node.messages import RESPONSES, Api, api_of
@@ -35,7 +37,7 @@ class OpenCall(msgspec.Struct, eq=False):
 
     call: int
     req: str
-    timer: asyncio.TimerHandle
+    timer: PatientTimer
 
 
 class Connection:
@@ -66,7 +68,8 @@ class Connection:
 
 
 class Connections:
-    """All outgoing connections of one incarnation. ``addresses`` says where the nodes listen; it may change."""
+    """All outgoing connections of one incarnation. ``addresses`` says where the nodes listen; it may change.
+    ``true_s``: seconds of a time-out in ms."""
 
     def __init__(
         self,
@@ -75,12 +78,14 @@ class Connections:
         links: Links,
         addresses: Mapping[str, str],
         deliver: Deliver,
+        true_s: Callable[[int], float] = lambda delay_ms: delay_ms / 1000,
     ) -> None:
         self._node = node
         self._incarnation = incarnation
         self._links = links
         self._addresses = addresses
         self._deliver = deliver
+        self._true_s = true_s
         self._open: dict[tuple[str, str], Connection] = {}
         self._counts: dict[tuple[str, str], int] = {}
         self._closing: set[asyncio.Task[None]] = set()
@@ -91,7 +96,7 @@ class Connections:
         connection = self._connection(effect.peer, effect.connection)
         number = connection.sent
         connection.sent += 1
-        timer = self._loop.call_later(effect.timeout_ms / 1000, self._time_out, connection, number)
+        timer = PatientTimer(self._loop, self._true_s(effect.timeout_ms), self._time_out, connection, number)
         connection.calls[number] = OpenCall(effect.call, request_id(connection.id, number), timer)
         if connection.channel is None:
             self._loop.call_soon(self._broken, connection)
@@ -110,6 +115,12 @@ class Connections:
             for call in connection.calls.values()
             if call.timer.when() < late
         ]
+
+    def clock_changed(self, change: Change) -> None:
+        """Go on by the machine's clock as it is now; time-outs are measured by its wall clock."""
+        for connection in self._open.values():
+            for call in connection.calls.values():
+                call.timer.adjust(change, True)
 
     async def close(self) -> None:
         """Close every connection; nothing is delivered any more."""

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import msgspec
 from google.protobuf.message import Message
 
-from actors.control import WATCHED, AnyRule, DiskRule, Predicate, leaks
+from actors.control import WATCHED, AnyRule, ClockSkew, DiskRule, Predicate, leaks
 from actors.crash_points import CrashPoint, CrashPoints
 from actors.live.channel import Connections
 from actors.live.clock import LiveClock
@@ -31,6 +31,7 @@ from actors.live.slow_disk import SlowDisk
 from actors.live.timers import Timers
 from actors.live.wire import NO_STAMP, Stamp, stamp_of
 from actors.live.writer import ChunkWriter
+from actors.machine_clock import Change
 from actors.node.contract import Node
 from actors.node.effects import (
     AnyEffect,
@@ -50,6 +51,7 @@ from actors.node.events import (
     Answered,
     AnyEvent,
     Chosen,
+    ClockStepped,
     Disconnected,
     Failed,
     Invoked,
@@ -60,6 +62,7 @@ from actors.node.events import (
 )
 from actors.trace.events import (
     AnyTraceEvent,
+    ClockSet,
     DiskRuleChange,
     LinkHit,
     LinkRuleChange,
@@ -138,14 +141,19 @@ class LiveRuntime:
             self._on_hit,
             leaks(setup.spec.defects),
         )
-        self._timers = Timers(self._loop, self._draws("timers"), self._on_timer)
+        self._timers = Timers(self._loop, self._draws("timers"), self._on_timer, self._clock.true_s)
         self._server = Server(self.name, self._links, self._draws("network"), self._on_request, self._on_disconnect)
-        self._connections = Connections(self.name, setup.incarnation, self._links, self._addresses, self._on_call_ended)
+        self._connections = Connections(
+            self.name, setup.incarnation, self._links, self._addresses, self._on_call_ended, self._clock.true_s
+        )
         # Nobody calls a client.
         return await self._server.start(setup.host) if setup.spec.node_id >= 0 else 0
 
-    def start(self, addresses: dict[str, str], rules: Sequence[AnyRule], control: Control) -> Control:
-        """Begin the incarnation: ``node.up``, then Started with what the disk holds. ``rules`` are in force."""
+    def start(
+        self, addresses: dict[str, str], rules: Sequence[AnyRule], skews: Sequence[ClockSkew], control: Control
+    ) -> Control:
+        """Begin the incarnation: ``node.up``, then Started with what the disk holds. ``rules`` and ``skews`` (of this
+        machine's clock) are in force."""
         self._merge(control)
         self._addresses.update(addresses)
         setup, spec = self.setup, self.setup.spec
@@ -155,6 +163,8 @@ class LiveRuntime:
         self._note(up)
         for rule in rules:
             self._install(rule)
+        for skew in skews:
+            self._skew(skew)
         self._inputs.appendleft(Input(Started(spec, setup.incarnation, image)))
         self._schedule()
         self._tick = self._loop.call_later(TICK_S, self._on_tick)
@@ -213,6 +223,18 @@ class LiveRuntime:
         self._server.rule_ended(rule_id)
         return self._control()
 
+    def skew(self, skew: ClockSkew, control: Control) -> Control:
+        """Make this machine's clock wrong."""
+        self._merge(control)
+        self._skew(skew)
+        return self._control()
+
+    def restore(self, fault: str, control: Control) -> Control:
+        """Take back what a fault did to this machine's clock."""
+        self._merge(control)
+        self._clock_changed(fault, "stop", self._clock.end(fault))
+        return self._control()
+
     def invoke(self, operation: str, kind: str, arguments: dict[str, Any], control: Control) -> Control:
         """Give the node an operation."""
         self._merge(control)
@@ -255,6 +277,16 @@ class LiveRuntime:
 
     def _note_disk(self, rule: DiskRule, phase: Literal["start", "stop"], synced: int) -> None:
         self._note(DiskRuleChange(rule.id, phase, rule.delay_min_us, rule.delay_max_us, synced))
+
+    def _skew(self, skew: ClockSkew) -> None:
+        self._clock_changed(skew.fault, "start", self._clock.begin(skew))
+
+    def _clock_changed(self, fault: str, phase: Literal["start", "stop"], change: Change) -> None:
+        self._timers.clock_changed(change)
+        self._connections.clock_changed(change)
+        machine = self._clock.machine
+        self._note(ClockSet(fault, phase, machine.offset_us, machine.rate_ppm))
+        self._push(Input(ClockStepped(machine.offset_us // 1000)))
 
     def _merge(self, control: Control) -> None:
         self._stamper.merge(self._clock.physical_us(), control.wall_us, control.logical)
@@ -377,8 +409,8 @@ class LiveRuntime:
                     if self._record(event, given.stamp.cause, given.req):  # type: ignore[arg-type]
                         self._rest = (effects, given)
                         break
-                case SetTimer(name, min_ms, max_ms):
-                    self._timers.set(name, min_ms, max_ms)
+                case SetTimer(name, min_ms, max_ms, wall):
+                    self._timers.set(name, min_ms, max_ms, wall)
                 case CancelTimer(name):
                     self._timers.cancel(name)
                 case Choose(name, n):

@@ -32,8 +32,8 @@ class Node(Protocol):
     """A sans-IO node; see the module's docstring for the obligations on both sides."""
 
     def step(self, now_ms: int, event: AnyEvent) -> list[AnyEffect]:
-        """Take one event at ``now_ms`` (milliseconds of the clock the node is shown, which may be skewed
-        and jump) and return what is to be done, in order.
+        """Take one event at ``now_ms`` (milliseconds of the machine's monotonic clock, which may run too fast or too
+        slowly; the wall clock is this plus what the last ClockStepped said) and return what is to be done, in order.
 
         Raises: nothing that is a peer's fault; a peer's mistake becomes a Kafka error code. Any exception is
         a bug of the node and ends the run (`node.down` with mode bug, invariant X3).

@@ -77,11 +77,14 @@ class Sync(Effect, frozen=True):
 
 
 class SetTimer(Effect, frozen=True):
-    """(Re)start a timer. The runtime draws the delay from [min_ms, max_ms]."""
+    """(Re)start a timer. The runtime draws the delay from [min_ms, max_ms]. ``wall``: its end is a time of the wall
+    clock (Kafka's ``Timer``), so that a step of that clock brings it nearer or puts it off, as it does with the
+    time-out of every Call. Other timers do not notice."""
 
     name: str
     min_ms: int
     max_ms: int
+    wall: bool = False
 
 
 class CancelTimer(Effect, frozen=True):

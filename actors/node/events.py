@@ -1,6 +1,6 @@
 """What the runtime hands to a node: the inputs of ``step``.
 
-Every class is plain data. Times are milliseconds of the clock the node is shown.
+Every class is plain data.
 """
 
 from __future__ import annotations
@@ -73,6 +73,13 @@ class TimedOut(Event, frozen=True):
     timer: str
 
 
+class ClockStepped(Event, frozen=True):
+    """The wall clock of the machine was set: it is ``offset_ms`` ahead of the times that ``step`` is given (negative:
+    behind). It may go back. Until the first of these the two are one."""
+
+    offset_ms: int
+
+
 class Chosen(Event, frozen=True):
     """The answer to Choose: a number in [0, n)."""
 
@@ -88,4 +95,4 @@ class Invoked(Event, frozen=True):
     arguments: dict[str, Any] = {}
 
 
-AnyEvent = Started | Received | Disconnected | Answered | Failed | Synced | TimedOut | Chosen | Invoked
+AnyEvent = Started | Received | Disconnected | Answered | Failed | Synced | TimedOut | ClockStepped | Chosen | Invoked

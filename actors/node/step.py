@@ -27,13 +27,17 @@ from actors.trace.events import TraceEvent
 class Step:
     """Handed down through a node during one step: the time, and the list the effects go to.
 
-    It lives for one step and is no part of the state.
+    ``now_ms`` is monotonic (Kafka's ``Time.hiResClockMs``). ``wall_ms`` is the wall clock (``Time.milliseconds``),
+    which may step forward and back, though not before the epoch (in the sim: the start of the run); it belongs where
+    Kafka reads it, in timestamps of records and the lag of replicas. A Step lives for one step and is no part of the
+    state.
     """
 
-    __slots__ = ("defects", "effects", "now_ms")
+    __slots__ = ("defects", "effects", "now_ms", "wall_ms")
 
-    def __init__(self, now_ms: int, defects: tuple[str, ...] = ()) -> None:
+    def __init__(self, now_ms: int, defects: tuple[str, ...] = (), wall_offset_ms: int = 0) -> None:
         self.now_ms = now_ms
+        self.wall_ms = max(0, now_ms + wall_offset_ms)
         self.effects: list[AnyEffect] = []
         self.defects = defects
 
@@ -57,9 +61,9 @@ class Step:
         """Emit Sync."""
         self.effects.append(Sync(file))
 
-    def set_timer(self, name: str, min_ms: int, max_ms: int | None = None) -> None:
+    def set_timer(self, name: str, min_ms: int, max_ms: int | None = None, wall: bool = False) -> None:
         """Emit SetTimer; without ``max_ms`` the delay is exactly ``min_ms``."""
-        self.effects.append(SetTimer(name, min_ms, min_ms if max_ms is None else max_ms))
+        self.effects.append(SetTimer(name, min_ms, min_ms if max_ms is None else max_ms, wall))
 
     def cancel_timer(self, name: str) -> None:
         """Emit CancelTimer."""

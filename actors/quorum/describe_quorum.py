@@ -17,7 +17,7 @@ OBSERVER_SESSION_MS = 300_000
 
 def on_describe_request(raft: RaftState, step: Step, connection: str, request: DescribeQuorumRequest) -> None:
     """Answer at once; only the leader knows anything to tell."""
-    raft.answer(step, connection, request, _response(raft, step.now_ms, request))
+    raft.answer(step, connection, request, _response(raft, step.wall_ms, request))
 
 
 def _response(raft: RaftState, now_ms: int, request: DescribeQuorumRequest) -> DescribeQuorumResponse:

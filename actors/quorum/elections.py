@@ -159,7 +159,7 @@ def _start_backing_off(raft: RaftState, step: Step, role: Candidate) -> None:
     role.backing_off = True
     slots = (2 << min(role.retries - 1, 10)) - 1
     longest = min(slots * raft.config.retry_backoff_ms, raft.config.election_backoff_max_ms)
-    step.set_timer(ELECTION, 0, longest)
+    step.set_timer(ELECTION, 0, longest, wall=True)
 
 
 def advance(raft: RaftState, step: Step) -> None:

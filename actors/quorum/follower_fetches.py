@@ -148,7 +148,7 @@ def _take(raft: RaftState, step: Step, files: Files, role: Follower, data: Fetch
             raft.log.set_high_watermark(step, "follower", role.epoch, new, [])
     role.has_fetched = True
     role.timed_out = False
-    step.set_timer(FETCH_TIMEOUT, raft.config.fetch_timeout_ms)
+    step.set_timer(FETCH_TIMEOUT, raft.config.fetch_timeout_ms, wall=True)
 
 
 def _truncate(raft: RaftState, step: Step, files: Files, epoch: int, end_offset: int) -> None:

@@ -110,11 +110,11 @@ def _note_progress(raft: RaftState, step: Step, request: FetchRequest, version: 
     if progress is None:
         progress = role.replicas[replica_id] = ReplicaProgress()
     if offset >= leader_end:
-        progress.last_caught_up_ms = step.now_ms
+        progress.last_caught_up_ms = step.wall_ms
     elif offset >= progress.leader_end_at_last_fetch >= 0:
         progress.last_caught_up_ms = progress.last_fetch_ms
     progress.end_offset = offset
-    progress.last_fetch_ms = step.now_ms
+    progress.last_fetch_ms = step.wall_ms
     progress.leader_end_at_last_fetch = leader_end
     if not raft.config.voters.is_voter(replica_id):
         return

@@ -32,7 +32,7 @@ def start_epoch(raft: RaftState, step: Step, files: Files, role: Leader) -> None
         leader_id=raft.config.node_id, voters=raft.config.voters.ids, granting_voters=role.granting
     )
     value = ControlRecord(leader_change=message).SerializeToString(deterministic=True)
-    raft.log.append_records(step, files, [LogRecord(step.now_ms, value=value)], role.epoch, is_control=True)
+    raft.log.append_records(step, files, [LogRecord(step.wall_ms, value=value)], role.epoch, is_control=True)
     raft.flush(step, files)
 
 
@@ -51,7 +51,7 @@ def drain(raft: RaftState, step: Step, files: Files, role: Leader) -> bool:
     if not values:
         return False
     raft.pending = PendingRecords()
-    raft.log.append_records(step, files, [LogRecord(step.now_ms, value=value) for value in values], role.epoch)
+    raft.log.append_records(step, files, [LogRecord(step.wall_ms, value=value) for value in values], role.epoch)
     raft.flush(step, files)
     return True
 
@@ -86,10 +86,10 @@ def on_begin_quorum_timer(raft: RaftState, step: Step, role: Leader) -> None:
     period = raft.config.fetch_timeout_ms // 2
     for voter in raft.config.voters.others(raft.config.node_id):
         progress = role.replicas.get(voter)
-        silent = progress is None or progress.last_fetch_ms < 0 or step.now_ms - progress.last_fetch_ms >= period
+        silent = progress is None or progress.last_fetch_ms < 0 or step.wall_ms - progress.last_fetch_ms >= period
         if silent and voter not in role.begin_due:
             role.begin_due.append(voter)
-    step.set_timer(BEGIN_QUORUM, period)
+    step.set_timer(BEGIN_QUORUM, period, wall=True)
 
 
 def poll_begin(raft: RaftState, step: Step, net: NetworkClient, role: Leader) -> None:
@@ -180,7 +180,7 @@ def on_end_request(raft: RaftState, step: Step, connection: str, request: EndQuo
     role = raft.quorum.role
     if not error and isinstance(role, Follower) and role.leader_id == request.leader_id and raft.config.is_voter:
         preferred = [info.candidate_id for info in request.preferred_candidates] or list(request.preferred_successors)
-        step.set_timer(FETCH_TIMEOUT, election_delay_ms(raft, preferred))
+        step.set_timer(FETCH_TIMEOUT, election_delay_ms(raft, preferred), wall=True)
     response = EndQuorumEpochResponse(
         partition_error_code=error, leader_id=raft.quorum.leader_id, leader_epoch=raft.quorum.epoch
     )

@@ -195,7 +195,7 @@ class QuorumState(msgspec.Struct):
             election, log_epoch = ElectionState(), 0
         self._enter(step, self._initial_role(election, log_epoch), log_end)
         if isinstance(self.role, Follower):
-            step.set_timer(FETCH_TIMEOUT, config.fetch_timeout_ms)
+            step.set_timer(FETCH_TIMEOUT, config.fetch_timeout_ms, wall=True)
         else:
             self._start_election_timer(step)
 
@@ -224,7 +224,7 @@ class QuorumState(msgspec.Struct):
     def transition_to_unattached_after_resigning(self, step: Step, log_end: int) -> None:
         """The election timeout of a resigned leader is over: the next epoch, and the next election at once."""
         self._change(step, Unattached(self.epoch + 1), log_end)
-        step.set_timer(ELECTION, 0)
+        step.set_timer(ELECTION, 0, wall=True)
 
     def add_vote(self, step: Step, log_end: int, candidate: ReplicaKey) -> None:
         """Grant a vote. The timer starts anew: the candidate has as good a chance as this node."""
@@ -261,7 +261,7 @@ class QuorumState(msgspec.Struct):
         self._change(step, leader, log_end)
         self.start_check_quorum(step)
         if others:
-            step.set_timer(BEGIN_QUORUM, self.config.fetch_timeout_ms // 2)
+            step.set_timer(BEGIN_QUORUM, self.config.fetch_timeout_ms // 2, wall=True)
 
     def transition_to_follower(self, step: Step, log_end: int, epoch: int, leader_id: int) -> None:
         """Follow ``leader_id``, whose endpoint is known. A vote of the same epoch is kept, but for this node's own:
@@ -271,7 +271,7 @@ class QuorumState(msgspec.Struct):
         if voted is not None and voted.id == self.config.node_id:
             voted = None
         self._change(step, Follower(epoch, leader_id, voted), log_end)
-        step.set_timer(FETCH_TIMEOUT, self.config.fetch_timeout_ms)
+        step.set_timer(FETCH_TIMEOUT, self.config.fetch_timeout_ms, wall=True)
 
     def transition_to_resigned(self, step: Step, log_end: int) -> None:
         """Give up the leadership. Not written: a stored leader starts as Resigned anyway."""
@@ -295,12 +295,12 @@ class QuorumState(msgspec.Struct):
     def start_check_quorum(self, step: Step) -> None:
         """(Re)start the time in which a majority must fetch; a lone voter needs nobody."""
         if self.config.check_quorum and not self.config.voters.is_only_voter(self.config.node_id):
-            step.set_timer(CHECK_QUORUM, self.config.fetch_timeout_ms * 3 // 2)
+            step.set_timer(CHECK_QUORUM, self.config.fetch_timeout_ms * 3 // 2, wall=True)
 
     def _start_election_timer(self, step: Step) -> None:
         if self.config.is_voter:
             base = self.config.election_timeout_ms
-            step.set_timer(ELECTION, base, max(base, 2 * base - 1))
+            step.set_timer(ELECTION, base, max(base, 2 * base - 1), wall=True)
 
     def _change(self, step: Step, role: Role, log_end: int) -> None:
         if not is_legal(self.role, role, self.config.pre_vote):

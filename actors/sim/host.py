@@ -9,9 +9,10 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from actors.control import DiskLoss, DiskRule, leaks
+from actors.control import ClockSkew, DiskLoss, DiskRule, leaks
 from actors.crash_points import CrashPoint, CrashPoints
 from actors.log.replica_log import first_lost_offsets
+from actors.machine_clock import Change, MachineClock
 from actors.node.contract import Node
 from actors.node.effects import (
     AnyEffect,
@@ -27,15 +28,14 @@ from actors.node.effects import (
     Sync,
     Write,
 )
-from actors.node.events import AnyEvent, Chosen, Invoked, Started, Synced, TimedOut
+from actors.node.events import AnyEvent, Chosen, ClockStepped, Invoked, Started, Synced, TimedOut
 from actors.node.spec import NodeSpec, Role, with_new_directory
-from actors.sim.clock import ShownClock
 from actors.sim.digest import StepDigests
 from actors.sim.disk import Disk
 from actors.sim.draws import uniform
 from actors.sim.network import Connection, ContractError, Network
 from actors.sim.queue import Act, EventQueue
-from actors.trace.events import AnyTraceEvent, DiskRuleChange, NodeUp, Tick
+from actors.trace.events import AnyTraceEvent, ClockSet, DiskRuleChange, NodeUp, Tick
 from actors.trace.hlc import HybridLogicalClock
 from actors.trace.stamper import LOSE_TRACE, Stamper, request_id
 
@@ -91,14 +91,16 @@ class Surroundings(Protocol):
 
 class Timer:
     """A timer of one incarnation. ``deadline_us``: when it fires, -1 cancelled. ``scheduled_us``: when the queue next
-    looks at it, -1 not at all: setting a timer anew to a later moment costs no entry in the queue."""
+    looks at it, -1 not at all: setting a timer anew to a later moment costs no entry in the queue. wall: it ends at a
+    time of the wall clock."""
 
-    __slots__ = ("deadline_us", "name", "scheduled_us")
+    __slots__ = ("deadline_us", "name", "scheduled_us", "wall")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.deadline_us = -1
         self.scheduled_us = -1
+        self.wall = False
 
 
 class Host:
@@ -134,6 +136,7 @@ class Host:
         "incarnation",
         "leaks",
         "loses_trace",
+        "machine",
         "name",
         "node",
         "opened",
@@ -141,7 +144,6 @@ class Host:
         "overdue",
         "paused",
         "points",
-        "shown",
         "slow",
         "soon",
         "spec",
@@ -164,7 +166,7 @@ class Host:
         self.ended_well = False
         self.steps = 0
         self.clock = HybridLogicalClock()
-        self.shown = ShownClock()
+        self.machine = MachineClock()
         self.disk = Disk(spec.config.get("krift.os.flush.ms", 30_000) * 1000)
         self.slow: dict[str, tuple[DiskRule, int]] = {}
         self.points = CrashPoints()
@@ -229,6 +231,8 @@ class Host:
         self._world.record(self, up)  # the conductor may want it down, or still, as soon as it is up
         for rule, _ in list(self.slow.values()):
             self.slow_down(rule)
+        for fault in self.machine.skews:
+            self.notice_clock((fault, "start", self.incarnation))
         self.take_soon()
 
     def lose(self, loss: DiskLoss) -> dict[str, int]:
@@ -317,6 +321,42 @@ class Host:
         if not self.paused:
             self._world.record(self, Tick())
 
+    # ---- clock ---------------------------------------------------------------------------------------------
+
+    def skew(self, skew: ClockSkew) -> None:
+        """A fault makes the machine's clock wrong."""
+        self._queue.at(self._queue.now_us, self.notice_clock, (skew.fault, "start", self.incarnation))
+        self._changed(self.machine.begin(skew, self._queue.now_us))
+
+    def restore(self, fault: str) -> None:
+        """A fault of the machine's clock ends."""
+        self._queue.at(self._queue.now_us, self.notice_clock, (fault, "stop", self.incarnation))
+        self._changed(self.machine.end(fault, self._queue.now_us))
+
+    def _changed(self, change: Change) -> None:
+        """Timers go on by the clock as it runs now; those of the wall clock come nearer, or are put off."""
+        now_us = self._queue.now_us
+        for timer in self.timers.values():
+            if timer.deadline_us >= 0:
+                timer.deadline_us = now_us + change.left_us(timer.deadline_us - now_us, timer.wall)
+                if timer.deadline_us < timer.scheduled_us:
+                    timer.scheduled_us = timer.deadline_us
+                    self._queue.at(timer.deadline_us, self._look_at, timer)
+        self._world.network.clock_changed(self, change)
+
+    def notice_clock(self, change: tuple[str, Literal["start", "stop"], int]) -> None:
+        """The process finds the machine's clock changed, if it is the one that ran then."""
+        fault, phase, incarnation = change
+        if self.node is None or self.incarnation != incarnation:
+            return
+        if self.paused:
+            self.arrivals.append((self.notice_clock, change))
+            return
+        machine = self.machine
+        self._world.record(self, ClockSet(fault, phase, machine.offset_us, machine.rate_ppm))
+        self.soon.append((ClockStepped(machine.offset_us // 1000), "", "", 0))
+        self.take_soon()
+
     # ---- steps ---------------------------------------------------------------------------------------------
 
     def take(self, event: AnyEvent, cause: str, connection: str, number: int) -> None:
@@ -339,7 +379,7 @@ class Host:
         self.steps += 1
         world = self._world
         try:
-            effects = node.step(self.shown.ms(self._queue.now_us), event)
+            effects = node.step(self.machine.monotonic_us(self._queue.now_us) // 1000, event)
         except Exception as error:  # noqa: BLE001 any exception of a node is a finding, and ends the run
             world.failed(self, error, event)
             return
@@ -417,8 +457,9 @@ class Host:
         if timer is None:
             timer = self.timers[name] = Timer(name)
         now_us = self._queue.now_us
-        due_us = now_us + uniform(self._draws.timers, effect.min_ms * 1000, effect.max_ms * 1000)
-        timer.deadline_us = due_us
+        delay_us = uniform(self._draws.timers, effect.min_ms * 1000, effect.max_ms * 1000)
+        timer.deadline_us = due_us = now_us + self.machine.true_us(delay_us)
+        timer.wall = effect.wall
         if timer.scheduled_us < 0 or due_us < timer.scheduled_us:
             timer.scheduled_us = due_us
             self._queue.at(due_us, self._look_at, timer)

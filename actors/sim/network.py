@@ -25,6 +25,7 @@ import msgspec
 from google.protobuf.message import Message
 
 from actors.control import LinkRule
+from actors.machine_clock import Change
 from actors.node.effects import Call, Close, Reply
 from actors.node.events import Answered, Disconnected, Failed, Received
 from actors.node.messages import API_OF_REQUEST, API_OF_RESPONSE, RESPONSES
@@ -272,7 +273,7 @@ class Network:
         payload = request.SerializeToString()
         packet = (request.__class__, payload, clock.wall_us, clock.logical, host.last_id(), number, 0)
         self._send(connection.to_server, packet)
-        deadline_us = now_us + effect.timeout_ms * 1000
+        deadline_us = now_us + host.machine.true_us(effect.timeout_ms * 1000)
         connection.flights.append((effect.call, number, deadline_us))
         if deadline_us < connection.check_at_us:
             connection.check_at_us = deadline_us
@@ -339,6 +340,20 @@ class Network:
             for _, number, deadline_us in connection.flights
             if deadline_us < self._queue.now_us
         ]
+
+    def clock_changed(self, host: Host, change: Change) -> None:
+        """The clock of a host was changed: the time-outs of its calls are measured by its wall clock."""
+        now_us = self._queue.now_us
+        for connection in host.outbound.values():
+            connection.flights = deque(
+                (call, number, now_us + change.left_us(due_us - now_us, True))
+                for call, number, due_us in connection.flights
+            )
+            next_us = min((due_us for _, _, due_us in connection.flights), default=NEVER)
+            if next_us != connection.check_at_us:
+                connection.check_at_us = next_us
+                if next_us < NEVER:
+                    self._queue.at(next_us, self._check_deadlines, (connection, next_us))
 
     def _client_closes(self, connection: Connection) -> None:
         connection.client_closed = True

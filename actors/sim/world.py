@@ -31,7 +31,9 @@ from actors.control import (
     RecordEvent,
     RemoveRule,
     Restart,
+    RestoreClock,
     Resume,
+    SkewClock,
     SlowDisk,
 )
 from actors.crash_points import CrashPoint
@@ -352,6 +354,10 @@ class World:
                 host = self._control(node)
                 host.spec = spec or host.spec
                 self.queue.at(now_us, host.start, self._run)
+            case SkewClock(node, skew):
+                self._control(node).skew(skew)
+            case RestoreClock(node, fault):
+                self._control(node).restore(fault)
             case Pause(node):
                 self._control(node).pause()
             case Resume(node):

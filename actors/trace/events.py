@@ -108,6 +108,17 @@ class DiskRuleChange(TraceEvent, frozen=True, tag="disk.rule"):
     synced: int
 
 
+class ClockSet(TraceEvent, frozen=True, tag="clock.set"):
+    """A fault made the clock of a node's machine wrong, or no longer does, by the node's runtime. What follows is the
+    sum of all faults in force. offset_us: of the wall clock to the monotonic one that ``step`` is given. rate_ppm: how
+    much too fast both run. Events are stamped with the true time, always."""
+
+    fault: str
+    phase: Literal["start", "stop"]
+    offset_us: int
+    rate_ppm: int
+
+
 class NodeUp(TraceEvent, frozen=True, tag="node.up"):
     """An incarnation begins. ``wiped``: it came back with an empty disk; ``clean``: after a clean shutdown;
     ``torn``: files whose torn tail was dropped."""
@@ -497,6 +508,7 @@ AnyTraceEvent = (
     | LinkRuleChange
     | LinkHit
     | DiskRuleChange
+    | ClockSet
     | NodeUp
     | NodeDown
     | Tick

@@ -15,11 +15,11 @@ class Aimed(msgspec.Struct, frozen=True):
     """A fault with its targets chosen, compiled to what a runtime is asked for.
 
     targets: all nodes it concerns. parameters: for the trace. begin, end: actions, in order. Its effect is seen
-    when every rule in ``rules`` was installed, every node in ``stopped`` went down, and every operation in
-    ``operations`` (id -> node that it was given to) has returned; what nothing else ends is over then. silent:
-    nodes of which the others hear nothing while it is in force, if that is all it does; [] for a fault that does
-    anything else. points: where nodes are to go down (id of the point -> node): one that does is restarted at the end,
-    which is counted from the first one on, and whose effect is seen then.
+    when every rule in ``rules`` was installed (a clock's is ``fault/node``), every node in ``stopped`` went down, and
+    every operation in ``operations`` (id -> node that it was given to) has returned; what nothing else ends is over
+    then. silent: nodes of which the others hear nothing while it is in force, if that is all it does; [] for a fault
+    that does anything else. points: where nodes are to go down (id of the point -> node): one that does is restarted at
+    the end, which is counted from the first one on, and whose effect is seen then.
     """
 
     kind: str

@@ -328,6 +328,9 @@ def _check_fault(place: Path_, fault: Fault, scenario: Scenario, nodes: list[str
             _check_point((*place, kind, "of"), stop, scenario, mistakes)
     if fault.slow_disk is not None:
         _check_disks((*place, "slow-disk", "nodes"), fault.slow_disk.nodes, scenario, nodes, mistakes)
+    for kind, clock in (("clock-skew", fault.clock_skew), ("clock-jump", fault.clock_jump)):
+        if clock is not None:
+            _check_selectors((*place, kind, "nodes"), clock.nodes, scenario, nodes, mistakes)
 
 
 def _check_action(place: Path_, action: Action, scenario: Scenario, nodes: list[str], mistakes: Mistakes) -> None:

@@ -8,15 +8,17 @@ from typing import Any
 from actors.config import config_value
 from actors.control import Predicate
 from actors.node.spec import ClusterSpec
+from chaos.faults.clock import ClockJump, SkewedClock
 from chaos.faults.disk import DiskSlowness
 from chaos.faults.network import NetworkDelay, NetworkDrop, NetworkDuplicate, NetworkPartition, NetworkReorder, Reach
 from chaos.faults.operator import AdminAction, Configuration, LeaderElection
 from chaos.faults.process import NodeCrash
 from chaos.plan import AnyFault, At, Plan, ScheduledFault, Seen
 from chaos.scenario.clients import client_config, client_workload
-from chaos.scenario.durations import format_chance, format_duration, format_versions
-from chaos.scenario.model import SCHEMA, TIMESTAMPS, Client, Scenario
+from chaos.scenario.durations import format_chance, format_duration, format_offset, format_rate, format_versions
+from chaos.scenario.model import SCHEMA, Client, Scenario
 from chaos.scenario.names import client_names
+from chaos.scenario.scalars import TIMESTAMPS
 from chaos.scenario.selectors import Selector
 
 
@@ -148,6 +150,12 @@ def _fault(fault: AnyFault) -> Any:
     if isinstance(fault, NetworkDrop | NetworkDuplicate | NetworkReorder):
         hit = {**_reach(fault.reach), "chance": format_chance(fault.chance_ppm), "apis": list(fault.apis)}
         return {**hit, "by": format_duration(fault.by_us)} if isinstance(fault, NetworkReorder) else hit
+    if isinstance(fault, ClockJump):
+        return {"nodes": _texts(fault.nodes), "by": format_offset(fault.by_us)}
+    if isinstance(fault, SkewedClock):
+        offset = {"offset": format_offset(fault.offset_us)} if fault.offset_us else {}
+        rate = {"rate": format_rate(fault.rate_ppm)} if fault.rate_ppm else {}
+        return {"nodes": _texts(fault.nodes), **offset, **rate}
     if isinstance(fault, NetworkPartition):
         return _reach(fault.reach)
     nodes = _texts(fault.nodes)

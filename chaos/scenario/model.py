@@ -10,220 +10,33 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
-from actors.crash_points import POINTS
-from chaos.scenario.durations import (
-    CHANCE_EXPECTED,
-    CHANCE_PATTERN,
-    DURATION_EXPECTED,
-    DURATION_PATTERN,
-    RATE_EXPECTED,
-    RATE_PATTERN,
-    VERSIONS_EXPECTED,
-    VERSIONS_PATTERN,
-    Malformed,
-    parse_chance_ppm,
-    parse_duration_us,
-    parse_rate,
-    parse_versions,
+from chaos.scenario.durations import Malformed
+from chaos.scenario.scalars import (
+    POINT_SCHEMA,
+    SELECTORS_SCHEMA,
+    Chance,
+    Config,
+    Duration,
+    FeatureValues,
+    Name,
+    Offset,
+    Point,
+    PositiveDuration,
+    Rate,
+    RateChange,
+    RunDuration,
+    Selectors,
+    Timestamp,
+    TopicName,
+    TopicPartitions,
+    TriggerReference,
+    VersionRanges,
 )
-from chaos.scenario.selectors import EXPECTED as SELECTOR_EXPECTED
-from chaos.scenario.selectors import Selector, parse_selector
+from chaos.scenario.selectors import Selector
 
 SCHEMA = "krift/v1"
-NAME_PATTERN = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
-TOPIC_PATTERN = r"^[a-zA-Z0-9][a-zA-Z0-9._-]{0,199}$"
-
-TIMESTAMPS = {"latest": -1, "earliest": -2, "max-timestamp": -3}
-"""Names for the special timestamps of ListOffsets (``ListOffsetsRequest.java``)."""
-
-DURATION_MAX_US = 7 * 24 * 3_600_000_000
-"""Longest run: a week's soak."""
-
-# ---- scalars ---------------------------------------------------------------------------------------------------
-
-
-def _text(value: Any, expected: str) -> str:
-    if not isinstance(value, str):
-        raise Malformed(f"{value!r} is not text", expected)
-    return value
-
-
-def _duration(value: Any) -> int:
-    return parse_duration_us(_text(value, DURATION_EXPECTED))
-
-
-def _rate(value: Any) -> float:
-    return parse_rate(_text(value, RATE_EXPECTED))
-
-
-def _chance(value: Any) -> int:
-    return parse_chance_ppm(_text(value, CHANCE_EXPECTED))
-
-
-def _versions(value: Any) -> list[int]:
-    text = str(value) if isinstance(value, int) and not isinstance(value, bool) else _text(value, VERSIONS_EXPECTED)
-    return list(parse_versions(text))
-
-
-def _selectors(value: Any) -> list[Selector]:
-    texts = value if isinstance(value, list) else [value]
-    if not texts:
-        raise Malformed("the list is empty", "at least one selector")
-    return [parse_selector(_text(text, SELECTOR_EXPECTED)) for text in texts]
-
-
-def _topic_partitions(value: Any) -> list[str]:
-    texts = value if isinstance(value, list) else [value]
-    if not texts:
-        raise Malformed("the list is empty", "all, or at least one topic partition")
-    names = [_text(text, "all, or topic partitions such as orders-0") for text in texts]
-    if "all" in names and len(names) > 1:
-        raise Malformed("all and others are given together", "all alone, or topic partitions such as orders-0")
-    return names
-
-
-def _stop(value: Any) -> Any:
-    """A selector, or a list of them, stands for {nodes: ...}."""
-    return {"nodes": value} if isinstance(value, str | list) else value
-
-
-def _point(value: Any) -> str:
-    if not isinstance(value, str) or value not in POINTS:
-        raise Malformed(f"{value!r} is not a point", "one of " + ", ".join(POINTS))
-    return value
-
-
-def _positive(us: int) -> int:
-    if us <= 0:
-        raise Malformed("it is 0", f"{DURATION_EXPECTED}, above 0")
-    return us
-
-
-def _not_too_long(us: int) -> int:
-    if us > DURATION_MAX_US:
-        raise Malformed(f"{us // 3_600_000_000}h is too long", "at most 168h")
-    return us
-
-
-def _scalar(value: Any) -> bool | int | str:
-    if isinstance(value, bool | int | str):
-        return value
-    raise Malformed(f"{value!r} will not do", "a whole number, true, false or a word")
-
-
-def _feature(value: Any) -> Any:
-    """Kafka's own features have levels, which are numbers."""
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
-def _timestamp(value: Any) -> int:
-    if isinstance(value, str) and value in TIMESTAMPS:
-        return TIMESTAMPS[value]
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-        return value
-    raise Malformed(f"{value!r} is not a timestamp", f"{', '.join(TIMESTAMPS)}, or milliseconds")
-
-
-def _references(value: Any) -> dict[str, dict[str, Any]]:
-    """A trigger by name, or with arguments as a mapping of one key."""
-    if isinstance(value, str):
-        return {value: {}}
-    if isinstance(value, dict) and len(value) == 1:
-        ((name, arguments),) = value.items()
-        if isinstance(name, str) and isinstance(arguments, dict | None):
-            return {name: arguments or {}}
-    raise Malformed("it is not one trigger", "a trigger's name, or {name: {argument: value}}")
-
-
-def _duration_schema(about: str) -> WithJsonSchema:
-    return WithJsonSchema({"type": "string", "pattern": DURATION_PATTERN, "description": about})
-
-
-_SELECTORS_SCHEMA = WithJsonSchema(
-    {
-        "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}],
-        "description": f"One or more of: {SELECTOR_EXPECTED}.",
-    }
-)
-_POINT_SCHEMA = WithJsonSchema({"enum": list(POINTS), "description": "Where its process ends."})
-_STOP_SCHEMA = WithJsonSchema(
-    {
-        "anyOf": [
-            {"type": "string"},
-            {"type": "array", "items": {"type": "string"}, "minItems": 1},
-            {
-                "type": "object",
-                "additionalProperties": False,
-                "required": ["nodes"],
-                "properties": {
-                    "nodes": _SELECTORS_SCHEMA.json_schema,
-                    "at": _POINT_SCHEMA.json_schema,
-                    "of": {"type": "string", "description": "The file, API or partition that the point is about."},
-                    "nth": {"type": "integer", "minimum": 1, "maximum": 1_000_000},
-                },
-            },
-        ],
-        "description": "The nodes, or {nodes: ..., at: POINT, of: ..., nth: ...}.",
-    }
-)
-_TRIGGER_SCHEMA = WithJsonSchema(
-    {
-        "anyOf": [
-            {"type": "string"},
-            {"type": "object", "additionalProperties": {"type": "object"}, "minProperties": 1, "maxProperties": 1},
-        ],
-        "description": "A trigger's name, or {name: {argument: value}}.",
-    }
-)
-
-Name = Annotated[str, Field(pattern=NAME_PATTERN)]
-TopicName = Annotated[str, Field(pattern=TOPIC_PATTERN)]
-Duration = Annotated[int, BeforeValidator(_duration), _duration_schema("3s, 4500ms, 2m")]
-PositiveDuration = Annotated[
-    int, AfterValidator(_positive), BeforeValidator(_duration), _duration_schema("3s, 4500ms, 2m; above 0")
-]
-RunDuration = Annotated[PositiveDuration, AfterValidator(_not_too_long)]
-Rate = Annotated[
-    float,
-    BeforeValidator(_rate),
-    WithJsonSchema({"type": "string", "pattern": RATE_PATTERN, "description": "100/s, 30/m"}),
-]
-Chance = Annotated[
-    int,
-    BeforeValidator(_chance),
-    WithJsonSchema({"type": "string", "pattern": CHANCE_PATTERN, "description": "5%, 0.5%"}),
-]
-Versions = Annotated[
-    list[int],
-    BeforeValidator(_versions),
-    WithJsonSchema(
-        {"anyOf": [{"type": "string", "pattern": VERSIONS_PATTERN}, {"type": "integer"}], "description": "1-4, or 4"}
-    ),
-]
-TopicPartitions = Annotated[
-    list[str],
-    BeforeValidator(_topic_partitions),
-    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}),
-]
-Selectors = Annotated[list[Selector], BeforeValidator(_selectors), _SELECTORS_SCHEMA]
-Point = Annotated[str, BeforeValidator(_point), _POINT_SCHEMA]
-ConfigValue = Annotated[
-    Any, AfterValidator(_scalar), WithJsonSchema({"type": ["boolean", "integer", "string"], "description": "Kafka's"})
-]
-TriggerReference = Annotated[dict[str, dict[str, ConfigValue]], BeforeValidator(_references), _TRIGGER_SCHEMA]
-Timestamp = Annotated[
-    Any,
-    AfterValidator(_timestamp),
-    WithJsonSchema({"anyOf": [{"enum": list(TIMESTAMPS)}, {"type": "integer", "minimum": 0}]}),
-]
-Config = dict[str, ConfigValue]
-FeatureValues = dict[
-    str,
-    Annotated[str, BeforeValidator(_feature), WithJsonSchema({"type": ["string", "integer"]})],
-]
-VersionRanges = dict[str, Versions]
 
 
 class Model(BaseModel):
@@ -417,6 +230,31 @@ class Stop(Model):
         return self
 
 
+def _stop(value: Any) -> Any:
+    """A selector, or a list of them, stands for {nodes: ...}."""
+    return {"nodes": value} if isinstance(value, str | list) else value
+
+
+_STOP_SCHEMA = WithJsonSchema(
+    {
+        "anyOf": [
+            {"type": "string"},
+            {"type": "array", "items": {"type": "string"}, "minItems": 1},
+            {
+                "type": "object",
+                "additionalProperties": False,
+                "required": ["nodes"],
+                "properties": {
+                    "nodes": SELECTORS_SCHEMA.json_schema,
+                    "at": POINT_SCHEMA.json_schema,
+                    "of": {"type": "string", "description": "The file, API or partition that the point is about."},
+                    "nth": {"type": "integer", "minimum": 1, "maximum": 1_000_000},
+                },
+            },
+        ],
+        "description": "The nodes, or {nodes: ..., at: POINT, of: ..., nth: ...}.",
+    }
+)
 Stopped = Annotated[Stop, BeforeValidator(_stop), _STOP_SCHEMA]
 
 
@@ -426,6 +264,27 @@ class SlowDisk(Model):
     nodes: Selectors
     by: PositiveDuration
     jitter: Duration = 0
+
+
+class ClockSkew(Model):
+    """The clock of a node's machine is off, or runs at a wrong rate, or both."""
+
+    nodes: Selectors
+    offset: Offset | None = Field(None, description="How far the wall clock is ahead (behind: negative).")
+    rate: RateChange | None = Field(None, description="How much too fast both clocks run (too slowly: negative).")
+
+    @model_validator(mode="after")
+    def _wrong(self) -> ClockSkew:
+        if self.offset is None and self.rate is None:
+            raise Malformed("nothing is wrong with the clock", "offset, rate or both")
+        return self
+
+
+class ClockJump(Model):
+    """The wall clock of a node's machine steps; at the end it steps back."""
+
+    nodes: Selectors
+    by: Offset
 
 
 class Fault(Model):
@@ -442,6 +301,8 @@ class Fault(Model):
     wipe: Stopped | None = None
     pause: Selectors | None = None
     slow_disk: SlowDisk | None = None
+    clock_skew: ClockSkew | None = None
+    clock_jump: ClockJump | None = None
 
     @model_validator(mode="after")
     def _one_kind(self) -> Fault:

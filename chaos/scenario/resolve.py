@@ -16,6 +16,7 @@ from actors.features import default_features
 from actors.node.spec import FIRST_CONTROLLER_ID, ClusterSpec, NodeSpec, Role, TopicSpec
 from actors.versions import default_ranges
 from chaos.errors import InputError, Mistake, nearest
+from chaos.faults.clock import ClockJump, SkewedClock
 from chaos.faults.disk import DiskSlowness, DiskWipe, PowerLoss, TornTail
 from chaos.faults.network import NetworkDelay, NetworkDrop, NetworkDuplicate, NetworkPartition, NetworkReorder, Reach
 from chaos.faults.operator import ADMIN, Configuration, LeaderElection, QuorumDescription
@@ -227,6 +228,11 @@ def _scheduled(index: int, chaos: Chaos, scenario: Scenario, drawn: dict[str, li
             stop: Stop | None = getattr(given, kind.kind.replace("-", "_"))
             if stop is not None:
                 return kind(drawing(kind.kind, stop.nodes), stop.at or "", stop.of or "", stop.nth)
+        if given.clock_skew is not None:
+            skew = given.clock_skew
+            return SkewedClock(drawing("clock-skew.nodes", skew.nodes), skew.offset or 0, skew.rate or 0)
+        if given.clock_jump is not None:
+            return ClockJump(drawing("clock-jump.nodes", given.clock_jump.nodes), given.clock_jump.by)
         return NodePause(drawing("pause", given.pause))
 
     def done(given: Action) -> AnyFault:

@@ -17,6 +17,7 @@ from actors.node.messages import Api
 from actors.trace.events import (
     BrokerReg,
     ErrorSeen,
+    LinkHit,
     LogAppend,
     LogHw,
     LogTrunc,
@@ -128,6 +129,14 @@ def _client_error(event: Stamped, arguments: dict[str, Any]) -> bool:
     return _error(body.error, arguments["error"]) and arguments.get("api") in (None, body.api)
 
 
+def _lost(what: str) -> Callable[[Stamped, dict[str, Any]], bool]:
+    def test(event: Stamped, arguments: dict[str, Any]) -> bool:
+        body = cast(LinkHit, event.body)
+        return body.lost == what and arguments.get("api") in (None, body.api)
+
+    return test
+
+
 def _restarted(event: Stamped, _: dict[str, Any]) -> bool:
     return event.incarnation > 0
 
@@ -228,6 +237,20 @@ TRIGGERS: dict[str, Trigger] = {
             "A client met a retriable error.",
             (Argument("error", "error", "the error", required=True), Argument("api", "api", "the API"), _TP, _NODE),
             _client_error,
+        ),
+        Trigger(
+            "request-lost",
+            LinkHit,
+            "A link fault broke a connection, and a request was lost with it.",
+            (Argument("api", "api", "the API"),),
+            _lost("request"),
+        ),
+        Trigger(
+            "reply-lost",
+            LinkHit,
+            "A link fault broke a connection before the answer to a request.",
+            (Argument("api", "api", "the API"),),
+            _lost("reply"),
         ),
         Trigger("node-restarted", NodeUp, "A node came back as a new incarnation.", (_NODE,), _restarted),
         Trigger("node-down", NodeDown, "An incarnation ended.", (_NODE,), _always),

@@ -16,6 +16,7 @@ from actors.control import (
     AnyAction,
     AnyRule,
     Arm,
+    ClockSkew,
     Conductor,
     Crash,
     Disarm,
@@ -28,7 +29,9 @@ from actors.control import (
     RecordEvent,
     RemoveRule,
     Restart,
+    RestoreClock,
     Resume,
+    SkewClock,
     SlowDisk,
 )
 from actors.live.setup import Broken, Completed, Control, Matched, Reached, Report, Watched
@@ -62,6 +65,7 @@ class LiveNode:
         self.paused = False
         self.ended_well = False
         self.restart: asyncio.Task[None] | None = None
+        self.skews: dict[str, ClockSkew] = {}
         self.seen: tuple[int, int, int] = (0, 0, -1)
         """Clock and sequence number of the last event that the driver heard of."""
 
@@ -140,7 +144,7 @@ class LiveRun:
     async def _start(self, node: LiveNode) -> None:
         node.up, node.paused = True, False
         self._spawn(self._listen(node, node.handle, node.incarnation))
-        await self._call(node, "start", self._addresses, list(self._rules.values()))
+        await self._call(node, "start", self._addresses, list(self._rules.values()), list(node.skews.values()))
 
     async def _restart(self, node: LiveNode) -> None:
         await self._open(node)
@@ -234,6 +238,14 @@ class LiveRun:
                 case Disarm(point_id):
                     if self._losses.pop(point_id, None) is not None:
                         await self._tell_all(self._rules.pop(point_id), "remove", point_id)
+                case SkewClock(name, skew):
+                    node = self._nodes[name]
+                    node.skews[skew.fault] = skew
+                    await self._tell_clock(node, "skew", skew)
+                case RestoreClock(name, fault):
+                    node = self._nodes[name]
+                    del node.skews[fault]
+                    await self._tell_clock(node, "restore", fault)
                 case Crash(name, loss):
                     await self._crash(self._nodes[name], loss)
                 case Restart(name, spec):
@@ -250,6 +262,12 @@ class LiveRun:
         names = {*rule.sources, *rule.targets} if isinstance(rule, LinkRule) else {rule.node}
         ends = [self._nodes[name] for name in sorted(names) if name in self._nodes]
         await asyncio.gather(*(self._call(node, method, argument) for node in ends if node.up))
+
+    async def _tell_clock(self, node: LiveNode, method: str, argument: object) -> None:
+        """Tell a node of its machine's clock; one that is down finds it so when it starts."""
+        await self._settle(node)
+        if node.up:
+            await self._call(node, method, argument)
 
     async def _crash(self, node: LiveNode, loss: DiskLoss, detail: str = "") -> None:
         await self._settle(node)

@@ -46,7 +46,7 @@ class NoBug(KeyedInvariant[State]):
         return NOTHING
 
 
-_EVERYWHERE = ("node.up", "node.down", "disk.rule", "tick", "rpc", "link.rule", "link.hit")
+_EVERYWHERE = ("node.up", "node.down", "disk.rule", "tick", "rpc", "link.rule", "link.hit", "clock.set")
 _CLIENT = (*_EVERYWHERE, "meta.view", "op.invoke", "op.return", "cons.pos", "client.error")
 _QUORUM = (*_EVERYWHERE, "q.persist", "q.vote", "q.role", "log.append", "log.flush", "log.trunc", "log.hw")
 _DRIVER = ("run.meta", "run.end", "ctl.fault", "ctl.window", "link.rule", "link.hit")

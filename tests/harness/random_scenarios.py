@@ -145,6 +145,7 @@ def random_scenario(seed: int) -> str:
                 *_on_links(seed, nodes, len(replicas)),
                 *_by_operator(seed, len(replicas), unclean),
                 *_on_disks(seed, nodes, len(replicas)),
+                *_on_clocks(seed, nodes),
             ],
         },
         sort_keys=False,
@@ -309,6 +310,29 @@ def _on_disks(seed: int, nodes: list[str], partitions: int) -> list[Mapping_]:
         else:
             at = near + draw.randrange(3_000)
             found.append({"when": {"at": f"{at}ms"}, "fault": fault, "for": f"{min(int(lasts[:-2]), 1_000)}ms"})
+    return found
+
+
+def _on_clocks(seed: int, nodes: list[str]) -> list[Mapping_]:
+    """With every fourth seed up to three wrong clocks, from a stream of their own."""
+    if seed % 4:
+        return []
+    draw = random.Random(f"random-scenarios/{seed}/clocks")
+    found = []
+    for _ in range(draw.choice((1, 2, 3))):
+        where = {"nodes": _some(draw, nodes, f"{TOPIC}-0")}
+        offset = f"{draw.choice('+-')}{draw.choice((1, 300, 3_000, 40_000))}ms"
+        if draw.random() < 0.5:
+            fault: Mapping_ = {"clock-jump": {**where, "by": offset}}
+        else:
+            off = {"offset": offset} if draw.random() < 0.5 else {}
+            fault = {
+                "clock-skew": {**where, **off, "rate": f"{draw.choice(('+0.05', '-0.05', '+30', '-30', '+200'))}%"}
+            }
+        at = draw.randrange(200, DURATION_MS - 500)
+        found.append(
+            {"when": {"at": f"{at}ms"}, "fault": fault, "for": f"{min(_lasting_ms(draw), DURATION_MS - at)}ms"}
+        )
     return found
 
 

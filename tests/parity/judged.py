@@ -86,10 +86,10 @@ def role_of(node: str) -> str:
 
 def kind_of(event: Stamped) -> tuple[str, str]:
     """Who records what, as far as both runtimes owe it: role of the node and type of the event, with the API of an
-    exchange; events about the metadata log are a kind of their own. A link rule is recorded by whoever enforces it:
-    the world in the sim, each end of the link live."""
+    exchange; events about the metadata log are a kind of their own. A link rule, and what it hits, is recorded by
+    whoever enforces it: the world in the sim, the ends of the link live."""
     body = event.body
-    if event.type == "link.rule":
+    if event.type in ("link.rule", "link.hit"):
         return ("runtime", event.type)
     if isinstance(body, Rpc | RpcReply):
         return (role_of(event.node), f"{event.type} {body.api}")

@@ -64,6 +64,7 @@ CASES = {
         for name, leaders in {
             "steady": [1],
             "slow-link": [1],
+            "link-faults": [1],
             "follower-crash": [1],
             "leader-crash": [1, 2],
             "leader-pause": [1, 2],

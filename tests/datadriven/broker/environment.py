@@ -12,7 +12,7 @@ from typing import Any
 from actors.node.effects import Call
 from actors.node.error_responses import error_response
 from actors.node.errors import KafkaError
-from actors.node.events import Disconnected, Invoked
+from actors.node.events import ClockStepped, Disconnected, Invoked
 from actors.node.messages import Api, api_of
 from actors.node.spec import split_topic_partition
 from actors.versions import Ranges
@@ -90,6 +90,11 @@ class Environment:
         """catch-up: from now on the controller sees the broker as caught up."""
         self.scene.caught_up = True
         self.scene.advance(2000)
+        return self.scene.told()
+
+    def verb_clock(self, command: Command) -> str:
+        """clock offset=MS: the wall clock of the machine is set: so far ahead of true time (negative: behind)."""
+        self.scene.give(ClockStepped(command.number("offset")))
         return self.scene.told()
 
     def verb_crash(self, command: Command) -> str:

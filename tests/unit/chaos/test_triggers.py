@@ -11,6 +11,7 @@ from actors.trace.events import (
     AnyTraceEvent,
     BrokerReg,
     ErrorSeen,
+    LinkHit,
     LogAppend,
     LogHw,
     LogTrunc,
@@ -47,6 +48,8 @@ HW = LogHw("orders-0", "leader", 0, 7, 0, 9, 0)
 APPEND = LogAppend("orders-0", "leader", 3, 6, 0, 0, -1, -1, -1, False, 0, [])
 ROLE = QRole("d", 3, "leader", 101, 0)
 SEEN = ErrorSeen("orders-0", "ListOffsets", 5, 78, "broker-2")
+LOST = LinkHit("f1/1", "drop", "consumer-1>broker-1:data:0.0", 7, "Fetch", "request")
+ANSWER_LOST = LinkHit("f1/1", "duplicate", "consumer-1>broker-1:data:0.0", 7, "Fetch", "reply")
 
 CASES: list[tuple[str, dict[str, Any], AnyTraceEvent, bool]] = [
     ("leader-elected", {}, assume(1), True),
@@ -83,6 +86,10 @@ CASES: list[tuple[str, dict[str, Any], AnyTraceEvent, bool]] = [
     ("rpc", {"api": "Fetch", "error": "FENCED_LEADER_EPOCH"}, rpc(6), False),
     ("rpc", {"api": "Produce"}, rpc(), False),
     ("rpc", {"api": "Fetch", "to": "broker-2"}, rpc(), False),
+    ("request-lost", {}, LOST, True),
+    ("request-lost", {"api": "Produce"}, LOST, False),
+    ("reply-lost", {}, LOST, False),
+    ("reply-lost", {"api": "Fetch"}, ANSWER_LOST, True),
     ("client-error", {"error": "OFFSET_NOT_AVAILABLE"}, SEEN, True),
     ("client-error", {"error": "OFFSET_NOT_AVAILABLE", "api": "Fetch"}, SEEN, False),
     ("node-restarted", {}, NodeUp("broker", 2, "d", False, False), False),

@@ -65,7 +65,7 @@ class Pair:
         for runtime in (self.server, self.client):
             await self.open(runtime)
         for runtime in (self.server, self.client):
-            runtime.start(self.addresses, [], ZERO)
+            runtime.start(self.addresses, [], [], ZERO)
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Wait until a report makes the condition true."""

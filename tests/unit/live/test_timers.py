@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 from actors.live.timers import Timers
+from actors.machine_clock import Change
 from tests.unit.live.loop import HandLoop
 
 
@@ -69,3 +70,44 @@ def test_all_are_cancelled_at_the_end() -> None:
     fixture.loop.pass_time(1)
     assert not fixture.fired
     assert not fixture.timers.take("a", 1)
+
+
+def test_what_arrived_while_the_process_stood_still_comes_before_its_timers() -> None:
+    """Shows that a timer which finds itself long overdue, as after SIGCONT, waits a moment for what gRPC has to hand
+    over, that a cancellation in that moment counts, and that a timer which is in time does not wait."""
+    fixture = Fixture()
+    fixture.timers.set("late", 10, 10)
+    fixture.timers.set("cancelled", 10, 10)
+    fixture.loop.now_s = 5.0
+    fixture.loop.pass_time(0.001)
+    assert fixture.fired == []
+    fixture.timers.cancel("cancelled")
+    fixture.timers.set("prompt", 20, 20)
+    fixture.loop.pass_time(1)
+    assert fixture.fired == [(5.021, "prompt", 3), (5.05, "late", 1)]
+
+
+def test_timers_of_the_wall_clock_notice_its_steps() -> None:
+    """Shows that a step forward brings a wall timer nearer, at most to now, that a step back puts it off, and that
+    others do not notice."""
+    fixture = Fixture()
+    for name, wall in (("fetch", True), ("heartbeat", False), ("check", True)):
+        fixture.timers.set(name, 2000 if name == "check" else 1000, 2000 if name == "check" else 1000, wall)
+    fixture.timers.clock_changed(Change(1_500_000, 0, 0))
+    fixture.loop.pass_time(0.1)
+    assert fixture.fired == [(0.0, "fetch", 1)]
+    fixture.timers.clock_changed(Change(-2_000_000, 0, 0))
+    fixture.loop.pass_time(5)
+    assert fixture.fired[1:] == [(1.0, "heartbeat", 2), (2.5, "check", 3)]
+
+
+def test_a_clock_that_runs_too_fast_shortens_delays() -> None:
+    """Shows that delays are measured by the node's clock, and what is left of a running one as well."""
+    fixture = Fixture()
+    fixture.timers.set("running", 1000, 1000)
+    fixture.timers.clock_changed(Change(0, 0, 1_000_000))
+    fixture.loop.pass_time(2)
+    fixture.timers = Timers(fixture.loop, random.Random(1), fixture.fire, lambda ms: ms / 2000)
+    fixture.timers.set("election", 1000, 1000)
+    fixture.loop.pass_time(2)
+    assert fixture.fired == [(0.5, "running", 1), (2.5, "election", 1)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from actors.control import ClockSkew
 from actors.live import clock
 from actors.live.clock import LiveClock
 from actors.live.wire import NO_STAMP, Stamp, check_headers, encode_request, encode_response, method_path, stamp_of
@@ -62,5 +63,6 @@ def test_a_node_sees_steady_skewed_time_and_the_trace_the_machine_s(
     times["wall"] += 3_600_000_000_000
     times["steady"] += 2_000_000
     assert (live.physical_us(), live.shown_ms()) == (4_600_000_000, 1_000_002)
-    live.skew_us = -5_000
-    assert (live.physical_us(), live.shown_ms()) == (4_600_000_000, 999_997)
+    assert live.begin(ClockSkew("f1", -5_000)).step_us == -5_000
+    assert (live.physical_us(), live.shown_ms()) == (4_600_000_000, 1_000_002)
+    assert live.machine.offset_us == -5_000

@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import pytest
 
-from actors.control import Arm, Crash, Disarm, Invoke, Pause, Restart, Resume
+from actors.control import (
+    AnyAction,
+    Arm,
+    ClockSkew,
+    Crash,
+    Disarm,
+    Invoke,
+    Pause,
+    Restart,
+    RestoreClock,
+    Resume,
+    SkewClock,
+)
 from actors.crash_points import CrashPoint
 from actors.node.effects import (
     AnyEffect,
     Append,
+    Call,
     CancelTimer,
     Choose,
     Complete,
@@ -20,9 +33,20 @@ from actors.node.effects import (
     Truncate,
     Write,
 )
-from actors.node.events import Answered, AnyEvent, Chosen, Failed, Invoked, Received, Started, Synced, TimedOut
-from actors.trace.events import MetaImage, NodeDown, NodeUp, RunEnd, RunMeta, Stamped, Tick
-from tests.harness.toys import Script, Stage
+from actors.node.events import (
+    Answered,
+    AnyEvent,
+    Chosen,
+    ClockStepped,
+    Failed,
+    Invoked,
+    Received,
+    Started,
+    Synced,
+    TimedOut,
+)
+from actors.trace.events import ClockSet, MetaImage, NodeDown, NodeUp, RunEnd, RunMeta, Stamped, Tick
+from tests.harness.toys import Script, Stage, ask
 from tests.unit.sim.test_network import calls, echo, on_start, silent
 
 
@@ -286,3 +310,55 @@ def test_operations_reach_a_node_and_their_end_the_conductor() -> None:
     stage.world.run(1_000_000)
     assert stage.events("node", Invoked) == [Invoked("op-1", "add", {"to": 3})]
     assert script.completed == [(5_000, "node", "op-1", {"sum": 3})]
+
+
+def test_a_node_finds_its_machine_s_clock_wrong_and_keeps_it_over_restarts() -> None:
+    """Shows that a clock fault is told to the process that runs, recorded with the true time, and found by the next
+    process, too; at its end the wall clock is right and the monotonic one keeps what it gained."""
+    skew = ClockSkew("f1", -5_000_000, 1_000_000)
+    at: dict[int, list[AnyAction]] = {
+        100_000: [SkewClock("node", skew)],
+        200_000: [Crash("node")],
+        300_000: [Restart("node")],
+        400_000: [RestoreClock("node", "f1")],
+    }
+    stage = Stage({"node": lambda now_ms, event: []}, Script(500_000, at))
+    stage.world.run(1_000_000)
+    steps = [(now, event.offset_ms) for now, event in stage.seen["node"] if isinstance(event, ClockStepped)]
+    assert steps == [(100, -5000), (500, -5000), (700, -300)]
+    changes = [(event.wall, event.incarnation, event.body) for event in stage.world.trace if event.type == "clock.set"]
+    assert changes == [
+        (100_000, 0, ClockSet("f1", "start", -5_000_000, 1_000_000)),
+        (300_000, 1, ClockSet("f1", "start", -5_000_000, 1_000_000)),
+        (400_000, 1, ClockSet("f1", "stop", -300_000, 0)),
+    ]
+
+
+def test_a_paused_process_finds_the_clock_wrong_when_it_goes_on() -> None:
+    """Shows that a process that stands still hears of its clock afterwards, before its overdue timers."""
+    at: dict[int, list[AnyAction]] = {
+        10_000: [Pause("node")],
+        20_000: [SkewClock("node", ClockSkew("f1", 3_000_000))],
+        90_000: [Resume("node")],
+    }
+
+    def behave(now_ms: int, event: AnyEvent) -> list[AnyEffect]:
+        return [SetTimer("t", 50, 50)] if isinstance(event, Started) else []
+
+    stage = Stage({"node": behave}, Script(100_000, at))
+    stage.world.run(1_000_000)
+    assert [type(event) for _, event in stage.seen["node"]] == [Started, ClockStepped, TimedOut]
+
+
+def test_time_outs_of_calls_are_measured_by_the_wall_clock() -> None:
+    """Shows that a clock that jumps ahead lets a call run into its time-out, as Kafka's NetworkClient sees it."""
+
+    def asking(now_ms: int, event: AnyEvent) -> list[AnyEffect]:
+        return [Call(1, "server", "c", ask("a"), 10_000)] if isinstance(event, Started) else []
+
+    at: dict[int, list[AnyAction]] = {50_000: [SkewClock("client", ClockSkew("f1", 60_000_000))]}
+    stage = Stage({"client": asking, "server": lambda now_ms, event: []}, Script(100_000, at))
+    stage.world.run(1_000_000)
+    assert [(now, event.reason) for now, event in stage.seen["client"] if isinstance(event, Failed)] == [
+        (50, "timeout")
+    ]
