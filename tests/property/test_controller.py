@@ -62,12 +62,12 @@ class Replay:
         old = self.state.brokers.get(record.register_broker.broker_id)
         self.state.replay(record, offset)
         match record.WhichOneof("record"):
-            case "partition" | "partition_change":
+            case "partition" | "partition_change" | "clear_elr":
                 after = {p.tp: p for p in self.state.partitions.values()}
                 for tp, partition in after.items():
                     if partition != before.get(tp):
                         self.history[tp, partition.partition_epoch] = partition
-                        check_change(before.get(tp), partition)
+                        check_change(before.get(tp), partition, self.state.elr_enabled)
                         self._check_leader(partition)
             case "register_broker":
                 registered = record.register_broker
@@ -84,17 +84,23 @@ class Replay:
         assert partition.leader == NO_LEADER or leader is not None, "a leader is not registered"
 
 
-def check_change(before: PartitionRegistration | None, after: PartitionRegistration) -> None:
-    """What may become of a partition in one record."""
-    assert after.isr and len(set(after.isr)) == len(after.isr) and set(after.isr) <= set(after.replicas)
+def check_change(before: PartitionRegistration | None, after: PartitionRegistration, elr: bool) -> None:
+    """What may become of a partition in one record. ``elr``: there are eligible leader replicas."""
+    assert len(set(after.isr)) == len(after.isr) and set(after.isr) <= set(after.replicas)
     assert after.leader == NO_LEADER or after.leader in after.isr, "a leader is outside its ISR"
-    assert after.leader != NO_LEADER or len(after.isr) == 1, "nobody leads although somebody in the ISR might"
+    left = 0 if elr else 1
+    assert after.leader != NO_LEADER or len(after.isr) == left, "nobody leads although somebody in the ISR might"
+    assert elr or not (after.elr or after.last_known_elr), "somebody is eligible although nobody can be"
+    assert not set(after.isr) & set(after.elr) and set(after.elr) <= set(after.replicas)
+    assert after.leader == NO_LEADER or not after.last_known_elr, "the last leader is remembered although there is one"
     if before is None:
         return
     assert after.partition_epoch == before.partition_epoch + 1, "a change makes a partition epoch"
     elected = after.leader != before.leader
     assert after.leader_epoch == before.leader_epoch + elected, "an election, and nothing else, makes a leader epoch"
-    if elected and after.leader not in (NO_LEADER, *before.isr):
+    if elected and after.leader in before.elr and after.leader not in before.isr:
+        assert after.isr == [after.leader], "an eligible replica leads others"
+    elif elected and after.leader not in (NO_LEADER, *before.isr):
         assert after.isr == [after.leader] and after.leader_recovery_state == RECOVERING, "a leader was not in sync"
 
 
@@ -103,11 +109,14 @@ def check_active(state: ControllerState) -> None:
     down was dropped from its ISRs when it said so, but a fenced one that asks to be unfenced may lead, as in Kafka."""
     for partition in state.partitions.values():
         if partition.leader == NO_LEADER:
-            able = [broker for broker in partition.isr if state.is_active(broker)]
+            eligible = partition.isr or partition.elr or partition.last_known_elr
+            able = [broker for broker in eligible if state.is_active(broker)]
             assert not able, f"{partition.tp} has no leader, though {able} could lead"
         else:
             fenced = [broker for broker in partition.isr if state.brokers[broker].fenced]
             assert not fenced, f"{partition.tp} has fenced brokers {fenced} in its ISR"
+        least = min(state.config(-1, partition.topic, "min.insync.replicas", 1), len(partition.replicas))
+        assert len(partition.isr) < least or not partition.elr, f"{partition.tp} needs no eligible replicas"
 
 
 class Promises:
@@ -126,7 +135,7 @@ class Promises:
         replies = list(self.environment.voters.replies.items())
         for connection, response in replies[self.taken :]:
             broker = connection.partition("/")[0]
-            if response is None or response.error_code:  # type: ignore[attr-defined]
+            if response is None or getattr(response, "error_code", 0):
                 continue
             self._take(broker, response)
         self.taken = len(replies)
@@ -181,15 +190,18 @@ class Torment(RuleBasedStateMachine):
         self.environment = Environment()
         self.promises = Promises(self.environment)
 
-    @initialize(unclean=st.booleans())
-    def start(self, unclean: bool) -> None:
+    @initialize(unclean=st.booleans(), elr=st.booleans(), least=st.sampled_from([1, 2]))
+    def start(self, unclean: bool, elr: bool, least: int) -> None:
         """One controller becomes active, all brokers are up and all topics there."""
-        config = f"config=(unclean.leader.election.enable:{str(unclean).lower()})"
+        config = f"config=(unclean.leader.election.enable:{str(unclean).lower()},min.insync.replicas:{least})"
         perform(self.environment, f"topic orders replicas=(1/2/3,2/3/1) {config}")
         perform(self.environment, "topic refunds replicas=(3/1)")
         perform(self.environment, "topic payments replicas=(2)")
         intervals = "unclean.leader.election.interval.ms:7000,leader.imbalance.check.interval.seconds:5"
-        perform(self.environment, f"start voters=3 config=(broker.session.timeout.ms:4000,{intervals})")
+        perform(
+            self.environment,
+            f"start voters=3 config=(broker.session.timeout.ms:4000,{intervals}) {'elr' if elr else ''}",
+        )
         perform(self.environment, "brokers-up 1 2 3")
 
     def ask(self, line: str, whom: str) -> None:
@@ -247,6 +259,32 @@ class Torment(RuleBasedStateMachine):
     def allocate(self, broker: int, whom: str) -> None:
         """A broker wants producer ids."""
         self.ask(f"allocate {broker}", whom)
+
+    @rule(
+        kind=st.sampled_from(["preferred", "unclean"]),
+        named=st.sampled_from(["all", "orders-0 payments-0", "orders-1 refunds-7"]),
+        whom=WHOM,
+    )
+    def elect(self, kind: str, named: str, whom: str) -> None:
+        """An operator asks for elections."""
+        self.ask(f"elect {kind} {named}", whom)
+
+    @rule(
+        resource=st.sampled_from(["topic/orders", "topic/refunds", "broker/", "broker/2"]),
+        change=st.sampled_from(
+            [
+                "set=(min.insync.replicas:1)",
+                "set=(min.insync.replicas:3)",
+                "set=(unclean.leader.election.enable:true)",
+                "delete=(unclean.leader.election.enable)",
+                "delete=(min.insync.replicas)",
+            ]
+        ),
+        whom=WHOM,
+    )
+    def configure(self, resource: str, change: str, whom: str) -> None:
+        """An operator changes the configuration."""
+        self.ask(f"configure {resource} {change}", whom)
 
     @rule(ms=st.sampled_from([10, 600, 2500, 7000]))
     def run_on(self, ms: int) -> None:

@@ -8,6 +8,7 @@ from actors.control import (
     Disarm,
     DiskRule,
     InstallRule,
+    Invoke,
     LinkRule,
     MendDisk,
     Pause,
@@ -207,3 +208,60 @@ def test_a_point_that_nobody_reaches_is_told() -> None:
     stage.run_until(11 * SECOND)
     assert (stage.conductor.outcomes[0].phase, stage.conductor.outcomes[0].took_effect) == ("ended", False)
     assert stage.restarted() == []
+
+
+ELECT = "action: {elect: {partitions: orders-0, type: unclean}}"
+
+
+def answer(stage: Stage, result: dict[str, object]) -> None:
+    """The admin client ends its operation."""
+    (asked,) = stage.of(Invoke, lambda invoke: invoke.node == "admin-1")
+    stage.actions += stage.conductor.on_complete(stage.now_us, "admin-1", asked.operation, result)
+
+
+def test_an_action_is_over_when_it_is_answered() -> None:
+    """Shows that an operator's action goes to the admin client, that nothing else ends it, not even the end of the
+    chaos, and that healing waits for it."""
+    stage = Stage(plan_of(f"chaos: [{{when: {{at: 1s}}, {ELECT}}}]"))
+    stage.reach_time_0()
+    stage.run_until(SECOND)
+    arguments = {"type": "unclean", "partitions": ["orders-0"]}
+    assert stage.of(Invoke, lambda each: each.kind == "elect-leaders") == [
+        Invoke("admin-1", "f1/elect", "elect-leaders", arguments)
+    ]
+    stage.run_until(stage.plan.duration_us + SECOND)
+    assert stage.conductor.progress().waiting_for == "not returned: f1/elect"
+    assert [event.phase for event in stage.recorded(CtlFault)] == ["start"]
+    answer(stage, {"results": {"orders-0": "NONE"}})
+    assert [event.phase for event in stage.recorded(CtlFault)] == ["start", "stop"]
+    assert stage.conductor.phase == "stopping"
+    assert [(each.took_effect, each.phase) for each in stage.conductor.outcomes] == [(True, "ended")]
+
+
+def test_an_action_that_nobody_answers_has_no_effect() -> None:
+    """Shows that an operation that failed as a whole is over, and seen to have done nothing."""
+    stage = Stage(plan_of(f"chaos: [{{when: {{at: 1s}}, {ELECT}}}]"))
+    stage.reach_time_0()
+    stage.run_until(SECOND)
+    answer(stage, {"error": "REQUEST_TIMED_OUT"})
+    assert [(each.took_effect, each.phase) for each in stage.conductor.outcomes] == [(False, "ended")]
+
+
+def test_an_action_ends_with_the_admin_client() -> None:
+    """Shows that nobody waits for an answer that the admin client can no longer give."""
+    stage = Stage(
+        plan_of(f"chaos: [{{when: {{at: 1s}}, {ELECT}}}, {{when: {{at: 2s}}, fault: {{crash: admin-1}}, for: 1s}}]")
+    )
+    stage.reach_time_0()
+    stage.run_until(2 * SECOND)
+    stage.tell("admin-1", NodeDown("crash"))
+    assert (stage.conductor.outcomes[0].took_effect, stage.conductor.outcomes[0].phase) == (False, "ended")
+
+
+def test_an_action_is_given_up_with_the_run() -> None:
+    """Shows that a run which is interrupted ends actions, too."""
+    stage = Stage(plan_of(f"chaos: [{{when: {{at: 1s}}, {ELECT}}}]"))
+    stage.reach_time_0()
+    stage.run_until(SECOND)
+    stage.actions += stage.conductor.end(stage.now_us)
+    assert [event.phase for event in stage.recorded(CtlFault)] == ["start", "stop"]
