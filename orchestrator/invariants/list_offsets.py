@@ -61,6 +61,7 @@ class Answers(State):
     served: dict[str, int] = {}
     unclean: dict[int, Witness] = {}
     newest: int = -1
+    quorum_epoch: int = -1
     isr: list[int] = []
     losses: list[DiskLoss] = []
     budget: LossBudget = LossBudget()
@@ -119,7 +120,9 @@ class LatestNeverGoesBack(KeyedInvariant[Answers]):
         elif type(body) is PartChange:
             if body.cause == "unclean":
                 state.unclean[body.leader_epoch] = witness(event)
-            state.newest, state.isr = max(state.newest, body.leader_epoch), body.isr
+            if body.quorum_epoch < state.quorum_epoch:
+                return NOTHING  # a controller that was replaced goes on for itself
+            state.quorum_epoch, state.newest, state.isr = body.quorum_epoch, body.leader_epoch, body.isr
             for loss in state.losses:
                 loss.alone = loss.alone or [node_name(member) for member in body.isr] == [loss.node]
         elif type(body) is NodeDown:

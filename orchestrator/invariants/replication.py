@@ -120,9 +120,11 @@ class Fetched(msgspec.Struct):
 
 
 class Watermarks(State):
-    """``leaders``: per node; ``isr``: of the latest change of the partition in ``isr_epoch``."""
+    """``leaders``: per node; ``isr``: of the latest change of the partition in ``isr_epoch``, by the newest controller,
+    that of ``quorum_epoch``: an older one that was replaced may go on for itself."""
 
     leaders: dict[str, Fetched] = {}
+    quorum_epoch: int = -1
     isr_epoch: int = -1
     isr: list[int] = []
 
@@ -169,8 +171,8 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
                 self._lead(state, event, body)
             else:
                 state.leaders.pop(event.node, None)
-        elif type(body) is PartChange:
-            state.isr_epoch, state.isr = body.leader_epoch, body.isr
+        elif type(body) is PartChange and body.quorum_epoch >= state.quorum_epoch:
+            state.quorum_epoch, state.isr_epoch, state.isr = body.quorum_epoch, body.leader_epoch, body.isr
         return NOTHING
 
     def _lead(self, state: Watermarks, event: Stamped, body: PartAssume) -> None:

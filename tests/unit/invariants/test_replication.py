@@ -129,6 +129,16 @@ def test_a_follower_that_fell_back_counts_where_it_is() -> None:
     assert trace.result("P10").violations[0].sentence.endswith("though broker-3 of its ISR had fetched up to 0 only")
 
 
+def test_a_controller_that_was_replaced_says_nothing_of_the_isr() -> None:
+    """Shows that the ISR which a controller of an older quorum epoch appends, for itself, obliges no leader."""
+    trace = committed("a")
+    trace.change(1, 0, isr=(1, 2), partition_epoch=1, quorum_epoch=3, node="controller-2")
+    trace.change(1, 0, isr=(1, 3), partition_epoch=1, quorum_epoch=1)
+    trace.replicate("b", followers=(2,))
+    trace.high_watermark("broker-1", 2, counted=(1, 2))
+    assert trace.result("P10").violated == 0
+
+
 def test_a_leader_lowers_its_high_watermark() -> None:
     """Shows that a leader's high watermark may not go down while it leads."""
     trace = committed("a", "b")
