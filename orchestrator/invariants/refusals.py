@@ -91,22 +91,22 @@ class ClientsAbsorbTheRefusal(KeyedInvariant[Client]):
 
     def step(self, state: Client, event: Stamped) -> Emissions:
         body = event.body
-        if type(body) is ErrorSeen:
+        if type(body) is Rpc:
+            if body.outcome != "answered":
+                state.allowed = _REASONED
+            elif body.api == Api.OffsetForLeaderEpoch.name:
+                state.moved_by.clear()
+        elif type(body) is ErrorSeen:
             return self._error(state, event, body)
-        if type(body) is OpReturn:
+        elif type(body) is OpReturn:
             return self._returned(state, event, body)
-        if type(body) is OpInvoke:
+        elif type(body) is OpInvoke:
             if body.kind == "list":
                 state.open[body.op] = Asking(body.tp, event.wall)
         elif type(body) is MetaView:
             self._viewed(state, event, body)
         elif type(body) is ConsPos:
             return self._moved(state, event, body)
-        elif type(body) is Rpc:
-            if body.outcome != "answered":
-                state.allowed = _REASONED
-            elif body.api == Api.OffsetForLeaderEpoch.name:
-                state.moved_by.clear()
         else:
             assert type(body) is NodeUp
             own = Client(state.key, state.tested, body.role, state.api_timeout_us, state.max_age_us, clock=state.clock)
