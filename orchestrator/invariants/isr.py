@@ -62,7 +62,11 @@ class ElectableReplicasHaveEverything(LogInvariant[Electable]):
     source = "KIP-497; KIP-966; KAFKA-13091"
     tested_when = "a leader moves its high watermark, or an ISR grows, for each replica that may be elected"
     types = (LogHw, PartChange, IsrPropose)
-    exemptions = {"unclean-election": UNCLEAN, "loss-budget": LOST}
+    exemptions = {
+        "unclean-election": UNCLEAN,
+        "loss-budget": LOST,
+        "away": "The replica lost it with a process that has ended: it leaves the ISR before it is back.",
+    }
 
     def initial(self, key: str, profile: Profile) -> Electable:
         return Electable(key, budget=loss_budget(profile, key))
@@ -89,7 +93,12 @@ class ElectableReplicasHaveEverything(LogInvariant[Electable]):
                     f"{event.node} committed {state.key} up to {body.new:,} in leader epoch {body.leader_epoch}, while "
                     f"{node}, which may be elected, has it up to {_has(mirror, node, event.node, body.new):,}"
                 )
-                found = [*(found or ()), *self._lacks(state, body.new, sentence, event, mirror, state.by)]
+                lacks = (
+                    self.excused("away", state.key, sentence, state.by, event)
+                    if replica.away
+                    else self._lacks(state, body.new, sentence, event, mirror, state.by)
+                )
+                found = [*(found or ()), *lacks]
         return NOTHING if found is None else found
 
     def _joined(self, state: Electable, event: Stamped, body: PartChange, mirror: LogMirror) -> Emissions:
@@ -114,8 +123,9 @@ class ElectableReplicasHaveEverything(LogInvariant[Electable]):
     def _lacks(
         self, state: Electable, end: int, sentence: str, event: Stamped, mirror: LogMirror, by: Witness | None
     ) -> Emissions:
-        if any(taint.epoch > state.leader_epoch for taint in mirror.taints):
-            return self.excused("unclean-election", state.key, sentence, by, event)
+        taint = next((each for each in mirror.taints if each.epoch > state.leader_epoch), None)
+        if taint is not None:
+            return self.excused(taint.rule, state.key, sentence, by, event)
         if mirror.loss_excuses(end - 1, state.budget):
             return self.excused("loss-budget", state.key, sentence, by, event)
         return self.violated(state.key, sentence, by, event)

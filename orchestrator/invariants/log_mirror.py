@@ -192,12 +192,14 @@ def loss_budget(profile: Profile, tp: str) -> LossBudget:
 class Replica(msgspec.Struct):
     """One replica. ``leads``: leader epoch it leads now, -1 none; ``follows``: leader epoch under which it appended
     last as a follower, -1 if its log was cut since; ``incarnation``: of the process that recorded last;
-    ``high_watermark``: its own; ``losses``: whatever it has lost."""
+    ``high_watermark``: its own; ``losses``: whatever it has lost; ``away``: it has lost something, and its next process
+    has not taken up a role yet."""
 
     log: Prefix = msgspec.field(default_factory=Prefix)
     leads: int = -1
     follows: int = -1
     incarnation: int = 0
+    away: bool = False
     high_watermark: int = 0
     losses: list[Loss] = []
 
@@ -364,6 +366,8 @@ class LogMirror(msgspec.Struct):
             self._truncate(event.node, body.to)
         elif type(body) is PartAssume:
             self._resume(event, body.log_end)
+            replica = self.replica(event.node)
+            replica.high_watermark, replica.away = body.high_watermark, False
             if body.role == "leader":
                 self._lead(event, body.leader_epoch, body.log_end)
             else:
@@ -437,6 +441,7 @@ class LogMirror(msgspec.Struct):
         self._freeze(replica)
         first = body.lost.get(self.tp, replica.log.end)
         if first < replica.log.end:
+            replica.away = True
             replica.losses.append(Loss(first, replica.log.end, [node_name(member) for member in self.isr] == [node]))
         replica.log.cut(first)
         self.producers.cut(node, replica.log)

@@ -120,10 +120,14 @@ class Fetched(msgspec.Struct):
 
 
 class Watermarks(State):
-    """``leaders``: per node; ``isr``: of the latest change of the partition in ``isr_epoch``, by the newest controller,
-    that of ``quorum_epoch``: an older one that was replaced may go on for itself."""
+    """``leaders``: per node; ``lowering``: node -> the truncation with which its high watermark has to go down.
+
+    ``isr``: of the latest change of the partition in ``isr_epoch``, by the newest controller, that of ``quorum_epoch``:
+    an older one that was replaced may go on for itself.
+    """
 
     leaders: dict[str, Fetched] = {}
+    lowering: dict[str, Witness] = {}
     quorum_epoch: int = -1
     isr_epoch: int = -1
     isr: list[int] = []
@@ -143,13 +147,29 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
     source = "KAFKA-14704; KAFKA-9491; KIP-497"
     tested_when = "a replica of a data partition moves its high watermark"
     types = (LogHw, RepFetch, PartAssume, PartChange)
+    before_types = (LogTrunc,)
     exemptions = {"unclean-election": UNCLEAN, "loss-budget": LOST}
 
     def initial(self, key: str, profile: Profile) -> Watermarks:
         return Watermarks(key)
 
+    def before(self, state: Watermarks, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        assert type(body) is LogTrunc
+        replica = mirror.replica(event.node)
+        if replica.incarnation == event.incarnation and replica.high_watermark > body.to:
+            state.lowering[event.node] = witness(event)
+        return NOTHING
+
     def step(self, state: Watermarks, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
+        if state.lowering and (cut := state.lowering.pop(event.node, None)) is not None and type(body) is not LogHw:
+            return self.violated(
+                state.key,
+                f"{event.node} truncated {state.key} below its high watermark, and did not lower it",
+                cut,
+                event,
+            )
         if type(body) is RepFetch:
             leader = state.leaders.get(event.node)
             if leader is not None and leader.leader_epoch == body.leader_epoch:
@@ -167,6 +187,13 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
                 )
             return self._leader(state, event, body) if body.role == "leader" else self._follower(state, event, mirror)
         if type(body) is PartAssume:
+            if body.high_watermark > body.log_end:
+                return self.violated(
+                    state.key,
+                    f"{event.node} took up {state.key} in leader epoch {body.leader_epoch} with high watermark "
+                    f"{body.high_watermark:,}, beyond its log end {body.log_end:,}",
+                    event,
+                )
             if body.role == "leader":
                 self._lead(state, event, body)
             else:

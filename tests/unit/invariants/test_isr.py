@@ -66,6 +66,21 @@ def test_a_member_that_lost_its_tail() -> None:
         assert trace.result("P5").violated == violated
 
 
+def test_a_member_that_is_gone_with_its_tail() -> None:
+    """Shows that a leader may count what a member had before its machine lost power; not once the member is back."""
+    trace = led("a", "b", config={"min.insync.replicas": 2})
+    trace.replicate("c")
+    trace.down("broker-2", "lossy", lost={TP: 2})
+    trace.high_watermark("broker-1", 3)
+    assert (trace.result("P5").violated, trace.result("P5").excused) == (0, {"away": 1})
+    trace.logs[TP, "broker-2"].pop()
+    trace.up("broker-2")
+    trace.assume(2, 1, leader=1)
+    trace.replicate("d", followers=(3,))
+    trace.high_watermark("broker-1", 4)
+    assert trace.result("P5").status == "violated"
+
+
 def test_a_change_that_was_lost_with_its_controller() -> None:
     """Shows that a leader whose proposal was refused is not held to the ISR that a lost record had."""
     trace = led("a")

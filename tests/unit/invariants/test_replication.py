@@ -184,6 +184,38 @@ def test_an_unclean_election_excuses_a_stale_follower() -> None:
     assert trace.result("P10").excused == {"unclean-election": 1}
 
 
+def test_a_truncation_takes_the_high_watermark_along() -> None:
+    """Shows that a replica that cuts its log below its high watermark must lower that with it; a process that has begun
+    anew has the one of its checkpoint."""
+    lowered = committed("a", "b")
+    lowered.high_watermark("broker-2", 2, role="follower")
+    lowered.truncate("broker-2", 1)
+    lowered.high_watermark("broker-2", 1, role="follower")
+    assert lowered.result("P10").status == "held"
+    kept = committed("a", "b")
+    kept.high_watermark("broker-2", 2, role="follower")
+    cut = kept.truncate("broker-2", 1)
+    then = kept.assume(2, 1, leader=3)
+    (finding,) = kept.result("P10").violations
+    assert finding.events == [cut, then]
+    assert finding.sentence == "broker-2 truncated orders-0 below its high watermark, and did not lower it"
+    begun_anew = committed("a", "b")
+    begun_anew.high_watermark("broker-2", 2, role="follower")
+    begun_anew.up("broker-2")
+    begun_anew.truncate("broker-2", 1, reason="recovery")
+    begun_anew.assume(2, 1, leader=3)
+    assert begun_anew.result("P10").status == "held"
+
+
+def test_a_high_watermark_beyond_the_log() -> None:
+    """Shows that nobody may take up a role with a high watermark above its log end."""
+    trace = committed("a")
+    trace.assume(2, 1, high_watermark=2)
+    assert trace.result("P10").violations[0].sentence == (
+        "broker-2 took up orders-0 in leader epoch 1 with high watermark 2, beyond its log end 1"
+    )
+
+
 # ---- P11 -------------------------------------------------------------------------------------------------------
 
 
