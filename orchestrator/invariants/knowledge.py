@@ -257,7 +257,7 @@ class RealTimeOrder(_Ends):
 
     Example: producer-1 is told that its record is at offset 1,309 of orders-0, and then an application sends through
     producer-2, which is told offset 1,250. Or list-offsets-1 asks and is told 1,204 by a leader whose high watermark
-    is long past that; or consumer-1 gets another record at 1,309.
+    is long past that; or consumer-1 gets another record at 1,309. How soon a consumer gets there is for L6 to tell.
     """
 
     id = "C6"

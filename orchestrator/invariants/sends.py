@@ -8,6 +8,7 @@ from actors.trace.events import LogHw, OpReturn, Stamped
 from orchestrator.invariants.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.log_fold import LogInvariant
 from orchestrator.invariants.log_mirror import BatchFacts, LogMirror
+from orchestrator.invariants.loss import given_up
 from orchestrator.invariants.producer_state import NO_PRODUCER_STATE
 from orchestrator.invariants.replication import LOST, UNCLEAN
 from orchestrator.invariants.window import REMEMBERED
@@ -75,12 +76,13 @@ def _committed(state: Failures, node: str, uid: str, batch: BatchFacts) -> str:
 
 
 class Session(msgspec.Struct):
-    """One producing session, as far as its records are committed: the highest number and its offset, which numbers
-    were (one byte each), the highest one whose batch a leader took without checking its sequence, and which numbers'
-    sends returned without success."""
+    """One producing session, as far as its records are committed: the highest number, its offset and the leader epoch
+    under which it was appended, which numbers were (one byte each), the highest one whose batch a leader took without
+    checking its sequence, and which numbers' sends returned without success."""
 
     number: int = -1
     offset: int = -1
+    leader_epoch: int = -1
     by: Witness | None = None
     seen: bytearray = msgspec.field(default_factory=bytearray)
     unchecked: int = -1
@@ -152,7 +154,7 @@ class ProducerOrderIsKept(LogInvariant[SendOrder]):
                 seen.extend(bytes(max(number + 1 - len(seen), 4096)))
             state.tested += session.number >= 0
             if number > session.number:
-                session.number, session.offset, session.by = number, offset, by
+                session.number, session.offset, session.leader_epoch, session.by = number, offset, batch.epoch, by
                 if unchecked:
                     session.unchecked = number
             elif number >= 0 and not seen[number] and not found:
@@ -185,7 +187,7 @@ class ProducerOrderIsKept(LogInvariant[SendOrder]):
         elif number < session.unchecked:
             rule = "no-producer-state"
         else:
-            rule = next((taint.rule for taint in mirror.taints if offset >= taint.start), "")
+            rule = given_up(mirror, session.leader_epoch, batch.epoch, session.offset)
         if rule:
             return self.excused(rule, state.key, sentence, session.by, event)
         return self.violated(state.key, sentence, session.by, event)

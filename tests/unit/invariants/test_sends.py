@@ -109,9 +109,13 @@ def test_a_leader_without_producer_state_takes_any_sequence() -> None:
 
 
 def test_an_unclean_election_excuses_a_new_order() -> None:
-    """Shows that records above what an unclean election left are excused."""
-    trace = log_of(("p:0",), ("p:2",))
+    """Shows that a record which comes behind one that an unclean election gave up is excused, and that order counts
+    again among what the unclean leader commits."""
+    trace = log_of(("p:0",), ("p:3",))
     trace.lead(2, 1, cause="unclean", isr=(2,))
     trace.append("broker-2", "p:1", epoch=1, producer=7, sequence=1)
     trace.high_watermark("broker-2", 1, 1, counted=(2,))
-    assert trace.result("C4").excused == {"unclean-election": 1}
+    assert (trace.result("C4").violated, trace.result("C4").excused) == (0, {"unclean-election": 1})
+    trace.append("broker-2", "p:5", "p:4", epoch=1, producer=7, sequence=2)
+    trace.high_watermark("broker-2", 3, 1, counted=(2,))
+    assert (trace.result("C4").violated, trace.result("C4").excused) == (1, {"unclean-election": 1})
