@@ -73,7 +73,11 @@ class WindowInvariant(KeyedInvariant[W]):
         else:
             state.since_us, state.core, state.window = -1, set(), None
             state.cut += len(state.due)
+        return self._look(state, event)
+
+    def _look(self, state: W, event: Stamped) -> Emissions:
         self.look(state, event)
+        state.armed_us = -1  # what ``look`` may have asked for was not passed on
         return self.arm(state)
 
     def look(self, state: W, event: Stamped) -> None:
@@ -227,6 +231,5 @@ class PartitionInvariant(WindowInvariant[P]):
         assert type(body) is QRole
         if body.role == "leader":
             state.elected(body)
-            self.look(state, event)
-            return self.arm(state)
+            return self._look(state, event)
         return NOTHING

@@ -5,7 +5,21 @@ from __future__ import annotations
 from random import Random
 
 from actors.node.spec import METADATA_PARTITION, node_name
-from actors.trace.events import ConfigChange, ErrorSeen, MetaView, ReplyPartition, Rpc, Stamped
+from actors.trace.events import (
+    BrokerReg,
+    ConfigChange,
+    ConsPos,
+    CtlFault,
+    CtlWindow,
+    ErrorSeen,
+    LinkRuleChange,
+    MetaImage,
+    MetaView,
+    OpInvoke,
+    ReplyPartition,
+    Rpc,
+    Stamped,
+)
 from tests.unit.invariants.trace_builder import BROKERS, TP, TraceBuilder
 
 VOTERS = ("controller-1", "controller-2", "controller-3")
@@ -20,6 +34,7 @@ def random_trace(random: Random, length: int) -> list[Stamped]:
         features={"kip-207": random.choice(["off", "seed", "kafka"]), "kip-595.own-epoch-commit": "kafka"},
     )
     moves = [_quorum, _metadata_log, _append, _log_changes, _elections, _answers, _list, _send, _poll, _life]
+    moves += [_windows, _calls, _later]
     while len(trace.events) < length:
         if trace.events and random.random() < 0.3:
             trace.cause = random.choice(trace.events[-20:]).id
@@ -165,3 +180,40 @@ def _life(random: Random, trace: TraceBuilder) -> None:
     else:
         api, error = random.choice([("Produce", 6), ("ListOffsets", 78), ("ListOffsets", 78), ("ListOffsets", 6)])
         trace.emit(random.choice(CLIENTS), ErrorSeen(TP, api, 9, error, "broker-1"))
+
+
+NODES = [*VOTERS, "broker-1", "broker-2", "broker-3", *CLIENTS]
+
+
+def _windows(random: Random, trace: TraceBuilder) -> None:
+    """Windows, faults and cuts, which every key hears of."""
+    kind = random.randrange(4)
+    if kind < 2:
+        core = random.sample(NODES, random.randrange(5, len(NODES) + 1))
+        trace.emit("driver", CtlWindow("w", "open" if random.random() < 0.7 else "close", core))
+    elif kind == 2:
+        trace.emit("driver", CtlFault("f1", "pause", random.choice(["start", "stop"]), [random.choice(NODES)], {}))
+    else:
+        sides = random.sample(["broker-1", "broker-2", "broker-3"], 2)
+        trace.emit("driver", LinkRuleChange("f2/1", "hold", random.choice(["start", "stop"]), sides[:1], sides[1:], 0))
+
+
+def _calls(random: Random, trace: TraceBuilder) -> None:
+    """Calls of brokers, operations of clients, and what brokers know of the metadata log."""
+    node, peer = random.sample(["broker-1", "broker-2", "broker-3"], 2)
+    trace.req = f"{node}>{peer}:fetcher:0.{random.randrange(2)}#{random.randrange(50)}"
+    outcome = random.choice(["answered", "answered", "answered", "disconnect", "timeout"])
+    errors = random.choice([[], [6]])
+    trace.emit(node, Rpc("Fetch", 17, peer, "fetcher", 1, outcome, errors, 1000, random.choice([1, 1000, 4000])))
+    trace.req = ""
+    trace.emit(node, MetaImage(random.randrange(9, 16), 0))
+    trace.operations += 1
+    trace.emit("producer-1", OpInvoke(f"send producer-1:{trace.operations}", "send", TP, acks=-1))
+    trace.emit("controller-1", BrokerReg(random.choice(BROKERS), 1, "i", random.random() < 0.5, False, False, 9))
+    trace.emit("consumer-1", ConsPos(TP, -1, random.randrange(5), 0, "assign"))
+
+
+def _later(random: Random, trace: TraceBuilder) -> None:
+    """Bounds go by."""
+    if random.random() < 0.1:
+        trace.wall += random.choice([1, 20, 200]) * 1_000_000
