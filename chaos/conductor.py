@@ -77,7 +77,7 @@ class ScenarioConductor:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.view: ClusterView = new_view(plan.cluster)
-        self.injector = Injector(plan.schedule, plan.names, self.view)
+        self.injector = Injector(plan.schedule, plan.nodes, self.view)
         self.phase: Phase = "starting"
         self.status: Status = "running"
         self.detail = ""
@@ -224,6 +224,8 @@ class ScenarioConductor:
             away, open_operations = sorted(self.injector.awaited), sorted(self.injector.operations)
             if open_operations:
                 return f"not returned: {', '.join(open_operations)}"
+            if self.injector.unfinished:
+                return f"not over: {', '.join(self.injector.unfinished)}"
             return f"not back: {', '.join(away)}" if away else self.view.unsteady
         if self.phase in ("warming", "stopping", "draining"):
             return ", ".join(name for name in self._clients if name in self._waiting)

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from actors.control import AnyAction, Barrier, RecordEvent, Restart
+from actors.node.spec import NodeSpec
 from actors.trace.events import (
     ClockSet,
     CtlFault,
@@ -22,7 +23,8 @@ from actors.trace.events import (
     Stamped,
     TraceEvent,
 )
-from chaos.faults.base import Aimed
+from chaos.bounce import RollingBounce
+from chaos.faults.base import Aimed, Bounce
 from chaos.plan import At, ScheduledFault, Seen
 from chaos.scenario.triggers import TRIGGERS, matches
 from chaos.view import ClusterView
@@ -32,7 +34,8 @@ Phase = Literal["waiting", "in force", "ended", "cancelled", "without target"]
 
 class FaultOutcome(msgspec.Struct, frozen=True):
     """What became of a fault. Times are microseconds since time 0, -1 if it never came to that. took_effect: the
-    runtime's events showed it (a pause shows no event of its own, and is taken from the runtime that did it)."""
+    runtime's events showed it (a pause shows no event of its own, and is taken from the runtime that did it). late:
+    nodes that did not stop or come back in time."""
 
     id: str
     kind: str
@@ -41,6 +44,7 @@ class FaultOutcome(msgspec.Struct, frozen=True):
     started_us: int
     ended_us: int
     took_effect: bool
+    late: list[str] = []
 
 
 class _Course:
@@ -58,6 +62,7 @@ class _Course:
         self.ended_us = -1
         self.missing: set[str] = set()
         self.down: list[str] = []
+        self.bounce: RollingBounce | None = None
 
     @property
     def ends_by_itself(self) -> bool:
@@ -69,20 +74,28 @@ class _Course:
         """When it is due for its next move, if that is known."""
         if self.phase == "waiting":
             return self.begins_us
-        return self.ends_us if self.phase == "in force" else None
+        if self.phase != "in force":
+            return None
+        return self.ends_us if self.bounce is None else self.bounce.deadline_us
 
 
 class Injector:
     """Times are the runtime's microseconds; ``start`` says which of them is time 0."""
 
-    def __init__(self, schedule: Sequence[ScheduledFault], nodes: Sequence[str], view: ClusterView) -> None:
-        self.nodes, self.view = list(nodes), view
+    def __init__(self, schedule: Sequence[ScheduledFault], nodes: Sequence[NodeSpec], view: ClusterView) -> None:
+        self.specs = {node.name: node for node in nodes}
+        self.nodes, self.view = list(self.specs), view
         self.courses = [_Course(scheduled) for scheduled in schedule]
         self.zero_us: int | None = None
         self.awaited: dict[str, int] = {}
         """Restarted nodes that have not come up yet -> the incarnation that was crashed."""
         self.operations: dict[str, str] = {}
         """Operations that have not returned -> the node that they were given to."""
+        self.leaving: dict[str, Restart] = {}
+        """Nodes that are to be started as soon as they are down."""
+        self.fallen: set[str] = set()
+        """Nodes that ended by themselves: nobody starts them before the healing."""
+        self.healing = False
 
     # ---- what it waits for --------------------------------------------------------------------------------
 
@@ -107,7 +120,7 @@ class Injector:
     @property
     def silent(self) -> set[str] | None:
         """Nodes that faults keep silent now, or that are not back yet; None while a fault does anything else."""
-        found = set(self.awaited)
+        found = {*self.awaited, *self.fallen}
         for course in self.courses:
             if course.phase == "in force":
                 if course.aimed is None or not course.aimed.silent:
@@ -136,6 +149,7 @@ class Injector:
                 started_us=course.started_us - zero if course.started_us >= 0 else -1,
                 ended_us=course.ended_us - zero if course.ended_us >= 0 else -1,
                 took_effect=course.aimed is not None and not course.missing,
+                late=[] if course.bounce is None else list(course.bounce.late),
             )
             for course in self.courses
         ]
@@ -155,8 +169,16 @@ class Injector:
         actions: list[AnyAction] = []
         due = [c for c in self.courses if c.due_us is not None and c.due_us <= now_us]
         for course in sorted(due, key=lambda c: (c.due_us or 0, c.phase == "waiting")):
-            actions += self._end(course, now_us) if course.phase == "in force" else self._begin(course, now_us)
+            actions += self._move(course, now_us)
         return actions
+
+    def _move(self, course: _Course, now_us: int) -> list[AnyAction]:
+        """What a course that is due does next."""
+        if course.phase == "waiting":
+            return self._begin(course, now_us)
+        if course.bounce is None:
+            return self._end(course, now_us)
+        return self._bounced(course, course.bounce.on_time(now_us, self.view), now_us)
 
     def on_event(self, now_us: int, event: Stamped) -> list[AnyAction]:
         """Note effects, and fire what waited to see this. ``view`` has taken the event in already."""
@@ -164,7 +186,10 @@ class Injector:
         self._reach(now_us, event)
         if self.zero_us is None:
             return []
-        actions = self._lost(now_us, event)
+        actions = [*self._lost(now_us, event), *self._start_again(event)]
+        for course in self.courses:
+            if course.bounce is not None and course.phase == "in force":
+                actions += self._bounced(course, course.bounce.on_event(now_us, event, self.view), now_us)
         for course in self.courses:
             scheduled = course.scheduled
             if course.phase == "waiting" and isinstance(scheduled.when, Seen) and course.begins_us is None:
@@ -180,7 +205,7 @@ class Injector:
             else:
                 continue
             if course.due_us is not None and course.due_us <= now_us:
-                actions += self._end(course, now_us) if course.phase == "in force" else self._begin(course, now_us)
+                actions += self._move(course, now_us)
         return actions
 
     def on_complete(self, now_us: int, operation: str, result: dict[str, Any]) -> list[AnyAction]:
@@ -191,9 +216,10 @@ class Injector:
         return self._end_what_is_done(now_us)
 
     def heal(self, now_us: int) -> list[AnyAction]:
-        """The chaos is over: cancel what waits, end what is in force, bring back what was stopped. What is over only
-        when it is done goes on."""
-        actions: list[AnyAction] = []
+        """The chaos is over: cancel what waits, end what is in force, bring back what was stopped or ended by itself.
+        What is over only when it is done goes on."""
+        self.healing = True
+        actions: list[AnyAction] = [action for node in sorted(self.fallen) for action in self._raise(node)]
         for course in self.courses:
             if course.phase == "waiting":
                 course.phase = "cancelled"
@@ -225,6 +251,8 @@ class Injector:
         course.missing = {*aimed.rules, *aimed.stopped, *aimed.operations}
         course.down = list(aimed.stopped)
         self.operations.update(aimed.operations)
+        if aimed.bounce is not None:
+            return [self._record(course, "start"), *self._begin_bounce(course, aimed, aimed.bounce, now_us)]
         if aimed.points:
             course.missing.add(scheduled.id)
         elif scheduled.for_us is not None:
@@ -240,14 +268,52 @@ class Injector:
         course.phase, course.ended_us = "ended", now_us
         for node in course.down:
             self.awaited.setdefault(node, self._crashed_incarnation(node))
+        ends = [action for action in aimed.end if not self._comes_too_early(aimed, action)]
         restarts = [Restart(node) for node in course.down] if aimed.points else []
-        return [*aimed.end, *restarts, self._record(course, "stop")]
+        return [*ends, *restarts, self._record(course, "stop")]
+
+    def _comes_too_early(self, aimed: Aimed, action: AnyAction) -> bool:
+        """Whether a node that was only asked to stop is still at it; it is started again when it is down."""
+        if aimed.kind != "controlled-shutdown" or not isinstance(action, Restart) or action.node not in self.view.up:
+            return False
+        self.leaving[action.node] = action
+        return True
+
+    def _start_again(self, event: Stamped) -> list[AnyAction]:
+        """A node went down, and somebody waits for that."""
+        if not isinstance(event.body, NodeDown):
+            return []
+        restart = self.leaving.pop(event.node, None)
+        if restart is not None:
+            return [restart]
+        if event.node in self._busy() or event.body.mode == "end":
+            return []
+        self.fallen.add(event.node)
+        return self._raise(event.node) if self.healing else []
+
+    def _raise(self, node: str) -> list[AnyAction]:
+        self.fallen.discard(node)
+        self.awaited[node] = self._crashed_incarnation(node)
+        return [Restart(node)]
+
+    # ---- rolling bounces ----------------------------------------------------------------------------------
+
+    def _begin_bounce(self, course: _Course, aimed: Aimed, change: Bounce, now_us: int) -> list[AnyAction]:
+        self.specs.update({name: change.after(self.specs[name]) for name in aimed.targets})
+        specs = {name: self.specs[name] for name in aimed.targets}
+        course.bounce = RollingBounce(course.scheduled.id, aimed.targets, specs, change.timeout_us)
+        return self._bounced(course, course.bounce.begin(now_us, self.view), now_us)
+
+    def _bounced(self, course: _Course, actions: list[AnyAction], now_us: int) -> list[AnyAction]:
+        """What a bounce wants, and its end if that was all."""
+        assert course.bounce is not None
+        return [*actions, *self._end(course, now_us)] if course.bounce.done else actions
 
     def _end_what_is_done(self, now_us: int) -> list[AnyAction]:
         actions: list[AnyAction] = []
         for course in self.courses:
             if course.phase == "in force" and course.ends_by_itself and course.aimed is not None:
-                if not any(operation in self.operations for operation in course.aimed.operations):
+                if course.bounce is None and not any(each in self.operations for each in course.aimed.operations):
                     actions += self._end(course, now_us)
         return actions
 
@@ -256,12 +322,25 @@ class Injector:
 
     def _busy(self) -> frozenset[str]:
         stopped = (node for course in self.courses if course.phase == "in force" for node in course.down)
-        return frozenset([*self.awaited, *stopped, *self.paused()])
+        bounced = (c.bounce.node for c in self.courses if c.phase == "in force" and c.bounce is not None)
+        return frozenset([*self.awaited, *stopped, *bounced, *self.paused()])
+
+    @property
+    def unfinished(self) -> list[str]:
+        """Rolling bounces that go on, and whose turn it is."""
+        return [
+            f"{course.scheduled.id} ({course.bounce.node})"
+            for course in self.courses
+            if course.bounce is not None and course.phase == "in force"
+        ]
 
     def _record(self, course: _Course, phase: Literal["start", "stop"]) -> RecordEvent:
         aimed = course.aimed
         assert aimed is not None
-        return RecordEvent(CtlFault(course.scheduled.id, aimed.kind, phase, aimed.targets, aimed.parameters))
+        late = {"late": list(course.bounce.late)} if course.bounce is not None and phase == "stop" else {}
+        return RecordEvent(
+            CtlFault(course.scheduled.id, aimed.kind, phase, aimed.targets, {**aimed.parameters, **late})
+        )
 
     def _observe(self, event: Stamped) -> None:
         body = event.body
@@ -277,6 +356,7 @@ class Injector:
                 del self.awaited[event.node]
                 # A new incarnation shows that the old one is gone, even where nobody could say so before.
                 self._took_effect([event.node])
+            self.fallen.discard(event.node)
 
     def _reach(self, now_us: int, event: Stamped) -> None:
         """A node went down at its point: that is the fault's effect, and its time begins with the first one."""

@@ -12,12 +12,12 @@ from chaos.faults.clock import ClockJump, SkewedClock
 from chaos.faults.disk import DiskSlowness, DiskWipe, PowerLoss, TornTail
 from chaos.faults.network import NetworkDelay, NetworkDrop, NetworkDuplicate, NetworkPartition, NetworkReorder
 from chaos.faults.operator import Configuration, LeaderElection, QuorumDescription
-from chaos.faults.process import NodeCrash, NodePause
+from chaos.faults.process import NodeBounce, NodeCrash, NodePause, NodeShutdown
 from chaos.scenario.durations import format_duration
 from chaos.scenario.triggers import describe
 from chaos.scenario.yaml_text import to_yaml
 
-AnyAction = LeaderElection | Configuration | QuorumDescription
+AnyAction = LeaderElection | Configuration | QuorumDescription | NodeShutdown | NodeBounce
 """What an operator does."""
 
 LinkFault = NetworkPartition | NetworkDelay | NetworkDrop | NetworkDuplicate | NetworkReorder
@@ -146,9 +146,19 @@ class Plan(msgspec.Struct, frozen=True):
             "topics": {
                 topic.name: {"replicas": topic.replicas, "config": topic.config} for topic in self.cluster.topics
             },
+            "bounced": self._bounced(),
             "duration_us": self.duration_us,
             "defects": self.defects,
         }
+
+    def _bounced(self) -> dict[str, list[str]]:
+        """Features that a rolling bounce sets, and the values that nodes then have."""
+        values: dict[str, list[str]] = {}
+        for scheduled in self.schedule:
+            if isinstance(scheduled.fault, NodeBounce):
+                for name, value in scheduled.fault.bounce.features.items():
+                    values.setdefault(name, []).append(value)
+        return values
 
     def yaml(self) -> str:
         """The resolved scenario as a file, which is itself a scenario."""

@@ -60,6 +60,7 @@ class ClusterView(msgspec.Struct):
     up: node -> incarnation that is running. started: node -> newest incarnation, running or not.
     registrations: broker -> the last metadata records about it, in their order.
     controller: name of the quorum's leader, "" if none is known.
+    roles: controller -> its role in the quorum since it started.
     led: controller -> newest quorum epoch that it led. begun_at: quorum epoch -> end of its leader's log then.
     """
 
@@ -70,6 +71,7 @@ class ClusterView(msgspec.Struct):
     registrations: dict[str, list[Registration]] = {}
     controller: str = ""
     quorum_epoch: int = -1
+    roles: dict[str, str] = {}
     led: dict[str, int] = {}
     begun_at: dict[int, int] = {}
 
@@ -111,6 +113,7 @@ class ClusterView(msgspec.Struct):
     def _on_role(self, node: str, body: QRole) -> None:
         if not node.startswith("controller-"):
             return
+        self.roles[node] = body.role
         if body.role == "leader":
             self.led[node], self.begun_at[body.epoch] = body.epoch, body.log_end
             self._forget_lost()
@@ -136,6 +139,7 @@ class ClusterView(msgspec.Struct):
             self.registrations[name] = [each for each in known if not self._is_lost(each.quorum_epoch, each.offset)]
 
     def _on_start(self, event: Stamped) -> None:
+        self.roles.pop(event.node, None)
         # A broker that came back must register again, whatever the controller still believes. The hybrid clock says
         # whether a registration that is already known is that one.
         known = self.registrations.get(event.node, [])
@@ -152,6 +156,16 @@ class ClusterView(msgspec.Struct):
         """Whether the active controller fences a broker, or does not know it yet."""
         known = self.registrations.get(broker)
         return known[-1].fenced if known else True
+
+    def is_back(self, node: str) -> bool:
+        """Whether a controller or broker has taken its place: in the quorum under a leader; unfenced, and in the ISR of
+        all of its partitions."""
+        if node not in self.up:
+            return False
+        if node not in self.brokers:
+            return self.controller != "" and self.roles.get(node) in ("leader", "follower")
+        mine = [found for found in self.partitions.values() if node in map(node_name, found.replicas)]
+        return not self.is_fenced(node) and all(node in map(node_name, found.isr) for found in mine)
 
     @property
     def unsteady(self) -> str:

@@ -334,6 +334,8 @@ def _doubts(outcome: RunOutcome, conductor: ScenarioConductor) -> list[str]:
     if outcome.status == "completed" and conductor.zero_us is not None:
         moments = {scheduled.id: scheduled.when for scheduled in conductor.plan.schedule}
         doubts += [_without_effect(each, str(moments[each.id])) for each in conductor.outcomes if not each.took_effect]
+        late = [(each, name) for each in conductor.outcomes for name in each.late]
+        doubts += [f"{name} did not stop or come back in time in {each.id} ({each.kind})" for each, name in late]
     return doubts
 
 

@@ -308,7 +308,7 @@ class BrokerNode(msgspec.Struct):
             return
         turn.step.complete(event.operation, {})
         self.replicas.in_controlled_shutdown = turn.settings.controlled_shutdown
-        self.lifecycle.begin_shutdown(turn, event.arguments.get("timeout_ms", lifecycle.SHUTDOWN_TIMEOUT_MS))
+        self.lifecycle.begin_shutdown(turn)
 
     def _shut_down(self, turn: Turn) -> None:
         """The end, whether the controller agreed or not: nothing follows but what the next start needs."""

@@ -230,14 +230,14 @@ class BrokerLifecycle(msgspec.Struct):
 
     # ---- shutdown ----------------------------------------------------------------------------------------
 
-    def begin_shutdown(self, turn: Turn, timeout_ms: int) -> None:
-        """Ask the controller to move leadership away and wait for its leave, for ``timeout_ms`` at most; at once where
-        this broker never ran, or is not to ask."""
+    def begin_shutdown(self, turn: Turn) -> None:
+        """Ask the controller to move leadership away and wait for its leave, but not for ever; not at all where this
+        broker never ran, or is not to ask."""
         if self.state == "pending-controlled-shutdown":
             return
         if self.state != "running" or not turn.settings.controlled_shutdown:
             self.state = "shutting-down"
             return
         self.state = "pending-controlled-shutdown"
-        turn.step.set_timer(SHUTDOWN, timeout_ms)
+        turn.step.set_timer(SHUTDOWN, SHUTDOWN_TIMEOUT_MS)
         self._communicate_now(turn)

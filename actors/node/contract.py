@@ -8,8 +8,9 @@ number. Whoever drives it (``actors.sim``, ``actors.live``, ``actors.replay``) o
 * **Order.** Effects are carried out in the order given. A crash may fall between any two of them.
 * **Trace first.** A Record is in the trace before any later effect leaves the node.
 * **Disk.** A Write survives the death of the process, a Sync also power loss. Synced reports what is covered.
-* **Calls.** Every Call ends exactly once, in Answered or Failed. When one call of a connection runs into its
-  time-out, the connection is closed and its other calls fail with a disconnect, as in Kafka's NetworkClient.
+* **Calls.** Every Call ends exactly once, in Answered or Failed. On a connection that broke while nothing was under
+  way the next Call fails with a disconnect. When one call of a connection runs into its time-out, the connection is
+  closed and its other calls fail with a disconnect, as in Kafka's NetworkClient.
 * **Connections** are ordered, and muted while a request is being served: the next Received of a connection
   comes after the Reply (or Close) to the one before.
 * **Timers.** A name denotes one timer. Setting it again replaces it; a cancelled or replaced setting never fires.

@@ -80,11 +80,13 @@ class Connection:
 
     flights: calls without an answer yet, in order, as (call, number, deadline). check_at_us: when the client next
     looks for one that has run out of time. incarnation: of the server's process that it leads to. serving: number,
-    correlation id and class of the request the server is at work on, None if there is none. inbox: what arrived behind
-    it. doomed: number of the request before whose answer the connection breaks, by a rule.
+    correlation id and class of the request the server is at work on, None if there is none. inbox: what arrived
+    behind it. broken: its end has reached the client while nothing was under way. doomed: number of the request
+    before whose answer the connection breaks, by a rule.
     """
 
     __slots__ = (
+        "broken",
         "check_at_us",
         "client",
         "client_closed",
@@ -112,6 +114,7 @@ class Connection:
         self.doomed: int | None = None
         self.flights: deque[tuple[int, int, int]] = deque()
         self.check_at_us = NEVER
+        self.broken = False
         self.client_closed = False
         self.server_closed = False
         self.serving: tuple[int, int, type[Message]] | None = None
@@ -270,6 +273,11 @@ class Network:
         clock.tick(now_us)
         number = connection.number
         connection.number = number + 1
+        if connection.broken:
+            if not connection.flights:
+                self._queue.at(now_us, self._find_broken, connection)
+            connection.flights.append((effect.call, number, NEVER))
+            return
         payload = request.SerializeToString()
         packet = (request.__class__, payload, clock.wall_us, clock.logical, host.last_id(), number, 0)
         self._send(connection.to_server, packet)
@@ -293,8 +301,9 @@ class Network:
         if connection.client_closed:
             return
         if packet is None:
-            self._client_closes(connection)
-            self._fail(host, connection, None)
+            connection.broken = True
+            if connection.flights:
+                self._find_broken(connection)
             return
         kind, payload, wall_us, logical, cause, number, correlation_id = packet
         call, answered, _ = connection.flights.popleft()
@@ -309,6 +318,15 @@ class Network:
         host.clock.merge(self._queue.now_us, wall_us, logical)
         self.delivered += 1
         host.take(Answered(call, response), cause, connection.id, number)
+
+    def _find_broken(self, connection: Connection) -> None:
+        """The client learns that a connection is gone, which it does when it waits for an answer on it, or asks."""
+        host = connection.client
+        if host.paused:
+            host.arrivals.append((self._find_broken, connection))
+        elif not connection.client_closed:
+            self._client_closes(connection)
+            self._fail(host, connection, None)
 
     def _check_deadlines(self, check: tuple[Connection, int]) -> None:
         connection, at_us = check

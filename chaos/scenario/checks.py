@@ -28,6 +28,7 @@ from chaos.scenario.model import (
     Fault,
     ListOffsets,
     NodeOverride,
+    RollingBounce,
     Scenario,
     Stop,
     Topic,
@@ -339,6 +340,41 @@ def _check_action(place: Path_, action: Action, scenario: Scenario, nodes: list[
             _check_topic_partition((*place, "elect", "partitions", index), tp, scenario, mistakes)
     if action.configure is not None:
         _check_configure((*place, "configure"), action.configure, scenario, nodes, mistakes)
+    if action.controlled_shutdown is not None:
+        path = (*place, "controlled-shutdown", "targets")
+        _check_servers(path, action.controlled_shutdown.targets, scenario, nodes, mistakes)
+    if action.rolling_bounce is not None:
+        _check_bounce((*place, "rolling-bounce"), action.rolling_bounce, scenario, nodes, mistakes)
+
+
+def _check_servers(
+    path: Path_, selectors: list[Selector], scenario: Scenario, nodes: list[str], mistakes: Mistakes
+) -> None:
+    """Selectors of nodes that serve: an operator stops no client."""
+    _check_selectors(path, selectors, scenario, nodes, mistakes)
+    for number, selector in enumerate(selectors):
+        if _role(selector) is None:
+            mistakes.add((*path, number), f"{selector} is no controller or broker", "controllers and brokers alone")
+
+
+def _role(selector: Selector) -> Scope | None:
+    """Which kind of server a selector means; None for clients."""
+    if selector.kind in ("leader", "followers", "isr"):
+        return "broker"
+    if selector.kind == "active-controller" or selector.argument.startswith("controller"):
+        return "controller"
+    return "broker" if selector.argument.startswith("broker") else None
+
+
+def _check_bounce(path: Path_, bounce: RollingBounce, scenario: Scenario, nodes: list[str], mistakes: Mistakes) -> None:
+    """The new settings must be such that the nodes read them."""
+    _check_servers((*path, "targets"), bounce.targets, scenario, nodes, mistakes)
+    check_features((*path, "features"), bounce.features, mistakes)
+    check_versions((*path, "versions"), bounce.versions, mistakes)
+    roles = {_role(selector) for selector in bounce.targets}
+    scopes = tuple(scope for scope in SERVER_SCOPES if scope in roles or (scope == "krift" and "broker" in roles))
+    if scopes:
+        check_config((*path, "config"), bounce.config, scopes, mistakes)
 
 
 def _check_configure(place: Path_, change: Configure, scenario: Scenario, nodes: list[str], mistakes: Mistakes) -> None:

@@ -12,7 +12,7 @@ from chaos.faults.clock import ClockJump, SkewedClock
 from chaos.faults.disk import DiskSlowness
 from chaos.faults.network import NetworkDelay, NetworkDrop, NetworkDuplicate, NetworkPartition, NetworkReorder, Reach
 from chaos.faults.operator import AdminAction, Configuration, LeaderElection
-from chaos.faults.process import NodeCrash
+from chaos.faults.process import NodeBounce, NodeCrash, NodeShutdown
 from chaos.plan import AnyFault, At, Plan, ScheduledFault, Seen
 from chaos.scenario.clients import client_config, client_workload
 from chaos.scenario.durations import format_chance, format_duration, format_offset, format_rate, format_versions
@@ -111,7 +111,7 @@ def _rate(rate: float) -> str:
 
 def _chaos(scheduled: ScheduledFault) -> dict[str, Any]:
     fault = scheduled.fault
-    what = "action" if isinstance(fault, AdminAction) else "fault"
+    what = "action" if isinstance(fault, AdminAction | NodeShutdown | NodeBounce) else "fault"
     entry: dict[str, Any] = {"when": _moment(scheduled.when), what: {fault.kind: _fault(fault)}}
     if scheduled.for_us is not None:
         entry["for"] = format_duration(scheduled.for_us)
@@ -145,6 +145,17 @@ def _action(action: AdminAction) -> dict[str, Any]:
 def _fault(fault: AnyFault) -> Any:
     if isinstance(fault, AdminAction):
         return _action(fault)
+    if isinstance(fault, NodeShutdown):
+        return {"targets": _texts(fault.nodes)}
+    if isinstance(fault, NodeBounce):
+        change = fault.bounce
+        return {
+            "targets": _texts(fault.nodes),
+            "features": dict(change.features),
+            "versions": _ranges(change.versions),
+            "config": dict(change.config),
+            "timeout": format_duration(change.timeout_us),
+        }
     if isinstance(fault, NetworkDelay):
         return {**_reach(fault.reach), "by": format_duration(fault.by_us), "jitter": format_duration(fault.jitter_us)}
     if isinstance(fault, NetworkDrop | NetworkDuplicate | NetworkReorder):

@@ -28,6 +28,7 @@ from chaos.scenario.scalars import (
     RateChange,
     RunDuration,
     Selectors,
+    Servers,
     Timestamp,
     TopicName,
     TopicPartitions,
@@ -344,14 +345,33 @@ class DescribeQuorum(Model):
     """A look at the quorum's members (DescribeQuorum)."""
 
 
+class ControlledShutdown(Model):
+    """Controllers or brokers are asked to stop, as by SIGTERM, and started again at its end."""
+
+    targets: Servers = Field(description="all, or selectors of controllers and brokers.")
+
+
+class RollingBounce(Model):
+    """Controllers or brokers are stopped and started one after the other, each with the settings given here; the next
+    goes when the one before is back."""
+
+    targets: Servers = Field(description="all, or selectors of controllers and brokers, in their order.")
+    features: FeatureValues = {}
+    versions: VersionRanges = {}
+    config: Config = {}
+    timeout: PositiveDuration = 60_000_000
+
+
 class Action(Model):
     """Exactly one thing that an operator does. It is over when it is done, unless it is one of LASTING."""
 
-    LASTING: ClassVar[frozenset[str]] = frozenset()
+    LASTING: ClassVar[frozenset[str]] = frozenset({"controlled_shutdown"})
 
     elect: Elect | None = None
     configure: Configure | None = None
     describe_quorum: DescribeQuorum | None = None
+    controlled_shutdown: ControlledShutdown | None = None
+    rolling_bounce: RollingBounce | None = None
 
     @model_validator(mode="after")
     def _one_kind(self) -> Action:

@@ -16,18 +16,32 @@ from actors.features import default_features
 from actors.node.spec import FIRST_CONTROLLER_ID, ClusterSpec, NodeSpec, Role, TopicSpec
 from actors.versions import default_ranges
 from chaos.errors import InputError, Mistake, nearest
+from chaos.faults.base import Bounce
 from chaos.faults.clock import ClockJump, SkewedClock
 from chaos.faults.disk import DiskSlowness, DiskWipe, PowerLoss, TornTail
 from chaos.faults.network import NetworkDelay, NetworkDrop, NetworkDuplicate, NetworkPartition, NetworkReorder, Reach
 from chaos.faults.operator import ADMIN, Configuration, LeaderElection, QuorumDescription
-from chaos.faults.process import NodeCrash, NodePause
+from chaos.faults.process import NodeBounce, NodeCrash, NodePause, NodeShutdown
 from chaos.plan import AnyFault, At, Expectation, Plan, PlanBudgets, ScheduledFault, Seen
 from chaos.scenario.checks import FEATURE_GROUPS
 from chaos.scenario.clients import client_config, client_workload
 from chaos.scenario.dump import resolved_document
 from chaos.scenario.layers import merge_layers
 from chaos.scenario.loader import Loaded
-from chaos.scenario.model import Action, Chancy, Chaos, Client, Fault, Link, Moment, NodeOverride, Scenario, Stop, Topic
+from chaos.scenario.model import (
+    Action,
+    Chancy,
+    Chaos,
+    Client,
+    Fault,
+    Link,
+    Moment,
+    NodeOverride,
+    RollingBounce,
+    Scenario,
+    Stop,
+    Topic,
+)
 from chaos.scenario.names import client_names, needs_admin, node_names
 from chaos.scenario.selectors import Selector, draw
 
@@ -244,6 +258,11 @@ def _scheduled(index: int, chaos: Chaos, scenario: Scenario, drawn: dict[str, li
             values = tuple((key, config_text(value)) for key, value in change.set_.items())
             brokers = drawing("configure.broker", change.broker)
             return Configuration(change.topic or "", brokers, values, tuple(change.delete))
+        if given.controlled_shutdown is not None:
+            return NodeShutdown(drawing("controlled-shutdown.targets", given.controlled_shutdown.targets))
+        if given.rolling_bounce is not None:
+            targets = drawing("rolling-bounce.targets", given.rolling_bounce.targets)
+            return NodeBounce(targets, _bounce(given.rolling_bounce))
         return QuorumDescription()
 
     nodes = node_names(scenario)
@@ -254,6 +273,10 @@ def _scheduled(index: int, chaos: Chaos, scenario: Scenario, drawn: dict[str, li
         fault = done(chaos.action)
     until = None if chaos.until is None else _moment(chaos.until)
     return ScheduledFault(f"f{index + 1}", fault, _moment(chaos.when), chaos.lasts, until)
+
+
+def _bounce(given: RollingBounce) -> Bounce:
+    return Bounce(given.timeout, expand_features(given.features), dict(given.versions), dict(given.config))
 
 
 def _by_chance(fault: Chancy) -> dict[str, Any]:

@@ -82,6 +82,10 @@ def _selectors(value: Any) -> list[Selector]:
     return [parse_selector(_text(text, SELECTOR_EXPECTED)) for text in texts]
 
 
+def _servers(value: Any) -> list[Selector]:
+    return _selectors(["controllers", "brokers"] if value == "all" else value)
+
+
 def _topic_partitions(value: Any) -> list[str]:
     texts = value if isinstance(value, list) else [value]
     if not texts:
@@ -200,6 +204,7 @@ TopicPartitions = Annotated[
     BeforeValidator(_topic_partitions),
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}),
 ]
+Servers = Annotated[list[Selector], BeforeValidator(_servers), SELECTORS_SCHEMA]
 Selectors = Annotated[list[Selector], BeforeValidator(_selectors), SELECTORS_SCHEMA]
 Point = Annotated[str, BeforeValidator(_point), POINT_SCHEMA]
 ConfigValue = Annotated[

@@ -134,6 +134,7 @@ def event_tags(invariant: Invariant) -> list[str]:
 def is_off(profile: Profile, feature: str) -> bool:
     """Whether a feature is off on every node that the run says anything about."""
     values = [profile.feature(feature), *(profile.feature(feature, node) for node in profile.nodes)]
+    values += profile.bounced.get(feature, [])
     return all(value == "off" for value in values)
 
 

@@ -97,14 +97,16 @@ class Profile(msgspec.Struct, frozen=True):
     """How the cluster of a run was set up: what invariants and exemptions turn on.
 
     ``features``, ``config``: of the cluster; ``topics``: per topic its own ``config``; ``nodes``: per node, what
-    differs. ``epsilon_us``: clock uncertainty between machines; operations closer than that count as concurrent (0
-    on one clock).
+    differs. ``bounced``: features that rolling bounces set, with the values that nodes have from some time on.
+    ``epsilon_us``: clock uncertainty between machines; operations closer than that count as concurrent (0 on one
+    clock).
     """
 
     features: dict[str, str] = {}
     config: dict[str, Any] = {}
     topics: dict[str, dict[str, Any]] = {}
     nodes: dict[str, dict[str, Any]] = {}
+    bounced: dict[str, list[str]] = {}
     epsilon_us: int = 0
 
     def feature(self, name: str, node: str = "") -> str:

@@ -100,7 +100,7 @@ class LatestNeverGoesBack(KeyedInvariant[Answers]):
 
     def initial(self, key: str, profile: Profile) -> Answers:
         unclean = profile.topic_setting(key, UNCLEAN_ENABLE, default=False) is True
-        seed = profile.feature(FEATURE) == "seed"
+        seed = "seed" in (profile.feature(FEATURE), *profile.bounced.get(FEATURE, []))
         budget = loss_budget(profile, key)
         return Answers(key, budget=budget, epsilon_us=profile.epsilon_us, unclean_allowed=unclean and seed)
 
@@ -269,8 +269,8 @@ class NewLeaderRefusesUntilCaughtUp(KeyedInvariant[Refusals]):
     def step(self, state: Refusals, event: Stamped) -> Emissions:
         body = event.body
         assert type(body) is RpcReply
-        if body.replica_id != -1:
-            return NOTHING
+        if body.replica_id != -1 or FEATURE in state.profile.bounced:
+            return NOTHING  # (or which value held when it answered is not known)
         value = state.profile.feature(FEATURE, event.node)
         if value == "off":
             return NOTHING

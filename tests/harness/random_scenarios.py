@@ -146,6 +146,7 @@ def random_scenario(seed: int) -> str:
                 *_by_operator(seed, len(replicas), unclean),
                 *_on_disks(seed, nodes, len(replicas)),
                 *_on_clocks(seed, nodes),
+                *_stopped_properly(seed, nodes),
             ],
         },
         sort_keys=False,
@@ -333,6 +334,28 @@ def _on_clocks(seed: int, nodes: list[str]) -> list[Mapping_]:
         found.append(
             {"when": {"at": f"{at}ms"}, "fault": fault, "for": f"{min(_lasting_ms(draw), DURATION_MS - at)}ms"}
         )
+    return found
+
+
+def _stopped_properly(seed: int, nodes: list[str]) -> list[Mapping_]:
+    """With every third seed, others than above, nodes are stopped properly or bounced, now and then to other
+    versions."""
+    if seed % 3 != 1:
+        return []
+    draw = random.Random(f"random-scenarios/{seed}/stops")
+    servers = [name for name in nodes if name.startswith(("broker-", "controller-"))]
+    found: list[Mapping_] = []
+    for _ in range(draw.choice((1, 1, 2))):
+        at = draw.randrange(200, DURATION_MS - 2_000)
+        if draw.random() < 0.5:
+            stop = {"controlled-shutdown": {"targets": draw.choice((*servers, "active-controller"))}}
+            lasts = min(draw.randint(100, 6_000), DURATION_MS - at)
+            found.append({"when": {"at": f"{at}ms"}, "action": stop, "for": f"{lasts}ms"})
+            continue
+        bounce: Mapping_ = {"targets": draw.choice(("all", "brokers", "controllers")), "timeout": "20s"}
+        if draw.random() < 0.5:
+            bounce["versions"] = _server_versions(draw, "broker-1")
+        found.append({"when": {"at": f"{at}ms"}, "action": {"rolling-bounce": bounce}})
     return found
 
 

@@ -72,6 +72,7 @@ CASES = {
             "seen-trigger": [1, 2, 3],
             "disk-faults": [1, 2],
             "operator": [1, 2, 1],
+            "bounce": [1, 2, 1],
         }.items()
     },
     "kip-207-off": Case("kip-207", [1, 2], "off", SHORT),

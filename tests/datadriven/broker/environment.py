@@ -103,9 +103,8 @@ class Environment:
         return ""
 
     def verb_shutdown(self, command: Command) -> str:
-        """shutdown [timeout=5000]: the operator asks the broker to stop."""
-        arguments = {"timeout_ms": command.number("timeout")} if "timeout" in command.arguments else {}
-        self.scene.give(Invoked("operation", "shutdown", arguments))
+        """shutdown: the operator asks the broker to stop."""
+        self.scene.give(Invoked("operation", "shutdown"))
         return self.scene.told()
 
     def verb_scripted(self, command: Command) -> str:

@@ -25,6 +25,7 @@ from actors.node.effects import (
     CancelTimer,
     Choose,
     Complete,
+    Exit,
     Record,
     Replace,
     Reply,
@@ -46,7 +47,7 @@ from actors.node.events import (
     TimedOut,
 )
 from actors.trace.events import ClockSet, MetaImage, NodeDown, NodeUp, RunEnd, RunMeta, Stamped, Tick
-from tests.harness.toys import Script, Stage, ask
+from tests.harness.toys import Script, Stage, ask, toy_spec
 from tests.unit.sim.test_network import calls, echo, on_start, silent
 
 
@@ -362,3 +363,23 @@ def test_time_outs_of_calls_are_measured_by_the_wall_clock() -> None:
     assert [(now, event.reason) for now, event in stage.seen["client"] if isinstance(event, Failed)] == [
         (50, "timeout")
     ]
+
+
+@pytest.mark.parametrize(("clean", "mode"), [(True, "clean"), (False, "crash")])
+def test_a_node_ends_its_own_process(clean: bool, mode: str) -> None:
+    """Shows that nothing follows an Exit, that its peers find their connections closed, and that the next incarnation,
+    which may be another than the one before, is told how the last one ended."""
+
+    def node(now_ms: int, event: AnyEvent) -> list[AnyEffect]:
+        return [Exit(clean, "enough"), SetTimer("never", 1, 1)] if isinstance(event, Received) else []
+
+    script = Script(100_000, {50_000: [Restart("server", toy_spec("server", config={"acks": "1"}))]})
+    stage = Stage({"client": on_start(*calls("a")), "server": node}, script, record=True)
+    result = stage.world.run(1_000_000)
+    ends = [each.body for each in result.trace if isinstance(each.body, NodeDown) and each.node == "server"]
+    assert ends == [NodeDown(mode, "enough"), NodeDown("end")]  # type: ignore[arg-type]
+    assert [event.spec.config for event in stage.events("server", Started)] == [{}, {"acks": "1"}]
+    ups = [each.body.clean for each in result.trace if isinstance(each.body, NodeUp) and each.node == "server"]
+    assert ups == [False, clean]
+    assert [failed.reason for failed in stage.events("client", Failed)] == ["disconnect"]
+    assert timed_out(stage, "server") == []

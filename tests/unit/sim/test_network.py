@@ -174,6 +174,26 @@ def test_a_crash_resets_connections_on_both_ends() -> None:
     assert [event.connection for event in stage.events("server", Disconnected)] == ["client>server:c:0.1"]
 
 
+def test_a_connection_that_broke_in_silence_fails_the_next_call() -> None:
+    """Shows that a client whose server was started anew finds out by its next calls, and then opens a connection: what
+    it knew of the old process (its versions) may not hold of the new one."""
+    script = Script(500_000, {10_000: [Crash("server")], 20_000: [Restart("server")]})
+
+    def client(now_ms: int, event: AnyEvent) -> list[AnyEffect]:
+        if isinstance(event, Started):
+            return [*calls("a", 30_000), SetTimer("later", 40, 40)]
+        if isinstance(event, TimedOut):
+            return [Call(n, "server", "c", ask(letter), 1000) for n, letter in ((2, "b"), (3, "c"))]
+        return [Call(4, "server", "c", ask("d"), 1000)] if isinstance(event, Failed) and event.call == 3 else []
+
+    stage = Stage({"client": client, "server": echo}, script)
+    stage.world.run(1_000_000)
+    assert [(f.call, f.reason) for f in stage.events("client", Failed)] == [(2, "disconnect"), (3, "disconnect")]
+    connections = [event.connection for event in stage.events("server", Received)]
+    assert connections == ["client>server:c:0.0", "client>server:c:0.1"]
+    assert letters(stage) == "ad"
+
+
 def test_a_request_without_an_answer_is_over_once_it_is_served() -> None:
     """Shows that Reply(None) ends the peer's call with an empty response, in its turn, and the connection goes on."""
 
