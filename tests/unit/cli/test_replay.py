@@ -7,6 +7,7 @@ from pathlib import Path
 
 from orchestrator.clusters.sim import STEPS_FILE
 from orchestrator.run_dir import RunDir
+from orchestrator.verdict import read_verdict
 from tests.unit.cli.command import krift
 
 
@@ -15,6 +16,30 @@ def test_a_sim_run_is_the_same_again(kept_run: Path) -> None:
     ended = krift("replay", kept_run)
     assert ended.code == 0, ended.err
     assert "steps taken again, no difference" in ended.out
+
+
+def test_a_replay_says_that_the_run_was_had_again(run: Path) -> None:
+    """Shows X8 vacuous before a replay, held after it and for later checks, violated by another digest."""
+    directory = RunDir(run)
+    manifest = directory.read_manifest()
+    manifest.repeated = ""
+    directory.write_manifest(manifest)
+    assert krift("check", run, "--engine", "in-process").code == 0
+
+    def x8() -> tuple[str, int]:
+        return next((each.status, each.tested) for each in read_verdict(directory).invariants if each.id == "X8")
+
+    assert x8() == ("vacuous", 0)
+    assert krift("replay", run).code == 0
+    assert x8() == ("held", 1)
+    assert krift("check", run, "--engine", "in-process").code == 0
+    assert x8() == ("held", 1)
+    manifest = directory.read_manifest()
+    assert manifest.repeated == manifest.digest
+    manifest.repeated = "0"
+    directory.write_manifest(manifest)
+    assert krift("check", run, "--engine", "in-process").code == 1
+    assert x8() == ("violated", 1)
 
 
 def test_the_state_at_a_moment(kept_run: Path) -> None:
