@@ -158,7 +158,7 @@ class Session:
             checked = check_in_process(directory, plan)
         else:
             checked = check_in_spark(self.spark(), directory, plan)
-        checked = with_repeat(checked, manifest.repeated)
+        checked = with_repeat(checked, checked.digest, manifest.repeated)
         verdict = verdict_on(plan, run, self.settings.runtime, checked, manifest.duration, manifest.doubts)
         self._finish(directory, manifest, verdict)
         return self._carried(directory, manifest, verdict)
@@ -204,11 +204,11 @@ def repeat_result(first: str, second: str) -> InvariantResult:
     return engine.results()[0]
 
 
-def with_repeat(checked: Checked, repeated: str) -> Checked:
-    """What a trace says, and its repetition, if there was one (``repeated``: the digest of that)."""
+def with_repeat(checked: Checked, first: str, repeated: str) -> Checked:
+    """What a trace says, and its repetition, if there was one: the digests of the run and of that, "" if none."""
     if not repeated:
         return checked
-    found = repeat_result(checked.digest, repeated)
+    found = repeat_result(first, repeated)
     results = [found if each.id == REPEAT else each for each in checked.results]
     return msgspec.structs.replace(checked, results=results)
 

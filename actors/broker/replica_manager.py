@@ -269,11 +269,12 @@ class ReplicaManager(msgspec.Struct):
         self.checkpoint(turn)
 
     def checkpoint(self, turn: Turn) -> None:
-        """Write the high watermarks if any changed."""
+        """Write the high watermarks if any changed, and let them survive power loss (``CheckpointFile.java``)."""
         content = render_checkpoint({tp: partition.log.high_watermark for tp, partition in self.partitions.items()})
         if content != self.checkpointed:
             self.checkpointed = content
             turn.files.replace(turn.step, CHECKPOINT_FILE, content)
+            turn.files.sync(turn.step, CHECKPOINT_FILE)
 
     # ---- connections -------------------------------------------------------------------------------------
 

@@ -48,7 +48,7 @@ def command(run: str, engine: str, out: Path, as_json: bool) -> int:
     checked = _check(directory, plan, engine)
     _compare_digests(directory, manifest, plan, checked)
     doubts = [*manifest.doubts, *([CUT_OFF] if manifest.status == "running" else [])]
-    checked = with_repeat(checked, manifest.repeated)
+    checked = with_repeat(checked, manifest.digest, manifest.repeated)
     verdict = verdict_on(plan, manifest.run, manifest.runtime, checked, manifest.duration, doubts)
     keep_verdict(directory, verdict)
     shown = page()

@@ -25,7 +25,7 @@ from orchestrator.invariants.fold import Witness, witness
 FOLLOWED: tuple[type[TraceEvent], ...] = (QVote, QRole, PartChange, BrokerReg, ConfigChange, IsrPropose)
 """Types of the events that a view is built from."""
 
-EPOCHS_KEPT = 4
+EPOCHS_KEPT = 16
 PROPOSALS_KEPT = 64
 
 
@@ -110,7 +110,9 @@ class MetadataView(msgspec.Struct):
 
     def view_of(self, event: Stamped) -> View:
         """The view into which an event belongs, that of the quorum epoch its node leads."""
-        return self._view(self._epoch_of(event), event)
+        body = event.body
+        end: int = body.offset  # type: ignore[union-attr]  # only events with an offset belong into a view
+        return self._view(self._epoch_of(event), event.node, end)
 
     def proposals_for(self, change: PartChange, before: PartChange) -> list[Proposal]:
         """The proposals that a change of an ISR may answer: of the leader, on the state before it, of that ISR."""
@@ -135,6 +137,9 @@ class MetadataView(msgspec.Struct):
         elif type(body) is QRole:
             if body.role == "leader":
                 self.led[event.node] = body.epoch
+                # Even if it appends nothing that is followed here: the next one's log goes on from its, and lacks
+                # what a former leader had beyond that.
+                self._view(body.epoch, event.node, body.log_end)
         elif type(body) is IsrPropose:
             if body.outcome == "proposed":
                 known = self.proposals.setdefault(body.tp, [])
@@ -150,22 +155,21 @@ class MetadataView(msgspec.Struct):
             return body.quorum_epoch
         return self.led.get(event.node, -1)
 
-    def _view(self, epoch: int, event: Stamped) -> View:
+    def _view(self, epoch: int, leader: str, end: int) -> View:
         found = self.views.get(epoch)
         if found is not None:
             return found
-        found = self.views[epoch] = self._inherited(epoch, event)
+        found = self.views[epoch] = self._inherited(epoch, leader, end)
         while len(self.views) > EPOCHS_KEPT:
             del self.views[min(self.views)]
         for old in [known for known in self.candidacies if known < min(self.views)]:
             del self.candidacies[old]
         return found
 
-    def _inherited(self, epoch: int, event: Stamped) -> View:
+    def _inherited(self, epoch: int, leader: str, end: int) -> View:
         """What the log of an epoch's leader began with: of the newest epoch that is in it, what came before its end.
-        Where the trace does not tell how it ended, all that is known of older epochs."""
-        end = event.body.offset  # type: ignore[union-attr]  # only events with an offset open a view
-        candidacy = self.candidacies.get(epoch, {}).get(event.node, Candidacy(epoch - 1, end))
+        Where the trace does not tell how it ended, all that is known of older epochs, up to ``end``."""
+        candidacy = self.candidacies.get(epoch, {}).get(leader, Candidacy(epoch - 1, end))
         older = max((known for known in self.views if known <= candidacy.last_epoch), default=None)
         inherited = View()
         for entry in () if older is None else self.views[older].entries:

@@ -77,6 +77,19 @@ def test_what_a_controller_appended_and_lost_counts_for_nothing() -> None:
     assert trace.result("P2").violations[0].sentence.startswith("the controller of quorum epoch 2")
 
 
+def test_what_was_lost_stays_lost_after_a_leader_that_changed_nothing() -> None:
+    """Shows that a record which the second controller's log lacks is not in the third's either, however long that is,
+    although the second has said nothing."""
+    trace = active()
+    trace.change(2, 1, (2, 3), partition_epoch=1, offset=20)
+    trace.vote("controller-2", 2, 102, asks=(1, 20))
+    trace.role("controller-2", 2, "leader", 102)
+    trace.vote("controller-3", 3, 103, asks=(2, 25))
+    trace.role("controller-3", 3, "leader", 103)
+    trace.change(3, 1, (3,), partition_epoch=1, offset=25, quorum_epoch=3, node="controller-3")
+    assert trace.result("P2").status == "held"
+
+
 def test_what_the_next_controller_has_in_its_log_counts() -> None:
     """Shows the same change violate P2 where the new controller's log has the one before it."""
     trace = active()
@@ -90,7 +103,7 @@ def test_what_the_next_controller_has_in_its_log_counts() -> None:
 def test_only_the_newest_epochs_are_kept() -> None:
     """Shows that a view is forgotten after some elections, and what its controller then says is judged no more."""
     trace = active()
-    for epoch in range(2, 8):
+    for epoch in range(2, 20):
         trace.vote("controller-2", epoch, 102, asks=(epoch - 1, 10 + epoch))
         trace.role("controller-2", epoch, "leader", 102)
         trace.change(1, 0, partition_epoch=epoch, quorum_epoch=epoch, node="controller-2")
