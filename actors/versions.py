@@ -21,7 +21,7 @@ API_VERSIONS: dict[Api, tuple[int, int]] = {
     Api.ListOffsets: (1, 11),
     Api.Metadata: (0, 13),
     Api.UpdateMetadata: (0, 8),
-    Api.ApiVersions: (0, 4),
+    Api.ApiVersions: (0, 5),
     Api.InitProducerId: (0, 5),
     Api.OffsetForLeaderEpoch: (2, 4),
     Api.ElectLeaders: (0, 2),
@@ -32,7 +32,7 @@ API_VERSIONS: dict[Api, tuple[int, int]] = {
     Api.DescribeQuorum: (0, 2),
     Api.AlterPartition: (2, 3),
     Api.BrokerRegistration: (0, 4),
-    Api.BrokerHeartbeat: (0, 1),
+    Api.BrokerHeartbeat: (0, 2),
     Api.AllocateProducerIds: (0, 0),
 }
 """What Krift emulates of each API: lowest and highest version."""

@@ -249,7 +249,7 @@ class BrokerNode(msgspec.Struct):
             case Api.IncrementalAlterConfigs:
                 incremental_alter_configs(self.forwarding, turn, connection, typed)
             case _:
-                turn.step.reply(connection, api_versions_response(self.spec.versions, self._apis, typed))
+                turn.step.reply(connection, api_versions_response(self.spec, self._apis, typed))
 
     @property
     def _is_pushed(self) -> bool:

@@ -116,7 +116,7 @@ class ControllerNode(msgspec.Struct):
 
     def _on_request(self, step: Step, connection: str, request: Any) -> None:
         if isinstance(request, ApiVersionsRequest):
-            step.reply(connection, api_versions_response(self.spec.versions, CONTROLLER_APIS, request))
+            step.reply(connection, api_versions_response(self.spec, CONTROLLER_APIS, request))
         elif api_of(request) not in CONTROLLER_APIS:
             # Kafka's listener closes the connection on which an API arrives that it does not serve.
             step.close(connection)

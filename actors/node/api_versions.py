@@ -10,8 +10,11 @@ from google.protobuf.message import Message
 
 from actors.node.errors import KafkaError
 from actors.node.messages import Api, api_of
+from actors.node.spec import NodeSpec
 from actors.versions import Ranges, request_version
 from krift.v1.api_versions_pb2 import ApiVersionsRequest, ApiVersionsResponse
+
+UNKNOWN_NODE = -1
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
@@ -22,9 +25,11 @@ def speaks(ranges: Ranges, request: Message) -> bool:
     return bounds is not None and bounds[0] <= request_version(request) <= bounds[1]
 
 
-def api_versions_response(ranges: Ranges, apis: Iterable[Api], request: ApiVersionsRequest) -> ApiVersionsResponse:
-    """The answer to ApiVersions: ``ranges``, as far as the server serves ``apis``. A version it does not speak is
-    answered with its range of ApiVersions alone, in the layout of version 0, so that the client can try again."""
+def api_versions_response(spec: NodeSpec, apis: Iterable[Api], request: ApiVersionsRequest) -> ApiVersionsResponse:
+    """The answer to ApiVersions: the ranges of the server, as far as it serves ``apis``. A version it does not speak is
+    answered with its range of ApiVersions alone, in the layout of version 0, so that the client can try again. Whoever
+    takes the server for another one is told so (KIP-1242)."""
+    ranges = spec.versions
     if not speaks(ranges, request):
         response = ApiVersionsResponse(error_code=KafkaError.UNSUPPORTED_VERSION)
         _add(response, ranges, [Api.ApiVersions])
@@ -33,6 +38,9 @@ def api_versions_response(ranges: Ranges, apis: Iterable[Api], request: ApiVersi
         _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
     ):
         return ApiVersionsResponse(error_code=KafkaError.INVALID_REQUEST)
+    another_cluster = request.cluster_id not in ("", spec.cluster.cluster_id)
+    if another_cluster or request.node_id not in (UNKNOWN_NODE, spec.node_id):
+        return ApiVersionsResponse(error_code=KafkaError.REBOOTSTRAP_REQUIRED)
     response = ApiVersionsResponse()
     _add(response, ranges, apis)
     return response

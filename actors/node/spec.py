@@ -77,6 +77,13 @@ def node_name(node_id: int) -> str:
 
 
 @cache
+def node_id(name: str) -> int:
+    """Inverse of ``node_name``."""
+    role, _, number = name.rpartition("-")
+    return FIRST_CONTROLLER_ID + int(number) - 1 if role == "controller" else int(number)
+
+
+@cache
 def topic_partition(topic: str, partition: int) -> str:
     """The key under which state and trace know a topic partition: ``orders-0``."""
     return f"{topic}-{partition}"

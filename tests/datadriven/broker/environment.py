@@ -17,6 +17,7 @@ from actors.node.messages import Api, api_of
 from actors.node.spec import split_topic_partition
 from actors.versions import Ranges
 from krift.v1.admin_pb2 import ElectLeadersResponse
+from krift.v1.api_versions_pb2 import ApiVersionsRequest
 from krift.v1.controller_pb2 import AlterPartitionResponse, BrokerHeartbeatResponse, BrokerRegistrationResponse
 from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
 from krift.v1.list_offsets_pb2 import ListOffsetsRequest, ListOffsetsResponse
@@ -382,6 +383,18 @@ class Environment:
         if "epoch" in command.arguments:
             asked.current_leader_epoch = command.number("epoch")
         return self.scene.receive(command.text("on", "e1"), request, version)
+
+    def verb_api_versions(self, command: Command) -> str:
+        """api-versions [v=5] [node=1] [cluster=krift] [software=name]: a client asks what this broker speaks."""
+        version = command.number("v", 5)
+        request = ApiVersionsRequest()
+        if version >= 3:
+            request.client_software_name = command.text("software", "client")
+            request.client_software_version = "1"
+        if version >= 5:
+            request.node_id = command.number("node", -1)
+            request.cluster_id = command.text("cluster", "")
+        return self.scene.receive("v1", request, version)
 
     def verb_metadata(self, command: Command) -> str:
         """metadata [orders ...] [v=12] [brokers-only]: a Metadata request for all topics, those named, or none."""

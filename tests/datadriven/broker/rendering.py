@@ -5,6 +5,7 @@ from __future__ import annotations
 from google.protobuf.message import Message
 
 from actors.node.errors import error_name
+from actors.node.messages import Api
 from actors.trace.events import (
     IsrPropose,
     LogAppend,
@@ -23,6 +24,7 @@ from krift.v1.admin_pb2 import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from krift.v1.api_versions_pb2 import ApiVersionsResponse
 from krift.v1.controller_pb2 import AlterPartitionRequest, BrokerHeartbeatRequest, BrokerRegistrationRequest
 from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
 from krift.v1.list_offsets_pb2 import ListOffsetsRequest, ListOffsetsResponse
@@ -93,6 +95,9 @@ def describe_reply(connection: str, response: Message | None) -> str:
                 parts += [_listed(data) for data in listed.partitions]
         case MetadataResponse():
             parts = _metadata(response)
+        case ApiVersionsResponse():
+            parts = [error_name(response.error_code)] if response.error_code else []
+            parts += [f"{Api(each.api_key).name} {each.min_version}-{each.max_version}" for each in response.api_keys]
         case UpdateMetadataResponse():
             parts = [error_name(response.error_code) if response.error_code else "NONE"]
         case OffsetForLeaderEpochResponse():
