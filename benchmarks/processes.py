@@ -55,7 +55,7 @@ async def start_nodes(specs: Sequence[NodeSpec], factory: str, directory: Path) 
 
     nodes = await asyncio.gather(*(make(spec) for spec in specs))
     addresses = {node.spec.name: f"{LOOPBACK}:{node.opened.port}" for node in nodes if node.opened.port}
-    await asyncio.gather(*(node.handle.start.remote(addresses, [], ZERO) for node in nodes))
+    await asyncio.gather(*(node.handle.start.remote(addresses, [], [], ZERO) for node in nodes))
     return list(nodes)
 
 

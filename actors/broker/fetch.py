@@ -7,18 +7,15 @@ from typing import Any
 
 import msgspec
 
+from actors.broker.current_leader import fill_current_leader
 from actors.broker.fetch_request import TOPIC_IDS, FetchItem, FetchParams, ReadResult
 from actors.broker.fetch_session import FetchSessionCache
 from actors.broker.partition import Partition, find_partition
 from actors.broker.purgatory import ExpiryTimer, Watchers
 from actors.broker.turn import Turn
 from actors.node.errors import KafkaError
-from actors.node.spec import node_name
 from actors.versions import check_fields
-from krift.v1.common_pb2 import LeaderAndEpoch, NodeEndpoint
 from krift.v1.fetch_pb2 import FetchResponse
-
-BROKER_PORT = 9092
 
 
 def read_partition(
@@ -173,19 +170,6 @@ def _answer_partition(
         data.diverging_epoch.epoch, data.diverging_epoch.end_offset = result.diverging
     if result.batches:
         data.records.extend([batch.to_proto() for batch in result.batches])
-
-
-def fill_current_leader(turn: Turn, tp: str, partition: Partition | None, hint: LeaderAndEpoch, endpoints: Any) -> None:
-    """Say who leads: as the replica knows it or, failing that, metadata; with where to find that broker."""
-    leader, epoch = -1, -1
-    if partition is not None and partition.leader_epoch >= 0:
-        leader, epoch = partition.leader, partition.leader_epoch
-    elif tp in turn.image.partitions:
-        state = turn.image.partitions[tp]
-        leader, epoch = state.leader, state.leader_epoch
-    hint.leader_id, hint.leader_epoch = leader, epoch
-    if turn.image.is_alive(leader) and all(endpoint.node_id != leader for endpoint in endpoints):
-        endpoints.append(NodeEndpoint(node_id=leader, host=node_name(leader), port=BROKER_PORT))
 
 
 # ---- purgatory -------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from __future__ import annotations
 import msgspec
 
 from actors.broker.partition import Partition, find_partition
-from actors.broker.produce import reply_partition
+from actors.broker.reply_trace import reply_partition
 from actors.broker.turn import Turn
 from actors.node.errors import KafkaError
 from actors.node.messages import Api

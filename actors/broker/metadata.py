@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from actors.broker.fetch import BROKER_PORT
+from actors.broker.current_leader import BROKER_PORT
 from actors.broker.turn import Turn
 from actors.metadata.metadata_state import MetadataState
 from actors.metadata.registrations import NO_LEADER, PartitionRegistration, TopicRegistration

@@ -5,16 +5,17 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.broker.fetch import fill_current_leader
+from actors.broker.current_leader import fill_current_leader
 from actors.broker.partition import Partition, find_partition
 from actors.broker.purgatory import ExpiryTimer, Watchers
+from actors.broker.reply_trace import reply_partition
 from actors.broker.turn import Turn
 from actors.log.batch import Batch, make_batch, records_from_proto
 from actors.log.replica_log import AppendResult
 from actors.node.errors import KafkaError
 from actors.node.messages import Api
 from actors.node.spec import topic_partition
-from actors.trace.events import ReplyPartition, RpcReply
+from actors.trace.events import RpcReply
 from actors.versions import check_fields
 from krift.v1.produce_pb2 import ProduceRequest, ProduceResponse
 from krift.v1.records_pb2 import RecordBatch
@@ -137,37 +138,6 @@ def _record_reply(partitions: dict[str, Partition], turn: Turn, produce: Pending
                 for append in produce.appends
             ],
         )
-    )
-
-
-def reply_partition(
-    partition: Partition | None,
-    tp: str,
-    error: KafkaError,
-    *,
-    offset: int = -1,
-    last_offset: int = -1,
-    timestamp: int = -1,
-    asked_epoch: int = -1,
-    refused: tuple[int, int, int] = (-1, -1, -1),
-) -> ReplyPartition:
-    """What was told about a partition, with what this broker knew."""
-    if partition is None or partition.role is None:
-        return ReplyPartition(tp, int(error), offset, last_offset, timestamp, asked_epoch=asked_epoch)
-    return ReplyPartition(
-        tp,
-        int(error),
-        offset,
-        last_offset,
-        timestamp,
-        partition.leader_epoch,
-        partition.log.high_watermark,
-        partition.leader_epoch_start,
-        partition.log.end_offset,
-        len(partition.maximal_isr),
-        partition.effective_min_isr if partition.is_leader else 0,
-        asked_epoch,
-        *refused,
     )
 
 

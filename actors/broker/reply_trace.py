@@ -1,0 +1,38 @@
+"""What the trace says of an answer: what was told about a partition, and what its broker knew then."""
+
+from __future__ import annotations
+
+from actors.broker.partition import Partition
+from actors.node.errors import KafkaError
+from actors.trace.events import ReplyPartition
+
+
+def reply_partition(
+    partition: Partition | None,
+    tp: str,
+    error: KafkaError,
+    *,
+    offset: int = -1,
+    last_offset: int = -1,
+    timestamp: int = -1,
+    asked_epoch: int = -1,
+    refused: tuple[int, int, int] = (-1, -1, -1),
+) -> ReplyPartition:
+    """What was told about a partition, with what this broker knew."""
+    if partition is None or partition.role is None:
+        return ReplyPartition(tp, int(error), offset, last_offset, timestamp, asked_epoch=asked_epoch)
+    return ReplyPartition(
+        tp,
+        int(error),
+        offset,
+        last_offset,
+        timestamp,
+        partition.leader_epoch,
+        partition.log.high_watermark,
+        partition.leader_epoch_start,
+        partition.log.end_offset,
+        len(partition.maximal_isr),
+        partition.effective_min_isr if partition.is_leader else 0,
+        asked_epoch,
+        *refused,
+    )
