@@ -16,10 +16,12 @@ DRIVER = "driver"
 
 class Cut(msgspec.Struct):
     """A partition of links that this node's messages must not cross. first: the first of its events that came after the
-    cut was in force, ("", -1) as long as there is none: whatever it sends from then on waits."""
+    cut was in force, ("", -1) as long as there is none: whatever it sends from then on waits. incarnation: of the
+    target that enforces it, with which it ends; -1 where the runtime as a whole does."""
 
     targets: set[str]
     by: Witness
+    incarnation: int
     first: tuple[int, int] = (-1, -1)
 
 
@@ -65,8 +67,10 @@ class PhysicsHold(KeyedInvariant[Links]):
         name = f"{body.rule} {event.node}"
         if body.phase == "start":
             # A live node enforces the rule for what arrives at it, and says so; in the sim the driver speaks for all.
-            targets = set(body.targets) if event.node == DRIVER else {event.node}
-            state.cuts[name] = Cut(targets, witness(event))
+            if event.node == DRIVER:
+                state.cuts[name] = Cut(set(body.targets), witness(event), -1)
+            else:
+                state.cuts[name] = Cut({event.node}, witness(event), event.incarnation)
         else:
             state.cuts.pop(name, None)
         return NOTHING
@@ -121,7 +125,8 @@ class PhysicsHold(KeyedInvariant[Links]):
         if node != state.key:
             return NOTHING
         for cut in state.cuts.values():
-            if event.node in cut.targets and cut.first[1] >= 0 and cut.first <= (int(incarnation), int(seq)):
+            in_force = event.node in cut.targets and cut.incarnation in (-1, event.incarnation)
+            if in_force and cut.first[1] >= 0 and cut.first <= (int(incarnation), int(seq)):
                 return self.violated(
                     state.key,
                     f"{event.node} acted on {event.cause}, which {state.key} sent when everything from it to "

@@ -21,6 +21,7 @@ So nothing here looks at times, counts, offsets or the order of concurrent event
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -88,6 +89,9 @@ CASES = {
     "kip-207-kafka": Case("kip-207", [1, 2], "kafka", SHORT, refused=True),
 }
 
+ELSEWHERE = ("kip-207-seed",)
+"""Not live here: until it is asked for EARLIEST, which nobody does, it is kip-207-kafka. ``make demo`` runs it live."""
+
 INCIDENTAL = {
     # A client errs only if it asks in the moment between a change and its next metadata.
     ("producer", "client.error"),
@@ -99,6 +103,8 @@ INCIDENTAL = {
     ("controller", "rpc EndQuorumEpoch"),
     ("controller", "log.trunc of metadata"),
     ("broker", "log.trunc of metadata"),
+    # A follower cuts its log at a leader change if it got a batch that the next leader had not got yet.
+    ("broker", "log.trunc"),
     # Near the end of a run, the answer may be under way when the nodes are stopped.
     ("broker", "rpc AlterPartition"),
     # A controller that just took over may find a broker slow to report to it, and fence it for a moment.
@@ -134,11 +140,11 @@ def often_held(run: Judged) -> set[str]:
     return {each.id for each in run.verdict.invariants if each.status == "held" and each.tested >= OFTEN}
 
 
-def run_sim(case: Case, directory: Path) -> list[Judged]:
+def run_sim(case: Case, directory: Path, seeds: Sequence[int] = SEEDS) -> list[Judged]:
     """The case in the sim, once for each seed."""
     runs = []
     with SimCluster() as sim:
-        for seed in SEEDS:
+        for seed in seeds:
             plan = case.plan(seed)
             run = play(sim, plan, directory / f"sim-{seed}")
             assert_own(case, plan, run)
@@ -164,12 +170,12 @@ def test_the_seeds_of_the_sim_agree(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.ray
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [name for name in CASES if name not in ELSEWHERE])
 def test_live_and_sim_agree(name: str, local_ray: LocalRayCluster, tmp_path: Path) -> None:
     """Shows parity, as this module defines it, for one scenario."""
     case = CASES[name]
     plan = case.plan(SEEDS[0])
-    sims = run_sim(case, tmp_path)
+    sims = run_sim(case, tmp_path, SEEDS[:2])
     live = play(local_ray, plan, tmp_path / "live")
     assert_own(case, plan, live)
     assert case.structure(live) == case.structure(sims[0])
@@ -186,7 +192,7 @@ def test_incidental_kinds_exist(tmp_path: Path) -> None:
     """Shows that runs show the exempted roles and events, so that none is a slip of the pen."""
     kinds: set[tuple[str, str]] = set()
     with SimCluster() as sim:
-        for name in ("follower-crash", "leader-crash", "quorum-leader-cut"):
+        for name in ("follower-crash", "leader-crash", "quorum-leader-cut", "operator"):
             kinds |= play(sim, CASES[name].plan(1), tmp_path / name).kinds
     assert {role for role, _ in INCIDENTAL} <= {role for role, _ in kinds}
     assert {what for _, what in INCIDENTAL} <= {what for _, what in kinds}

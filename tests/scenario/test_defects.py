@@ -35,7 +35,7 @@ class Proof(msgspec.Struct, frozen=True):
 
     scenario: str
     says: str
-    seeds: tuple[int, ...] = (1, 2)
+    seeds: tuple[int, ...] = (1,)
 
 
 PROOFS: dict[str, Proof] = {

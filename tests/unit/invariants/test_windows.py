@@ -444,6 +444,22 @@ def test_what_crosses_a_cut() -> None:
     assert run.status("X5")[0] == "held"
 
 
+def test_a_cut_ends_with_the_process_that_enforces_it() -> None:
+    """Shows that a live node which is killed within a cut, and comes back after it, may act on what was sent meanwhile:
+    nobody could say that the cut was over."""
+    for comes_back, status in ((False, "violated"), (True, "held")):
+        run = Run()
+        run.emit("broker-2", LinkRuleChange("f1/1", "hold", "start", ["broker-1"], ["broker-2"], 0))
+        run.call(1, dst="broker-3")
+        run.cause = run.events[-1].id
+        if comes_back:
+            run.down("broker-2")
+            run.up("broker-2")
+        run.emit("broker-2", RpcReply("Produce", 9, "broker-1", "c", 1, -1, 0, -1, []))
+        run.cause = ""
+        assert run.status("X5")[0] == status
+
+
 def test_a_run_that_was_repeated() -> None:
     """Shows two digests compared."""
     for second, expected in (("a", ("held", 1)), ("b", ("violated", 1))):
