@@ -451,10 +451,11 @@ def test_a_cut_ends_with_the_process_that_enforces_it() -> None:
         run = Run()
         run.emit("broker-2", LinkRuleChange("f1/1", "hold", "start", ["broker-1"], ["broker-2"], 0))
         run.call(1, dst="broker-3")
-        run.cause = run.events[-1].id
+        sent = run.events[-1].id
         if comes_back:
             run.down("broker-2")
             run.up("broker-2")
+        run.cause = sent
         run.emit("broker-2", RpcReply("Produce", 9, "broker-1", "c", 1, -1, 0, -1, []))
         run.cause = ""
         assert run.status("X5")[0] == status
