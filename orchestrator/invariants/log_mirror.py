@@ -83,7 +83,8 @@ def batch_facts(body: LogAppend) -> BatchFacts:
 
 class Prefix(msgspec.Struct):
     """A log as boundaries. ``floor``: everything below was forgotten; ``floor_ph``: prefix hash there (None at 0,
-    where nothing can differ); ``floor_epoch``: leader epoch of the last batch below it, -1 none."""
+    where nothing can differ, and where it is not known); ``floor_epoch``: leader epoch of the last batch below it, -1
+    none, or not known."""
 
     floor: int = EMPTY_LOG
     floor_ph: int | None = None
@@ -112,9 +113,11 @@ class Prefix(msgspec.Struct):
         self.batches.append(batch)
 
     def cut(self, offset: int) -> None:
-        """Keep what ends at or below ``offset``."""
+        """Keep what ends at or below ``offset``, of which nothing is known any more where that was forgotten."""
         keep = bisect_right(self.ends, offset)
         del self.ends[keep:], self.batches[keep:]
+        if offset < self.floor:
+            self.floor, self.floor_ph, self.floor_epoch = offset, None, -1
 
     def matches(self, offset: int, ph: int) -> bool | None:
         """Whether this log has the boundary ``offset`` with prefix hash ``ph``. None: forgotten."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from orchestrator.invariants.log_mirror import BatchFacts, Prefix
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
 
@@ -154,3 +155,15 @@ def test_what_disks_may_lose_is_given_up_for_good() -> None:
     assert [results[name].violated for name in ("P4", "P10", "P11", "C3", "C8")] == [0] * 5
     assert results["P4"].excused == {"loss-budget": 1}
     assert results["C3"].excused == {"loss-budget": 1}
+
+
+def test_a_log_cut_below_what_was_forgotten_ends_there() -> None:
+    """Shows that a log whose first batches are forgotten ends where a lost disk cut it, with nothing known below."""
+    log = Prefix()
+    for base in range(0, 30, 10):
+        log.append(BatchFacts(base, base + 10, 4, base + 1, -1, -1, -1, []))
+    log.trim(20)
+    log.cut(0)
+    assert (log.end, log.last_epoch, log.matches(20, 11)) == (0, -1, False)
+    log.append(BatchFacts(0, 5, 6, 7, -1, -1, -1, []))
+    assert (log.end, log.last_epoch, log.ph_at(5)) == (5, 6, 7)
