@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
@@ -15,13 +15,13 @@ import msgspec
 
 from actors.sim.digest import TraceDigest
 from actors.sim.world import DRIVER
-from actors.trace.events import Rpc, RunRepeat, Stamped
+from actors.trace.events import RunRepeat, Stamped
 from chaos.conductor import ScenarioConductor
 from chaos.errors import RunError
-from chaos.injector import FaultOutcome
 from chaos.plan import Plan
-from chaos.scenario.triggers import describe, happened, matches
+from chaos.scenario.triggers import describe, happened
 from chaos.scenario.yaml_text import to_yaml
+from orchestrator.checked import Checked, Watcher, doubts_about, verdict_on
 from orchestrator.clusters.base import Cluster, RunOrder, RunOutcome
 from orchestrator.clusters.sim import SimCluster
 from orchestrator.engines.in_process import InProcessEngine
@@ -31,10 +31,8 @@ from orchestrator.run_dir import Manifest, RunDir, create_run_dir, utc_now
 from orchestrator.trace.read import read_events
 from orchestrator.verdict import (
     NOT_CARRIED_OUT,
-    RunFacts,
     Verdict,
     exit_code,
-    judge,
     write_verdict,
 )
 from orchestrator.version import __version__
@@ -66,35 +64,6 @@ class Carried(msgspec.Struct, frozen=True):
     directory: Path | None
     interrupted: bool = False
     error: str = ""
-
-
-class Watcher:
-    """Looks at a sim run while it goes on: feeds the engine, counts, notes what must happen."""
-
-    def __init__(self, plan: Plan) -> None:
-        self.engine = InProcessEngine()
-        self.rpcs = 0
-        self.seen = {describe(predicate): False for predicate in plan.expect.must_happen}
-        self._unseen = {describe(predicate): predicate for predicate in plan.expect.must_happen}
-
-    def __call__(self, event: Stamped) -> None:
-        self.engine.feed(event)
-        if type(event.body) is Rpc:
-            self.rpcs += 1
-        if self._unseen:
-            for name in [name for name, predicate in self._unseen.items() if matches(predicate, event)]:
-                self.seen[name] = True
-                del self._unseen[name]
-
-
-class Checked(msgspec.Struct, frozen=True):
-    """What a trace says."""
-
-    results: list[InvariantResult]
-    seen: dict[str, bool]
-    rpcs: int
-    events: int
-    digest: str
 
 
 class Session:
@@ -150,7 +119,8 @@ class Session:
         _note(manifest, outcome, conductor)
         directory.write_manifest(manifest)
         if watcher is not None:
-            checked = self._sim_result(watcher)
+            assert isinstance(self._cluster, SimCluster)
+            checked = watcher.checked(self._cluster.digest)
             if _expects_repeat(plan) and outcome.status != "interrupted":
                 manifest.repeated = repeat(run, plan, directory.path)
         elif outcome.status == "interrupted":
@@ -162,11 +132,6 @@ class Session:
         verdict = verdict_on(plan, run, self.settings.runtime, checked, manifest.duration, manifest.doubts)
         self._finish(directory, manifest, verdict)
         return self._carried(directory, manifest, verdict)
-
-    def _sim_result(self, watcher: Watcher) -> Checked:
-        assert isinstance(self._cluster, SimCluster)
-        engine = watcher.engine
-        return Checked(engine.results(), watcher.seen, watcher.rpcs, engine.events, self._cluster.digest)
 
     def _finish(self, directory: RunDir, manifest: Manifest, verdict: Verdict) -> None:
         manifest.digest = verdict.digest
@@ -242,7 +207,7 @@ def _note(manifest: Manifest, outcome: RunOutcome, conductor: ScenarioConductor)
     manifest.zero_ms = -1 if conductor.zero_us is None else conductor.zero_us // 1000
     manifest.status = outcome.status if outcome.status != "completed" else conductor.status
     manifest.detail = outcome.detail or conductor.detail
-    manifest.doubts = _doubts(outcome, conductor)
+    manifest.doubts = doubts_about(outcome, conductor)
 
 
 def check_in_spark(spark: SparkSession, directory: RunDir, plan: Plan) -> Checked:
@@ -269,8 +234,7 @@ def check_in_process(directory: RunDir, plan: Plan) -> Checked:
     for event in read_events(directory.path):
         watcher(event)
         digest.add(event)
-    engine = watcher.engine
-    return Checked(engine.results(), watcher.seen, watcher.rpcs, engine.events, digest.hexdigest())
+    return watcher.checked(digest.hexdigest())
 
 
 def write_violations(directory: RunDir, verdict: Verdict) -> None:
@@ -303,49 +267,6 @@ def keep_verdict(directory: RunDir, verdict: Verdict) -> None:
     write_verdict(verdict, directory)
     write_junit(directory.junit, [verdict])
     write_violations(directory, verdict)
-
-
-def verdict_on(
-    plan: Plan, run: str, runtime: Runtime, checked: Checked, duration: float, doubts: Sequence[str]
-) -> Verdict:
-    """The verdict on a run from what its trace says and what speaks against the run. ``duration``: in seconds."""
-    facts = RunFacts(
-        run=run,
-        scenario=plan.scenario,
-        variant=plan.variant,
-        about=plan.about,
-        runtime=runtime,
-        seed=plan.seed,
-        digest=checked.digest,
-        events=checked.events,
-        rpcs=checked.rpcs,
-        duration=duration,
-    )
-    return judge(facts, checked.results, plan.expect, checked.seen, doubts)
-
-
-def _doubts(outcome: RunOutcome, conductor: ScenarioConductor) -> list[str]:
-    """What speaks against a run having gone its way."""
-    doubts = []
-    if outcome.status == "interrupted":
-        doubts.append("the run was interrupted")
-    elif outcome.status == "completed" and conductor.status != "completed":
-        doubts.append(f"the cluster {conductor.status}: {conductor.detail}")
-    if outcome.status == "completed" and conductor.zero_us is not None:
-        moments = {scheduled.id: scheduled.when for scheduled in conductor.plan.schedule}
-        doubts += [_without_effect(each, str(moments[each.id])) for each in conductor.outcomes if not each.took_effect]
-        late = [(each, name) for each in conductor.outcomes for name in each.late]
-        doubts += [f"{name} did not stop or come back in time in {each.id} ({each.kind})" for each, name in late]
-    return doubts
-
-
-def _without_effect(fault: FaultOutcome, moment: str) -> str:
-    """Why a fault of the schedule shows nowhere: what was not broken was not put to the test."""
-    name = f"fault {fault.id} ({fault.kind})"
-    if fault.phase == "cancelled":
-        return f"{name} never began: its moment ({moment}) did not come during the chaos"
-    nobody = ": it found nobody to hit" if fault.phase == "without target" else ""
-    return f"{name} did not take effect{nobody}"
 
 
 def _manifest(plan: Plan, run: str, runtime: Runtime, reproduce: str) -> Manifest:

@@ -13,11 +13,12 @@ from chaos.errors import KriftError
 from chaos.plan import Plan
 from chaos.scenario.loader import load_file
 from chaos.scenario.resolve import resolve
+from orchestrator.checked import Checked, verdict_on
 from orchestrator.cli.options import runs_option
 from orchestrator.report.console import page
 from orchestrator.report.text import print_verdict
 from orchestrator.run_dir import RESTORE, Manifest, RunDir, open_run_dir, wrong
-from orchestrator.runner import Checked, check_in_process, check_in_spark, keep_verdict, verdict_on, with_repeat
+from orchestrator.runner import check_in_process, check_in_spark, keep_verdict, with_repeat
 from orchestrator.trace.read import read_events
 from orchestrator.verdict import exit_code, json_line
 from orchestrator.version import __version__

@@ -34,6 +34,13 @@ class SimCluster:
         self.probed: ProbedStep | None = None
         self._probe = probe
         self._steps_max = steps_max
+        self._stop: Callable[[], None] = lambda: None
+        self._stopped = False
+
+    def stop(self) -> None:
+        """End the run that goes on after the present event, as if it had been interrupted; for its observer."""
+        self._stopped = True
+        self._stop()
 
     def __enter__(self) -> SimCluster:
         return self
@@ -56,6 +63,7 @@ class SimCluster:
             probe=self._probe,
             steps_max=self._steps_max,
         )
+        self._stop, self._stopped = world.stop, False
         with Interrupts(world.stop) as interrupts:
             result = world.run(_limit_us(order))
         if self.keep:
@@ -63,7 +71,7 @@ class SimCluster:
         self.digest, self.steps, self.probed = result.digest, result.step_digests, result.probed
         if self.keep and self.steps is not None:
             (order.directory / STEPS_FILE).write_bytes(self.steps.to_bytes())
-        status: Status = "interrupted" if interrupts.asked else "completed"
+        status: Status = "interrupted" if interrupts.asked or self._stopped else "completed"
         if result.failures:
             status = "broken"
         detail = "; ".join(f"{failure.node}: {failure.detail}" for failure in result.failures)

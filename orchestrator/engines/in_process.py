@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from actors.trace.events import RunMeta, Stamped, TraceEvent
 from orchestrator.engines.key_group import Handler, KeyGroup
 from orchestrator.invariants.conclusion import InvariantResult, KeyResult, conclude
-from orchestrator.invariants.fold import Profile, profile_of
+from orchestrator.invariants.fold import Finding, Profile, profile_of
 from orchestrator.invariants.registry import AnyFold, folds, invariants_of
 
 
@@ -34,13 +34,13 @@ class _Branch:
 class InProcessEngine:
     """Feed it with ``feed`` in the order of the trace, then ask for ``results`` once.
 
-    The profile comes from the run's first event, ``run.meta``, unless it is given. ``violated`` turns true with the
-    first violation, so that a runtime may stop there.
+    The profile comes from the run's first event, ``run.meta``, unless it is given. ``violated``: id of an
+    invariant -> when it was first found to be violated (wall of the trace, microseconds), so that a runtime may stop.
     """
 
     def __init__(self, only: Collection[str] | None = None, profile: Profile | None = None) -> None:
         self.profile = Profile() if profile is None else profile
-        self.violated = False
+        self.violated: dict[str, int] = {}
         self.events = 0
         self._given_profile = profile is not None
         self._last: Stamped | None = None
@@ -83,18 +83,18 @@ class InProcessEngine:
                 if handlers is None:
                     handlers = groups[key] = self._handlers(branch, key, kind)
                 for step, state, cell in handlers:
-                    if cell.deadlines and cell.pass_time(event.wall):
-                        self.violated = True
+                    if cell.deadlines:
+                        cell.pass_time(event.wall)
                     emissions = step(state, event)
-                    if emissions and cell.take(emissions):
-                        self.violated = True
+                    if emissions:
+                        cell.take(emissions)
 
     def _handlers(self, branch: _Branch, key: str, kind: type[TraceEvent]) -> list[Handler]:
         """What the folds of a key, which may be new, do with events of this type."""
         group = branch.groups.get(key)
         if group is None:
-            group = branch.groups[key] = KeyGroup(branch.folds, key, self.profile, self._news)
-            self.violated = group.hear() or self.violated
+            group = branch.groups[key] = KeyGroup(branch.folds, key, self.profile, self._news, self._violated)
+            group.hear()
         return group.handlers.get(kind, [])
 
     def _tell(self, event: Stamped) -> None:
@@ -102,7 +102,11 @@ class InProcessEngine:
         self._news.append(event)
         for branch in self._branches.values():
             for group in branch.groups.values():
-                self.violated = group.hear() or self.violated
+                group.hear()
+
+    def _violated(self, finding: Finding) -> None:
+        assert self._last is not None
+        self.violated.setdefault(finding.invariant, self._last.wall)
 
     def feed_all(self, events: Iterable[Stamped]) -> None:
         """Take several events."""

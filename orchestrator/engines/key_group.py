@@ -11,45 +11,51 @@ from orchestrator.invariants.conclusion import KeyResult, count
 from orchestrator.invariants.fold import Deadline, Emissions, Finding, Profile
 from orchestrator.invariants.registry import AnyFold
 
+Tell = Callable[[Finding], None]
+"""Takes a violation as soon as it is found."""
+
+
+def keep_quiet(violation: Finding) -> None:
+    """Tell nobody: whoever ends the trace gets the results anyway."""
+
 
 class Cell:
     """One fold at one key: its state, what it found, and its deadlines."""
 
-    __slots__ = ("deadlines", "fold", "key", "results", "state")
+    __slots__ = ("deadlines", "fold", "key", "results", "state", "tell")
 
-    def __init__(self, fold: AnyFold, key: str, profile: Profile) -> None:
+    def __init__(self, fold: AnyFold, key: str, profile: Profile, tell: Tell = keep_quiet) -> None:
         self.fold = fold
         self.key = key
+        self.tell = tell
         self.state: Any = fold.initial(key, profile)
         self.results = {each.id: KeyResult(each.id, key) for each in fold.invariants}
         self.deadlines: list[Deadline] = []
 
-    def take(self, emissions: Emissions) -> bool:
-        """Enter what the fold emitted; whether a violation is among it."""
-        violated = False
+    def take(self, emissions: Emissions) -> None:
+        """Enter what the fold emitted."""
         for emission in emissions:
             if type(emission) is Deadline:
                 insort(self.deadlines, emission)
             else:
                 assert type(emission) is Finding
                 count(self.results[emission.invariant], emission)
-                violated = violated or emission.status == "violated"
-        return violated
+                if emission.status == "violated":
+                    self.tell(emission)
 
-    def hear(self, event: Stamped) -> bool:
-        """Take news of the whole run, if the fold wants to know; whether that found a violation."""
+    def hear(self, event: Stamped) -> None:
+        """Take news of the whole run, if the fold wants to know."""
         if type(event.body) not in self.fold.news:
-            return False
-        violated = bool(self.deadlines) and self.pass_time(event.wall)
-        return self.take(self.fold.hear(self.state, event)) or violated
+            return
+        if self.deadlines:
+            self.pass_time(event.wall)
+        self.take(self.fold.hear(self.state, event))
 
-    def pass_time(self, now_us: int) -> bool:
-        """Expire the deadlines before ``now_us``; whether that found a violation."""
-        violated = False
+    def pass_time(self, now_us: int) -> None:
+        """Expire the deadlines before ``now_us``."""
         while self.deadlines and self.deadlines[0].at_us < now_us:
             at_us = self.deadlines.pop(0).at_us
-            violated = self.take(self.fold.expire(self.state, at_us)) or violated
-        return violated
+            self.take(self.fold.expire(self.state, at_us))
 
     def close(self, horizon_us: int) -> list[KeyResult]:
         """End of the trace."""
@@ -71,35 +77,40 @@ class KeyGroup:
 
     __slots__ = ("_heard", "_news", "cells", "handlers")
 
-    def __init__(self, folds: Sequence[AnyFold], key: str, profile: Profile, news: Sequence[Stamped] = ()) -> None:
+    def __init__(
+        self,
+        folds: Sequence[AnyFold],
+        key: str,
+        profile: Profile,
+        news: Sequence[Stamped] = (),
+        tell: Tell = keep_quiet,
+    ) -> None:
         self._news = news
         self._heard = 0
-        self.cells = [Cell(fold, key, profile) for fold in folds]
+        self.cells = [Cell(fold, key, profile, tell) for fold in folds]
         self.handlers: dict[type[TraceEvent], list[Handler]] = {}
         for cell in self.cells:
             for kind in cell.fold.event_types:
                 self.handlers.setdefault(kind, []).append((cell.fold.step, cell.state, cell))
 
-    def hear(self, before: Stamped | None = None) -> bool:
-        """Give the folds the news from before an event (None: all); whether one found a violation."""
-        violated = False
+    def hear(self, before: Stamped | None = None) -> None:
+        """Give the folds the news from before an event (None: all)."""
         while self._heard < len(self._news) and (before is None or self._news[self._heard].order < before.order):
             event = self._news[self._heard]
             self._heard += 1
             for cell in self.cells:
-                violated = cell.hear(event) or violated
-        return violated
+                cell.hear(event)
 
-    def step(self, event: Stamped) -> bool:
-        """Give an event to its folds; whether one found a violation."""
-        violated = self._heard < len(self._news) and self.hear(event)
+    def step(self, event: Stamped) -> None:
+        """Give an event to its folds."""
+        if self._heard < len(self._news):
+            self.hear(event)
         for step, state, cell in self.handlers.get(type(event.body), ()):
             if cell.deadlines:
-                violated = cell.pass_time(event.wall) or violated
+                cell.pass_time(event.wall)
             emissions = step(state, event)
             if emissions:
-                violated = cell.take(emissions) or violated
-        return violated
+                cell.take(emissions)
 
     def close(self, horizon_us: int) -> list[KeyResult]:
         """End of the trace."""

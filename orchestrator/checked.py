@@ -1,0 +1,94 @@
+"""What the trace of a run says, and the verdict on the run that follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from actors.trace.events import Rpc, Stamped
+from chaos.conductor import ScenarioConductor
+from chaos.injector import FaultOutcome
+from chaos.plan import Plan
+from chaos.scenario.triggers import describe, matches
+from orchestrator.clusters.base import RunOutcome
+from orchestrator.engines.in_process import InProcessEngine
+from orchestrator.invariants.conclusion import InvariantResult
+from orchestrator.verdict import RunFacts, Verdict, judge
+
+
+class Checked(msgspec.Struct, frozen=True):
+    """What a trace says. seen: what must happen -> whether it did."""
+
+    results: list[InvariantResult]
+    seen: dict[str, bool]
+    rpcs: int
+    events: int
+    digest: str
+
+
+class Watcher:
+    """Looks at every event of a run, in order: feeds the engine, counts, notes what must happen."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.engine = InProcessEngine()
+        self.rpcs = 0
+        self.seen = {describe(predicate): False for predicate in plan.expect.must_happen}
+        self._unseen = {describe(predicate): predicate for predicate in plan.expect.must_happen}
+
+    def __call__(self, event: Stamped) -> None:
+        self.engine.feed(event)
+        if type(event.body) is Rpc:
+            self.rpcs += 1
+        if self._unseen:
+            for name in [name for name, predicate in self._unseen.items() if matches(predicate, event)]:
+                self.seen[name] = True
+                del self._unseen[name]
+
+    def checked(self, digest: str) -> Checked:
+        """End the trace: what it says. ``digest``: of the trace."""
+        return Checked(self.engine.results(), self.seen, self.rpcs, self.engine.events, digest)
+
+
+def verdict_on(
+    plan: Plan, run: str, runtime: Literal["live", "sim"], checked: Checked, duration: float, doubts: Sequence[str]
+) -> Verdict:
+    """The verdict on a run from what its trace says and what speaks against the run. ``duration``: in seconds."""
+    facts = RunFacts(
+        run=run,
+        scenario=plan.scenario,
+        variant=plan.variant,
+        about=plan.about,
+        runtime=runtime,
+        seed=plan.seed,
+        digest=checked.digest,
+        events=checked.events,
+        rpcs=checked.rpcs,
+        duration=duration,
+    )
+    return judge(facts, checked.results, plan.expect, checked.seen, doubts)
+
+
+def doubts_about(outcome: RunOutcome, conductor: ScenarioConductor) -> list[str]:
+    """What speaks against a run having gone its way."""
+    doubts: list[str] = []
+    if outcome.status == "interrupted":
+        doubts.append("the run was interrupted")
+    elif outcome.status == "completed" and conductor.status != "completed":
+        doubts.append(f"the cluster {conductor.status}: {conductor.detail}")
+    if outcome.status == "completed" and conductor.zero_us is not None:
+        moments = {scheduled.id: scheduled.when for scheduled in conductor.plan.schedule}
+        doubts += [_without_effect(each, str(moments[each.id])) for each in conductor.outcomes if not each.took_effect]
+        late = [(each, name) for each in conductor.outcomes for name in each.late]
+        doubts += [f"{name} did not stop or come back in time in {each.id} ({each.kind})" for each, name in late]
+    return doubts
+
+
+def _without_effect(fault: FaultOutcome, moment: str) -> str:
+    """Why a fault of the schedule shows nowhere: what was not broken was not put to the test."""
+    name = f"fault {fault.id} ({fault.kind})"
+    if fault.phase == "cancelled":
+        return f"{name} never began: its moment ({moment}) did not come during the chaos"
+    nobody = ": it found nobody to hit" if fault.phase == "without target" else ""
+    return f"{name} did not take effect{nobody}"
