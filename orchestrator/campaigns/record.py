@@ -6,26 +6,31 @@ import msgspec
 
 from chaos.injector import FaultOutcome
 from orchestrator.campaigns.order import SimOrder
-from orchestrator.campaigns.signature import signature
-from orchestrator.invariants.fold import Status
+from orchestrator.campaigns.signature import shape, signature
+from orchestrator.invariants.conclusion import is_off
+from orchestrator.invariants.fold import Status, profile_of
+from orchestrator.invariants.registry import INVARIANTS
 from orchestrator.sim_run import SimRun
-from orchestrator.verdict import Outcome
+from orchestrator.verdict import NOT_CARRIED_OUT, Outcome
 
 
 class Tally(msgspec.Struct, frozen=True, array_like=True):
-    """One invariant in one run. first_us: virtual time of the first violation, -1 if there is none."""
+    """One invariant in one run. first_us: virtual time of the first violation, -1 if there is none. off: a feature that
+    it rests on is off everywhere in the run, so that nothing could test it."""
 
     status: Status
     tested: int
     violated: int = 0
     excused: int = 0
     first_us: int = -1
+    off: bool = False
 
 
 class RunRecord(msgspec.Struct, frozen=True):
     """One run that ended. seed: as resolved. exit_code: as ``krift run`` would end on it. signature: of its failure, ""
     if it did not fail; sentence: that failure in full. tallies: invariant -> what became of it. faults: of its
-    schedule. wall_s: time that it took. virtual_us: its own time."""
+    schedule. wall_s: time that it took. virtual_us: its own time. declared: whether its scenario says
+    what it expects."""
 
     order: SimOrder
     seed: int
@@ -41,14 +46,23 @@ class RunRecord(msgspec.Struct, frozen=True):
     tallies: dict[str, Tally]
     faults: list[FaultOutcome]
     undecided: list[str] = []
+    declared: bool = False
 
 
 def record_of(order: SimOrder, run: SimRun, wall_s: float) -> RunRecord:
     """What to keep of a run."""
     verdict = run.verdict
     failed = run.detail if run.exit_code and not verdict.unexpected else ""
+    profile = profile_of(run.plan.profile())
     tallies = {
-        each.id: Tally(each.status, each.tested, each.violated, sum(each.excused.values()), run.first.get(each.id, -1))
+        each.id: Tally(
+            each.status,
+            each.tested,
+            each.violated,
+            sum(each.excused.values()),
+            run.first.get(each.id, -1),
+            any(is_off(profile, name) for name in INVARIANTS[each.id].requires),
+        )
         for each in verdict.invariants
     }
     return RunRecord(
@@ -66,4 +80,25 @@ def record_of(order: SimOrder, run: SimRun, wall_s: float) -> RunRecord:
         tallies,
         run.faults,
         verdict.undecided,
+        run.plan.expect.declared,
+    )
+
+
+def record_of_error(order: SimOrder, error: Exception, wall_s: float) -> RunRecord:
+    """What to keep of a run that ended in an exception of Krift's own: a bug, or a scenario that cannot be."""
+    sentence = f"{type(error).__name__}: {error}"
+    return RunRecord(
+        order,
+        -1 if order.seed is None else order.seed,
+        NOT_CARRIED_OUT,
+        "inconclusive",
+        f"error: {shape(sentence)}",
+        sentence,
+        digest="",
+        events=0,
+        rpcs=0,
+        virtual_us=0,
+        wall_s=wall_s,
+        tallies={},
+        faults=[],
     )

@@ -1,0 +1,55 @@
+"""The work of an executor: a run, judged, and only its record sent back."""
+
+from __future__ import annotations
+
+import time
+from functools import cache
+from hashlib import blake2b
+from importlib import resources
+
+from chaos.errors import RunError
+from orchestrator.campaigns.order import SimOrder
+from orchestrator.campaigns.record import RunRecord, record_of, record_of_error
+from orchestrator.sim_run import run_in_sim
+from orchestrator.version import __version__
+
+INTERRUPTED = "interrupted"
+PACKAGES = ("actors", "chaos", "orchestrator", "krift")
+"""All of Krift's code."""
+
+
+@cache
+def code_id() -> str:
+    """Names Krift's version and code: runs of two codes are not to be counted together."""
+    found = blake2b(digest_size=8)
+    for package in PACKAGES:
+        _add(found, resources.files(package), package)
+    return f"{__version__}-{found.hexdigest()}"
+
+
+def _add(found: blake2b, folder: resources.abc.Traversable, name: str) -> None:
+    for entry in sorted(folder.iterdir(), key=lambda each: each.name):
+        if entry.is_dir() and not entry.name.startswith(("_", ".")):
+            _add(found, entry, f"{name}/{entry.name}")
+        elif entry.name.endswith((".py", ".yaml")):
+            data = entry.read_bytes()
+            found.update(f"{name}/{entry.name} {len(data)}\n".encode())
+            found.update(data)
+
+
+def carry_out(order: SimOrder, code: str = "") -> RunRecord | None:
+    """Do a run; None if a signal cut it short, so that it is still to be done. ``code``: the driver's, as ``code_id``;
+    "" if this is the driver. Raises RunError if this machine has another Krift than the driver.
+
+    What else goes wrong is a record, too: one run that Krift stumbles over does not end thousands.
+    """
+    if code and code != code_id():
+        raise RunError(f"an executor has another Krift than the driver: {code_id()}, not {code}")
+    began = time.perf_counter()
+    try:
+        run = run_in_sim(order.plan())
+    except Exception as error:  # noqa: BLE001  (all of it is reported, as a run that could not be carried out)
+        return record_of_error(order, error, time.perf_counter() - began)
+    if run.status == INTERRUPTED:
+        return None
+    return record_of(order, run, time.perf_counter() - began)
