@@ -1,0 +1,1 @@
+"""From a scenario that fails to the smallest one that still fails the same way."""
