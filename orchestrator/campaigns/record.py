@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from chaos.injector import FaultOutcome
@@ -30,7 +32,7 @@ class RunRecord(msgspec.Struct, frozen=True):
     """One run that ended. seed: as resolved. exit_code: as ``krift run`` would end on it. signature: of its failure, ""
     if it did not fail; sentence: that failure in full. tallies: invariant -> what became of it. faults: of its
     schedule. wall_s: time that it took. virtual_us: its own time. declared: whether its scenario says
-    what it expects."""
+    what it expects. coverage: points (``orchestrator.coverage``), sorted."""
 
     order: SimOrder
     seed: int
@@ -47,10 +49,11 @@ class RunRecord(msgspec.Struct, frozen=True):
     faults: list[FaultOutcome]
     undecided: list[str] = []
     declared: bool = False
+    coverage: list[str] = []
 
 
-def record_of(order: SimOrder, run: SimRun, wall_s: float) -> RunRecord:
-    """What to keep of a run."""
+def record_of(order: SimOrder, run: SimRun, wall_s: float, coverage: Sequence[str] = ()) -> RunRecord:
+    """What to keep of a run. ``coverage``: the points that an observer of it collected."""
     verdict = run.verdict
     failed = run.detail if run.exit_code and not verdict.unexpected else ""
     profile = profile_of(run.plan.profile())
@@ -81,6 +84,7 @@ def record_of(order: SimOrder, run: SimRun, wall_s: float) -> RunRecord:
         run.faults,
         verdict.undecided,
         run.plan.expect.declared,
+        list(coverage),
     )
 
 

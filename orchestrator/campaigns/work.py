@@ -10,6 +10,7 @@ from importlib import resources
 from chaos.errors import RunError
 from orchestrator.campaigns.order import SimOrder
 from orchestrator.campaigns.record import RunRecord, record_of, record_of_error
+from orchestrator.coverage.observer import Coverage
 from orchestrator.sim_run import run_in_sim
 from orchestrator.version import __version__
 
@@ -45,11 +46,11 @@ def carry_out(order: SimOrder, code: str = "") -> RunRecord | None:
     """
     if code and code != code_id():
         raise RunError(f"an executor has another Krift than the driver: {code_id()}, not {code}")
-    began = time.perf_counter()
+    began, coverage = time.perf_counter(), Coverage()
     try:
-        run = run_in_sim(order.plan())
+        run = run_in_sim(order.plan(), [coverage])
     except Exception as error:  # noqa: BLE001  (all of it is reported, as a run that could not be carried out)
         return record_of_error(order, error, time.perf_counter() - began)
     if run.status == INTERRUPTED:
         return None
-    return record_of(order, run, time.perf_counter() - began)
+    return record_of(order, run, time.perf_counter() - began, coverage.points())

@@ -1,0 +1,1 @@
+"""Coverage points, without a run."""

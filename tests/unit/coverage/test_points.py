@@ -1,0 +1,131 @@
+"""Coverage points of traces written by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.node.errors import KafkaError
+from actors.node.spec import METADATA_PARTITION
+from actors.trace.events import (
+    AnyTraceEvent,
+    CtlFault,
+    LogHw,
+    LogTrunc,
+    PartAssume,
+    PartChange,
+    QRole,
+    ReplyPartition,
+    RpcReply,
+    Stamped,
+)
+from orchestrator.coverage.observer import Coverage
+from orchestrator.coverage.points import LINGER_US
+from orchestrator.coverage.table import FaultRow, fault_table
+
+TP = "orders-0"
+
+
+def covered(*events: tuple[int, str, AnyTraceEvent]) -> list[str]:
+    """The points of events, each with its time and its node."""
+    coverage = Coverage()
+    for seq, (wall, node, body) in enumerate(events):
+        coverage(Stamped("run", node, 0, seq, wall, 0, "", "", body))
+    return coverage.points()
+
+
+def change(leader: int, leader_epoch: int, isr: Sequence[int], cause: str, elr: Sequence[int] = ()) -> PartChange:
+    return PartChange(TP, 5, 1, leader, leader_epoch, 1, list(isr), [1, 2, 3], cause, list(elr), [], 2)
+
+
+def fault(phase: str, number: int = 1, kind: str = "crash", target: str = "broker-1") -> CtlFault:
+    assert phase in ("start", "stop")
+    return CtlFault(f"f{number}", kind, phase, [target], {})  # type: ignore[arg-type]  # narrowed by the line above
+
+
+def test_a_new_leader_is_told_apart_by_cause_isr_lag_and_elr() -> None:
+    """Shows that what a leader takes up is one point: why it was elected, its ISR, how far its high watermark is
+    behind, the ISR beside min.insync.replicas, and the eligible replicas."""
+    points = covered(
+        (1, "controller-1", change(1, 0, [1, 2, 3], "create")),
+        (2, "controller-1", change(2, 1, [2], "fence", [3])),
+        (3, "broker-2", PartAssume(TP, "leader", 2, 1, 2, 130, 130, 118, 0, 9)),
+    )
+    assert "leader/fence/1/10/below/1" in points
+    assert "isr/fence/3/1/below/1" in points
+    assert [point for point in points if point.startswith("then/")] == [
+        "then/elected/isr-shrunk",
+        "then/eligible-replicas/lagging-leader",
+        "then/isr-shrunk/under-min-isr",
+        "then/start/elected",
+        "then/under-min-isr/eligible-replicas",
+    ]
+
+
+def test_a_step_is_set_against_the_faults_that_count_and_the_roles_they_hit() -> None:
+    """Shows that the role is the target's at the beginning of the fault, for the topic partition of the step; that two
+    faults at once are a point; and that a fault counts for a second after its end, and no longer."""
+    points = covered(
+        (1, "controller-1", change(1, 0, [1, 2, 3], "create")),
+        (2, "driver", fault("start")),
+        (3, "driver", fault("start", 2, "pause", "broker-3")),
+        (4, "controller-1", change(2, 1, [2, 3], "fence")),
+        (5, "driver", fault("stop")),
+        (6, "driver", fault("stop", 2, "pause", "broker-3")),
+        (5 + LINGER_US, "controller-1", change(2, 1, [2], "fence")),
+        (6 + LINGER_US, "controller-1", change(2, 1, [2, 3], "alter-isr")),
+    )
+    assert [point for point in points if point.startswith(("during/", "fault"))] == [
+        "during/crash/leader/elected",
+        "during/crash/leader/isr-shrunk",
+        "during/pause/follower/elected",
+        "during/pause/follower/isr-shrunk",
+        "during/pause/follower/under-min-isr",
+        "fault/crash/leader",
+        "fault/pause/broker",
+        "faults/crash/pause",
+    ]
+
+
+def test_the_table_counts_runs_by_fault_role_and_step() -> None:
+    """Shows that a fault on a role is a row, with the steps in their order and the runs in which each was taken."""
+    runs = {"during/crash/leader/truncated": 2, "during/crash/leader/elected": 3, "fault/crash/leader": 9, "hw/0": 9}
+    assert fault_table(runs) == [FaultRow("crash", "leader", 9, {"elected": 3, "truncated": 2})]
+    assert list(fault_table(runs)[0].steps) == ["elected", "truncated"]
+
+
+NUMBERS = st.integers(0, 2**40)
+MEMBERS = st.lists(st.integers(1, 50), max_size=50, unique=True)
+DRAWN = st.one_of(
+    st.builds(
+        PartChange, st.just(TP), NUMBERS, NUMBERS, st.integers(-1, 50), NUMBERS, NUMBERS, MEMBERS, MEMBERS,
+        st.sampled_from(("elect", "fence", "unclean")), MEMBERS, MEMBERS, st.integers(1, 50),
+    ),
+    st.builds(PartAssume, st.just(TP), st.just("leader"), st.just(1), *[NUMBERS] * 7),
+    st.builds(LogHw, st.sampled_from((TP, METADATA_PARTITION)), st.just("leader"), *[NUMBERS] * 5, MEMBERS),
+    st.builds(LogTrunc, st.just(TP), NUMBERS, NUMBERS, st.just("diverge"), NUMBERS, NUMBERS),
+    st.builds(QRole, st.just("d"), NUMBERS, st.sampled_from(("leader", "candidate")), NUMBERS, NUMBERS, MEMBERS),
+    st.builds(
+        RpcReply, st.sampled_from(("Produce", "ListOffsets")), st.just(11), st.just("c"), st.just("c"), NUMBERS,
+        st.just(-1), st.just(0), st.just(-1),
+        st.lists(st.builds(ReplyPartition, st.just(TP), st.sampled_from([int(e) for e in KafkaError]), *[NUMBERS] * 9)),
+    ),
+)  # fmt: skip
+LARGEST = max(KafkaError)
+
+
+@given(st.lists(st.tuples(NUMBERS, st.sampled_from(("broker-1", "controller-2")), DRAWN), max_size=30))
+def test_nothing_without_bound_gets_into_a_point(events: list[tuple[int, str, AnyTraceEvent]]) -> None:
+    """Shows that offsets, epochs and sizes are bucketed, whatever they are: the only numbers are buckets' and error
+    codes. So the points of any number of runs stay few."""
+    for point in covered(*events):
+        numbers = [int(part) for part in point.split("/") if part.lstrip("-").isdigit()]
+        assert all(number <= LARGEST for number in numbers), point
+
+
+@given(st.lists(st.tuples(NUMBERS, st.just("broker-1"), DRAWN), max_size=20), st.integers(0, 20))
+def test_a_prefix_covers_no_more_than_the_whole(events: list[tuple[int, str, AnyTraceEvent]], cut: int) -> None:
+    """Shows that points are only ever added."""
+    assert set(covered(*events[:cut])) <= set(covered(*events))
