@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Sequence
 
 import pytest
 
@@ -11,7 +12,7 @@ from chaos.plan import Plan
 from orchestrator.campaigns import work
 from orchestrator.campaigns.order import SimOrder
 from orchestrator.campaigns.work import carry_out, code_id
-from orchestrator.sim_run import SimRun, run_in_sim
+from orchestrator.sim_run import Observer, SimRun, run_in_sim
 from tests.unit.cli.command import SCENARIO
 
 ORDER = SimOrder("small.yaml", seed=3, text=SCENARIO)
@@ -34,9 +35,9 @@ def test_what_krift_stumbles_over_is_a_record() -> None:
 def test_a_run_cut_short_is_still_to_be_done(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shows that a run which a signal ended leaves no record that a resumed campaign would count as done."""
 
-    def interrupted(plan: Plan) -> SimRun:
+    def interrupted(plan: Plan, observers: Sequence[Observer]) -> SimRun:
         signals = iter([signal.SIGINT])
-        return run_in_sim(plan, [lambda event: [signal.raise_signal(each) for each in signals]])
+        return run_in_sim(plan, [*observers, lambda event: [signal.raise_signal(each) for each in signals]])
 
     monkeypatch.setattr(work, "run_in_sim", interrupted)
     assert carry_out(ORDER) is None
