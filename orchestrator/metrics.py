@@ -1,0 +1,404 @@
+"""What a run cost its clients and its network: measures taken from the trace while a run goes on, to compare runs by.
+
+Everything is measured over the chaos, from time 0 to the end of the scenario's duration, which is equally long in every
+run of a scenario; only what became of records, and answers that went backwards, are looked for over the whole run.
+
+* A client is *unavailable* at a partition while an answer that it should have had is overdue. A producer, a consumer and
+  a prober have a period in which success follows success when nothing is wrong (``period_us``). A gap between two
+  successes, or between one and either end of the chaos, that is longer than the period by more than ``GRACE_US``
+  counts with all that exceeds the period. A producer's success is a record acknowledged, a consumer's a record got (so
+  a consumer is unavailable, too, while nobody can produce), a prober's an offset told.
+* A prober is *refused* from the first answer OFFSET_NOT_AVAILABLE or LEADER_NOT_AVAILABLE to its next success.
+* The *latency* of a send or a probe is the time from its begin to its return, retries included, and of a read that
+  from a record's send to the moment when a consumer first has it. What never returned counts up to the end of the run.
+* A record is *lost* if its send was acknowledged (acks 1 or all) and it is not in the log of the partition's last
+  leader when the run is over; *duplicated* if it is there more than once.
+* A *backward answer* is a latest offset told to a client that is lower than one that had been told, to anybody, before
+  the client asked: whatever the reason, excused ones included.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from actors.node.errors import KafkaError, error_name
+from actors.node.messages import Api
+from actors.node.spec import NodeSpec, topic_partition
+from actors.trace.events import (
+    CtlPhase,
+    ErrorSeen,
+    LogAppend,
+    LogTrunc,
+    NodeDown,
+    OpInvoke,
+    OpReturn,
+    PartAssume,
+    PartChange,
+    Rpc,
+    Stamped,
+    TraceEvent,
+)
+from chaos.plan import Plan
+
+GRACE_US = 100_000
+REFUSALS = frozenset({KafkaError.OFFSET_NOT_AVAILABLE, KafkaError.LEADER_NOT_AVAILABLE})
+LATEST = -1
+QUANTILES = {"p50": 0.50, "p99": 0.99, "max": 1.0}
+
+Metrics = dict[str, float]
+"""Name -> value; ``title`` says what a name means, ``unit`` in which unit the value is."""
+
+
+class Watch(msgspec.Struct):
+    """One client at one partition. Times in microseconds; ``last_us``: of its last success, -1 before the chaos;
+    ``refused_us`` is -1 unless it has met nothing but refusals since then."""
+
+    kind: str
+    tp: str
+    period_us: int
+    last_us: int = -1
+    refused_since_us: int = -1
+    unavailable_us: int = 0
+    longest_us: int = 0
+    refused_us: int = 0
+    longest_refusal_us: int = 0
+
+    def succeed(self, now_us: int) -> None:
+        """An answer came, or the chaos ended."""
+        excess = now_us - self.last_us - self.period_us
+        if excess > GRACE_US:
+            self.unavailable_us += excess
+            self.longest_us = max(self.longest_us, excess)
+        if self.refused_since_us >= 0:
+            refused = now_us - self.refused_since_us
+            self.refused_us += refused
+            self.longest_refusal_us = max(self.longest_refusal_us, refused)
+        self.last_us, self.refused_since_us = now_us, -1
+
+
+class Replica(msgspec.Struct):
+    """The records of a log: of each batch its base offset, the offset after it, and the uids."""
+
+    bases: list[int] = []
+    batches: list[tuple[int, int, list[str]]] = []
+
+    def append(self, body: LogAppend) -> None:
+        self.bases.append(body.base)
+        self.batches.append((body.base, body.last + 1, body.uids))
+
+    def cut(self, to: int) -> None:
+        """Nothing at ``to`` and above is left; a batch goes as a whole."""
+        if self.batches and self.batches[-1][1] > to:
+            keep = bisect_left(self.bases, to)
+            if keep and self.batches[keep - 1][1] > to:
+                keep -= 1
+            del self.bases[keep:], self.batches[keep:]
+
+
+class RunMetrics:
+    """An observer of one run's events (``orchestrator.sim_run.Observer``); ask it for ``metrics`` when the run is over."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._watches = _watches(plan)
+        self._start_us = self._end_us = -1
+        self._now_us = 0
+        self._begun: dict[str, tuple[str, int]] = {}
+        self._sent: dict[str, int] = {}
+        self._latencies: dict[str, list[int]] = {"send": [], "list": [], "read": []}
+        self._read: set[tuple[str, str]] = set()
+        self._counts: Counter[str] = Counter()
+        self._acknowledged: dict[str, list[str]] = {}
+        self._replicas: dict[tuple[str, str], Replica] = {}
+        self._leaders: dict[str, tuple[int, str]] = {}
+        self._changes: dict[str, int] = {}
+        self._told: dict[tuple[str, int], int] = {}
+        self._floors: dict[str, int] = {}
+        self._depth = 0
+        self._by_type: dict[type[TraceEvent], Callable[[Stamped, Any], None]] = {
+            CtlPhase: self._phase,
+            Rpc: self._rpc,
+            ErrorSeen: self._error,
+            OpInvoke: self._invoke,
+            OpReturn: self._return,
+            LogAppend: self._append,
+            LogTrunc: self._truncate,
+            NodeDown: self._down,
+            PartAssume: self._assume,
+            PartChange: self._change,
+        }
+
+    def __call__(self, event: Stamped) -> None:
+        take = self._by_type.get(type(event.body))
+        self._now_us = event.wall
+        if take is not None:
+            take(event, event.body)
+
+    @property
+    def _measuring(self) -> bool:
+        """Whether the chaos goes on."""
+        return self._start_us >= 0 and self._end_us < 0
+
+    def _phase(self, event: Stamped, body: CtlPhase) -> None:
+        if body.phase == "chaos":
+            self._start_us = event.wall
+            for watch in self._watches.values():
+                watch.last_us = event.wall
+        elif self._measuring:
+            self._end_us = event.wall
+            for watch in self._watches.values():
+                watch.succeed(event.wall)
+
+    # ---- what goes over the network ----------------------------------------------------------------------
+
+    def _rpc(self, event: Stamped, body: Rpc) -> None:
+        if self._measuring:
+            self._counts["rpcs"] += 1
+            self._counts[f"rpcs.{body.api}"] += 1
+            if body.outcome != "answered":
+                self._counts[f"errors.{body.outcome}"] += 1
+            for code in body.errors:
+                self._counts[f"errors.{error_name(code)}"] += 1
+
+    def _error(self, event: Stamped, body: ErrorSeen) -> None:
+        if body.api == Api.ListOffsets.name and body.error in REFUSALS and self._measuring:
+            watch = self._watches.get((event.node, body.tp))
+            if watch is not None and watch.refused_since_us < 0:
+                watch.refused_since_us = event.wall
+            self._counts["refusals"] += watch is not None
+
+    # ---- clients -----------------------------------------------------------------------------------------
+
+    def _invoke(self, event: Stamped, body: OpInvoke) -> None:
+        if body.kind == "send":
+            self._sent[body.uid] = event.wall
+        if body.kind in ("send", "list") and self._measuring:
+            self._begun[body.op] = (body.kind, event.wall)
+        if body.kind == "list" and body.timestamp == LATEST and body.replica_id < 0:
+            self._floors[body.op] = self._told.get((body.tp, body.isolation), -1)
+
+    def _return(self, event: Stamped, body: OpReturn) -> None:
+        begun = self._begun.pop(body.op, None)
+        if begun is not None:
+            self._latencies[begun[0]].append(event.wall - begun[1])
+        if body.kind == "send":
+            self._counts[f"records.{'acked' if body.outcome == 'ok' else body.outcome}"] += 1
+            if body.outcome == "ok" and body.acks:
+                self._acknowledged.setdefault(body.tp, []).append(body.uid)
+        elif body.kind == "list":
+            self._told_latest(body)
+        elif body.kind == "poll":
+            self._polled(event, body)
+        if body.outcome == "ok" and (body.kind != "poll" or body.records) and self._measuring:
+            watch = self._watches.get((event.node, body.tp))
+            if watch is not None:
+                watch.succeed(event.wall)
+
+    def _polled(self, event: Stamped, body: OpReturn) -> None:
+        for record in body.records:
+            sent_us = self._sent.get(record.uid, -1)
+            if (event.node, record.uid) not in self._read and 0 <= self._start_us <= sent_us:
+                self._read.add((event.node, record.uid))
+                if self._end_us < 0 or sent_us < self._end_us:
+                    self._latencies["read"].append(event.wall - sent_us)
+
+    def _told_latest(self, body: OpReturn) -> None:
+        floor = self._floors.pop(body.op, None)
+        if floor is None or body.outcome != "ok" or body.offset < 0:
+            return
+        if body.offset < floor:
+            self._counts["backward.answers"] += 1
+            self._depth = max(self._depth, floor - body.offset)
+        key = (body.tp, body.isolation)
+        self._told[key] = max(self._told.get(key, -1), body.offset)
+
+    # ---- logs and leaders --------------------------------------------------------------------------------
+
+    def _append(self, event: Stamped, body: LogAppend) -> None:
+        if body.uids:
+            self._replica(event.node, body.tp).append(body)
+
+    def _truncate(self, event: Stamped, body: LogTrunc) -> None:
+        self._replica(event.node, body.tp).cut(body.to)
+
+    def _down(self, event: Stamped, body: NodeDown) -> None:
+        for tp, first in body.lost.items():
+            self._replica(event.node, tp).cut(first)
+
+    def _assume(self, event: Stamped, body: PartAssume) -> None:
+        self._replica(event.node, body.tp).cut(body.log_end)  # what a killed process recorded last it may not have kept
+        if body.role == "leader" and body.leader_epoch >= self._leaders.get(body.tp, (-1, ""))[0]:
+            self._leaders[body.tp] = (body.leader_epoch, event.node)
+
+    def _change(self, event: Stamped, body: PartChange) -> None:
+        if self._measuring and body.leader >= 0 and body.leader_epoch > self._changes.get(body.tp, -1):
+            self._counts["elections.unclean" if body.cause == "unclean" else "elections.clean"] += 1
+        self._changes[body.tp] = max(body.leader_epoch, self._changes.get(body.tp, -1))
+
+    def _replica(self, node: str, tp: str) -> Replica:
+        return self._replicas.setdefault((node, tp), Replica())
+
+    # ---- when all is over --------------------------------------------------------------------------------
+
+    def metrics(self) -> Metrics:
+        """The measures of a run that is over. Raises ValueError if its chaos never began."""
+        if self._start_us < 0:
+            raise ValueError("the run never came to its time 0: there is nothing to measure")
+        if self._end_us < 0:
+            self._phase(Stamped("", "", 0, 0, self._now_us, 0, "", "", CtlPhase("healing")), CtlPhase("healing"))
+        found: Metrics = {name: float(number) for name, number in sorted(self._counts.items())}
+        for name in ALWAYS:
+            found.setdefault(name, 0.0)
+        found["backward.depth"] = float(self._depth)
+        return found | self._availability() | self._latency() | self._records()
+
+    def _availability(self) -> Metrics:
+        """Per kind of client, and per kind and partition: mean over clients of the whole time, and the longest."""
+        found: Metrics = {}
+        groups: dict[str, list[Watch]] = {}
+        for watch in self._watches.values():
+            groups.setdefault(watch.kind, []).append(watch)
+            groups.setdefault(f"{watch.kind}.{watch.tp}", []).append(watch)
+        for name, some in groups.items():
+            found[f"unavailable.{name}"] = sum(each.unavailable_us for each in some) / len(some) / 1e6
+            found[f"longest.{name}"] = max(each.longest_us for each in some) / 1e6
+            if some[0].kind == "list-offsets":
+                suffix = name.removeprefix("list-offsets")
+                found[f"refused{suffix}"] = sum(each.refused_us for each in some) / len(some) / 1e6
+                found[f"longest-refusal{suffix}"] = max(each.longest_refusal_us for each in some) / 1e6
+        return found
+
+    def _latency(self) -> Metrics:
+        found: Metrics = {}
+        for kind, _ in self._begun.values():
+            found[f"unreturned.{kind}"] = found.get(f"unreturned.{kind}", 0.0) + 1
+        for kind, began_us in self._begun.values():
+            self._latencies[kind].append(self._now_us - began_us)
+        for kind, some in self._latencies.items():
+            if some:
+                some.sort()
+                found |= {f"latency.{kind}.{name}": quantile(some, share) / 1000 for name, share in QUANTILES.items()}
+        return found
+
+    def _records(self) -> Metrics:
+        lost = duplicated = 0
+        for tp, acknowledged in self._acknowledged.items():
+            log = self._replicas.get((self._leaders.get(tp, (-1, ""))[1], tp), Replica())
+            kept = Counter(uid for _, _, uids in log.batches for uid in uids)
+            lost += sum(uid not in kept for uid in acknowledged)
+            duplicated += sum(number - 1 for number in kept.values())
+        return {"records.lost": float(lost), "records.duplicated": float(duplicated)}
+
+
+ALWAYS = ("rpcs", "refusals", "backward.answers", "elections.clean", "elections.unclean", "records.acked")
+"""Measured as 0 where nothing of the kind was seen."""
+
+
+def quantile(rising: Sequence[int], share: float) -> int:
+    """The least value that is not below ``share`` (0 to 1) of the values, which rise."""
+    return rising[max(0, math.ceil(share * len(rising)) - 1)]
+
+
+def _watches(plan: Plan) -> dict[tuple[str, str], Watch]:
+    """Who is watched: clients with a period, at each of their partitions, and not those that ask as brokers."""
+    producing = _producing(plan)
+    watches: dict[tuple[str, str], Watch] = {}
+    for client in plan.clients:
+        for tp in _partitions(client):
+            period_us = 0
+            if client.role == "producer":
+                period_us = _period_us(client)
+            elif client.role == "consumer":
+                period_us = producing.get(tp, 0)
+            elif client.workload.get("replica_id", -1) < 0:
+                period_us = client.workload["every_ms"] * 1000
+            if period_us:
+                watches[client.name, tp] = Watch(client.role, tp, period_us)
+    return watches
+
+
+def _producing(plan: Plan) -> dict[str, int]:
+    """Partition -> the shortest period of those who produce to it."""
+    found: dict[str, int] = {}
+    for client in plan.clients:
+        period_us = _period_us(client) if client.role == "producer" else 0
+        for tp in _partitions(client) if period_us else ():
+            found[tp] = min(period_us, found.get(tp, period_us))
+    return found
+
+
+def _period_us(producer: NodeSpec) -> int:
+    """How far apart acknowledgements of a partition are at most: records go round robin and wait linger.ms for company.
+    0 if it sends nothing."""
+    rate = producer.workload["rate"]
+    if not rate:
+        return 0
+    return round(1e6 / rate * len(producer.workload["partitions"])) + 1000 * int(producer.config["linger.ms"])
+
+
+def _partitions(client: NodeSpec) -> list[str]:
+    return [topic_partition(client.workload["topic"], number) for number in client.workload["partitions"]]
+
+
+# ---- names for people ------------------------------------------------------------------------------------
+
+_TITLES = {
+    "backward.answers": "latest offsets told that are lower than before",
+    "backward.depth": "... by how many records, at most",
+    "refusals": "refusals of ListOffsets to probers",
+    "records.acked": "records acknowledged",
+    "records.fail": "records whose send failed for good",
+    "records.unknown": "records whose send has no known outcome",
+    "records.lost": "records acknowledged and lost",
+    "records.duplicated": "records duplicated",
+    "elections.clean": "leaders elected cleanly",
+    "elections.unclean": "leaders elected uncleanly",
+    "rpcs": "RPCs",
+    "refused": "probers refused, in all",
+    "longest-refusal": "probers refused, longest",
+}
+_FAMILIES = {
+    "unavailable": "{} without answer, in all",
+    "longest": "{} without answer, longest",
+    "refused": "probers of {} refused, in all",
+    "longest-refusal": "probers of {} refused, longest",
+    "latency": "latency of a {}",
+    "unreturned": "operations that never returned: {}",
+    "rpcs": "RPCs: {}",
+    "errors": "errors: {}",
+    "findings": "findings of {}",
+}
+_SECONDS = ("unavailable", "longest", "refused", "longest-refusal")
+ORDER = ("findings", "backward", "refusals", "refused", "longest-refusal", "unavailable", "longest", "latency")
+ORDER += ("unreturned", "records", "elections", "rpcs", "errors")
+"""Families in the order in which they are shown."""
+
+
+def title(name: str) -> str:
+    """What a metric is, in words: ``latency.send.p99`` -> ``latency of a send, p99``."""
+    if name in _TITLES:
+        return _TITLES[name]
+    family, _, rest = name.partition(".")
+    return _FAMILIES[family].format(rest.replace(".", ", "))
+
+
+def unit(name: str) -> str:
+    """``s``, ``ms``, or "" for a number of things."""
+    family = name.partition(".")[0]
+    return "ms" if family == "latency" else "s" if family in _SECONDS else ""
+
+
+def of_one_partition(name: str) -> bool:
+    """Whether a metric is about one partition, and another one sums up over all of them."""
+    family, *rest = name.split(".", 2)
+    return family in _SECONDS and len(rest) == (1 if "refus" in family else 2)
+
+
+def rank(name: str) -> tuple[int, str]:
+    """Sorts names by family."""
+    return ORDER.index(name.partition(".")[0]), name
