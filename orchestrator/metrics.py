@@ -3,8 +3,8 @@
 Everything is measured over the chaos, from time 0 to the end of the scenario's duration, which is equally long in every
 run of a scenario; only what became of records, and answers that went backwards, are looked for over the whole run.
 
-* A client is *unavailable* at a partition while an answer that it should have had is overdue. A producer, a consumer and
-  a prober have a period in which success follows success when nothing is wrong (``period_us``). A gap between two
+* A client is *unavailable* at a partition while an answer that it should have had is overdue. A producer, a consumer
+  and a prober have a period in which success follows success when nothing is wrong (``period_us``). A gap between two
   successes, or between one and either end of the chaos, that is longer than the period by more than ``GRACE_US``
   counts with all that exceeds the period. A producer's success is a record acknowledged, a consumer's a record got (so
   a consumer is unavailable, too, while nobody can produce), a prober's an offset told.
@@ -23,7 +23,7 @@ import math
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -49,6 +49,7 @@ from chaos.plan import Plan
 GRACE_US = 100_000
 REFUSALS = frozenset({KafkaError.OFFSET_NOT_AVAILABLE, KafkaError.LEADER_NOT_AVAILABLE})
 LATEST = -1
+PROBE = "list-offsets"
 QUANTILES = {"p50": 0.50, "p99": 0.99, "max": 1.0}
 
 Metrics = dict[str, float]
@@ -102,7 +103,7 @@ class Replica(msgspec.Struct):
 
 
 class RunMetrics:
-    """An observer of one run's events (``orchestrator.sim_run.Observer``); ask it for ``metrics`` when the run is over."""
+    """Observes one run (``orchestrator.sim_run.Observer``); ask it for ``metrics`` when the run is over."""
 
     def __init__(self, plan: Plan) -> None:
         self._watches = _watches(plan)
@@ -110,7 +111,7 @@ class RunMetrics:
         self._now_us = 0
         self._begun: dict[str, tuple[str, int]] = {}
         self._sent: dict[str, int] = {}
-        self._latencies: dict[str, list[int]] = {"send": [], "list": [], "read": []}
+        self._latencies: dict[str, list[int]] = {"send": [], PROBE: [], "read": []}
         self._read: set[tuple[str, str]] = set()
         self._counts: Counter[str] = Counter()
         self._acknowledged: dict[str, list[str]] = {}
@@ -178,7 +179,7 @@ class RunMetrics:
         if body.kind == "send":
             self._sent[body.uid] = event.wall
         if body.kind in ("send", "list") and self._measuring:
-            self._begun[body.op] = (body.kind, event.wall)
+            self._begun[body.op] = ("send" if body.kind == "send" else PROBE, event.wall)
         if body.kind == "list" and body.timestamp == LATEST and body.replica_id < 0:
             self._floors[body.op] = self._told.get((body.tp, body.isolation), -1)
 
@@ -267,8 +268,8 @@ class RunMetrics:
         for name, some in groups.items():
             found[f"unavailable.{name}"] = sum(each.unavailable_us for each in some) / len(some) / 1e6
             found[f"longest.{name}"] = max(each.longest_us for each in some) / 1e6
-            if some[0].kind == "list-offsets":
-                suffix = name.removeprefix("list-offsets")
+            if some[0].kind == PROBE:
+                suffix = name.removeprefix(PROBE)
                 found[f"refused{suffix}"] = sum(each.refused_us for each in some) / len(some) / 1e6
                 found[f"longest-refusal{suffix}"] = max(each.longest_refusal_us for each in some) / 1e6
         return found
@@ -335,7 +336,7 @@ def _producing(plan: Plan) -> dict[str, int]:
 def _period_us(producer: NodeSpec) -> int:
     """How far apart acknowledgements of a partition are at most: records go round robin and wait linger.ms for company.
     0 if it sends nothing."""
-    rate = producer.workload["rate"]
+    rate: float = producer.workload["rate"]
     if not rate:
         return 0
     return round(1e6 / rate * len(producer.workload["partitions"])) + 1000 * int(producer.config["linger.ms"])
@@ -367,27 +368,30 @@ _FAMILIES = {
     "longest": "{} without answer, longest",
     "refused": "probers of {} refused, in all",
     "longest-refusal": "probers of {} refused, longest",
-    "latency": "latency of a {}",
+    "latency": "latency: {}",
     "unreturned": "operations that never returned: {}",
     "rpcs": "RPCs: {}",
     "errors": "errors: {}",
-    "findings": "findings of {}",
+    "findings": "violations of {} found in a run",
+    "excused": "excused findings of {} in a run",
 }
 _SECONDS = ("unavailable", "longest", "refused", "longest-refusal")
-ORDER = ("findings", "backward", "refusals", "refused", "longest-refusal", "unavailable", "longest", "latency")
-ORDER += ("unreturned", "records", "elections", "rpcs", "errors")
+ORDER = (
+    *("findings", "excused", "backward", "refusals", "refused", "longest-refusal", "unavailable", "longest"),
+    *("latency", "unreturned", "records", "elections", "rpcs", "errors"),
+)
 """Families in the order in which they are shown."""
 
 
 def title(name: str) -> str:
-    """What a metric is, in words: ``latency.send.p99`` -> ``latency of a send, p99``."""
+    """What a metric is, in words: ``latency.send.p99`` -> ``latency: send, p99``."""
     if name in _TITLES:
         return _TITLES[name]
     family, _, rest = name.partition(".")
     return _FAMILIES[family].format(rest.replace(".", ", "))
 
 
-def unit(name: str) -> str:
+def unit(name: str) -> Literal["", "s", "ms"]:
     """``s``, ``ms``, or "" for a number of things."""
     family = name.partition(".")[0]
     return "ms" if family == "latency" else "s" if family in _SECONDS else ""

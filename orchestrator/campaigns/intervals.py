@@ -17,17 +17,17 @@ CHUNK = 4_000_000
 _NORMAL = NormalDist()
 
 
-def mean_intervals(differences: NDArray[np.float64], seed: int = 0) -> list[tuple[float, float]]:
+def mean_intervals(differences: NDArray[np.float64], seed: int = 0) -> list[tuple[float, float] | None]:
     """For each column of ``differences`` (a row a pair) an interval that holds the mean of such differences with
     ``LEVEL`` confidence.
 
     Pairs are drawn with replacement ``RESAMPLES`` times, from a fixed seed and the same for all columns; bias-corrected
-    and accelerated (Efron 1987: BCa). Of fewer than two pairs nothing can be said: (-inf, inf). Where all pairs
+    and accelerated (Efron 1987: BCa). Of fewer than two pairs nothing can be said: None. Where all pairs
     differ alike the interval has no width, which says nothing about pairs still to come.
     """
     pairs, columns = differences.shape
     if pairs < 2:
-        return [(-math.inf, math.inf)] * columns
+        return [None] * columns
     draws = np.random.default_rng(seed)
     at_a_time = max(1, CHUNK // pairs)
     shares = np.full(pairs, 1 / pairs)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from functools import cache
 from hashlib import blake2b
 from importlib import resources
 
 from chaos.errors import RunError
+from chaos.plan import Plan
 from orchestrator.campaigns.order import SimOrder
 from orchestrator.campaigns.record import RunRecord, record_of, record_of_error
 from orchestrator.coverage.observer import Coverage
-from orchestrator.sim_run import run_in_sim
+from orchestrator.sim_run import Observer, run_in_sim
 from orchestrator.version import __version__
 
 INTERRUPTED = "interrupted"
@@ -38,9 +40,10 @@ def _add(found: blake2b, folder: resources.abc.Traversable, name: str) -> None:
             found.update(data)
 
 
-def carry_out(order: SimOrder, code: str = "") -> RunRecord | None:
+def carry_out(order: SimOrder, code: str = "", observe: Callable[[Plan], Observer] | None = None) -> RunRecord | None:
     """Do a run; None if a signal cut it short, so that it is still to be done. ``code``: the driver's, as ``code_id``;
-    "" if this is the driver. Raises RunError if this machine has another Krift than the driver.
+    "" if this is the driver. ``observe``: makes an observer of the run. Raises RunError if this machine has another
+    Krift than the driver.
 
     What else goes wrong is a record, too: one run that Krift stumbles over does not end thousands.
     """
@@ -48,7 +51,8 @@ def carry_out(order: SimOrder, code: str = "") -> RunRecord | None:
         raise RunError(f"an executor has another Krift than the driver: {code_id()}, not {code}")
     began, coverage = time.perf_counter(), Coverage()
     try:
-        run = run_in_sim(order.plan(), [coverage])
+        plan = order.plan()
+        run = run_in_sim(plan, [coverage] if observe is None else [coverage, observe(plan)])
     except Exception as error:  # noqa: BLE001  (all of it is reported, as a run that could not be carried out)
         return record_of_error(order, error, time.perf_counter() - began)
     if run.status == INTERRUPTED:

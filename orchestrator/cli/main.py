@@ -21,6 +21,7 @@ COMMANDS = {
     "run": "Run a scenario, break the cluster, and judge what survived.",
     "check": "Check the invariants again, over an existing run.",
     "replay": "Step a run again and compare every effect.",
+    "compare": "Run the same seeds under two settings, and tell how they differ.",
     "incidents": "List the library of incidents, or show one.",
     "report": "Show the verdict of a run.",
     "doctor": "See whether this machine is ready, and what to do if not.",

@@ -43,6 +43,20 @@ ARGUMENTS = {
     "empty run": ("check", "latest: no such run", "--out where runs are"),
     "too long": ("report " + "x" * 5000, "cannot be read: File name too long", "x"),
     "verdict and event": ("report --json --event broker-1/0/0", "each print something else", "krift report --help"),
+    "nothing to compare": ("compare kip-207", "make the same runs", "two settings that differ"),
+    "same settings": (
+        "compare kip-207 --a features.kip-207=kafka --b features.kip-207=kafka",
+        "make the same runs",
+        "--a features.kip-207=off",
+    ),
+    "same by default": ("compare kip-207 --a features.kip-207=kafka", "make the same runs", "two settings that differ"),
+    "feature of a side": ("compare kip-207 --b features.kip207=off", "unknown feature kip207", "did you mean kip-207?"),
+    "setting of a side": ("compare kip-207 --a foo=1", "--a foo=1: foo: nothing to set", "features.NAME"),
+    "seed of a side": ("compare kip-207 --b seed=3", "--b seed=3: the sides share their seeds", "--seeds"),
+    "variants of sides": ("compare kip-207 --variant off --variant-b seed", "it excludes", "krift compare --help"),
+    "variant of a side": ("compare kip-207 --variant-b of", "there is no variant of", "did you mean off?"),
+    "compared live": ("compare kip-207 --runtime live", "No such option '--runtime'", "krift compare --help"),
+    "compared nothing": ("compare kip-20", "kip-20: no such scenario", "did you mean kip-207?"),
     "moment": ("replay --at 5", "--at needs --node", "krift replay --help"),
 }
 

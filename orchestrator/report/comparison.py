@@ -1,0 +1,176 @@
+"""A comparison for people: two tables, and a picture."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from importlib import resources
+
+from rich.table import Table
+from rich.text import Text
+
+from orchestrator.campaigns.comparison import Comparison, Difference, Side
+from orchestrator.metrics import of_one_partition
+from orchestrator.report.console import Page, printable
+
+REASONS_SHOWN = 3
+TELLING = 0.05
+"""Of p: below it the sides differ by more than chance explains in one of twenty cases."""
+BINS = 48
+"""Into as many the differences of pairs are counted, from the least to the greatest."""
+
+
+def print_comparison(page: Page, found: Comparison) -> None:
+    """What was compared, which promises were broken on which side, and what was measured, with its interval."""
+    first, last = found.seeds
+    page.say(f"{found.scenario}, sim, seeds {first}-{last}: {found.pairs} pairs of runs compared", "bold")
+    if found.common:
+        page.say(f"  both  {', '.join(found.common)}")
+    for name, each in (("a", found.a), ("b", found.b)):
+        page.say(f"  {name}     {each.label}")
+    page.say()
+    if found.violated:
+        page.show(_violated(found))
+    else:
+        page.say(f"no promise was violated in any of the {2 * found.pairs} runs")
+    page.say()
+    page.show(_measures(shown(found.differences)))
+    if alike := same(found.differences):
+        listed = "; ".join(f"{each.title} {number(each.a, each.unit)}" for each in alike)
+        page.say(f"the same in all pairs (mean of a run): {printable(listed)}", "dim")
+    for name, each in (("a", found.a), ("b", found.b)):
+        for line in _remarks(name, each):
+            page.say(line, "magenta")
+
+
+def _remarks(name: str, given: Side) -> list[str]:
+    lines = []
+    if given.not_carried_out:
+        lines.append(f"{given.not_carried_out} runs of {name} could not be carried out; their pairs are left out")
+    if given.undecided:
+        lines.append(f"{given.undecided} runs of {name} are undecided, and compared all the same")
+    shown = list(given.why.items())[:REASONS_SHOWN]
+    return lines + [f"  {number} times: {reason}" for reason, number in shown if lines]
+
+
+def _violated(found: Comparison) -> Table:
+    table = _table(["promise"], ["violated in a", "violated in b", "only a", "only b", "p"], ["what is promised"])
+    for each in found.violated:
+        rates = [
+            f"{runs} of {found.pairs} ({share(low)}-{share(high)} %)"
+            for runs, (low, high) in ((each.a, each.a_rate), (each.b, each.b_rate))
+        ]
+        style = "bold" if each.p < TELLING else ""
+        only = [str(each.only_a), str(each.only_b), probability(each.p)]
+        table.add_row(each.invariant, *rates, *only, printable(each.title), style=style)
+    return table
+
+
+def _measures(differing: Sequence[Difference]) -> Table:
+    table = _table(["measure (mean of a run)"], ["a", "b", "b - a", "95 % interval", "b lower / higher"])
+    for each in differing:
+        cells = [number(value, each.unit) for value in (each.a, each.b)]
+        pairs = f"{each.lower} / {each.higher}"
+        style = "bold" if telling(each) else "dim"
+        table.add_row(Text(printable(each.title), style), *cells, apart(each), interval(each), pairs)
+    return table
+
+
+def _table(first: Sequence[str], numbers: Sequence[str], last: Sequence[str] = ()) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim", show_edge=False)
+    for name in first:
+        table.add_column(name, no_wrap=True)
+    for name in numbers:
+        table.add_column(name, justify="right", no_wrap=True)
+    for name in last:
+        table.add_column(name)
+    return table
+
+
+def shown(differences: Sequence[Difference]) -> list[Difference]:
+    """Those for people: of several partitions only what sums them up, and not what is the same in all pairs."""
+    return [each for each in differences if not of_one_partition(each.metric) and (each.lower or each.higher)]
+
+
+def same(differences: Sequence[Difference]) -> list[Difference]:
+    """Those that are the same in all pairs."""
+    return [each for each in differences if not of_one_partition(each.metric) and not (each.lower or each.higher)]
+
+
+def telling(each: Difference) -> bool:
+    """Whether the interval leaves out 0."""
+    return each.low is not None and each.high is not None and (each.low > 0 or each.high < 0)
+
+
+def number(value: float, unit: str, sign: str = "", digits: int | None = None) -> str:
+    """``6.78 s``: with so many decimals, or as many as make three digits that count."""
+    digits = _digits(value) if digits is None else digits
+    text = format(round(value, digits) + 0.0, f"{sign},.{digits}f")
+    return f"{text} {unit}" if unit else text
+
+
+def _digits(*values: float) -> int:
+    greatest = max(map(abs, values))
+    return min(4, max(0, 2 - math.floor(math.log10(greatest)))) if greatest else 0
+
+
+def apart(each: Difference) -> str:
+    """``+3.38 s``, as exact as its interval."""
+    return number(each.difference, each.unit, "+", _digits(each.difference, each.low or 0.0, each.high or 0.0))
+
+
+def interval(each: Difference) -> str:
+    """``+3.35 to +3.41 s``."""
+    if each.low is None or each.high is None:
+        return "one pair tells none"
+    if each.low == each.high:
+        return "alike in all pairs"
+    digits = _digits(each.difference, each.low, each.high)
+    return f"{number(each.low, '', '+', digits)} to {number(each.high, each.unit, '+', digits)}"
+
+
+def share(rate: float) -> str:
+    """In per cent: ``98.2``."""
+    return f"{100 * rate:.1f}".removesuffix(".0")
+
+
+def probability(p: float) -> str:
+    return "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def svg(found: Comparison, per_pair: Callable[[str], Sequence[float]]) -> str:
+    """The comparison as a picture that needs nothing else. ``per_pair``: b - a of a metric, of each pair."""
+    from jinja2 import Environment
+
+    text = (resources.files(__package__) / "comparison.svg.j2").read_text(encoding="utf-8")
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    rows = [_row(each, per_pair(each.metric)) for each in shown(found.differences)]
+    helpers: Mapping[str, object] = {"number": number, "apart": apart, "interval": interval, "share": share}
+    return environment.from_string(text).render(found=found, rows=rows, printable=printable, **helpers) + "\n"
+
+
+def _row(each: Difference, values: Sequence[float]) -> dict[str, object]:
+    """One measure as the picture needs it: places from 0 to 1 on an axis of its own, which has 0 on it."""
+    low = each.difference if each.low is None else each.low
+    high = each.difference if each.high is None else each.high
+    least, most = min(0.0, low, *values), max(0.0, high, *values)
+    width = (most - least) or 1.0
+
+    def place(value: float) -> float:
+        return round((value - least) / width, 4)
+
+    counts = [0] * BINS
+    for value in values:
+        counts[min(BINS - 1, int(place(value) * BINS))] += 1
+    fullest = max(counts, default=0) or 1
+    bars = [(index / BINS, round(count / fullest, 3)) for index, count in enumerate(counts) if count]
+    return {
+        "each": each,
+        "telling": telling(each),
+        "bars": bars,
+        "zero": place(0.0),
+        "mean": place(each.difference),
+        "low": place(low),
+        "high": place(high),
+        "flat": most == least,
+    }
