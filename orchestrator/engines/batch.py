@@ -8,27 +8,31 @@ held in memory, and nothing but findings and counts comes back to the driver.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 import pyarrow as pa
 
-from actors.trace.events import EVENT_TYPES, RunMeta, Stamped, Tick
+from actors.trace.events import RunMeta, Stamped
 from orchestrator.engines.key_group import KeyGroup
+from orchestrator.engines.routing import (
+    ROUTED_SCHEMA,
+    EventRouter,
+    Targets,
+    branches,
+    event_type_names,
+    events_of,
+    news_types,
+)
 from orchestrator.invariants.conclusion import InvariantResult, KeyResult, conclude
-from orchestrator.invariants.fold import Finding, Profile, Route, profile_of
-from orchestrator.invariants.registry import AnyFold, folds, invariants_of
-from orchestrator.trace.rows import ORDER_COLUMNS, decode_body, encode_body
+from orchestrator.invariants.fold import Finding, Profile, profile_of
+from orchestrator.invariants.registry import folds, invariants_of
+from orchestrator.trace.rows import ORDER_COLUMNS, decode_body
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_ROUTED_SCHEMA = (
-    "route string, key string, wall bigint, logical bigint, node string, incarnation bigint, seq bigint, "
-    "run string, cause string, req string, body string"
-)
 _RESULT_SCHEMA = "invariant string, key string, tested bigint, counts string, findings string"
-_NO_BODY = encode_body(Tick())
 
 _FINDINGS: msgspec.json.Decoder[list[Finding]] = msgspec.json.Decoder(list[Finding])
 _COUNTS: msgspec.json.Decoder[dict[str, int]] = msgspec.json.Decoder(dict[str, int])
@@ -65,9 +69,9 @@ def key_results(trace: DataFrame, profile: Profile, only: Collection[str] | None
     from pyspark.sql import functions as f
 
     chosen = None if only is None else sorted(only)
-    types = sorted({str(kind.__struct_config__.tag) for fold in folds(chosen) for kind in fold.event_types})
+    types = event_type_names({kind for fold in folds(chosen) for kind in fold.event_types})
     horizon_us = trace.agg(f.max("wall")).first()[0] or 0  # type: ignore[index]  # an aggregate has one row
-    routed = trace.where(f.col("type").isin(types)).mapInArrow(_router(chosen), _ROUTED_SCHEMA)
+    routed = trace.where(f.col("type").isin(types)).mapInArrow(_router(chosen), ROUTED_SCHEMA)
     ordered = routed.repartition("route", "key").sortWithinPartitions("route", "key", *ORDER_COLUMNS)
     rows = ordered.mapInArrow(_folder(chosen, profile, horizon_us, _news(trace, chosen)), _RESULT_SCHEMA).collect()
     return [
@@ -86,7 +90,7 @@ def _news(trace: DataFrame, only: Sequence[str] | None) -> list[Stamped]:
     """The events that concern every key, in their order: few enough to go along with every task."""
     from pyspark.sql import functions as f
 
-    types = sorted({str(kind.__struct_config__.tag) for fold in folds(only) for kind in fold.news})
+    types = event_type_names(news_types(only))
     columns = [*ORDER_COLUMNS, "run", "cause", "req", "body"]
     rows = trace.where(f.col("type").isin(types)).select(*columns).collect() if types else []
     events = {}
@@ -106,24 +110,6 @@ def _news(trace: DataFrame, only: Sequence[str] | None) -> list[Stamped]:
     return [events[order] for order in sorted(events)]
 
 
-class _Branch:
-    """One route with its folds; ``types``: of the events they take."""
-
-    def __init__(self, route: Route) -> None:
-        self.route = route
-        self.folds: list[AnyFold] = []
-        self.types: set[type[Any]] = set()
-
-
-def _branches(only: Sequence[str] | None) -> dict[str, _Branch]:
-    branches: dict[str, _Branch] = {}
-    for fold in folds(only):
-        branch = branches.setdefault(fold.route.name, _Branch(fold.route))
-        branch.folds.append(fold)
-        branch.types.update(fold.event_types)
-    return branches
-
-
 class _router:
     """Sends each row to the keys of its routes. A class, so that Spark ships names and not code."""
 
@@ -131,37 +117,13 @@ class _router:
         self.only = only
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        listening: dict[type[Any], list[_Branch]] = {kind: [] for kind in EVENT_TYPES.values()}
-        for branch in _branches(self.only).values():
-            for kind in EVENT_TYPES.values():
-                if kind in branch.types:
-                    listening[kind].append(branch)
+        router = EventRouter(self.only)
         for batch in batches:
-            yield self._route(batch, listening)
-
-    def _route(self, batch: pa.RecordBatch, listening: dict[type[Any], list[_Branch]]) -> pa.RecordBatch:
-        routes: list[str] = []
-        keys: list[str] = []
-        bodies: list[str] = []
-        rows: list[int] = []
-        texts = batch.column("body").to_pylist()
-        for row, event in enumerate(_events(batch, texts)):
-            kind = type(event.body)
-            for branch in listening[kind]:
-                reads = branch.route.reads
-                text = texts[row] if reads is None or kind in reads else _NO_BODY
-                for key in branch.route.keys(event):
-                    routes.append(branch.route.name)
-                    keys.append(key)
-                    bodies.append(text)
-                    rows.append(row)
-        taken = batch.select([*ORDER_COLUMNS, "run", "cause", "req"]).take(pa.array(rows, pa.int64()))
-        columns = {"route": pa.array(routes, pa.string()), "key": pa.array(keys, pa.string())}
-        for name in (*ORDER_COLUMNS, "run", "cause", "req"):
-            column = taken.column(name)
-            columns[name] = column.cast(pa.int64()) if pa.types.is_integer(column.type) else column
-        columns["body"] = pa.array(bodies, pa.string())
-        return pa.RecordBatch.from_pydict(columns)
+            targets = Targets()
+            bodies = batch.column("body").to_pylist()
+            for row, event in enumerate(events_of(batch, bodies)):
+                router.route(targets, row, event, bodies[row])
+            yield targets.batch(batch)
 
 
 class _folder:
@@ -176,18 +138,18 @@ class _folder:
         self.news = news
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        branches = _branches(self.only)
+        known = branches(self.only)
         here: tuple[str, str] | None = None
         group: KeyGroup | None = None
         last: tuple[int, int, str, int, int] | None = None
         for batch in batches:
             routes, keys = batch.column("route").to_pylist(), batch.column("key").to_pylist()
-            for row, event in enumerate(_events(batch, batch.column("body").to_pylist())):
+            for row, event in enumerate(events_of(batch, batch.column("body").to_pylist())):
                 at = (routes[row], keys[row])
                 if at != here:
                     if group is not None:
                         yield _results(group.close(self.horizon_us))
-                    group = KeyGroup(branches[at[0]].folds, at[1], self.profile, self.news)
+                    group = KeyGroup(known[at[0]].folds, at[1], self.profile, self.news)
                     here, last = at, None
                 order = event.order
                 if last is not None and order <= last:
@@ -199,21 +161,6 @@ class _folder:
                 group.step(event)
         if group is not None:
             yield _results(group.close(self.horizon_us))
-
-
-def _events(batch: pa.RecordBatch, bodies: Sequence[str]) -> Iterator[Stamped]:
-    runs = batch.column("run").to_pylist()
-    nodes = batch.column("node").to_pylist()
-    incarnations = batch.column("incarnation").to_pylist()
-    seqs = batch.column("seq").to_pylist()
-    walls = batch.column("wall").to_pylist()
-    logicals = batch.column("logical").to_pylist()
-    causes = batch.column("cause").to_pylist()
-    requests = batch.column("req").to_pylist()
-    for run, node, incarnation, seq, wall, logical, cause, req, body in zip(
-        runs, nodes, incarnations, seqs, walls, logicals, causes, requests, bodies, strict=True
-    ):
-        yield Stamped(run, node, incarnation, seq, wall, logical, cause or "", req or "", decode_body(body))
 
 
 def _results(results: Sequence[KeyResult]) -> pa.RecordBatch:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from actors.trace.events import Stamped, TraceEvent
+from orchestrator.engines.saved import SavedCell, SavedGroup, load_state, save_state
 from orchestrator.invariants.conclusion import KeyResult, count
 from orchestrator.invariants.fold import Deadline, Emissions, Finding, Profile
 from orchestrator.invariants.registry import AnyFold
@@ -31,6 +32,17 @@ class Cell:
         self.state: Any = fold.initial(key, profile)
         self.results = {each.id: KeyResult(each.id, key) for each in fold.invariants}
         self.deadlines: list[Deadline] = []
+
+    def saved(self) -> SavedCell:
+        """All that the fold has come to."""
+        return SavedCell(self.fold.name, save_state(self.state), list(self.results.values()), self.deadlines)
+
+    def restore(self, saved: SavedCell, profile: Profile) -> None:
+        """Go on from there."""
+        assert saved.fold == self.fold.name, saved.fold
+        self.state = load_state(saved.state, self.fold, self.key, profile)
+        self.results = {each.invariant: each for each in saved.results}
+        self.deadlines = saved.deadlines
 
     def take(self, emissions: Emissions) -> None:
         """Enter what the fold emitted."""
@@ -73,6 +85,7 @@ class KeyGroup:
     """The folds of one route at one key. ``handlers``: event type -> (step, state, cell) of the folds that take it.
 
     ``news``: what concerns every key, in the order of the trace; it may be longer than what the key has come to.
+    ``saved``: where to go on, of the same folds at the same key; the news up to there must be in ``news``.
     """
 
     __slots__ = ("_heard", "_news", "cells", "handlers")
@@ -84,14 +97,34 @@ class KeyGroup:
         profile: Profile,
         news: Sequence[Stamped] = (),
         tell: Tell = keep_quiet,
+        saved: SavedGroup | None = None,
     ) -> None:
         self._news = news
         self._heard = 0
         self.cells = [Cell(fold, key, profile, tell) for fold in folds]
+        if saved is not None:
+            self._heard = saved.heard
+            for cell, each in zip(self.cells, saved.cells, strict=True):
+                cell.restore(each, profile)
         self.handlers: dict[type[TraceEvent], list[Handler]] = {}
         for cell in self.cells:
             for kind in cell.fold.event_types:
                 self.handlers.setdefault(kind, []).append((cell.fold.step, cell.state, cell))
+
+    def saved(self) -> SavedGroup:
+        """All that the folds have come to, the news they have heard included."""
+        return SavedGroup(self._heard, [cell.saved() for cell in self.cells])
+
+    @property
+    def due_us(self) -> int:
+        """The first moment that one of the folds waits for, -1 if none does."""
+        return min((cell.deadlines[0].at_us for cell in self.cells if cell.deadlines), default=-1)
+
+    def pass_time(self, now_us: int) -> None:
+        """Hear all news, then expire the deadlines before ``now_us``: for when everything up to then has come."""
+        self.hear()
+        for cell in self.cells:
+            cell.pass_time(now_us)
 
     def hear(self, before: Stamped | None = None) -> None:
         """Give the folds the news from before an event (None: all)."""

@@ -62,6 +62,17 @@ RECORDED_BY: dict[str, tuple[str, ...]] = {
 """Role of a node -> types of the events that it may record: what a gap in its trace can hide."""
 
 
+def _recorded_by(role: str) -> tuple[str, ...]:
+    return RECORDED_BY.get(role, tuple(EVENT_TYPES))
+
+
+def unseen(node: str, role: str, sentence: str) -> Finding:
+    """An engine could not wait for all events of a node's trace: in doubt is whatever is judged by such events."""
+    return Finding(
+        TraceIsWhole.id, node, "inconclusive", sentence, [], rule="not-seen", clouds=list(_recorded_by(role))
+    )
+
+
 _LIFE = (NodeUp, NodeDown, RunEnd)
 
 
@@ -166,7 +177,7 @@ class TraceIsWhole(KeyedInvariant[NodeTrace]):
 
     def _cloud(self, state: NodeTrace, sentence: str, event: Stamped | None) -> Emissions:
         """A violation that casts doubt on everything judged by events that this node may have recorded."""
-        clouds = RECORDED_BY.get(state.role, tuple(EVENT_TYPES))
+        clouds = _recorded_by(state.role)
         events = [] if event is None else [event.id]
         causes = [] if event is None or not event.cause else [event.cause]
         return (Finding(self.id, state.key, "violated", sentence, events, causes, clouds=list(clouds)),)

@@ -1,0 +1,223 @@
+"""The folds of a share of all keys, fed with what arrives of a growing trace, and put aside between two pieces of it.
+
+A shard gets the events of its own keys, and, with all others, the news of the run and which events of which node have
+arrived (``frontier``). It holds events back until nothing below them can come any more, and only then gives them to the
+folds in their order: so the pieces in which a trace arrives change nothing in what is found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from zlib import crc32
+
+import msgspec
+
+from actors.trace.events import NodeUp, RunEnd, RunMeta, Stamped
+from orchestrator.engines.frontier import DRIVER, NOTHING_MORE, Frontier, Piece
+from orchestrator.engines.key_group import KeyGroup
+from orchestrator.engines.routing import branches, news_types
+from orchestrator.engines.saved import SavedGroup, layout
+from orchestrator.invariants.conclusion import KeyResult, count
+from orchestrator.invariants.fold import Finding, Profile, profile_of
+from orchestrator.invariants.hygiene import TraceIsWhole, unseen
+from orchestrator.invariants.routes import TRACE
+from orchestrator.version import __version__
+
+X4 = TraceIsWhole.id
+NEWS = ""
+"""The route of what every shard gets."""
+
+
+class OtherLayout(ValueError):
+    """What was put aside was written by another version of Krift."""
+
+
+class Routed(msgspec.Struct, frozen=True, array_like=True):
+    """An event on its way to a key; with the route "" to every key, as news."""
+
+    route: str
+    key: str
+    event: Stamped
+
+
+class Kept(msgspec.Struct, array_like=True):
+    """A group that was put aside, as bytes of a ``SavedGroup``. due_us: the first moment that one of its folds waits
+    for, -1 none."""
+
+    route: str
+    key: str
+    due_us: int
+    group: bytes
+
+
+class SavedShard(msgspec.Struct):
+    """All that a shard knows. written_by: as of ``version_of_state``. pending: what is held back. roles: of nodes, as
+    far as they said so."""
+
+    written_by: str
+    frontier: Frontier
+    profile: Profile = Profile()
+    news: list[Stamped] = []
+    pending: list[Routed] = []
+    roles: dict[str, str] = {}
+    kept: list[Kept] = []
+
+
+_SHARD = msgspec.msgpack.Decoder(SavedShard)
+_GROUP = msgspec.msgpack.Decoder(SavedGroup)
+
+
+@cache
+def version_of_state() -> str:
+    """What must be equal for one process to go on with the shards of another."""
+    return f"krift {__version__}, states {layout()}"
+
+
+def shard_of(route: str, key: str, shards: int) -> int:
+    """Number of the shard that has a key, of 0 ... ``shards`` - 1; the same in every process."""
+    return crc32(f"{route} {key}".encode()) % shards
+
+
+class Shard:
+    """Feed it with ``take``, let it go on with ``advance``, put it aside with ``saved``; ``close`` ends the trace.
+
+    ``violations``: found since it was made or loaded.
+    """
+
+    def __init__(self, number: int, shards: int, only: Sequence[str] | None = None, patience_us: int = -1) -> None:
+        """``number`` of ``shards``; ``only``: as for other engines; ``patience_us``: as in ``Frontier``."""
+        self._number = number
+        self._shards = shards
+        self._branches = branches(only)
+        self._news_types = news_types(only)
+        self._known = SavedShard(version_of_state(), Frontier(patience_us))
+        self._kept: dict[tuple[str, str], Kept] = {}
+        self._groups: dict[tuple[str, str], KeyGroup] = {}
+        self.violations: list[Finding] = []
+
+    def load(self, saved: bytes) -> None:
+        """Go on where ``saved`` left off. Raises OtherLayout if another version of Krift wrote it."""
+        written_by = msgspec.msgpack.decode(saved, type=_WrittenBy).written_by
+        if written_by != version_of_state():
+            raise OtherLayout(f"written by {written_by}, this is {version_of_state()}")
+        self._known = _SHARD.decode(saved)
+        self._kept = {(each.route, each.key): each for each in self._known.kept}
+        self._groups.clear()
+
+    def saved(self) -> bytes:
+        """All that it knows, for ``load``."""
+        for (route, key), group in self._groups.items():
+            self._kept[route, key] = Kept(route, key, group.due_us, msgspec.msgpack.encode(group.saved()))
+        self._groups.clear()
+        self._known.kept = list(self._kept.values())
+        return msgspec.msgpack.encode(self._known)
+
+    # ---- what arrives -----------------------------------------------------------------------------------------
+
+    def take(self, arrived: Iterable[Routed], pieces: Iterable[Piece]) -> None:
+        """Events, and the pieces of the trace that they, and those of other shards, are from; in any order."""
+        frontier = self._known.frontier
+        for each in arrived:
+            event = each.event
+            if event.wall >= frontier.at:
+                self._known.pending.append(each)
+            elif not frontier.has(event.node, event.incarnation, event.seq):
+                self._came_late(each)
+            self._note(event)
+        for piece in pieces:
+            frontier.take(piece)
+
+    def _note(self, event: Stamped) -> None:
+        """What an event says about the run as a whole, whenever it comes."""
+        body = event.body
+        if type(body) is RunMeta:
+            self._known.frontier.expect([DRIVER, *body.nodes])
+            self._known.profile = profile_of(body.profile)
+        elif type(body) is RunEnd:
+            self._known.frontier.end(body.final_seq)
+        elif type(body) is NodeUp:
+            self._known.roles[event.node] = body.role
+
+    def _came_late(self, each: Routed) -> None:
+        event = each.event
+        if each.route == TRACE.name and each.key == event.node:
+            self._doubt(event.node, f"{event.id} came when the checks had passed it: {event.node} was not waited for")
+
+    def _doubt(self, node: str, sentence: str) -> None:
+        """Of the trace of a node something is missing; for the shard that has its key."""
+        branch = self._branches.get(TRACE.name)
+        if branch is None or shard_of(TRACE.name, node, self._shards) != self._number:
+            return
+        for cell in self._group(TRACE.name, node).cells:
+            if X4 in cell.results:
+                count(cell.results[X4], unseen(node, self._known.roles.get(node, ""), sentence))
+
+    # ---- what follows from it ---------------------------------------------------------------------------------
+
+    def advance(self) -> None:
+        """Give the folds all below which nothing can come any more."""
+        frontier = self._known.frontier
+        for silence in frontier.advance():
+            name, since_s = f"{silence.node}/{silence.incarnation}", silence.since_us / 1_000_000
+            self._doubt(silence.node, f"nothing came of {name} from {since_s:.3f} s of the trace's clock on")
+        self._release(frontier.at)
+        now_us = min(frontier.at, frontier.newest + 1)  # the trace ends with its last event
+        for (route, key), kept in self._kept.items():
+            if 0 <= kept.due_us < now_us:
+                self._group(route, key)
+        for group in self._groups.values():
+            group.pass_time(now_us)
+
+    def _release(self, below_us: int) -> None:
+        """Step what is held back below a clock, news first: no key may miss any that is older than its own events."""
+        known = self._known
+        released = sorted((each for each in known.pending if each.event.wall < below_us), key=_order)
+        if not released:
+            return
+        known.pending = [each for each in known.pending if each.event.wall >= below_us]
+        last: Routed | None = None
+        own: list[Routed] = []
+        told = len(known.news)
+        for each in released:
+            if last is not None and _order(last) == _order(each):
+                continue  # the same event twice
+            last = each
+            if each.route == NEWS:
+                if type(each.event.body) in self._news_types:
+                    known.news.append(each.event)
+            else:
+                own.append(each)
+        if len(known.news) > told:
+            for route, key in self._kept:
+                self._group(route, key)
+        for each in own:
+            self._group(each.route, each.key).step(each.event)
+
+    def _group(self, route: str, key: str) -> KeyGroup:
+        """The group of a key: at work, put aside, or new."""
+        group = self._groups.get((route, key))
+        if group is None:
+            kept = self._kept.get((route, key))
+            saved = None if kept is None else _GROUP.decode(kept.group)
+            known = self._known
+            chosen = self._branches[route].folds
+            group = KeyGroup(chosen, key, known.profile, known.news, self.violations.append, saved)
+            self._groups[route, key] = group
+        return group
+
+    def close(self) -> list[KeyResult]:
+        """End of the trace: what has come is all there is."""
+        self._release(NOTHING_MORE)
+        for route, key in self._kept:
+            self._group(route, key)
+        newest_us = self._known.frontier.newest
+        return [result for _, group in sorted(self._groups.items()) for result in group.close(newest_us)]
+
+
+class _WrittenBy(msgspec.Struct):
+    written_by: str
+
+
+def _order(each: Routed) -> tuple[tuple[int, int, str, int, int], str, str]:
+    return (each.event.order, each.route, each.key)

@@ -1,0 +1,69 @@
+"""A growing trace, checked shard by shard in this process as the streaming engine does it in Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from actors.trace.events import RunEnd, RunMeta, Stamped
+from chaos.incidents.library import load
+from chaos.scenario.resolve import resolve
+from orchestrator.engines.frontier import pieces_of
+from orchestrator.engines.routing import branches, news_types
+from orchestrator.engines.shard import NEWS, Routed, Shard, shard_of
+from orchestrator.invariants.conclusion import InvariantResult, conclude
+from orchestrator.invariants.fold import Profile, profile_of
+from orchestrator.invariants.registry import folds, invariants_of
+from orchestrator.sim_run import run_in_sim
+
+SCENARIOS = Path(__file__).parents[1]
+
+
+def check_in_pieces(
+    batches: Sequence[Sequence[Stamped]], shards: int = 3, patience_us: int = -1
+) -> list[InvariantResult]:
+    """Check a trace that arrives in ``batches``: after each one every shard is put aside, and a new one goes on."""
+    saved: list[bytes | None] = [None] * shards
+    for batch in batches:
+        routed = _routed(batch, shards)
+        for number in range(shards):
+            shard = _loaded(number, saved[number], shards, patience_us)
+            shard.take(routed[number], pieces_of(batch))
+            shard.advance()
+            saved[number] = shard.saved()
+    results = [each for number in range(shards) for each in _loaded(number, saved[number], shards, patience_us).close()]
+    metas = [event.body for batch in batches for event in batch if type(event.body) is RunMeta]
+    return conclude(invariants_of(folds()), results, profile_of(metas[0].profile) if metas else Profile())
+
+
+def _loaded(number: int, saved: bytes | None, shards: int, patience_us: int) -> Shard:
+    shard = Shard(number, shards, patience_us=patience_us)
+    if saved is not None:
+        shard.load(saved)
+    return shard
+
+
+def _routed(batch: Sequence[Stamped], shards: int) -> list[list[Routed]]:
+    news, known = news_types(None), branches(None)
+    found: list[list[Routed]] = [[] for _ in range(shards)]
+    for event in batch:
+        kind = type(event.body)
+        if kind is RunMeta or kind is RunEnd or kind in news:
+            for each in found:
+                each.append(Routed(NEWS, "", event))
+        for name, branch in known.items():
+            if kind in branch.types:
+                for key in branch.route.keys(event):
+                    found[shard_of(name, key, shards)].append(Routed(name, key, event))
+    return found
+
+
+@cache
+def recorded(scenario: str, defect: str = "", seed: int = 1) -> tuple[Stamped, ...]:
+    """The trace of a run of a scenario (a file under tests/, or an incident), with a defect or without."""
+    events: list[Stamped] = []
+    path = SCENARIOS / f"{scenario}.yaml"
+    source = load(str(path) if path.exists() else scenario)
+    run_in_sim(resolve(source, seed=seed, defects=[defect] if defect else []), [events.append])
+    return tuple(events)
