@@ -72,11 +72,13 @@ class ScheduledFault(msgspec.Struct, frozen=True):
 
 
 class Expectation(msgspec.Struct, frozen=True):
-    """What the run should show. ``declared`` False: nothing was said, so nothing may be violated."""
+    """What the run should show. ``declared`` False: nothing was said, so nothing may be violated. ``excused``: what
+    must have given way, only as one of its rules allows."""
 
     declared: bool = False
     violated: list[str] = []
     held: list[str] = []
+    excused: list[str] = []
     may: list[str] = []
     must_happen: list[Predicate] = []
 

@@ -108,7 +108,9 @@ def end_us(scheduled: ScheduledFault) -> int | None:
 
 def _expectation(plan: Plan) -> list[str]:
     expect = plan.expect
-    parts = [f"{key} {', '.join(ids)}" for key in ("violated", "held", "may") if (ids := getattr(expect, key))]
+    parts = [
+        f"{key} {', '.join(ids)}" for key in ("violated", "held", "excused", "may") if (ids := getattr(expect, key))
+    ]
     lines = [_line("expect", "; ".join(parts) or "nothing violated")]
     if expect.must_happen:
         lines.append(_line("must happen", ", ".join(describe(predicate) for predicate in expect.must_happen)))

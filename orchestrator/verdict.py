@@ -54,10 +54,12 @@ class InvariantVerdict(msgspec.Struct, frozen=True):
 
 
 class Expected(msgspec.Struct, frozen=True):
-    """What the scenario expects: invariants that must be violated, that must hold, and that may be violated."""
+    """What the scenario expects: invariants that must be violated, that must hold, that must give way where one of
+    their rules excuses it, and that may be violated."""
 
     violated: list[str] = []
     held: list[str] = []
+    excused: list[str] = []
     may: list[str] = []
 
 
@@ -130,7 +132,7 @@ def judge(
     undecided = [f"never seen: {name}" for name, was_seen in happened.items() if not was_seen]
     by_id = {result.id for result in results}
     undecided.extend(doubts)
-    named = [*expectation.violated, *expectation.held]
+    named = [*expectation.violated, *expectation.held, *expectation.excused]
     undecided.extend(f"{name} is not checked" for name in named if name not in by_id)
     invariants = [_weighed(result, expectation) for result in results]
     unexpected = [each.against for each in invariants if each.weight == "unexpected"]
@@ -143,7 +145,7 @@ def judge(
         **msgspec.structs.asdict(facts),
         outcome=outcome,
         expected=not unexpected and not undecided,
-        expects=Expected(expectation.violated, expectation.held, expectation.may),
+        expects=Expected(expectation.violated, expectation.held, expectation.excused, expectation.may),
         unexpected=unexpected,
         undecided=undecided,
         must_happen=happened,
@@ -161,6 +163,8 @@ def _weigh(result: InvariantResult, expectation: Expectation) -> tuple[Weight, s
         if status == "inconclusive":
             return "undecided", f"{name} was to be violated and is inconclusive: {result.why}"
         return "unexpected", f"{name} was to be violated and was not ({status}, tested {result.tested:,} times)"
+    elif name in expectation.excused and not result.excused:
+        return "undecided", f"{name} was to be excused and was not ({status}, tested {result.tested:,} times)"
     elif name in expectation.held and status != "held":
         return "undecided", f"{name} was to hold and is {status}: {result.why}"
     elif status == "inconclusive" and (name == "X4" or not expectation.declared):
@@ -191,7 +195,7 @@ def _violation(finding: Finding) -> Violation:
 def judged_again(verdict: Verdict, result: InvariantResult) -> Verdict:
     """A verdict with another result for one of its invariants, weighed as the others were."""
     expects = verdict.expects
-    after = _weighed(result, Expectation(True, expects.violated, expects.held, expects.may))
+    after = _weighed(result, Expectation(True, expects.violated, expects.held, expects.excused, expects.may))
     against = {each.against for each in verdict.invariants if each.id == result.id} - {""}
     invariants = [after if each.id == result.id else each for each in verdict.invariants]
     unexpected = [each for each in verdict.unexpected if each not in against]

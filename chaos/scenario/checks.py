@@ -506,7 +506,7 @@ def _check_outcome(
     mistakes: Mistakes,
 ) -> None:
     where: dict[str, str] = {}
-    for key in ("violated", "held", "may"):
+    for key in ("violated", "held", "excused", "may"):
         for index, invariant in enumerate(getattr(expect, key, [])):
             place = (*path, "expect", key, index)
             if invariant not in INVARIANT_IDS:

@@ -53,7 +53,7 @@ def resolved_document(scenario: Scenario, plan: Plan) -> dict[str, Any]:
         },
     }
     if plan.expect.declared:
-        document["expect"] = {key: list(getattr(plan.expect, key)) for key in ("violated", "held", "may")}
+        document["expect"] = {key: list(getattr(plan.expect, key)) for key in ("violated", "held", "excused", "may")}
     return document
 
 

@@ -414,6 +414,7 @@ class Expect(Model):
 
     violated: list[str] = []
     held: list[str] = []
+    excused: list[str] = []
     may: list[str] = []
 
 

@@ -300,4 +300,4 @@ def _expectation(scenario: Scenario) -> Expectation:
     if scenario.expect is None:
         return Expectation(must_happen=must)
     expect = scenario.expect
-    return Expectation(True, list(expect.violated), list(expect.held), list(expect.may), must)
+    return Expectation(True, list(expect.violated), list(expect.held), list(expect.excused), list(expect.may), must)

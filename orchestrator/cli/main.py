@@ -22,6 +22,7 @@ COMMANDS = {
     "check": "Check the invariants again, over an existing run.",
     "replay": "Step a run again and compare every effect.",
     "compare": "Run the same seeds under two settings, and tell how they differ.",
+    "exam": "Put the checks to the test: planted bugs, and what looks wrong and is legal.",
     "incidents": "List the library of incidents, or show one.",
     "report": "Show the verdict of a run.",
     "doctor": "See whether this machine is ready, and what to do if not.",

@@ -190,7 +190,7 @@ def _check_expected(loaded: Loaded, plan: Plan) -> None:
     demands nothing."""
     document = loaded.document
     wrong = []
-    for key in ("violated", "held"):
+    for key in ("violated", "held", "excused"):
         for index, name in enumerate(getattr(plan.expect, key)):
             own: Path_ = ("variants", plan.variant, "expect", key, index)
             path: Path_ = own if own in document.lines else own[2:]

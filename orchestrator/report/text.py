@@ -63,6 +63,7 @@ def conclusion(verdict: Verdict) -> list[str]:
     expects = verdict.expects
     parts = [f"{', '.join(ids)} violated" for ids in [expects.violated] if ids]
     parts += [f"{', '.join(ids)} held" for ids in [expects.held] if ids]
+    parts += [f"{', '.join(ids)} excused" for ids in [expects.excused] if ids]
     parts += [f"{', '.join(ids)} may be violated" for ids in [expects.may] if ids]
     lines = [f"expected    {'; '.join(parts) or 'nothing violated'}"]
     if verdict.must_happen:

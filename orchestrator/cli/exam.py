@@ -1,0 +1,158 @@
+"""``krift exam``: every defect against the invariants that must catch it, and what must raise nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import click
+
+from actors.defects import DEFECTS, Defect
+from chaos.errors import InputError, Mistake, nearest
+from chaos.oddities import library
+from orchestrator.cli.progress import PLAIN_SECONDS
+from orchestrator.exam.attempt import Attempt, Attempted, do
+from orchestrator.exam.examination import RUNS_MAX, DefectExam, Do, OddityExam
+from orchestrator.exam.kept import Kept
+from orchestrator.exam.marks import Marks
+from orchestrator.exam.schedules import nemesis_of, schedule
+from orchestrator.report.console import page
+from orchestrator.report.exam import exam_json, exam_markdown, print_exam
+
+FAILED = 1
+HERE = "none"
+"""In place of a Spark master: one run after the other, in this process."""
+
+
+@click.command("exam")
+@click.option("--defect", "defects", multiple=True, metavar="NAME", help="Only these defects; all if not given.")
+@click.option("--oddity", "oddities", multiple=True, metavar="NAME", help="Only these oddities; all if not given.")
+@click.option("--defects-only", is_flag=True, help="Leave out the legal oddities.")
+@click.option("--oddities-only", is_flag=True, help="Leave out the defects.")
+@click.option(
+    "--runs",
+    type=click.IntRange(1, RUNS_MAX),
+    default=RUNS_MAX,
+    show_default=True,
+    help="Runs that a defect gets at most; no more are done once it is killed.",
+)
+@click.option(
+    "--oddity-seeds", type=click.IntRange(1), default=3, show_default=True, help="Runs of each oddity, a seed each."
+)
+@click.option(
+    "--master",
+    default="local[2]",
+    show_default=True,
+    metavar="URL",
+    help=f"Spark master whose executors do the runs; {HERE}: this process does, one after the other.",
+)
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Keep what each run showed in DIR; an exam that was broken off goes on from there.",
+)
+@click.option(
+    "--write",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the tables to FILE, as Markdown.",
+)
+@click.option("--json", "as_json", is_flag=True, help="One object on stdout, and nothing else.")
+@click.option("--quiet", is_flag=True, help="No progress on stderr.")
+def command(
+    defects: tuple[str, ...],
+    oddities: tuple[str, ...],
+    defects_only: bool,
+    oddities_only: bool,
+    runs: int,
+    oddity_seeds: int,
+    master: str,
+    out: Path | None,
+    write: Path | None,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Put every defect under schedules that were not made for it, and see that the invariant meant for it is violated;
+    make every legal oddity happen, and see that nothing is."""
+    if defects_only and oddities_only:
+        raise click.UsageError("--defects-only and --oddities-only exclude each other")
+    all_defects, all_oddities = _known(defects, "defect", list(DEFECTS)), _known(oddities, "oddity", library.names())
+    named = bool(defects or oddities)
+    chosen = [DEFECTS[name] for name in all_defects] if (defects or not named) and not oddities_only else []
+    odd = all_oddities if (oddities or not named) and not defects_only else []
+    began = time.monotonic()
+    with ExitStack() as stack:
+        work = _Counted(_doing(master, stack), quiet)
+        marks = _examined(chosen, odd, runs, oddity_seeds, Kept(out, work) if out is not None else work)
+    _report(marks, time.monotonic() - began, as_json, write)
+    return 0 if marks.passed else FAILED
+
+
+def _examined(defects: Sequence[Defect], oddities: Sequence[str], runs: int, seeds: int, work: Do) -> Marks:
+    """The whole exam."""
+    legal, wrong = OddityExam(oddities, seeds), DefectExam(defects, schedule, runs)
+    legal.sit(work)
+    wrong.sit(work)
+    return Marks(wrong.marks(nemesis_of), legal.marks(), [*wrong.alarms, *legal.alarms], wrong.clean_runs)
+
+
+def _report(marks: Marks, wall_s: float, as_json: bool, write: Path | None) -> None:
+    if as_json:
+        page().raw(exam_json(marks))
+    else:
+        print_exam(page(), marks)
+    if write is not None:
+        write.write_text(exam_markdown(marks, click.get_current_context().command_path.split()), encoding="utf-8")
+    page(stderr=True).say(f"the exam took {wall_s / 60:.1f} minutes")
+
+
+def _known(names: Sequence[str], what: str, known: Sequence[str]) -> Sequence[str]:
+    """The names, each once, or all if there are none. Raises InputError for unknown ones."""
+    wrong = [
+        Mistake(f"--{what} {name}", 0, "", f"no such {what}", "one of " + ", ".join(known), nearest(name, known))
+        for name in names
+        if name not in known
+    ]
+    if wrong:
+        raise InputError(wrong)
+    return list(dict.fromkeys(names)) or known
+
+
+def _doing(master: str, stack: ExitStack) -> Do:
+    """Carries out runs on Spark's executors, or in this process."""
+    if master == HERE:
+        return lambda attempts: map(do, attempts)
+    from orchestrator.campaigns.spread import spread
+    from orchestrator.engines.spark_session import spark_session
+
+    session = spark_session(master)
+    stack.callback(session.stop)
+    return lambda attempts: spread(session, attempts, do, per_task=PER_TASK)
+
+
+PER_TASK = 4
+"""Runs of a Spark task: an exam's runs take very different times."""
+
+
+class _Counted:
+    """Says how far the exam has come, every few seconds."""
+
+    def __init__(self, do: Do, quiet: bool) -> None:
+        self._do, self._quiet, self._page = do, quiet, page(stderr=True)
+        self._runs = 0
+        self._began = self._said = time.monotonic()
+
+    def __call__(self, attempts: Sequence[Attempt]) -> Iterator[Attempted]:
+        todo = len(attempts)
+        for each in self._do(attempts):
+            yield each
+            self._runs += 1
+            todo -= 1
+            now = time.monotonic()
+            if not self._quiet and now - self._said >= PLAIN_SECONDS:
+                self._said = now
+                rate = self._runs * 60 / (now - self._began)
+                self._page.say(f"{self._runs} runs done, {todo} left in this round, {rate:.0f} runs a minute")

@@ -1,0 +1,77 @@
+"""One run of the exam, and what it showed: a pure function, so that any machine may do it."""
+
+from __future__ import annotations
+
+import inspect
+import time
+
+import msgspec
+
+from chaos.oddities.evidence import EVIDENCE
+from orchestrator.campaigns.order import SimOrder
+from orchestrator.runner import REPEAT, repeat_result
+from orchestrator.sim_run import SimRun, run_in_sim
+from orchestrator.verdict import NOT_CARRIED_OUT
+
+
+class Attempt(msgspec.Struct, frozen=True):
+    """A run to be done. subject: the defect or the oddity that it is about, "" for a drawn schedule without a defect.
+    number: which of the subject's runs it is, from 1. meant: the invariant whose violation ends the run, "" if
+    none does."""
+
+    subject: str
+    number: int
+    order: SimOrder
+    meant: str = ""
+
+    @property
+    def key(self) -> str:
+        """Names the run among those of an exam."""
+        return f"{self.subject}/{self.meant}/{self.order.key}"
+
+
+class Attempted(msgspec.Struct, frozen=True):
+    """What a run showed. violated: invariant -> virtual time of its first violation, microseconds from the run's
+    beginning. unexpected: what was violated and is not allowed in this schedule -> the first evidence, a sentence.
+    undecided: why the run proves nothing, "" if it does. virtual_us: its length; wall_s: time that it took."""
+
+    attempt: Attempt
+    violated: dict[str, int]
+    unexpected: dict[str, str]
+    undecided: str
+    virtual_us: int
+    wall_s: float
+
+
+def do(attempt: Attempt) -> Attempted:
+    """Carry out a run of the exam."""
+    began = time.perf_counter()
+    kind = EVIDENCE.get(attempt.subject)
+    evidence = kind() if kind is not None else None
+    observers = [evidence] if evidence is not None else []
+    run = run_in_sim(attempt.order.plan(), observers, stop_at=attempt.meant)
+    violated = {each.id: run.first[each.id] for each in run.verdict.invariants if each.status == "violated"}
+    unexpected = {
+        each.id: each.violations[0].sentence
+        for each in run.verdict.invariants
+        if each.status == "violated" and each.weight == "unexpected"
+    }
+    if attempt.meant == REPEAT and (differs := _not_repeated(attempt, run)):
+        violated[REPEAT], unexpected[REPEAT] = run.end_us, differs
+    spent = time.perf_counter() - began
+    undecided = _undecided(run)
+    if not undecided and evidence is not None and not evidence.seen:
+        undecided = f"never seen: {inspect.getdoc(evidence)}"
+    return Attempted(attempt, violated, unexpected, undecided, run.end_us, spent)
+
+
+def _not_repeated(attempt: Attempt, run: SimRun) -> str:
+    """The evidence that a run goes otherwise when it is done again, "" if it does not."""
+    found = repeat_result(run.verdict.digest, run_in_sim(attempt.order.plan()).verdict.digest)
+    return found.violations[0].sentence if found.violations else ""
+
+
+def _undecided(run: SimRun) -> str:
+    if run.exit_code == NOT_CARRIED_OUT:
+        return f"{run.status}: {run.detail}"
+    return run.verdict.undecided[0] if run.verdict.undecided else ""

@@ -1,0 +1,131 @@
+"""The exam itself: rounds of runs with each defect until the invariant meant for it is violated, the same schedules
+without the defect, and the corpus of legal oddities."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from actors.defects import Defect
+from chaos.oddities import library
+from orchestrator.campaigns.order import SimOrder
+from orchestrator.exam.attempt import Attempt, Attempted
+from orchestrator.exam.marks import DefectMark, FalseAlarm, OddityMark, alarms_in, defect_mark, oddity_mark
+from orchestrator.runner import REPEAT
+
+RUNS_MAX = 60
+"""Runs that a defect gets at most."""
+
+ROUNDS = (2, 6, 20, RUNS_MAX)
+"""After so many runs of each defect those that are dead are laid aside."""
+
+Do = Callable[[Sequence[Attempt]], Iterable[Attempted]]
+"""Carries out runs, in any order, wherever it likes."""
+
+Schedule = Callable[[Defect, int], SimOrder]
+"""The n-th schedule (from 1) drawn for a defect, without the defect."""
+
+
+class DefectExam:
+    """Defects under drawn schedules. ``marks`` and ``alarms`` once ``sit`` has ended."""
+
+    def __init__(self, defects: Sequence[Defect], schedule: Schedule, runs: int = RUNS_MAX) -> None:
+        self.defects = defects
+        self.runs = min(runs, RUNS_MAX)
+        self._schedule = schedule
+        self._done: dict[str, list[Attempted]] = {defect.name: [] for defect in defects}
+        self._kill: dict[str, Attempted] = {}
+        self._clean: dict[str, Attempted] = {}
+
+    def sit(self, do: Do) -> None:
+        """Do all runs that it takes."""
+        for upto in (*(each for each in ROUNDS if each < self.runs), self.runs):
+            alive = [defect for defect in self.defects if defect.name not in self._kill]
+            for each in do([attempt for defect in alive for attempt in self._attempts(defect, upto)]):
+                self._done[each.attempt.subject].append(each)
+            for defect in alive:
+                self._done[defect.name].sort(key=lambda each: each.attempt.number)
+            self._confirm(alive, do)
+
+    def marks(self, nemesis: Callable[[Defect], str]) -> list[DefectMark]:
+        """One for each defect, in their order."""
+        return [
+            defect_mark(defect, nemesis(defect), self._done[defect.name], self._kill.get(defect.name))
+            for defect in self.defects
+        ]
+
+    @property
+    def alarms(self) -> list[FalseAlarm]:
+        """What schedules without a defect raised."""
+        return alarms_in(self._clean.values())
+
+    @property
+    def clean_runs(self) -> int:
+        """How many schedules were also run without a defect."""
+        return len(self._clean)
+
+    def _attempts(self, defect: Defect, upto: int) -> list[Attempt]:
+        first = len(self._done[defect.name]) + 1
+        return [
+            Attempt(defect.name, number, _with_defect(self._schedule(defect, number), defect), defect.caught_by)
+            for number in range(first, upto + 1)
+        ]
+
+    def _confirm(self, alive: Sequence[Defect], do: Do) -> None:
+        """A violation counts where the schedule holds the invariant without the defect: run that, too, until one of
+        a defect's violations counts, or none is left."""
+        suspects = {defect.name: self._suspects(defect) for defect in alive}
+        while suspects := {name: left for name, left in suspects.items() if left and name not in self._kill}:
+            twins = {twin.key: twin for twin in (_without_defect(left[0].attempt) for left in suspects.values())}
+            for each in do([twin for key, twin in twins.items() if key not in self._clean]):
+                self._clean[each.attempt.key] = each
+            for name, left in suspects.items():
+                suspect = left.pop(0)
+                if suspect.attempt.meant not in self._clean[_without_defect(suspect.attempt).key].violated:
+                    self._kill[name] = suspect
+
+    def _suspects(self, defect: Defect) -> list[Attempted]:
+        return [each for each in self._done[defect.name] if defect.caught_by in each.violated]
+
+
+def _with_defect(order: SimOrder, defect: Defect) -> SimOrder:
+    return msgspec.structs.replace(order, defects=(defect.name,), settings=(*order.settings, *defect.settings))
+
+
+def _without_defect(attempt: Attempt) -> Attempt:
+    """The same schedule with everything in order; the whole run, and twice if it is repetition that is judged."""
+    order = msgspec.structs.replace(attempt.order, defects=())
+    return Attempt("", 0, order, REPEAT if attempt.meant == REPEAT else "")
+
+
+class OddityExam:
+    """The corpus of legal oddities, each with a few seeds from its own on. ``marks`` and ``alarms`` once ``sit`` has
+    ended."""
+
+    def __init__(self, names: Sequence[str], seeds: int) -> None:
+        self.names = names
+        self._seeds = seeds
+        self._done: dict[str, list[Attempted]] = {name: [] for name in names}
+
+    def sit(self, do: Do) -> None:
+        """Do all runs."""
+        for each in do([attempt for name in self.names for attempt in self._attempts(name)]):
+            self._done[each.attempt.subject].append(each)
+
+    def marks(self) -> list[OddityMark]:
+        """One for each oddity, in their order."""
+        return [oddity_mark(name, library.load(name).scenario.about, self._done[name]) for name in self.names]
+
+    @property
+    def alarms(self) -> list[FalseAlarm]:
+        """Whatever was violated: nothing may be."""
+        return alarms_in(each for name in self.names for each in self._done[name])
+
+    def _attempts(self, name: str) -> list[Attempt]:
+        first = library.load(name).scenario.seed
+        text = library.text(name)
+        return [
+            Attempt(name, number + 1, SimOrder(f"{name}.yaml", seed=first + number, text=text))
+            for number in range(self._seeds)
+        ]
