@@ -50,6 +50,10 @@ GRACE_US = 100_000
 REFUSALS = frozenset({KafkaError.OFFSET_NOT_AVAILABLE, KafkaError.LEADER_NOT_AVAILABLE})
 LATEST = -1
 PROBE = "list-offsets"
+PROBER = "-prober"
+TIMESTAMPS = {-1: "latest", -2: "earliest", -3: "max-timestamp", -4: "earliest-local", -5: "latest-tiered"}
+"""What probers are called by, besides "timestamp": what they ask for is refused or not for reasons of its own."""
+
 QUANTILES = {"p50": 0.50, "p99": 0.99, "max": 1.0}
 
 Metrics = dict[str, float]
@@ -268,10 +272,9 @@ class RunMetrics:
         for name, some in groups.items():
             found[f"unavailable.{name}"] = sum(each.unavailable_us for each in some) / len(some) / 1e6
             found[f"longest.{name}"] = max(each.longest_us for each in some) / 1e6
-            if some[0].kind == PROBE:
-                suffix = name.removeprefix(PROBE)
-                found[f"refused{suffix}"] = sum(each.refused_us for each in some) / len(some) / 1e6
-                found[f"longest-refusal{suffix}"] = max(each.longest_refusal_us for each in some) / 1e6
+            if some[0].kind.endswith(PROBER):
+                found[f"refused.{name}"] = sum(each.refused_us for each in some) / len(some) / 1e6
+                found[f"longest-refusal.{name}"] = max(each.longest_refusal_us for each in some) / 1e6
         return found
 
     def _latency(self) -> Metrics:
@@ -311,15 +314,16 @@ def _watches(plan: Plan) -> dict[tuple[str, str], Watch]:
     watches: dict[tuple[str, str], Watch] = {}
     for client in plan.clients:
         for tp in _partitions(client):
-            period_us = 0
+            kind, period_us = str(client.role), 0
             if client.role == "producer":
                 period_us = _period_us(client)
             elif client.role == "consumer":
                 period_us = producing.get(tp, 0)
             elif client.workload.get("replica_id", -1) < 0:
+                kind = TIMESTAMPS.get(client.workload["timestamp"], "timestamp") + PROBER
                 period_us = client.workload["every_ms"] * 1000
             if period_us:
-                watches[client.name, tp] = Watch(client.role, tp, period_us)
+                watches[client.name, tp] = Watch(kind, tp, period_us)
     return watches
 
 
@@ -360,14 +364,12 @@ _TITLES = {
     "elections.clean": "leaders elected cleanly",
     "elections.unclean": "leaders elected uncleanly",
     "rpcs": "RPCs",
-    "refused": "probers refused, in all",
-    "longest-refusal": "probers refused, longest",
 }
 _FAMILIES = {
     "unavailable": "{} without answer, in all",
     "longest": "{} without answer, longest",
-    "refused": "probers of {} refused, in all",
-    "longest-refusal": "probers of {} refused, longest",
+    "refused": "{} refused, in all",
+    "longest-refusal": "{} refused, longest",
     "latency": "latency: {}",
     "unreturned": "operations that never returned: {}",
     "rpcs": "RPCs: {}",
@@ -399,8 +401,7 @@ def unit(name: str) -> Literal["", "s", "ms"]:
 
 def of_one_partition(name: str) -> bool:
     """Whether a metric is about one partition, and another one sums up over all of them."""
-    family, *rest = name.split(".", 2)
-    return family in _SECONDS and len(rest) == (1 if "refus" in family else 2)
+    return name.partition(".")[0] in _SECONDS and name.count(".") > 1
 
 
 def rank(name: str) -> tuple[int, str]:

@@ -91,17 +91,17 @@ def test_a_gap_beyond_the_period_is_unavailability(plan: Plan) -> None:
     """Shows that the gap from 4.96 s to 7.01 s counts less the period, that steady answers count nothing, and that who
     never got one was without for as long as the chaos lasted."""
     found = measured(plan, [*probes(1, 5), *probes(7, 11)])
-    assert found["unavailable.list-offsets"] == pytest.approx(2.05 - 0.05)
-    assert found["longest.list-offsets.orders-0"] == pytest.approx(2.0)
+    assert found["unavailable.latest-prober"] == pytest.approx(2.05 - 0.05)
+    assert found["longest.latest-prober.orders-0"] == pytest.approx(2.0)
     assert found["unavailable.producer"] == pytest.approx(10 - 0.2)
     assert found["unavailable.consumer"] == pytest.approx(10 - 0.2)
-    assert found["refused"] == 0.0
+    assert found["refused.latest-prober"] == 0.0
 
 
 def test_small_delays_are_none(plan: Plan) -> None:
     """Shows that a gap within the grace counts nothing, and one at the end of the chaos does."""
     found = measured(plan, [*probes(1, 5), *probes(5.1, 10)])
-    assert found["unavailable.list-offsets"] == pytest.approx(1.04 - 0.05)
+    assert found["unavailable.latest-prober"] == pytest.approx(1.04 - 0.05)
 
 
 def test_refusals_last_from_the_first_to_the_next_answer(plan: Plan) -> None:
@@ -118,7 +118,11 @@ def test_refusals_last_from_the_first_to_the_next_answer(plan: Plan) -> None:
         ]
     ]
     found = measured(plan, [*probes(1, 5), *errors, *probe(1, 5.41, 6.2, 7), *probes(6.2, 11)])
-    assert (found["refusals"], found["refused"], found["longest-refusal.orders-0"]) == (2.0, 1.0, 1.0)
+    assert (found["refusals"], found["refused.latest-prober"], found["longest-refusal.latest-prober.orders-0"]) == (
+        2.0,
+        1.0,
+        1.0,
+    )
 
 
 def test_answers_that_go_backwards(plan: Plan) -> None:
@@ -181,7 +185,7 @@ def test_what_went_over_the_network_and_who_was_elected(plan: Plan) -> None:
 
 def test_who_asks_as_a_broker_is_not_watched(plan: Plan) -> None:
     """Shows that the unavailability of probers is that of list-offsets-1 alone; the other asks as broker-2."""
-    assert measured(plan, probes(1, 11))["unavailable.list-offsets"] == 0.0
+    assert measured(plan, probes(1, 11))["unavailable.latest-prober"] == 0.0
 
 
 def test_a_run_that_never_began_has_no_metrics(plan: Plan) -> None:
@@ -191,18 +195,23 @@ def test_a_run_that_never_began_has_no_metrics(plan: Plan) -> None:
     metrics = RunMetrics(plan)
     metrics(Stamped("run", "driver", 0, 0, 1_000_000, 0, "", "", CtlPhase("chaos")))
     metrics(Stamped("run", "broker-1", 0, 0, 3_000_000, 0, "", "", NodeDown("end")))
-    assert metrics.metrics()["unavailable.list-offsets"] == pytest.approx(2 - 0.05)
+    assert metrics.metrics()["unavailable.latest-prober"] == pytest.approx(2 - 0.05)
 
 
 def test_names() -> None:
     """Shows how metrics are called, and in which order they stand."""
     assert title("latency.send.p99") == "latency: send, p99"
-    assert title("refused") == "probers refused, in all"
-    assert title("refused.orders-0") == "probers of orders-0 refused, in all"
+    assert title("refused.latest-prober") == "latest-prober refused, in all"
+    assert title("longest.producer.orders-0") == "producer, orders-0 without answer, longest"
     assert [unit(name) for name in ("longest.producer", "latency.read.p50", "rpcs.Fetch")] == ["s", "ms", ""]
     names = ["errors.timeout", "findings.H1", "rpcs", "backward.answers"]
     assert sorted(names, key=rank) == ["findings.H1", "backward.answers", "rpcs", "errors.timeout"]
-    detailed = ["unavailable.producer.orders-0", "refused.orders-0", "latency.send.p99", "unavailable.producer"]
+    detailed = [
+        "unavailable.producer.orders-0",
+        "refused.latest-prober.orders-0",
+        "latency.send.p99",
+        "unavailable.producer",
+    ]
     assert [of_one_partition(name) for name in detailed] == [True, True, False, False]
 
 

@@ -59,7 +59,8 @@ def test_violations_are_compared_by_pairs(tmp_path: Path) -> None:
     assert h1[5:11] == ["%)", "0", "of", "1", "(0-97.5", "%)"]
     assert h1[11:14] == ["1", "0", "1.000"]
     assert any(
-        line[:3] == ["probers", "refused,", "longest"] and "one pair tells none" in " ".join(line) for line in words
+        line[:3] == ["latest-prober", "refused,", "longest"] and "one pair tells none" in " ".join(line)
+        for line in words
     )
     assert "the same in all pairs" in ended.out
 
