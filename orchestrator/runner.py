@@ -287,10 +287,17 @@ def reproduce_command(
     source: str, plan: Plan, runtime: Runtime, settings: tuple[str, ...], defects: tuple[str, ...]
 ) -> str:
     """The command that carries out the same run again."""
+    return command(source, plan.variant, plan.seed, runtime, settings, defects)
+
+
+def command(
+    source: str, variant: str, seed: int, runtime: Runtime, settings: tuple[str, ...], defects: tuple[str, ...]
+) -> str:
+    """The command that carries out a run, in the words of its options."""
     parts = ["krift", "run", source, "--runtime", runtime]
-    if plan.variant:
-        parts += ["--variant", plan.variant]
-    parts += ["--seed", str(plan.seed)]
+    if variant:
+        parts += ["--variant", variant]
+    parts += ["--seed", str(seed)]
     for setting in settings:
         parts += ["--set", setting]
     for defect in defects:

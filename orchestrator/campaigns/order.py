@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
+
 import msgspec
 
 from chaos.incidents import library
 from chaos.plan import Plan
 from chaos.scenario.loader import Loaded, load_text
 from chaos.scenario.resolve import resolve
-from orchestrator.runner import reproduce_command
+from orchestrator.runner import command, reproduce_command
 
 
 class SimOrder(msgspec.Struct, frozen=True):
@@ -29,7 +31,8 @@ class SimOrder(msgspec.Struct, frozen=True):
     @property
     def key(self) -> str:
         """Names the run among those of a campaign."""
-        return msgspec.json.encode([self.source, self.variant, self.seed, self.settings, self.defects]).decode()
+        text = blake2b(self.text.encode(), digest_size=8).hexdigest() if self.text else ""
+        return msgspec.json.encode([self.source, text, self.variant, self.seed, self.settings, self.defects]).decode()
 
     def loaded(self) -> Loaded:
         """The scenario. Raises InputError."""
@@ -42,3 +45,7 @@ class SimOrder(msgspec.Struct, frozen=True):
     def reproduce(self, plan: Plan) -> str:
         """The command that does it again."""
         return reproduce_command(self.source, plan, "sim", self.settings, self.defects)
+
+    def again(self, seed: int) -> str:
+        """The same for a run whose seed is known."""
+        return command(self.source, self.variant, seed, "sim", self.settings, self.defects)

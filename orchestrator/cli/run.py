@@ -15,12 +15,11 @@ from chaos.incidents.library import load
 from chaos.plan import Plan
 from chaos.scenario.loader import Loaded
 from chaos.scenario.resolve import resolve
-from chaos.scenario.yaml_tree import Path_, dotted
 from chaos.schedule import timeline
+from orchestrator.cli.expected import check_expected
 from orchestrator.cli.options import MAX_SEED, parse_seeds, runs_option
 from orchestrator.cli.progress import ProgressLine
 from orchestrator.clusters.ray_address import ADDRESS_EXPECTED, parse_address
-from orchestrator.invariants.registry import INVARIANTS
 from orchestrator.report.console import Page, page
 from orchestrator.report.junit import write_junit
 from orchestrator.report.text import one_line, print_contrast, print_verdict
@@ -69,7 +68,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     def check(self) -> None:
         """Find every mistake before anything starts: it costs no run. Raises InputError."""
         for variant in self.variants:
-            _check_expected(self.loaded, resolve(self.loaded, variant, self.seeds[0], self.settings, self.defects))
+            check_expected(self.loaded, resolve(self.loaded, variant, self.seeds[0], self.settings, self.defects))
 
     def again(self, plan: Plan) -> str:
         """The command that does a run again."""
@@ -183,23 +182,6 @@ def _run_all(request: Request) -> int:
         talk.say(f"interrupted after {len(carried)} of {request.runs} runs; what was recorded is kept")
         return INTERRUPTED
     return combined_exit_code(done.exit_code for done in carried)
-
-
-def _check_expected(loaded: Loaded, plan: Plan) -> None:
-    """What must hold, or must be violated, has to be something that is checked; a run could not decide it. ``may``
-    demands nothing."""
-    document = loaded.document
-    wrong = []
-    for key in ("violated", "held", "excused"):
-        for index, name in enumerate(getattr(plan.expect, key)):
-            own: Path_ = ("variants", plan.variant, "expect", key, index)
-            path: Path_ = own if own in document.lines else own[2:]
-            if name not in INVARIANTS:
-                problem = f"{name} is not checked by this version of krift"
-                expected = f"one of {', '.join(INVARIANTS)}"
-                wrong.append(Mistake(document.file, document.line(path), dotted(path), problem, expected))
-    if wrong:
-        raise InputError(wrong)
 
 
 def _check_junit_file(path: Path | None) -> None:

@@ -11,7 +11,7 @@ from actors.defects import DEFECTS
 from chaos.scenario.invariant_ids import FAMILIES
 from orchestrator.invariants.bounds import BOUNDS, SLACK_US, Timer, bound_us
 from orchestrator.invariants.fold import Invariant, Profile, Route
-from orchestrator.invariants.registry import INVARIANTS, folds
+from orchestrator.invariants.registry import INVARIANTS, OVER_RUNS, folds
 
 DOCUMENT_FILE = Path("docs/invariants.md")
 """Where it stands in the repository."""
@@ -48,7 +48,7 @@ defaults. Where every window was too short, the invariant is vacuous, and says s
 
 def document() -> str:
     """The file's content."""
-    return "\n".join([HEAD, *_families(), *_bounds(), *_defects()])
+    return "\n".join([HEAD, *_families(), *_over_runs(), *_bounds(), *_defects()])
 
 
 def entry(invariant: Invariant) -> str:
@@ -71,6 +71,14 @@ def _families() -> Iterator[str]:
         name, _ = FAMILIES[letter]
         yield f"## {letter}: {name}\n"
         yield from map(entry, members)
+
+
+def _over_runs() -> Iterator[str]:
+    yield "## Over a campaign\n"
+    yield "Judged by the counts of all runs together (`krift campaign`), which no run can do by itself.\n"
+    for each in OVER_RUNS:
+        yield f"### {each.id}: {each.title}\n\n{inspect.getdoc(type(each))}\n"
+        yield f"- **Source:** {each.source}\n- **Tested** when {each.tested_when}.\n"
 
 
 def _bounds() -> Iterator[str]:

@@ -72,6 +72,7 @@ from orchestrator.invariants.replication import (
 from orchestrator.invariants.routes import METADATA_LOG, PARTITION
 from orchestrator.invariants.sends import DefiniteFailureStaysFailed, ProducerOrderIsKept
 from orchestrator.invariants.transactions import SequencesAreContiguous
+from orchestrator.invariants.vacuity import NothingVacuous
 from orchestrator.invariants.watermarks import HighWatermarkFollows, RefusalIsBrief
 
 AnyFold = Fold[Any]
@@ -185,3 +186,6 @@ INVARIANTS: dict[str, Invariant] = {}
 """All of them, in that order."""
 
 INVARIANTS.update(invariants_of(folds()))
+
+OVER_RUNS = (NothingVacuous(),)
+"""What is judged over many runs by their counts, and not in any of them."""

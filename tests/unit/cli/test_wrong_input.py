@@ -5,10 +5,16 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from orchestrator.campaigns.asked import Asked, Source
+from orchestrator.campaigns.directory import CampaignDir, create_campaign_dir
+from orchestrator.campaigns.work import code_id
+from orchestrator.run_dir import utc_now
+from orchestrator.version import __version__
 from tests.unit.cli.command import krift, scenario
 
 ARGUMENTS = {
@@ -57,6 +63,23 @@ ARGUMENTS = {
     "variant of a side": ("compare kip-207 --variant-b of", "there is no variant of", "did you mean off?"),
     "compared live": ("compare kip-207 --runtime live", "No such option '--runtime'", "krift compare --help"),
     "compared nothing": ("compare kip-20", "kip-20: no such scenario", "did you mean kip-207?"),
+    "no campaign": ("campaign", "Missing argument 'NAME...'", "krift campaign --help"),
+    "campaign of how many": ("campaign kip-207", "Missing option '--seeds'", "N or A-B"),
+    "campaign's scenario": ("campaign baseline kip-20 --seeds 2", "kip-20: no such scenario", "did you mean kip-207?"),
+    "campaign's variant": (
+        "campaign kip-207 baseline --seeds 2 --variant off",
+        "baseline.yaml",
+        "there is no variant off",
+    ),
+    "campaign's second value": (
+        "campaign kip-207 --seeds 2 --set features.kip-207=off --set features.kip-207=on",
+        "'on' is not a value",
+        "off, seed, kafka",
+    ),
+    "campaign's defect": ("campaign kip-207 --seeds 2 --defect x", "--defect x: no such defect", "expected one of"),
+    "campaign's master": ("campaign kip-207 --seeds 2 --master spark", "--master spark: no Spark master", "local[N]"),
+    "campaign to go on with": ("campaign --resume latest", "--resume latest: no such campaign", "the directory of a"),
+    "campaign in two forms": ("campaign kip-207 --seeds 2 --dry-run --json", "--dry-run prints", "--help"),
     "moment": ("replay --at 5", "--at needs --node", "krift replay --help"),
 }
 
@@ -105,6 +128,59 @@ def test_an_out_that_cannot_be_written(tmp_path: Path) -> None:
     ended = krift("run", scenario(tmp_path), "--out", tmp_path / "runs")
     assert ended.code == 2
     assert "runs/latest: in the way" in ended.err
+
+
+def _campaign(folder: Path, **changes: object) -> Path:
+    """A campaign of two runs that nobody has begun."""
+    small = scenario(folder)
+    asked = Asked(
+        name="small",
+        krift=__version__,
+        code=code_id(),
+        created=utc_now(),
+        sources=[Source(str(small), [""], small.read_text(encoding="utf-8"))],
+        seeds=(1, 2),
+        settings=[[]],
+        defects=[],
+        sample=10,
+    )
+    directory = create_campaign_dir(folder / "runs", "small")
+    directory.write_asked(msgspec.structs.replace(asked, **changes))
+    return directory.path
+
+
+def test_a_campaign_goes_on_as_it_was_begun(tmp_path: Path) -> None:
+    """Shows that a campaign is not mixed with runs of another krift, of other options, or of half of the options, nor
+    with what another krift does at the same time."""
+    path = _campaign(tmp_path)
+    small = tmp_path / "small.yaml"
+    ended = krift("campaign", small, "--seeds", "3", "--resume", path)
+    assert (ended.code, ended.out) == (2, "")
+    assert "a campaign with other options: seeds [1,2], and now [1,3]; expected the same, or none at all" in ended.err
+    ended = krift("campaign", "--seeds", "3", "--resume", path)
+    assert (ended.code, "give all of it again, names first, or nothing" in ended.err) == (2, True)
+    old = _campaign(tmp_path, code="0.0.9-0123456789abcdef")
+    ended = krift("campaign", "--resume", old)
+    assert (ended.code, "begun by another krift (0.0.9-0123456789abcdef; this is " in ended.err) == (2, True)
+    with CampaignDir(path).held():
+        ended = krift("campaign", "--resume", path)
+    assert (ended.code, "another krift is at work on this campaign" in ended.err) == (2, True)
+
+
+def test_a_campaign_that_is_none(tmp_path: Path) -> None:
+    """Shows a directory without a campaign, a damaged one, one of another format, and an --out in the way."""
+    ended = krift("campaign", "--resume", tmp_path)
+    assert (ended.code, "expected a directory that krift campaign wrote" in ended.err) == (2, True)
+    path = _campaign(tmp_path)
+    whole = (path / "campaign.json").read_bytes()
+    _cut(path / "campaign.json", 20)
+    ended = krift("campaign", "--resume", path)
+    assert (ended.code, "campaign.json: damaged" in ended.err) == (2, True)
+    (path / "campaign.json").write_bytes(whole.replace(b"campaign/v1", b"campaign/v9"))
+    ended = krift("campaign", "--resume", path)
+    assert (ended.code, "krift-campaign/v9" in ended.err) == (2, True)
+    ended = krift("campaign", tmp_path / "small.yaml", "--seeds", "2", "--out", tmp_path / "small.yaml" / "runs")
+    assert (ended.code, "no run can be kept there" in ended.err) == (2, True)
 
 
 def test_a_run_is_found_by_its_nearest_name(kept_run: Path) -> None:

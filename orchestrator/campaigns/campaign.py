@@ -1,0 +1,196 @@
+"""A campaign at work: runs spread over executors, results kept as they come, so that it can go on after a kill."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+from chaos.errors import RunError
+from orchestrator.campaigns.asked import Asked
+from orchestrator.campaigns.directory import CampaignDir, Done
+from orchestrator.campaigns.keep import Drawn, Keeper
+from orchestrator.campaigns.order import SimOrder
+from orchestrator.campaigns.recheck import recheck
+from orchestrator.campaigns.record import RunRecord
+from orchestrator.campaigns.spread import nothing, spread
+from orchestrator.campaigns.summary import Kept, Report, Summary
+from orchestrator.campaigns.work import carry_out
+from orchestrator.run_dir import write_json
+from orchestrator.version import __version__
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PART_ROWS = 5_000
+PART_S = 5.0
+"""Results wait at most so long to be written: as much work a kill can cost."""
+PER_TASK = 8
+ATTEMPTS = 3
+"""How often a run is begun that signals to its executor cut short."""
+_NO_MORE = "Job aborted due to stage failure: "
+
+Clock = Callable[[], float]
+
+
+class Campaign:
+    """One session of a campaign. What earlier sessions did is counted, and not done again.
+
+    ``say``: told what a user should see while it goes on. ``summary``: what it came to so far.
+    """
+
+    def __init__(
+        self, directory: CampaignDir, asked: Asked, say: Callable[[str], None], clock: Clock = time.monotonic
+    ) -> None:
+        self.directory = directory
+        self.asked = asked
+        self.summary = Summary()
+        self.keeper = Keeper(directory)
+        self.begun_s = 0.0
+        """Seconds of work before this session."""
+        self.resumed = 0
+        """Runs done before this session."""
+        self.phase = "runs"
+        self._drawn = Drawn(asked.sample)
+        self._say = say
+        self._clock = clock
+        self._began = clock()
+        self._keys: set[str] = set()
+        self._unwritten: list[Done] = []
+        self._written_at = clock()
+        self._mismatches: list[str] = []
+        self._rechecked = 0
+        self._take_up()
+        self.total = self.summary.runs + sum(1 for _ in self.waiting())
+
+    @property
+    def left(self) -> int:
+        """How many runs are still to be done."""
+        return self.total - self.summary.runs
+
+    @property
+    def at_s(self) -> float:
+        """Seconds of work so far, all sessions together."""
+        return self.begun_s + self._clock() - self._began
+
+    def _take_up(self) -> None:
+        """Count what was done before."""
+        for done in self.directory.done():
+            if done.record.order.key not in self._keys:
+                self._enter(done)
+        if self.directory.dropped:
+            self._say(self.directory.dropped)
+        self.begun_s, self.resumed = self.summary.at_s, self.summary.runs
+        for kept in self.keeper.runs:
+            if kept.record.order.key in self._keys:
+                self.summary.repeated()
+
+    def _enter(self, done: Done) -> None:
+        self._keys.add(done.record.order.key)
+        self.summary.take(done)
+        self._drawn.offer(done.record)
+
+    def waiting(self) -> Iterator[SimOrder]:
+        """Runs that are still to be done, each once."""
+        given = set(self._keys)
+        for order in self.asked.orders():
+            if order.key not in given:
+                given.add(order.key)
+                yield order
+
+    def run(self, spark: SparkSession, tick: Callable[[], None] = nothing) -> None:
+        """Do all runs that are left, keep traces, and check those again. ``tick``: called a few times a second. An
+        exception, of ``tick`` or another, ends it; what was done by then is on the disk. Raises RunError if Spark
+        gives up."""
+        self._began = self._clock()
+        try:
+            for _ in range(ATTEMPTS):
+                if self.left:
+                    self._do(spark, tick)
+        finally:
+            self._write()
+        if self.left:
+            raise RunError(f"{self.left} runs were cut short by signals to the executors, {ATTEMPTS} times")
+        self.phase = "sample"
+        for record in self._drawn.records:
+            tick()
+            self._keep(record)
+        self.phase = "check"
+        for kept in self.keeper.runs:
+            tick()
+            self._mismatch(recheck(spark, kept))
+            self._rechecked += 1
+        self.phase = "over"
+
+    def _do(self, spark: SparkSession, tick: Callable[[], None]) -> None:
+        work = partial(carry_out, code=self.asked.code)
+        records = spread(spark, self.waiting(), work, per_task=PER_TASK, tick=tick)
+        for record in _told_plainly(records):
+            if record is None:  # a signal reached the executor
+                continue
+            done = Done(self.summary.runs + 1, round(self.at_s, 3), record)
+            self._enter(done)
+            self._unwritten.append(done)
+            if len(self._unwritten) >= PART_ROWS or self._clock() - self._written_at >= PART_S:
+                self._write()
+            if self.keeper.wants(record):
+                self._keep(record)
+
+    def _write(self) -> None:
+        if self._unwritten:
+            self.directory.add_part(self._unwritten)
+            self._unwritten = []
+        self._written_at = self._clock()
+
+    def _keep(self, record: RunRecord) -> None:
+        kept, differs = self.keeper.keep(record)
+        if differs:
+            self._mismatch(differs)
+        elif kept is not None:
+            self.summary.repeated()
+
+    def _mismatch(self, sentence: str) -> None:
+        if sentence:
+            self._mismatches.append(sentence)
+            self._say(f"MISMATCH: {sentence}")
+
+    def report(self) -> Report:
+        """What it came to so far; written into the directory, too."""
+        for each in self.summary.signatures.values():
+            each.kept = self.keeper.directories(each.signature)
+            if each.order.text and each.kept:  # the file may be elsewhere by then, or never have been one
+                each.reproduce = shlex.join(["krift", "run", f"{self.directory.path / each.kept[0]}/scenario.yaml"])
+        failures = sum(each.failed for each in self.keeper.runs)
+        self.summary.kept = Kept(
+            failures,
+            len(self.keeper.runs) - failures,
+            self._rechecked,
+            self.summary.kept.repeated,
+            self._mismatches,
+        )
+        report = self.summary.report(
+            krift=__version__,
+            campaign=self.directory.path.name,
+            directory=str(self.directory.path),
+            asked=self.total,
+            interrupted=self.phase != "over",
+            seeds=self.asked.seeds,
+        )
+        write_json(self.directory.report_data, report)
+        return report
+
+
+def _told_plainly(records: Iterator[RunRecord | None]) -> Iterator[RunRecord | None]:
+    """The same, with what ends Spark's work as a RunError of one line."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield from records
+    except (Py4JError, PySparkException) as error:
+        text = str(error)
+        own = next((line for line in text.splitlines() if line.startswith("chaos.errors.")), "")
+        said = own.partition(": ")[2] or text.partition(_NO_MORE)[2].partition("\n")[0] or text.partition("\n")[0]
+        raise RunError(f"Spark gave up: {said}") from None

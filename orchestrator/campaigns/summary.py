@@ -1,0 +1,288 @@
+"""What a campaign came to: a fold over the records of its runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, Final, Literal
+
+import msgspec
+
+from orchestrator.campaigns.directory import Done
+from orchestrator.campaigns.order import SimOrder
+from orchestrator.campaigns.record import RunRecord
+from orchestrator.campaigns.signature import shape
+from orchestrator.invariants.conclusion import InvariantResult
+from orchestrator.invariants.fold import Status
+from orchestrator.invariants.registry import INVARIANTS
+from orchestrator.invariants.vacuity import NothingVacuous, Tested
+from orchestrator.runner import REPEAT
+from orchestrator.verdict import INCONCLUSIVE, NOT_CARRIED_OUT, combined_exit_code
+
+REPORT_SCHEMA: Final = "krift-campaign-report/v1"
+SEEDS_NAMED = 5
+"""Seeds of one signature that are named."""
+DOUBTS_KEPT = 5
+
+
+class InvariantTally(msgspec.Struct):
+    """One invariant over all runs. tested, violated, excused: how often, in all runs together. ``*_runs``: in how many
+    runs it ended so; off_runs: of the vacuous ones, those with a feature off that it rests on."""
+
+    tested: int = 0
+    violated: int = 0
+    excused: int = 0
+    held_runs: int = 0
+    violated_runs: int = 0
+    excused_runs: int = 0
+    inconclusive_runs: int = 0
+    vacuous_runs: int = 0
+    off_runs: int = 0
+
+
+_RUNS: dict[Status, str] = {
+    "held": "held_runs",
+    "violated": "violated_runs",
+    "excused": "excused_runs",
+    "inconclusive": "inconclusive_runs",
+    "vacuous": "vacuous_runs",
+}
+
+
+class Signature(msgspec.Struct):
+    """A kind of failure. runs: how many failed so. sentence: of the first. exit_code: of such a run. number, at_s: how
+    many runs had ended when the first one did, itself included, and after how many seconds. seeds: of the first few.
+    reproduce: the command that does the first one again. kept: directories, in the campaign's own."""
+
+    signature: str
+    runs: int
+    exit_code: int
+    sentence: str
+    number: int
+    at_s: float
+    order: SimOrder
+    seeds: list[int]
+    reproduce: str = ""
+    kept: list[str] = []
+
+
+class FaultTally(msgspec.Struct):
+    """A kind of fault over all runs. scheduled: how often. took_effect: how often that was seen. without_target:
+    nobody was there to be hit. never_began: its moment did not come. roles: of the nodes that it was aimed at ->
+    how often."""
+
+    scheduled: int = 0
+    took_effect: int = 0
+    without_target: int = 0
+    never_began: int = 0
+    roles: dict[str, int] = {}
+
+
+class SourceTally(msgspec.Struct):
+    """Runs of one name and variant, by outcome; unexpected: of them, those that ended with 1."""
+
+    runs: int = 0
+    held: int = 0
+    violated: int = 0
+    inconclusive: int = 0
+    not_carried_out: int = 0
+    unexpected: int = 0
+
+
+class FirstFailure(msgspec.Struct, frozen=True):
+    """The first run that did not go as expected: its number, counting from 1, and the seconds until then."""
+
+    runs: int
+    wall_s: float
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """Traces that were kept. failures, sample: how many. rechecked: of them, checked again in Spark. repeated: done
+    again to be kept, with the same trace. mismatches: of the two engines, or of two runs of one order; sentences."""
+
+    failures: int = 0
+    sample: int = 0
+    rechecked: int = 0
+    repeated: int = 0
+    mismatches: list[str] = []
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """``report.json``, and what ``--json`` prints.
+
+    runs: that were judged or could not be carried out; held, violated, inconclusive, not_carried_out: of them.
+    asked: how many were asked for; interrupted: some are still to be done. wall_s: seconds of work, all sessions.
+    exit_codes: of the runs as ``krift run`` would end on them. vacuous: invariants that nothing tested in any run,
+    though no feature was off in all (X9).
+    """
+
+    schema: Literal["krift-campaign-report/v1"] = REPORT_SCHEMA
+    krift: str
+    campaign: str
+    directory: str
+    asked: int
+    interrupted: bool
+    exit_code: int
+    runs: int
+    held: int
+    violated: int
+    inconclusive: int
+    not_carried_out: int
+    runs_per_minute: float
+    wall_s: float
+    virtual_s: float
+    events: int
+    seeds: tuple[int, int]
+    sources: dict[str, SourceTally]
+    exit_codes: dict[int, int]
+    invariants: dict[str, InvariantTally]
+    signatures: list[Signature]
+    first_failure: FirstFailure | None
+    faults: dict[str, FaultTally]
+    doubts: dict[str, int]
+    vacuous: list[str]
+    kept: Kept
+
+
+class Summary:
+    """Takes results in the order of their ends."""
+
+    def __init__(self) -> None:
+        self.runs = 0
+        self.at_s = 0.0
+        self.virtual_us = 0
+        self.events = 0
+        self.codes: Counter[int] = Counter()
+        self.outcomes: Counter[str] = Counter()
+        self.doubts: Counter[str] = Counter()
+        self.sources: dict[str, SourceTally] = {}
+        self.invariants = {name: InvariantTally() for name in INVARIANTS}
+        self.signatures: dict[str, Signature] = {}
+        self.faults: dict[str, FaultTally] = {}
+        self.first_failure: FirstFailure | None = None
+        self.declared = False
+        """Whether some run's scenario says what it expects."""
+        self.kept = Kept()
+
+    def take(self, done: Done) -> None:
+        """Enter a run."""
+        record = done.record
+        self.runs += 1
+        self.at_s = max(self.at_s, done.at_s)
+        self.virtual_us += record.virtual_us
+        self.events += record.events
+        self.codes[record.exit_code] += 1
+        self.declared |= record.declared
+        self.outcomes[_outcome(record)] += 1
+        self._take_source(record)
+        for name, tally in record.tallies.items():
+            # An older record may lack what was added since, never the other way round: a campaign is of one code.
+            into = self.invariants[name]
+            into.tested += tally.tested
+            into.violated += tally.violated
+            into.excused += tally.excused
+            into.off_runs += tally.off
+            field = _RUNS[tally.status]
+            setattr(into, field, getattr(into, field) + 1)
+        for doubt in record.undecided:
+            self.doubts[shape(doubt)] += 1
+        if record.exit_code and self.first_failure is None:
+            self.first_failure = FirstFailure(done.number, done.at_s)
+        if record.signature:
+            self._take_signature(done)
+        self._take_faults(record)
+
+    def _take_source(self, record: RunRecord) -> None:
+        order = record.order
+        name = f"{order.source} ({order.variant})" if order.variant else order.source
+        tally = self.sources.setdefault(name, SourceTally())
+        tally.runs += 1
+        tally.unexpected += record.exit_code == 1
+        field = _outcome(record)
+        setattr(tally, field, getattr(tally, field) + 1)
+
+    def _take_signature(self, done: Done) -> None:
+        record = done.record
+        known = self.signatures.get(record.signature)
+        if known is None:
+            self.signatures[record.signature] = Signature(
+                record.signature,
+                1,
+                record.exit_code,
+                record.sentence,
+                done.number,
+                done.at_s,
+                record.order,
+                [record.seed],
+                record.order.again(record.seed),
+            )
+            return
+        known.runs += 1
+        if len(known.seeds) < SEEDS_NAMED:
+            known.seeds.append(record.seed)
+
+    def _take_faults(self, record: RunRecord) -> None:
+        for fault in record.faults:
+            tally = self.faults.setdefault(fault.kind, FaultTally())
+            tally.scheduled += 1
+            tally.took_effect += fault.took_effect
+            tally.without_target += fault.phase == "without target"
+            tally.never_began += fault.phase == "cancelled"
+            for role in {target.rpartition("-")[0] or target for target in fault.targets}:
+                tally.roles[role] = tally.roles.get(role, 0) + 1
+
+    def repeated(self) -> None:
+        """A run was done again, with the same trace: that tests X8."""
+        self.invariants[REPEAT].tested += 1
+        self.kept = msgspec.structs.replace(self.kept, repeated=self.kept.repeated + 1)
+
+    def vacuity(self) -> InvariantResult:
+        """X9 over all runs."""
+        tests = {
+            name: Tested(each.tested, _judged(each), each.vacuous_runs, each.off_runs)
+            for name, each in self.invariants.items()
+        }
+        return NothingVacuous().judge(tests)
+
+    def exit_code(self) -> int:
+        """Of several runs the first that applies of 4, 1, 3, 0. Where no scenario says what it expects, every invariant
+        is to be tested in some run (X9), else the campaign is inconclusive."""
+        codes: set[int] = {code for code, runs in self.codes.items() if runs}
+        if self.kept.mismatches:
+            codes.add(NOT_CARRIED_OUT)
+        if not self.declared and self.vacuity().status == "violated":
+            codes.add(INCONCLUSIVE)
+        return combined_exit_code(codes)
+
+    def report(self, **facts: Any) -> Report:
+        """What it came to. ``facts``: krift, campaign, directory, asked, interrupted, seeds."""
+        minutes = self.at_s / 60
+        return Report(
+            exit_code=self.exit_code(),
+            runs=self.runs,
+            held=self.outcomes["held"],
+            violated=self.outcomes["violated"],
+            inconclusive=self.outcomes["inconclusive"],
+            not_carried_out=self.outcomes["not_carried_out"],
+            runs_per_minute=round(self.runs / minutes, 1) if minutes else 0.0,
+            wall_s=round(self.at_s, 3),
+            virtual_s=round(self.virtual_us / 1_000_000, 3),
+            events=self.events,
+            sources=self.sources,
+            exit_codes=dict(sorted(self.codes.items())),
+            invariants=self.invariants,
+            signatures=sorted(self.signatures.values(), key=lambda each: (-each.runs, each.signature)),
+            first_failure=self.first_failure,
+            faults=dict(sorted(self.faults.items())),
+            doubts=dict(self.doubts.most_common(DOUBTS_KEPT)),
+            vacuous=[each.key for each in self.vacuity().violations],
+            kept=self.kept,
+            **facts,
+        )
+
+
+def _judged(tally: InvariantTally) -> int:
+    return sum(getattr(tally, field) for field in _RUNS.values())
+
+
+def _outcome(record: RunRecord) -> str:
+    return "not_carried_out" if record.exit_code == NOT_CARRIED_OUT else record.outcome

@@ -1,0 +1,251 @@
+"""``krift campaign``: thousands of runs on Spark, and what they came to."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from chaos.errors import InputError, Mistake
+from orchestrator.campaigns.asked import Asked, Source, combinations
+from orchestrator.campaigns.campaign import Campaign
+from orchestrator.campaigns.directory import CampaignDir, create_campaign_dir, open_campaign_dir
+from orchestrator.campaigns.order import SimOrder
+from orchestrator.campaigns.summary import Report
+from orchestrator.campaigns.work import code_id
+from orchestrator.cli.campaign_progress import CampaignProgress
+from orchestrator.cli.expected import check_expected
+from orchestrator.cli.options import parse_seeds, runs_option
+from orchestrator.interrupts import Interrupts
+from orchestrator.report.campaign import markdown, print_campaign
+from orchestrator.report.console import Page, page
+from orchestrator.run_dir import check_root, utc_now, wrong
+from orchestrator.version import __version__
+
+INTERRUPTED = 130
+SAMPLE = 10
+NAME_MAX = 60
+_MASTER = re.compile(
+    r"local(\[(\*|\d+)(,\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|spark://[^\s,]+:\d+(,[^\s,]+:\d+)*|yarn|k8s://\S+"
+)
+_PYTHON_MAY_DIE = 4
+"""How often a task is tried whose Python process dies, also where executors are threads of the driver."""
+
+
+@click.command("campaign")
+@click.argument("names", nargs=-1, metavar="NAME...")
+@click.option("--seeds", callback=parse_seeds, metavar="N|A-B", help="A run for each seed: 1 to N, or A to B.")
+@click.option("--variant", "variants", multiple=True, metavar="NAME", help="Only these variants; all if not given.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Override a value in all runs; a KEY that is given several times takes each value in turn.",
+)
+@click.option("--defect", "defects", multiple=True, metavar="NAME", help="Switch on a deliberate bug in all runs.")
+@click.option(
+    "--master",
+    default="local[2]",
+    show_default=True,
+    metavar="URL",
+    help="Where Spark runs: local[N], local-cluster[N,CORES,MB], spark://HOST:PORT, ...",
+)
+@runs_option
+@click.option(
+    "--resume", metavar="DIR", help='Go on with a campaign that was stopped: a directory, a name under --out, "latest".'
+)
+@click.option(
+    "--sample",
+    type=click.IntRange(0, 1000),
+    default=SAMPLE,
+    show_default=True,
+    help="Traces to keep of runs that do not fail.",
+)
+@click.option("--dry-run", is_flag=True, help="Print what would be run and start nothing.")
+@click.option("--json", "as_json", is_flag=True, help="What it came to on stdout, as one object, and nothing else.")
+@click.option("--quiet", is_flag=True, help="No progress on stderr.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    names: tuple[str, ...],
+    seeds: range | None,
+    master: str,
+    out: Path,
+    resume: str | None,
+    dry_run: bool,
+    as_json: bool,
+    quiet: bool,
+    **options: Any,
+) -> int:
+    """Run NAMEs (scenario files, or names of the library) with many seeds in the sim, on Spark, and sum up."""
+    _check_master(master)
+    if dry_run and as_json:
+        raise click.UsageError("--dry-run prints for people, and --json nothing but what a campaign came to")
+    talk = page(stderr=True)
+    if resume is not None:
+        directory = open_campaign_dir(out, resume)
+        asked = directory.read_asked()
+        _check_same(ctx, directory, asked, _ask(names, seeds, **options) if names else None)
+    else:
+        asked = _ask(names, seeds, **options)
+    if dry_run:
+        _print_orders(page(), asked)
+        return 0
+    check_root(out)
+    if resume is None:
+        directory = create_campaign_dir(out, asked.name)
+        directory.write_asked(asked)
+    talk.say(_announcement(asked))
+    with directory.held():
+        campaign = Campaign(directory, asked, talk.say)
+        return _carry_out(campaign, master, talk, quiet, as_json)
+
+
+def _carry_out(campaign: Campaign, master: str, talk: Page, quiet: bool, as_json: bool) -> int:
+    from orchestrator.engines.spark_session import spark_session
+
+    if campaign.resumed:
+        talk.say(f"{campaign.resumed:,} of {campaign.total:,} runs are done already")
+    interrupted = False
+    spark = spark_session(_with_retries(master))
+    try:
+        with Interrupts() as interrupts, CampaignProgress(talk, quiet) as progress:
+
+            def tick() -> None:
+                if interrupts.asked:
+                    raise KeyboardInterrupt
+                progress.show(campaign)
+
+            try:
+                campaign.run(spark, tick)
+            except KeyboardInterrupt:
+                interrupted = True
+            finally:
+                spark.stop()
+    except KeyboardInterrupt:  # a second one, while the first was obeyed
+        interrupted = True
+    except BaseException:
+        talk.say(_how_to_resume(campaign))
+        raise
+    report = campaign.report()
+    _print(report, campaign.directory, as_json)
+    if interrupted:
+        talk.say(f"interrupted after {report.runs:,} of {report.asked:,} runs; what was done is kept")
+        talk.say(_how_to_resume(campaign))
+        return INTERRUPTED
+    return report.exit_code
+
+
+def _print(report: Report, directory: CampaignDir, as_json: bool) -> None:
+    directory.report_text.write_text(markdown(report), encoding="utf-8")
+    shown = page()
+    if as_json:
+        shown.raw(msgspec.json.encode(report).decode() + "\n")
+    else:
+        print_campaign(shown, report)
+
+
+def _how_to_resume(campaign: Campaign) -> str:
+    return f"go on with  krift campaign --resume {campaign.directory.path}"
+
+
+def _announcement(asked: Asked) -> str:
+    names = ", ".join(source.name for source in asked.sources)
+    return f"krift {__version__}: campaign {names}, {asked.runs:,} runs, seeds {asked.seeds[0]} to {asked.seeds[1]}"
+
+
+def _print_orders(shown: Page, asked: Asked) -> None:
+    shown.say(f"{asked.runs:,} runs: each of these with seeds {asked.seeds[0]} to {asked.seeds[1]}")
+    for order in asked.orders_of(asked.seeds[0]):
+        shown.say(f"  {order.again(asked.seeds[0])}")
+
+
+# ---- what is asked, checked before anything starts -------------------------------------------------------------------
+
+
+def _ask(
+    names: tuple[str, ...],
+    seeds: range | None,
+    variants: tuple[str, ...],
+    settings: tuple[str, ...],
+    defects: tuple[str, ...],
+    sample: int,
+) -> Asked:
+    """What the command line asks for. Raises InputError for all that no run could be made from."""
+    if not names:
+        raise click.UsageError("Missing argument 'NAME...': scenarios to run")
+    if seeds is None:
+        raise click.UsageError("Missing option '--seeds': how many runs, N or A-B")
+    sources = [_source(name, variants, seeds[0]) for name in dict.fromkeys(names)]
+    asked = Asked(
+        name="-".join(_plain(source.name) for source in sources)[:NAME_MAX],
+        krift=__version__,
+        code=code_id(),
+        created=utc_now(),
+        sources=sources,
+        seeds=(seeds[0], seeds[-1]),
+        settings=combinations(settings),
+        defects=list(dict.fromkeys(defects)),
+        sample=sample,
+    )
+    for order in asked.orders_of(seeds[0]):
+        check_expected(order.loaded(), order.plan())
+    return asked
+
+
+def _source(name: str, variants: tuple[str, ...], seed: int) -> Source:
+    loaded = SimOrder(name, seed=seed).loaded()
+    is_file = Path(loaded.document.file) == Path(name)
+    text = Path(name).read_text(encoding="utf-8") if is_file else ""
+    return Source(name, list(dict.fromkeys(variants)) or list(loaded.scenario.variants) or [""], text)
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9.]+", "-", Path(name).name.removesuffix(".yaml").removesuffix(".yml")).strip("-.")
+
+
+def _check_master(master: str) -> None:
+    if _MASTER.fullmatch(master) is None:
+        expected = "local[N], local-cluster[EXECUTORS,CORES,MB], spark://HOST:PORT, yarn or k8s://URL"
+        raise InputError([Mistake(f"--master {master}", 0, "", "no Spark master", expected)])
+
+
+def _with_retries(master: str) -> str:
+    """Tasks of ``local[N]`` are tried once by default, so that one Python process that dies would end it all."""
+    if master == "local":
+        return f"local[1,{_PYTHON_MAY_DIE}]"
+    found = re.fullmatch(r"local\[(\*|\d+)\]", master)
+    return f"local[{found[1]},{_PYTHON_MAY_DIE}]" if found else master
+
+
+_OF_THE_CAMPAIGN = ("seeds", "variants", "settings", "defects", "sample")
+
+
+def _check_same(ctx: click.Context, directory: CampaignDir, asked: Asked, now: Asked | None) -> None:
+    """A campaign goes on as it was begun, by the code that began it. Raises InputError."""
+    if asked.code != code_id():
+        problem = (
+            f"begun by another krift ({asked.code}; this is {code_id()}): their runs are not to be counted together"
+        )
+        raise wrong(f"--resume {directory.path}", problem, "the krift that began it, or a new campaign")
+    if now is None:
+        given = click.core.ParameterSource.COMMANDLINE
+        meant = [name for name in _OF_THE_CAMPAIGN if ctx.get_parameter_source(name) == given]
+        if meant:
+            raise click.UsageError(
+                "--resume goes on with what was asked: give all of it again, names first, or nothing"
+            )
+        return
+    differing = now.differs_from(asked)
+    if differing:
+        said = "; ".join(f"{name} {_shown(asked, name)}, and now {_shown(now, name)}" for name in differing)
+        raise wrong(f"--resume {directory.path}", f"a campaign with other options: {said}", "the same, or none at all")
+
+
+def _shown(asked: Asked, name: str) -> str:
+    return msgspec.json.encode(getattr(asked, name)).decode()[:200]

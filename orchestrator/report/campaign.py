@@ -1,0 +1,177 @@
+"""What a campaign came to, for people: the same tables on a page and as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+from rich.table import Table
+from rich.text import Text
+
+from orchestrator.campaigns.summary import InvariantTally, Report
+from orchestrator.report.console import Page, printable
+from orchestrator.report.text import STYLES
+
+BAD = STYLES["violated"]
+GOOD = STYLES["held"]
+KEPT_SHOWN = 1
+
+
+class Section(msgspec.Struct, frozen=True):
+    """A table under a heading; columns that begin with ">" have numbers. before, after: lines around it. style: of
+    the lines."""
+
+    heading: str
+    columns: Sequence[str] = ()
+    rows: Sequence[Sequence[str]] = ()
+    before: Sequence[str] = ()
+    style: str = ""
+
+
+def sections(report: Report) -> Iterator[Section]:
+    """All that is reported, the most important last, where a terminal leaves it on the screen."""
+    yield _sources(report)
+    if report.faults:
+        yield _faults(report)
+    yield _invariants(report)
+    if report.doubts:
+        rows = [(f"{runs:,}", doubt) for doubt, runs in report.doubts.items()]
+        yield Section("Doubts, the most frequent", (">runs", "what could not be decided"), rows)
+    if report.vacuous:
+        yield _vacuous(report)
+    yield _signatures(report)
+    if report.kept.mismatches:
+        lines = ["This is a bug of Krift, and its verdicts are not to be trusted before it is found:"]
+        yield Section("MISMATCHES", before=[*lines, *report.kept.mismatches], style=BAD)
+    yield Section("Sum", before=list(conclusion(report)))
+
+
+def print_campaign(page: Page, report: Report) -> None:
+    """On a page."""
+    for section in sections(report):
+        page.say(section.heading, "bold")
+        for line in section.before:
+            page.say(line, section.style)
+        if section.columns:
+            page.show(_table(section))
+        page.say()
+
+
+def markdown(report: Report) -> str:
+    """As a Markdown file."""
+    parts = [f"# {report.campaign}", ""]
+    for section in sections(report):
+        parts += [f"## {section.heading}", "", *(f"{line}  " for line in section.before)]
+        if section.columns:
+            titles = [name.lstrip(">") for name in section.columns]
+            marks = ["---:" if name.startswith(">") else "---" for name in section.columns]
+            rows = [[cell.replace("|", "\\|") for cell in row] for row in section.rows]
+            parts += ["", *(f"| {' | '.join(row)} |" for row in [titles, marks, *rows])]
+        parts.append("")
+    return printable("\n".join(parts)) + "\n"
+
+
+def _table(section: Section) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim", show_edge=False)
+    for index, name in enumerate(section.columns):
+        last = index == len(section.columns) - 1
+        table.add_column(name.lstrip(">"), justify="right" if name.startswith(">") else "left", no_wrap=not last)
+    for row in section.rows:
+        table.add_row(*(Text(printable(cell), STYLES.get(cell, "")) for cell in row))  # type: ignore[call-overload]
+    return table
+
+
+def _sources(report: Report) -> Section:
+    columns = ("what ran", ">runs", ">held", ">violated", ">inconclusive", ">not carried out", ">unexpected")
+    rows = [
+        (name, *_numbers(each.runs, each.held, each.violated, each.inconclusive, each.not_carried_out, each.unexpected))
+        for name, each in report.sources.items()
+    ]
+    return Section("Runs", columns, rows)
+
+
+def _faults(report: Report) -> Section:
+    columns = ("fault", ">scheduled", ">took effect", ">found nobody", ">never began", "aimed at")
+    rows = []
+    for kind, each in report.faults.items():
+        roles = ", ".join(f"{role} {times:,}" for role, times in sorted(each.roles.items()))
+        counts = _numbers(each.scheduled, each.took_effect, each.without_target, each.never_began)
+        rows.append((kind, *counts, roles or "nobody"))
+    return Section("Faults and actions", columns, rows)
+
+
+def _invariants(report: Report) -> Section:
+    columns = ("promise", ">tested", ">held", ">violated", ">excused", ">inconclusive", ">vacuous", "worst")
+    rows = []
+    for name, each in report.invariants.items():
+        runs = (each.held_runs, each.violated_runs, each.excused_runs, each.inconclusive_runs, each.vacuous_runs)
+        rows.append((name, *_numbers(each.tested, *runs), _worst(each)))
+    before = ["Tested: how often, in all runs together. The rest: in how many runs it ended so."]
+    return Section("Promises", columns, rows, before)
+
+
+def _worst(tally: InvariantTally) -> str:
+    if tally.violated_runs:
+        return "violated"
+    if tally.inconclusive_runs:
+        return "inconclusive"
+    if tally.tested:
+        return "held"
+    if tally.excused_runs:
+        return "excused"
+    return "off" if tally.off_runs and tally.off_runs == tally.vacuous_runs else "vacuous"
+
+
+def _vacuous(report: Report) -> Section:
+    lines = [
+        f"X9 is violated: of {report.runs:,} runs not one tested {', '.join(report.vacuous)}.",
+        "Nothing is known about what these promise, however many runs there were.",
+    ]
+    return Section("NEVER TESTED", before=lines, style=STYLES["inconclusive"])
+
+
+def _signatures(report: Report) -> Section:
+    if not report.signatures:
+        return Section("Failures", before=["none"])
+    columns = (">runs", "what failed", "first met", "again", "kept in")
+    rows = []
+    for each in report.signatures:
+        first = f"run {each.number:,}, after {each.at_s:,.1f} s"
+        kept = ", ".join(each.kept[:KEPT_SHOWN]) or "not kept"
+        more = f" and {len(each.kept) - KEPT_SHOWN} more" if len(each.kept) > KEPT_SHOWN else ""
+        rows.append((f"{each.runs:,}", each.signature, first, each.reproduce, kept + more))
+    return Section("Failures, one line for each signature", columns, rows)
+
+
+def conclusion(report: Report) -> Iterator[str]:
+    """What it came to, in a few lines."""
+    low, high = report.seeds
+    words = {0: "as expected", 1: "not as expected", 3: "undecided", 4: "not carried out"}
+    codes = ", ".join(f"{runs:,} {words[code]}" for code, runs in report.exit_codes.items())
+    of = "" if report.runs == report.asked else f" of {report.asked:,}"
+    yield f"runs        {report.runs:,}{of} (seeds {low}-{high}): {codes or 'none'}"
+    yield (
+        f"speed       {report.runs_per_minute:,.1f} runs a minute; {report.virtual_s:,.0f} s of virtual time and "
+        f"{report.events:,} events in {report.wall_s:,.1f} s"
+    )
+    if report.first_failure is not None:
+        first = report.first_failure
+        yield f"failed      for the first time in run {first.runs:,}, after {first.wall_s:,.1f} s"
+    kept = report.kept
+    equal = "with equal findings" if not kept.mismatches else f"with {len(kept.mismatches)} MISMATCHES"
+    yield (
+        f"traces      {kept.failures} of failures, {kept.sample} of other runs; {kept.repeated} done again alike, "
+        f"{kept.rechecked} checked again in Spark, {equal}"
+    )
+    yield f"outcome     {_outcome(report)}"
+    yield f"kept in     {report.directory}"
+
+
+def _outcome(report: Report) -> str:
+    if report.interrupted:
+        return "interrupted"
+    return {0: "as expected", 1: "NOT as expected", 3: "UNDECIDED", 4: "NOT CARRIED OUT"}[report.exit_code]
+
+
+def _numbers(*values: int) -> tuple[str, ...]:
+    return tuple(f"{value:,}" for value in values)

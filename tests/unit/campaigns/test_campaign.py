@@ -1,0 +1,217 @@
+"""A campaign without Spark: its runs are done one after the other, here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from orchestrator.campaigns import campaign as module
+from orchestrator.campaigns.asked import Asked, Source
+from orchestrator.campaigns.campaign import Campaign
+from orchestrator.campaigns.directory import CampaignDir, create_campaign_dir
+from orchestrator.campaigns.keep import Drawn, Keeper, slug
+from orchestrator.campaigns.recheck import difference
+from orchestrator.cli.campaign_progress import describe, duration
+from orchestrator.run_dir import RunDir
+from orchestrator.verdict import read_verdict
+from tests.unit.campaigns.records import failed, order, record
+from tests.unit.cli.command import SCENARIO, krift
+
+ASKED = Asked(
+    name="small",
+    krift="0.1.0",
+    code="",
+    created="",
+    sources=[Source("small.yaml", [""], SCENARIO)],
+    seeds=(1, 6),
+    settings=[[]],
+    defects=[],
+    sample=1,
+)
+BROKEN = msgspec.structs.replace(ASKED, defects=["leader-skips-offset"], seeds=(1, 5))
+
+
+class Here:
+    """In place of Spark: does the pieces in turn, a few a job. ``done``: how many it did."""
+
+    def __init__(self) -> None:
+        self.done = 0
+
+    def spread(
+        self, spark: Any, pieces: Iterable[Any], work: Callable[[Any], Any], *, per_task: int, tick: Callable[[], None]
+    ) -> Iterator[Any]:
+        for piece in pieces:
+            tick()
+            self.done += 1
+            yield work(piece)
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> Here:
+    found = Here()
+    monkeypatch.setattr(module, "spread", found.spread)
+    monkeypatch.setattr(module, "recheck", lambda spark, kept: "")
+    return found
+
+
+def begin(directory: CampaignDir, asked: Asked = ASKED, said: list[str] | None = None) -> Campaign:
+    ticks = iter(range(10_000))
+    told = [] if said is None else said
+    return Campaign(directory, asked, told.append, lambda: float(next(ticks)))
+
+
+def test_a_campaign_goes_on_where_it_stopped(here: Here, tmp_path: Path) -> None:
+    """Shows that an interrupted campaign keeps what was done, and that the next session does the rest and no more; all
+    runs are counted once, and a sample of them is kept."""
+    directory = create_campaign_dir(tmp_path, "small")
+    first = begin(directory)
+
+    def stop() -> None:
+        if here.done == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        first.run(None, stop)  # type: ignore[arg-type]
+    assert (first.summary.runs, first.left) == (4, 2)
+    assert first.report().interrupted
+    second = begin(directory)
+    assert (second.resumed, second.left) == (4, 2)
+    second.run(None)  # type: ignore[arg-type]
+    assert here.done == 6
+    report = second.report()
+    assert (report.runs, report.held, report.asked, report.interrupted) == (6, 6, 6, False)
+    assert [done.number for done in directory.done()] == [1, 2, 3, 4, 5, 6]
+    assert sorted(done.record.seed for done in directory.done()) == [1, 2, 3, 4, 5, 6]
+    assert second.at_s > first.at_s, "time goes on where it stopped, too"
+    assert (report.kept.sample, report.kept.repeated) == (1, 1)
+
+
+def test_results_of_a_torn_part_are_done_again(here: Here, tmp_path: Path) -> None:
+    """Shows that the runs of a part that a crash of the machine tore are done again and counted once."""
+    directory = create_campaign_dir(tmp_path, "small")
+    begin(directory).run(None)  # type: ignore[arg-type]
+    parts = sorted(directory.results.iterdir())
+    lost = len(list(directory.done()))
+    parts[-1].write_bytes(b"PAR1")
+    said: list[str] = []
+    again = begin(directory, said=said)
+    lost -= again.resumed
+    assert lost > 0
+    assert "its runs are done again" in said[0]
+    before = here.done
+    again.run(None)  # type: ignore[arg-type]
+    assert here.done == before + lost
+    assert (again.report().runs, again.report().kept.sample) == (6, 1)
+
+
+def test_failures_are_kept(here: Here, tmp_path: Path) -> None:
+    """Shows that the first runs of a signature are kept as krift run leaves them, under its name: they can be
+    reported and checked again, and a second session keeps no more."""
+    directory = create_campaign_dir(tmp_path, "small")
+    campaign = begin(directory, BROKEN)
+    campaign.run(None)  # type: ignore[arg-type]
+    report = campaign.report()
+    [found] = report.signatures
+    assert (found.runs, report.violated, report.exit_code) == (5, 5, 1)
+    assert len(found.kept) == 3
+    assert found.kept[0].startswith(f"failures/{slug(found.signature)}/small-sim-seed")
+    kept = directory.path / found.kept[0]
+    ended = krift("report", kept)
+    assert (ended.code, "again       krift run small.yaml --runtime sim --seed" in ended.out) == (1, True)
+    assert found.reproduce == f"krift run {kept}/scenario.yaml"
+    assert krift("check", kept, "--engine", "in-process").code == 1
+    assert Keeper(directory).directories(found.signature) == found.kept
+    assert begin(directory, BROKEN).summary.kept.repeated == 3
+    assert not (directory.aside / "latest").is_symlink()
+
+
+def test_a_run_that_is_not_the_same_twice(here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shows that a kept run whose trace is not the one of its executor is told at once, and ends it with 4."""
+    real = module.carry_out
+
+    def other(piece: Any, code: str) -> Any:
+        return msgspec.structs.replace(real(piece, code), digest="0" * 32)
+
+    monkeypatch.setattr(module, "carry_out", other)
+    said: list[str] = []
+    campaign = begin(create_campaign_dir(tmp_path, "small"), said=said)
+    campaign.run(None)  # type: ignore[arg-type]
+    assert said[0].startswith("MISMATCH: krift run small.yaml --runtime sim --seed")
+    assert "done twice, with two traces: 0000" in said[0]
+    assert campaign.report().exit_code == 4
+
+
+def test_two_engines_that_differ(here: Here, tmp_path: Path) -> None:
+    """Shows what is told of a verdict that another engine does not come to."""
+    directory = create_campaign_dir(tmp_path, "small")
+    campaign = begin(directory, msgspec.structs.replace(ASKED, seeds=(1, 1)))
+    campaign.run(None)  # type: ignore[arg-type]
+    [kept] = campaign.keeper.runs
+    verdict = read_verdict(RunDir(kept.directory))
+    assert difference(verdict, verdict) == ""
+    fewer = [msgspec.structs.replace(each, tested=1) if each.id == "C1" else each for each in verdict.invariants]
+    said = difference(verdict, msgspec.structs.replace(verdict, invariants=fewer))
+    assert said.startswith("C1: held (tested ")
+    assert said.endswith(" in its process, held (tested 1, violated 0) in Spark")
+    none = difference(verdict, msgspec.structs.replace(verdict, invariants=[]))
+    assert none.endswith(f"and {len(verdict.invariants) - 3} more")
+
+
+def test_runs_that_signals_cut_short(here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shows that a run without a result is begun again, and that this has an end."""
+    real, cut = module.carry_out, [3, 5]
+
+    def sometimes(piece: Any, code: str) -> Any:
+        return cut.remove(piece.seed) if piece.seed in cut else real(piece, code)
+
+    monkeypatch.setattr(module, "carry_out", sometimes)
+    campaign = begin(create_campaign_dir(tmp_path, "some"))
+    campaign.run(None)  # type: ignore[arg-type]
+    assert (campaign.summary.runs, here.done) == (6, 8)
+    monkeypatch.setattr(module, "carry_out", lambda piece, code: None)
+    with pytest.raises(module.RunError, match="6 runs were cut short by signals to the executors, 3 times"):
+        begin(create_campaign_dir(tmp_path, "none")).run(None)  # type: ignore[arg-type]
+
+
+def test_the_sample_is_the_same_in_any_order() -> None:
+    """Shows that the runs whose traces are kept are drawn by their names, not by who came first; failures are none."""
+    records = [record(seed) for seed in range(50)]
+    drawn, backwards = Drawn(4), Drawn(4)
+    for each in records:
+        drawn.offer(each)
+    for each in reversed([*records, failed(99, "H1: x")]):
+        backwards.offer(each)
+    assert drawn.records == backwards.records
+    assert len({each.seed for each in drawn.records}) == 4
+    assert max(each.seed for each in drawn.records) > 10
+
+
+def test_names_of_signatures() -> None:
+    """Shows that a directory's name is plain and short, and not the same for two signatures that begin alike."""
+    long = "H1: list-offsets-# was told # as the latest offset of orders-# by broker-# (leader epoch #) after broker-#"
+    assert slug(long).startswith("h1-list-offsets-was-told-as-the-latest-offset-of-orders-by-b-")
+    assert slug(long) != slug(f"{long} had told list-offsets-# #")
+    assert slug("error: ../../x").startswith("error-x-")
+
+
+def test_progress(here: Here, tmp_path: Path) -> None:
+    """Shows the line before the first run, in the middle, and the kinds of failures."""
+    campaign = begin(create_campaign_dir(tmp_path, "small"), BROKEN)
+    assert describe(campaign) == "0 of 5 runs | the first are under way | none failed"
+    lines: list[str] = []
+    campaign.run(None, lambda: lines.append(describe(campaign)))  # type: ignore[arg-type]
+    assert lines[2].startswith("2 of 5 runs | ")
+    assert lines[2].endswith(" left | 2 failed, 1 kind: P14 2")
+    assert "5 of 5 runs | checking kept traces again in Spark" in lines
+    assert [duration(seconds) for seconds in (40.2, 700, 11_100)] == ["40 s", "12 min", "3 h 05 min"]
+
+
+def test_orders_have_names() -> None:
+    """Shows that two runs have one key only if they are the same run."""
+    others = [{"settings": ("duration=2s",)}, {"text": f"{SCENARIO} "}, {"variant": "off"}, {"defects": ("raise",)}]
+    keys = {order(1).key, order(2).key, *(msgspec.structs.replace(order(1), **other).key for other in others)}
+    assert len(keys) == 6

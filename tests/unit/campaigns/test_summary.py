@@ -1,0 +1,117 @@
+"""What a campaign came to."""
+
+from __future__ import annotations
+
+import msgspec
+
+from chaos.injector import FaultOutcome
+from orchestrator.campaigns.record import RunRecord, Tally
+from orchestrator.campaigns.summary import FirstFailure, Kept, Report, Summary
+from orchestrator.report.campaign import markdown
+from tests.unit.campaigns.records import ALL_HELD, ended, failed, record
+
+GOES_BACK = "H1: list-offsets-# was told #"
+
+
+def summary_of(*records: RunRecord) -> Summary:
+    found = Summary()
+    for done in ended(*records):
+        found.take(done)
+    return found
+
+
+def report_of(summary: Summary) -> Report:
+    return summary.report(krift="0.1.0", campaign="c", directory="runs/c", asked=9, interrupted=False, seeds=(1, 9))
+
+
+def test_a_bug_is_one_line() -> None:
+    """Shows that failures of one signature are counted together, with the first of them in full, by frequency."""
+    error = record(5, "error: x", 4, "inconclusive", {})
+    report = report_of(summary_of(record(1), failed(2, GOES_BACK), error, failed(4, GOES_BACK)))
+    assert [(each.signature, each.runs, each.seeds) for each in report.signatures] == [
+        (GOES_BACK, 2, [2, 4]),
+        ("error: x", 1, [5]),
+    ]
+    first = report.signatures[0]
+    assert (first.number, first.at_s, first.sentence) == (2, 1.0, f"in full: {GOES_BACK}")
+    assert first.reproduce == "krift run small.yaml --runtime sim --seed 2"
+    assert report.first_failure == FirstFailure(2, 1.0)
+    assert (report.runs, report.held, report.violated, report.inconclusive, report.not_carried_out) == (4, 1, 2, 0, 1)
+    assert report.runs_per_minute == 120
+
+
+def test_tests_are_summed_up() -> None:
+    """Shows for an invariant how often it was tested and violated in all runs, and in how many it ended how."""
+    vacuous = record(3, tallies={**ALL_HELD, "H1": Tally("vacuous", 0, off=True)})
+    found = report_of(summary_of(record(1), failed(2, GOES_BACK), vacuous)).invariants["H1"]
+    assert (found.tested, found.violated, found.excused) == (7, 3, 0)
+    assert (found.held_runs, found.violated_runs, found.vacuous_runs, found.off_runs) == (1, 1, 1, 1)
+
+
+def test_faults_are_counted_whether_they_hit_or_not() -> None:
+    """Shows for each kind of fault whom it was aimed at, and how often it found nobody or never began."""
+    faults = (
+        FaultOutcome("f1", "crash", "ended", ["broker-1"], 0, 1, True),
+        FaultOutcome("f2", "crash", "without target", [], -1, -1, False),
+        FaultOutcome("f3", "crash", "cancelled", [], -1, -1, False),
+        FaultOutcome("f4", "partition", "ended", ["broker-1", "broker-2", "controller-1"], 0, 1, True),
+    )
+    report = report_of(summary_of(record(1, faults=faults)))
+    crash, cut = report.faults["crash"], report.faults["partition"]
+    assert (crash.scheduled, crash.took_effect, crash.without_target, crash.never_began) == (3, 1, 1, 1)
+    assert (crash.roles, cut.roles) == ({"broker": 1}, {"broker": 1, "controller": 1})
+
+
+def test_doubts_are_told_by_their_kind() -> None:
+    """Shows that doubts of many runs that differ in numbers alone are one line."""
+    doubts = [record(seed, exit_code=3, undecided=(f"fault f{seed} did not take effect",)) for seed in (1, 2)]
+    assert report_of(summary_of(*doubts)).doubts == {"fault f# did not take effect": 2}
+
+
+def test_exit_codes() -> None:
+    """Shows 4 before 1 before 3 before 0; that two engines which differ make it 4."""
+    codes = {
+        0: [record(1)],
+        3: [record(1), record(2, exit_code=3)],
+        1: [record(1, exit_code=3), failed(2, GOES_BACK)],
+        4: [failed(1, GOES_BACK), record(2, "error: x", 4)],
+    }
+    assert {summary_of(*records).exit_code(): records for records in codes.values()} == codes
+    summary = summary_of(record(1))
+    summary.kept = Kept(mismatches=["H1: held in its process, violated in Spark"])
+    assert summary.exit_code() == 4
+    assert "and its verdicts are not to be trusted" in markdown(report_of(summary))
+
+
+def test_what_nothing_tested_is_named() -> None:
+    """Shows that X9 bites: an invariant that is vacuous in every run is named, and leaves the campaign undecided,
+    unless scenarios say what they expect to hold; one that was tested once is not."""
+    blind = {**ALL_HELD, "P9": Tally("vacuous", 0), "H2": Tally("vacuous", 0, off=True)}
+    summary = summary_of(record(1, tallies=blind), record(2, tallies=blind))
+    report = report_of(summary)
+    assert (report.vacuous, report.exit_code) == (["P9"], 3)
+    assert "NEVER TESTED" in markdown(report)
+    assert "of 2 runs not one tested P9." in markdown(report)
+    assert report_of(summary_of(record(1, tallies=blind, declared=True))).exit_code == 0
+    seen = report_of(summary_of(record(1, tallies=blind), record(2)))
+    assert (seen.vacuous, seen.exit_code) == ([], 0)
+
+
+def test_a_repetition_tests_x8() -> None:
+    """Shows that X8, which one run cannot test, is tested by those that are done again to be kept."""
+    blind = {**ALL_HELD, "X8": Tally("vacuous", 0)}
+    summary = summary_of(record(1, tallies=blind))
+    assert report_of(summary).vacuous == ["X8"]
+    summary.repeated()
+    report = report_of(summary)
+    assert (report.vacuous, report.invariants["X8"].tested, report.kept.repeated) == ([], 1, 1)
+
+
+def test_the_report_is_data() -> None:
+    """Shows that --json can be read back, and has the fields that other programs rely on."""
+    report = report_of(summary_of(record(1), failed(2, GOES_BACK)))
+    text = msgspec.json.encode(report)
+    assert msgspec.json.decode(text, type=Report) == report
+    data = msgspec.json.decode(text)
+    assert {"runs", "held", "violated", "inconclusive", "invariants", "signatures", "runs_per_minute"} <= data.keys()
+    assert {"tested", "violated", "excused", "vacuous_runs"} <= data["invariants"]["H1"].keys()
