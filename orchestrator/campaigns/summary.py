@@ -11,6 +11,7 @@ from orchestrator.campaigns.directory import Done
 from orchestrator.campaigns.order import SimOrder
 from orchestrator.campaigns.record import RunRecord
 from orchestrator.campaigns.signature import shape
+from orchestrator.coverage.table import FaultRow, fault_table
 from orchestrator.invariants.conclusion import InvariantResult
 from orchestrator.invariants.fold import Status
 from orchestrator.invariants.registry import INVARIANTS
@@ -111,8 +112,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     runs: that were judged or could not be carried out; held, violated, inconclusive, not_carried_out: of them.
     asked: how many were asked for; interrupted: some are still to be done. wall_s: seconds of work, all sessions.
-    exit_codes: of the runs as ``krift run`` would end on them. vacuous: invariants that nothing tested in any run,
-    though no feature was off in all (X9).
+    exit_codes: of the runs as ``krift run`` would end on them. points: of coverage, that some run reached; covered:
+    faults on roles, and the steps of the protocol that were taken under them. vacuous: invariants that nothing tested
+    in any run, though no feature was off in all (X9).
     """
 
     schema: Literal["krift-campaign-report/v1"] = REPORT_SCHEMA
@@ -138,6 +140,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     signatures: list[Signature]
     first_failure: FirstFailure | None
     faults: dict[str, FaultTally]
+    points: int
+    covered: list[FaultRow]
     doubts: dict[str, int]
     vacuous: list[str]
     kept: Kept
@@ -154,6 +158,8 @@ class Summary:
         self.codes: Counter[int] = Counter()
         self.outcomes: Counter[str] = Counter()
         self.doubts: Counter[str] = Counter()
+        self.coverage: Counter[str] = Counter()
+        """Point -> runs that reached it."""
         self.sources: dict[str, SourceTally] = {}
         self.invariants = {name: InvariantTally() for name in INVARIANTS}
         self.signatures: dict[str, Signature] = {}
@@ -185,6 +191,7 @@ class Summary:
             setattr(into, field, getattr(into, field) + 1)
         for doubt in record.undecided:
             self.doubts[shape(doubt)] += 1
+        self.coverage.update(record.coverage)
         if record.exit_code and self.first_failure is None:
             self.first_failure = FirstFailure(done.number, done.at_s)
         if record.signature:
@@ -273,6 +280,8 @@ class Summary:
             signatures=sorted(self.signatures.values(), key=lambda each: (-each.runs, each.signature)),
             first_failure=self.first_failure,
             faults=dict(sorted(self.faults.items())),
+            points=len(self.coverage),
+            covered=fault_table(self.coverage),
             doubts=dict(self.doubts.most_common(DOUBTS_KEPT)),
             vacuous=[each.key for each in self.vacuity().violations],
             kept=self.kept,

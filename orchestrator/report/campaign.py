@@ -33,6 +33,8 @@ def sections(report: Report) -> Iterator[Section]:
     yield _sources(report)
     if report.faults:
         yield _faults(report)
+    if report.covered:
+        yield _covered(report)
     yield _invariants(report)
     if report.doubts:
         rows = [(f"{runs:,}", doubt) for doubt, runs in report.doubts.items()]
@@ -98,6 +100,16 @@ def _faults(report: Report) -> Section:
         counts = _numbers(each.scheduled, each.took_effect, each.without_target, each.never_began)
         rows.append((kind, *counts, roles or "nobody"))
     return Section("Faults and actions", columns, rows)
+
+
+def _covered(report: Report) -> Section:
+    columns = ("fault", "on", ">runs", "steps of the protocol under it, and in how many runs")
+    rows = [
+        (each.fault, each.role, f"{each.runs:,}", ", ".join(f"{step} {runs:,}" for step, runs in each.steps.items()))
+        for each in report.covered
+    ]
+    before = [f"{report.points:,} points of coverage were reached."]
+    return Section("Faults, roles and steps of the protocol", columns, rows, before)
 
 
 def _invariants(report: Report) -> Section:

@@ -27,6 +27,7 @@ def record(
     faults: tuple[FaultOutcome, ...] = (),
     undecided: tuple[str, ...] = (),
     declared: bool = False,
+    coverage: tuple[str, ...] = (),
 ) -> RunRecord:
     """Of a run that held, if nothing else is said."""
     sentence = f"in full: {signature}" if signature else ""
@@ -46,6 +47,7 @@ def record(
         faults=list(faults),
         undecided=list(undecided),
         declared=declared,
+        coverage=list(coverage),
     )
 
 

@@ -62,6 +62,17 @@ def test_faults_are_counted_whether_they_hit_or_not() -> None:
     assert (crash.roles, cut.roles) == ({"broker": 1}, {"broker": 1, "controller": 1})
 
 
+def test_coverage_is_counted_in_runs() -> None:
+    """Shows which steps of the protocol were taken under which fault on which role, and in how many runs."""
+    points = ("fault/crash/leader", "during/crash/leader/elected")
+    report = report_of(summary_of(record(1, coverage=points), record(2, coverage=points[:1])))
+    [row] = report.covered
+    assert (report.points, row.fault, row.role, row.runs) == (2, "crash", "leader", 2)
+    assert f"| crash | leader | 2 | {', '.join(f'{step} {runs}' for step, runs in row.steps.items())} |" in markdown(
+        report
+    )
+
+
 def test_doubts_are_told_by_their_kind() -> None:
     """Shows that doubts of many runs that differ in numbers alone are one line."""
     doubts = [record(seed, exit_code=3, undecided=(f"fault f{seed} did not take effect",)) for seed in (1, 2)]
