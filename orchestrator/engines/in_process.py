@@ -4,31 +4,56 @@ which the sim records them."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from heapq import heappop, heappush
 
 from actors.trace.events import RunMeta, Stamped, TraceEvent
-from orchestrator.engines.key_group import Handler, KeyGroup
+from orchestrator.engines.key_group import Cell, Handler, KeyGroup
 from orchestrator.invariants.conclusion import InvariantResult, KeyResult, conclude
-from orchestrator.invariants.fold import Finding, Profile, profile_of
+from orchestrator.invariants.fold import CASES, Finding, Profile, profile_of
 from orchestrator.invariants.registry import AnyFold, folds, invariants_of
+
+NEVER = 1 << 62
 
 
 class OutOfOrder(ValueError):
     """An event came after a later one."""
 
 
-_Groups = dict[str, list[Handler]]
-
-
 class _Branch:
-    """One route: its folds, its groups by key, and per event type what each key's folds do with it."""
+    """One route: its folds, and its groups by key."""
 
-    __slots__ = ("folds", "groups", "handlers", "keys")
+    __slots__ = ("folds", "groups", "keys")
 
     def __init__(self, keys: Callable[[Stamped], Sequence[str]]) -> None:
         self.keys = keys
         self.folds: list[AnyFold] = []
         self.groups: dict[str, KeyGroup] = {}
-        self.handlers: dict[type[TraceEvent], _Groups] = {}
+
+
+_Listener = tuple[Callable[[Stamped], Sequence[str]], dict[str, list[Handler]], _Branch]
+"""One route for one case of a type of events: event -> keys, key -> what its folds do, the rest of the route."""
+
+
+class _Listeners(dict[str, list[_Listener]]):
+    """Case of one type of events -> who listens to it, found out when the case first comes up."""
+
+    def __init__(self, kind: type[TraceEvent], branches: Sequence[_Branch]) -> None:
+        super().__init__()
+        self._kind = kind
+        self._branches = branches
+
+    def __missing__(self, case: str) -> list[_Listener]:
+        listeners: list[_Listener] = [
+            (branch.keys, {}, branch)
+            for branch in self._branches
+            if any(self._takes(fold, case) for fold in branch.folds)
+        ]
+        self[case] = listeners
+        return listeners
+
+    def _takes(self, fold: AnyFold, case: str) -> bool:
+        cases = fold.cases.get(self._kind)
+        return self._kind in fold.event_types and (cases is None or case in cases)
 
 
 class InProcessEngine:
@@ -45,8 +70,10 @@ class InProcessEngine:
         self._given_profile = profile is not None
         self._last: Stamped | None = None
         self._branches: dict[str, _Branch] = {}
-        self._by_type: dict[type[TraceEvent], list[tuple[_Branch, _Groups]]] = {}
         self._news: list[Stamped] = []
+        self._due: list[tuple[int, int, Cell]] = []
+        self._armed = 0
+        self._next_due_us = NEVER
         chosen = folds(only)
         self._invariants = invariants_of(chosen)
         self._news_types = {kind for fold in chosen for kind in fold.news}
@@ -55,10 +82,11 @@ class InProcessEngine:
             if branch is None:
                 branch = self._branches[fold.route.name] = _Branch(fold.route.keys)
             branch.folds.append(fold)
-            for kind in fold.event_types:
-                if kind not in branch.handlers:
-                    branch.handlers[kind] = {}
-                    self._by_type.setdefault(kind, []).append((branch, branch.handlers[kind]))
+        branches = list(self._branches.values())
+        self._listeners = {
+            kind: (CASES.get(kind), _Listeners(kind, branches))
+            for kind in dict.fromkeys(kind for fold in chosen for kind in fold.event_types)
+        }
 
     def feed(self, event: Stamped) -> None:
         """Take the next event; the same event twice counts once.
@@ -66,36 +94,57 @@ class InProcessEngine:
         Raises OutOfOrder if a later one has come before.
         """
         last = self._last
-        if last is not None and event.wall <= last.wall and event.order <= last.order:
+        wall = event.wall
+        if last is not None and wall <= last.wall and event.order <= last.order:
             if event.order == last.order:
                 return
             raise OutOfOrder(f"{event.id} comes after {last.id}")
         self._last = event
         self.events += 1
-        kind = type(event.body)
+        if wall > self._next_due_us:
+            self._pass_time(wall)
+        body = event.body
+        kind = type(body)
         if kind is RunMeta and not self._given_profile:
             self._take_profile(event)
         if kind in self._news_types:
             self._tell(event)
-        for branch, groups in self._by_type.get(kind, ()):
-            for key in branch.keys(event):
-                handlers = groups.get(key)
+        if kind not in self._listeners:
+            return
+        case_of, listeners = self._listeners[kind]
+        case = "" if case_of is None else case_of(body)
+        for keys, handlers_of, branch in listeners[case]:
+            for key in keys(event):
+                handlers = handlers_of.get(key)
                 if handlers is None:
-                    handlers = groups[key] = self._handlers(branch, key, kind)
+                    handlers = handlers_of[key] = self._handlers(branch, key, kind, case)
                 for step, state, cell in handlers:
-                    if cell.deadlines:
-                        cell.pass_time(event.wall)
-                    emissions = step(state, event)
-                    if emissions:
+                    if emissions := step(state, event):
                         cell.take(emissions)
 
-    def _handlers(self, branch: _Branch, key: str, kind: type[TraceEvent]) -> list[Handler]:
-        """What the folds of a key, which may be new, do with events of this type."""
+    def _handlers(self, branch: _Branch, key: str, kind: type[TraceEvent], case: str) -> list[Handler]:
+        """What the folds of a key, which may be new, do with such events."""
         group = branch.groups.get(key)
         if group is None:
-            group = branch.groups[key] = KeyGroup(branch.folds, key, self.profile, self._news, self._violated)
+            group = KeyGroup(branch.folds, key, self.profile, self._news, self._violated, arm=self._arm)
+            branch.groups[key] = group
             group.hear()
-        return group.handlers.get(kind, [])
+            assert self._last is not None
+            self._pass_time(self._last.wall)
+        return group.takers(kind, case)
+
+    def _arm(self, cell: Cell, at_us: int) -> None:
+        """A cell has a deadline. One heap has those of all cells: so an event looks at one number, not at each cell."""
+        self._armed += 1
+        heappush(self._due, (at_us, self._armed, cell))
+        self._next_due_us = self._due[0][0]
+
+    def _pass_time(self, now_us: int) -> None:
+        """Expire the deadlines before ``now_us``."""
+        due = self._due
+        while due and due[0][0] < now_us:
+            heappop(due)[2].pass_time(now_us)
+        self._next_due_us = due[0][0] if due else NEVER
 
     def _tell(self, event: Stamped) -> None:
         """Let every key know what concerns all of them."""

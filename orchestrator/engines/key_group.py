@@ -20,15 +20,26 @@ def keep_quiet(violation: Finding) -> None:
     """Tell nobody: whoever ends the trace gets the results anyway."""
 
 
+Arm = Callable[["Cell", int], None]
+"""Is told that a cell has a deadline at a time (microseconds), to call its ``pass_time`` once that is over."""
+
+
+def look_each_time(cell: Cell, at_us: int) -> None:
+    """Do nothing: a KeyGroup looks at the deadlines of its cells before each event that they take."""
+
+
 class Cell:
     """One fold at one key: its state, what it found, and its deadlines."""
 
-    __slots__ = ("deadlines", "fold", "key", "results", "state", "tell")
+    __slots__ = ("arm", "deadlines", "fold", "key", "results", "state", "tell")
 
-    def __init__(self, fold: AnyFold, key: str, profile: Profile, tell: Tell = keep_quiet) -> None:
+    def __init__(
+        self, fold: AnyFold, key: str, profile: Profile, tell: Tell = keep_quiet, arm: Arm = look_each_time
+    ) -> None:
         self.fold = fold
         self.key = key
         self.tell = tell
+        self.arm = arm
         self.state: Any = fold.initial(key, profile)
         self.results = {each.id: KeyResult(each.id, key) for each in fold.invariants}
         self.deadlines: list[Deadline] = []
@@ -49,6 +60,7 @@ class Cell:
         for emission in emissions:
             if type(emission) is Deadline:
                 insort(self.deadlines, emission)
+                self.arm(self, emission.at_us)
             else:
                 assert type(emission) is Finding
                 count(self.results[emission.invariant], emission)
@@ -98,10 +110,11 @@ class KeyGroup:
         news: Sequence[Stamped] = (),
         tell: Tell = keep_quiet,
         saved: SavedGroup | None = None,
+        arm: Arm = look_each_time,
     ) -> None:
         self._news = news
         self._heard = 0
-        self.cells = [Cell(fold, key, profile, tell) for fold in folds]
+        self.cells = [Cell(fold, key, profile, tell, arm) for fold in folds]
         if saved is not None:
             self._heard = saved.heard
             for cell, each in zip(self.cells, saved.cells, strict=True):
@@ -133,6 +146,14 @@ class KeyGroup:
             self._heard += 1
             for cell in self.cells:
                 cell.hear(event)
+
+    def takers(self, kind: type[TraceEvent], case: str) -> list[Handler]:
+        """Of the folds that take a type of events those that take a case of it ("" where it has none)."""
+        return [
+            handler
+            for handler in self.handlers.get(kind, [])
+            if (cases := handler[2].fold.cases.get(kind)) is None or case in cases
+        ]
 
     def step(self, event: Stamped) -> None:
         """Give an event to its folds."""

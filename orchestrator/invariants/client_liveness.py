@@ -53,6 +53,7 @@ class SendsReturn(PartitionInvariant[Sends]):
     tested_when = "a send that is open in a window returns with ok or a definite error"
     route = PARTITION
     types = (OpInvoke, OpReturn, PartChange)
+    cases = {OpInvoke: ("send",), OpReturn: ("send",)}
     exemptions = {"isr-away": TOO_FEW}
 
     def initial(self, key: str, profile: Profile) -> Sends:
@@ -123,6 +124,7 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
     tested_when = "a consumer reaches what was the high watermark when it was behind, in a window"
     route = PARTITION
     types = (LogHw, OpReturn, ConsPos, PartChange)
+    cases = {OpReturn: ("poll",), LogHw: ("leader",)}
     exemptions = {
         "isr-away": NO_MEMBER,
         "unclean-election": "An unclean election gave up what the consumer was to read.",
@@ -214,6 +216,7 @@ class OperationsReturn(WindowInvariant[Operations]):
     tested_when = "a send or a lookup returns"
     route = NODE
     types = (OpInvoke, OpReturn, NodeDown)
+    cases = {OpInvoke: ("send", "list", "admin"), OpReturn: ("send", "list", "admin")}
 
     @property
     def news(self) -> tuple[type, ...]:

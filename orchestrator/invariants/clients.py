@@ -62,6 +62,7 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
     source = "acks=all, min.insync.replicas; Jepsen's kafka workload (lost-write)"
     tested_when = "a send with acks=all is acknowledged with an offset"
     types = (OpReturn, ConsPos, PartAssume, LogHw)
+    cases = {OpReturn: ("send", "poll"), LogHw: ("leader",)}
     exemptions = {
         "acks<=1": "The producer asked for less than acks=all.",
         "unclean-election": UNCLEAN,
@@ -249,6 +250,7 @@ class OneOffsetOneValue(LogInvariant[Values]):
     source = "Jepsen's kafka workload (inconsistent-offsets, duplicate); KIP-98"
     tested_when = "an acknowledgement, a read or a commit names the record at an offset of which one was named before"
     types = (OpReturn, LogHw)
+    cases = {OpReturn: ("send", "poll"), LogHw: ("leader",)}
     exemptions = {
         "unclean-election": UNCLEAN,
         "loss-budget": LOST,

@@ -18,13 +18,28 @@ its consequence was looked at). An invariant with a count of 0 is vacuous, never
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import msgspec
 
 from actors.node.spec import split_topic_partition
-from actors.trace.events import Stamped, TraceEvent
+from actors.trace.events import LogAppend, LogHw, OpInvoke, OpReturn, RpcReply, Stamped, TraceEvent
+
+CASES: Mapping[type[TraceEvent], Callable[[Any], str]] = {
+    OpInvoke: attrgetter("kind"),
+    OpReturn: attrgetter("kind"),
+    LogAppend: attrgetter("role"),
+    LogHw: attrgetter("role"),
+    RpcReply: attrgetter("api"),
+}
+"""Types of frequent events -> body -> the case it is one of, for folds that need only some cases of a type (``Cases``).
+Asking once per event is cheaper than letting each fold find out that there is nothing for it."""
+
+Cases = Mapping[type[TraceEvent], Collection[str]]
+"""Type of events -> the cases of it that a fold takes; any other changes nothing for it. A type that is not there: all.
+An engine may hand out the others too."""
 
 FindingStatus = Literal["violated", "excused", "inconclusive"]
 Status = Literal["held", "violated", "excused", "inconclusive", "vacuous"]
@@ -155,8 +170,8 @@ class Invariant:
 
     id: as in the reference. title: the promise, in Kafka's words. source: where Kafka, or the literature, makes it.
     tested_when: what counts as a test. requires: features that must not be off for it to mean anything (else it is
-    vacuous). types: the events it judges or remembers. exemptions: rule -> when it excuses. standalone: each event is
-    judged by itself, so that a violation proves itself even in a trace with gaps.
+    vacuous). types: the events it judges or remembers; cases: which of them. exemptions: rule -> when it excuses.
+    standalone: each event is judged by itself, so that a violation proves itself even in a trace with gaps.
     """
 
     id: ClassVar[str]
@@ -164,6 +179,7 @@ class Invariant:
     source: ClassVar[str]
     tested_when: ClassVar[str]
     types: ClassVar[tuple[type[TraceEvent], ...]]
+    cases: Cases = {}
     requires: ClassVar[tuple[str, ...]] = ()
     standalone: ClassVar[bool] = False
     exemptions: ClassVar[Mapping[str, str]] = {}
@@ -202,6 +218,7 @@ class Fold(Generic[S]):
     """What an engine runs: one invariant, or several that look at the same mirror of the logs."""
 
     route: ClassVar[Route]
+    cases: Cases = {}
 
     @property
     def name(self) -> str:

@@ -87,10 +87,11 @@ class Incarnation(msgspec.Struct):
 
 
 class NodeTrace(State):
-    """Of one node: its incarnations, its role as far as it said so, and the cause that was looked at last (the events
-    of one step share theirs)."""
+    """Of one node: its incarnations, its role as far as it said so, how ids of its events begin, and the cause that was
+    looked at last (the events of one step share theirs)."""
 
     role: str = ""
+    prefix: str = ""
     last_cause: str = ""
     incarnations: dict[int, Incarnation] = {}
 
@@ -112,13 +113,15 @@ class TraceIsWhole(KeyedInvariant[NodeTrace]):
     types = tuple(EVENT_TYPES.values())
 
     def initial(self, key: str, profile: Profile) -> NodeTrace:
-        return NodeTrace(key, role="driver" if key == "driver" else "")
+        return NodeTrace(key, role="driver" if key == "driver" else "", prefix=f"{key}/")
 
     def step(self, state: NodeTrace, event: Stamped) -> Emissions:
         cause = event.cause
         found: Emissions = NOTHING
-        if cause and cause != state.last_cause:
-            found = self._caused(state, event, cause)
+        if cause != state.last_cause:
+            state.last_cause = cause
+            if cause.startswith(state.prefix):
+                found = self._caused(state, event, cause)
         if event.node == state.key:
             own = state.incarnations.get(event.incarnation)
             if own is None:
@@ -135,10 +138,7 @@ class TraceIsWhole(KeyedInvariant[NodeTrace]):
 
     def _caused(self, state: NodeTrace, event: Stamped, cause: str) -> Emissions:
         """A node acts on a message: the event after which this node sent it must have come."""
-        state.last_cause = cause
-        node, number, seq = cause.rsplit("/", 2)
-        if node != state.key:
-            return NOTHING
+        _, number, seq = cause.rsplit("/", 2)
         before = state.incarnations.get(int(number))
         if before is not None and before.last_seq >= int(seq):
             return NOTHING

@@ -62,6 +62,7 @@ class ElectableReplicasHaveEverything(LogInvariant[Electable]):
     source = "KIP-497; KIP-966; KAFKA-13091"
     tested_when = "a leader moves its high watermark, or an ISR grows, for each replica that may be elected"
     types = (LogHw, PartChange, IsrPropose)
+    cases = {LogHw: ("leader",)}
     exemptions = {
         "unclean-election": UNCLEAN,
         "loss-budget": LOST,

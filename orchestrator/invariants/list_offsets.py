@@ -89,6 +89,7 @@ class LatestNeverGoesBack(KeyedInvariant[Answers]):
     tested_when = "a client is told a latest offset, and another had been told before it asked"
     route = LIST_OFFSETS
     types = (OpInvoke, OpReturn, RpcReply, PartChange, NodeDown)
+    cases = {OpInvoke: ("list",), OpReturn: ("list",), RpcReply: ("ListOffsets",)}
     exemptions = {
         "loss-budget": LOST,
         "stale-leader": "The second answer came from a leader of an older leader epoch than the first.",
@@ -285,18 +286,17 @@ class NewLeaderRefusesUntilCaughtUp(KeyedInvariant[Refusals]):
 
     def _judge(self, state: Refusals, value: str, version: int, told: ReplyPartition) -> str:
         """What is wrong with an answer, or ""."""
+        refused = _refused(told.error)
+        if told.high_watermark >= told.leader_epoch_start and not refused:
+            return ""
+        state.tested += 1
         state_of = (
             f"(leader epoch {told.leader_epoch} from log end {told.leader_epoch_start:,}, "
             f"high watermark {told.high_watermark:,})"
         )
-        refused = _refused(told.error)
         asked = f"ListOffsets for timestamp {told.timestamp} of {state.key}"
         if told.high_watermark >= told.leader_epoch_start:
-            if not refused:
-                return ""
-            state.tested += 1
             return f"{state_of} refused {asked} with {error_name(told.error)} although it had caught up"
-        state.tested += 1
         if refused and version >= UNREFUSED_FROM and told.error == KafkaError.LEADER_NOT_AVAILABLE:
             return f"{state_of} refused {asked}, version {version}, with LEADER_NOT_AVAILABLE"
         if value != "seed" and told.timestamp in EARLIEST:

@@ -348,6 +348,7 @@ class AcknowledgedIsOnAll(PartitionInvariant[Ends]):
     tested_when = "all replicas in the core of a window have what had been acknowledged"
     route = PARTITION
     types = (PartChange, PartAssume, LogAppend, LogTrunc, NodeDown, OpReturn)
+    cases = {OpReturn: ("send",)}
     exemptions = {
         "leader-away": "The leader is not in the core of the window: there is nobody to fetch from.",
         "unclean-election": "An unclean election gave up what the leader lacks.",

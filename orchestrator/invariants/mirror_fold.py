@@ -3,13 +3,13 @@ all of them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
 from actors.trace.events import Stamped, TraceEvent
-from orchestrator.invariants.fold import NOTHING, Emissions, Fold, Invariant, Profile, Route, St, State
+from orchestrator.invariants.fold import CASES, NOTHING, Emissions, Fold, Invariant, Profile, Route, St, State
 
 
 class Mirror(Protocol):
@@ -57,6 +57,29 @@ class MirrorState(msgspec.Struct):
     parts: list[State]
 
 
+_Judges = list[tuple[int, Callable[[Any, Stamped, Any], Emissions]]]
+_Plan = tuple[_Judges, bool, _Judges]
+"""Who judges before the mirror takes the event, whether it does, who judges after it: (index of the part, method)."""
+
+
+class _Plans(dict[str, _Plan]):
+    """Case of one type of events -> plan, made when the case first comes up."""
+
+    def __init__(self, fold: MirrorFold, kind: type[TraceEvent]) -> None:
+        super().__init__()
+        self._fold = fold
+        self._kind = kind
+
+    def __missing__(self, case: str) -> _Plan:
+        plan = self[case] = self._fold.plan(self._kind, case)
+        return plan
+
+
+def _takes(invariant: Invariant, kind: type[TraceEvent], case: str) -> bool:
+    cases = invariant.cases.get(kind)
+    return cases is None or case in cases
+
+
 class MirrorFold(Fold[MirrorState]):
     """Feeds a mirror, and before and after it the invariants."""
 
@@ -74,18 +97,23 @@ class MirrorFold(Fold[MirrorState]):
         types = list(dict.fromkeys([*follows, *(kind for each in invariants for kind in each.types)]))
         self._types = tuple(types)
         self._follows = frozenset(follows)
-        self._before = {
-            kind: [(index, each.before) for index, each in enumerate(invariants) if kind in each.before_types]
+        self._plans = {kind: (CASES.get(kind), _Plans(self, kind)) for kind in types}
+        self.cases = {
+            kind: {case for each in invariants for case in each.cases.get(kind, ())}
             for kind in types
+            if kind not in self._follows and all(kind in each.cases for each in invariants if kind in each.types)
         }
-        self._after = {
-            kind: [
-                (index, each.step)
-                for index, each in enumerate(invariants)
-                if kind in each.types and type(each).step is not MirrorInvariant.step
-            ]
-            for kind in types
-        }
+
+    def plan(self, kind: type[TraceEvent], case: str) -> _Plan:
+        """What is done with events of a type, and of one case of it ("" where it has none)."""
+        invariants = [(index, each) for index, each in enumerate(self._invariants) if _takes(each, kind, case)]
+        before: _Judges = [(index, each.before) for index, each in invariants if kind in each.before_types]
+        after: _Judges = [
+            (index, each.step)
+            for index, each in invariants
+            if kind in each.types and type(each).step is not MirrorInvariant.step
+        ]
+        return before, kind in self._follows, after
 
     @property
     def name(self) -> str:
@@ -107,15 +135,18 @@ class MirrorFold(Fold[MirrorState]):
         return MirrorState(self.mirror(key, profile), [each.initial(key, profile) for each in self._invariants])
 
     def step(self, state: MirrorState, event: Stamped) -> Emissions:
-        kind = type(event.body)
+        body = event.body
+        case_of, plans = self._plans[type(body)]
+        before, follows, after = plans["" if case_of is None else case_of(body)]
+        mirror, parts = state.mirror, state.parts
         found: list[Any] | None = None
-        for index, judge in self._before[kind]:
-            if emitted := judge(state.parts[index], event, state.mirror):
+        for index, judge in before:
+            if emitted := judge(parts[index], event, mirror):
                 found = [*(found or ()), *emitted]
-        if kind in self._follows:
-            state.mirror.apply(event)
-        for index, judge in self._after[kind]:
-            if emitted := judge(state.parts[index], event, state.mirror):
+        if follows:
+            mirror.apply(event)
+        for index, judge in after:
+            if emitted := judge(parts[index], event, mirror):
                 found = [*(found or ()), *emitted]
         return NOTHING if found is None else found
 

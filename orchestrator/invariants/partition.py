@@ -224,13 +224,13 @@ class ReplicaFetchesAreFenced(KeyedInvariant[State]):
         if body.error and body.error not in (KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH):
             return NOTHING
         state.tested += 1
-        sentence = (
-            f"{event.node} (leader epoch {body.leader_epoch}) took note of a fetch of {node_name(body.follower)} "
-            f"at {body.offset:,} of {state.key} in leader epoch {body.follower_epoch}"
-        )
         if not body.error:
             if body.follower_epoch == body.leader_epoch:
                 return NOTHING
+            sentence = (
+                f"{event.node} (leader epoch {body.leader_epoch}) took note of a fetch of {node_name(body.follower)} "
+                f"at {body.offset:,} of {state.key} in leader epoch {body.follower_epoch}"
+            )
             if body.follower_epoch < 0:
                 return self.excused("no-leader-epoch", state.key, sentence, event)
             return self.violated(state.key, sentence, event)
@@ -274,6 +274,7 @@ class AcksTellTheTruth(KeyedInvariant[LeaderMarks]):
     tested_when = "a broker answers a Produce of acks=1 or acks=all without error"
     route = PARTITION
     types = (RpcReply, LogHw, LogAppend, LogTrunc, PartAssume)
+    cases = {RpcReply: ("Produce",), LogHw: ("leader",)}
 
     def initial(self, key: str, profile: Profile) -> LeaderMarks:
         return LeaderMarks(key)

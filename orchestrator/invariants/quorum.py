@@ -254,6 +254,7 @@ class OwnEpochCommit(LogInvariant[State]):
     tested_when = "a quorum leader moves its high watermark"
     requires = ("kip-595.own-epoch-commit",)
     types = (LogHw,)
+    cases = {LogHw: ("leader",)}
 
     def initial(self, key: str, profile: Profile) -> State:
         return State(key)

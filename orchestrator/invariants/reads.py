@@ -46,6 +46,7 @@ class ConsumersGoForward(LogInvariant[Positions]):
     source = "Jepsen's kafka workload (int-poll-skip, poll-skip, nonmonotonic-poll)"
     tested_when = "a poll returns records to a consumer whose position is known"
     types = (OpReturn, ConsPos, LogHw)
+    cases = {OpReturn: ("poll",), LogHw: ("leader",)}
 
     def initial(self, key: str, profile: Profile) -> Positions:
         return Positions(key)
@@ -156,6 +157,7 @@ class ReadsRepeat(LogInvariant[Reads]):
     source = "kafka-tlaplus, ConsistentReadProperty; KAFKA-9835"
     tested_when = "a poll returns records, or goes past offsets, of which some consumer got the record before"
     types = (OpReturn, ConsPos)
+    cases = {OpReturn: ("poll",)}
     exemptions = LOSS
 
     def initial(self, key: str, profile: Profile) -> Reads:
@@ -256,6 +258,7 @@ class OnlyCommittedIsShown(LogInvariant[CommittedNames]):
     source = "KAFKA-9196; KAFKA-14704"
     tested_when = "a poll returns records"
     types = (OpReturn, LogHw, PartAssume)
+    cases = {OpReturn: ("poll",), LogHw: ("leader",)}
     exemptions = LOSS
 
     def initial(self, key: str, profile: Profile) -> CommittedNames:
@@ -319,6 +322,7 @@ class PayloadsArriveWhole(LogInvariant[Payloads]):
     source = "KAFKA-19012; TigerBeetle's storage checker"
     tested_when = "a consumer gets a record whose sending is in the trace"
     types = (OpInvoke, OpReturn)
+    cases = {OpInvoke: ("send",), OpReturn: ("poll",)}
 
     def initial(self, key: str, profile: Profile) -> Payloads:
         return Payloads(key)

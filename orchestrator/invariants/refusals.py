@@ -66,6 +66,7 @@ class ClientsAbsorbTheRefusal(KeyedInvariant[Client]):
     tested_when = "a client that was refused gets its next answer about the partition, or its operation ends"
     route = NODE
     types = (NodeUp, OpInvoke, OpReturn, ErrorSeen, MetaView, ConsPos, Rpc)
+    cases = {OpInvoke: ("list",), OpReturn: ("poll", "list")}
     requires = (FEATURE,)
     exemptions = {
         "consumer-refreshes": "Kafka's consumer refreshes its metadata after every failed lookup of an offset.",

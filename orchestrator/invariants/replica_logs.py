@@ -106,6 +106,7 @@ class TruncationEndsOnTheLineage(LogInvariant[State]):
     tested_when = "a replica truncates because its log diverges, or appends its first batch under a leader epoch"
     types = (LogTrunc, LogAppend)
     before_types = (LogTrunc, LogAppend)
+    cases = {LogAppend: ("follower",)}
 
     def initial(self, key: str, profile: Profile) -> State:
         return State(key)
@@ -229,6 +230,7 @@ class OnlyTheLeaderWrites(LogInvariant[State]):
     tested_when = "a broker appends a batch as leader"
     types = (LogAppend,)
     before_types = (LogAppend,)
+    cases = {LogAppend: ("leader",)}
 
     def initial(self, key: str, profile: Profile) -> State:
         return State(key)

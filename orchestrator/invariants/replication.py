@@ -39,6 +39,7 @@ class CleanLeaderHasEverything(LogInvariant[Completeness]):
     source = "KIP-101; KIP-966; Raft 5.4 (Leader Completeness)"
     tested_when = "a leader's log at its election is compared with what an older leader epoch committed"
     types = (PartAssume, LogHw)
+    cases = {LogHw: ("leader",)}
     exemptions = {
         "unclean-election": UNCLEAN,
         "loss-budget": LOST,

@@ -34,6 +34,7 @@ class DefiniteFailureStaysFailed(LogInvariant[Failures]):
     source = "Jepsen's kafka workload (G1a on sends); KAFKA-1555"
     tested_when = "a send returns a definite error"
     types = (OpReturn, LogHw)
+    cases = {OpReturn: ("send", "poll"), LogHw: ("leader",)}
 
     def initial(self, key: str, profile: Profile) -> Failures:
         return Failures(key)
@@ -109,6 +110,7 @@ class ProducerOrderIsKept(LogInvariant[SendOrder]):
     source = "Jepsen's kafka workload (nonmonotonic-send); KAFKA-3197; KAFKA-8483"
     tested_when = "a record is committed after another one of its producer"
     types = (LogHw, OpReturn)
+    cases = {OpReturn: ("send",), LogHw: ("leader",)}
     exemptions = {
         "no-idempotence": (
             "The producer is not idempotent, and may have several requests under way: one that is tried again comes "

@@ -22,6 +22,7 @@ class SequencesAreContiguous(LogInvariant[State]):
     tested_when = "a leader appends a batch of an idempotent producer"
     types = ()
     before_types = (LogAppend,)
+    cases = {LogAppend: ("leader",)}
     exemptions = {"no-producer-state": "The log has nothing of this producer id: a leader accepts any first number."}
 
     def initial(self, key: str, profile: Profile) -> State:
