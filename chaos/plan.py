@@ -50,13 +50,15 @@ class Seen(msgspec.Struct, frozen=True, tag=True):
 
 class ScheduledFault(msgspec.Struct, frozen=True):
     """A fault or an operator's action of the schedule. Exactly one of ``for_us`` and ``until`` says when it ends, if
-    the end of the chaos does not come first; an action without either is over when it is done."""
+    the end of the chaos does not come first; an action without either is over when it is done. ``optional``: it need
+    not take effect."""
 
     id: str
     fault: AnyFault
     when: At | Seen
     for_us: int | None = None
     until: At | Seen | None = None
+    optional: bool = False
 
     @property
     def waits_for_point(self) -> bool:

@@ -78,9 +78,10 @@ def doubts_about(outcome: RunOutcome, conductor: ScenarioConductor) -> list[str]
     elif outcome.status == "completed" and conductor.status != "completed":
         doubts.append(f"the cluster {conductor.status}: {conductor.detail}")
     if outcome.status == "completed" and conductor.zero_us is not None:
-        moments = {scheduled.id: scheduled.when for scheduled in conductor.plan.schedule}
-        doubts += [_without_effect(each, str(moments[each.id])) for each in conductor.outcomes if not each.took_effect]
-        late = [(each, name) for each in conductor.outcomes for name in each.late]
+        moments = {scheduled.id: scheduled.when for scheduled in conductor.plan.schedule if not scheduled.optional}
+        needed = [each for each in conductor.outcomes if each.id in moments]
+        doubts += [_without_effect(each, str(moments[each.id])) for each in needed if not each.took_effect]
+        late = [(each, name) for each in needed for name in each.late]
         doubts += [f"{name} did not stop or come back in time in {each.id} ({each.kind})" for each, name in late]
     return doubts
 

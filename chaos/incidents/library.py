@@ -1,14 +1,13 @@
-"""The incident library: scenarios that come with Krift, by name, and scenario files of the user's own."""
+"""The incident library: scenarios that come with Krift, by name."""
 
 from __future__ import annotations
 
 from importlib import resources
-from pathlib import Path
 
 import msgspec
 
 from chaos.errors import InputError, Mistake, nearest
-from chaos.scenario.loader import Loaded, load_file, load_text
+from chaos.scenario.loader import Loaded, load_text
 
 
 class Incident(msgspec.Struct, frozen=True):
@@ -44,15 +43,6 @@ def incidents() -> list[Incident]:
     return found
 
 
-def load(name_or_path: str) -> Loaded:
-    """A scenario by the name of an entry, or by the path of a file: what ends in .yaml or .yml, or has a slash in
-    it, is a path. Raises InputError."""
-    if name_or_path.endswith((".yaml", ".yml")) or "/" in name_or_path:
-        return load_file(Path(name_or_path))
-    if name_or_path in names():
-        return load_text(text(name_or_path), f"{name_or_path}.yaml")
-    if Path(name_or_path).is_file():
-        return load_file(Path(name_or_path))
-    known = names()
-    expected = "a scenario file, or one of " + ", ".join(known)
-    raise InputError([Mistake(name_or_path, 0, "", "no such scenario", expected, nearest(name_or_path, known))])
+def load(name: str) -> Loaded:
+    """An entry by its name (``chaos.sources`` finds files too). Raises InputError."""
+    return load_text(text(name), f"{name}.yaml")

@@ -117,6 +117,8 @@ def _chaos(scheduled: ScheduledFault) -> dict[str, Any]:
         entry["for"] = format_duration(scheduled.for_us)
     if scheduled.until is not None:
         entry["until"] = _moment(scheduled.until)
+    if scheduled.optional:
+        entry["optional"] = True
     return entry
 
 

@@ -28,15 +28,16 @@ class Loaded(msgspec.Struct, frozen=True):
 
 def load_file(path: Path) -> Loaded:
     """Read a scenario file. Raises InputError with every mistake that could be found."""
-    return _load(read_document(path))
+    return load_document(read_document(path))
 
 
 def load_text(text: str | bytes, file: str = "<scenario>") -> Loaded:
     """The same for a text; ``file`` is the name used in errors."""
-    return _load(parse_document(text.encode() if isinstance(text, str) else text, file))
+    return load_document(parse_document(text.encode() if isinstance(text, str) else text, file))
 
 
-def _load(document: Document) -> Loaded:
+def load_document(document: Document) -> Loaded:
+    """The same for a file that was parsed."""
     if not isinstance(document.value, dict):
         what = "the file is empty" if document.value is None else "the file is not a mapping"
         raise InputError([Mistake(document.file, document.line(()), "", what, f"a scenario, schema: {SCHEMA} first")])

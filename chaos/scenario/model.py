@@ -392,6 +392,7 @@ class Chaos(Model):
     action: Action | None = None
     lasts: PositiveDuration | None = Field(None, alias="for", description="How long it lasts.")
     until: Moment | None = Field(None, description="When it ends; at the latest with the chaos.")
+    optional: bool = Field(False, description="The run proves as much if it never takes effect.")
 
     @model_validator(mode="after")
     def _ends(self) -> Chaos:

@@ -272,7 +272,7 @@ def _scheduled(index: int, chaos: Chaos, scenario: Scenario, drawn: dict[str, li
         assert chaos.action is not None, "the model admits exactly one"
         fault = done(chaos.action)
     until = None if chaos.until is None else _moment(chaos.until)
-    return ScheduledFault(f"f{index + 1}", fault, _moment(chaos.when), chaos.lasts, until)
+    return ScheduledFault(f"f{index + 1}", fault, _moment(chaos.when), chaos.lasts, until, chaos.optional)
 
 
 def _bounce(given: RollingBounce) -> Bounce:

@@ -6,19 +6,19 @@ from hashlib import blake2b
 
 import msgspec
 
-from chaos.incidents import library
 from chaos.plan import Plan
-from chaos.scenario.loader import Loaded, load_text
+from chaos.scenario.loader import Loaded
 from chaos.scenario.resolve import resolve
+from chaos.sources import find, from_text
 from orchestrator.runner import command, reproduce_command
 
 
 class SimOrder(msgspec.Struct, frozen=True):
     """A run to be done in the sim.
 
-    source: name in the library, or the path that the user gave. text: the scenario file if it is not one of the
-    library (an executor does not see the driver's files), else "". seed: None for the scenario's own. settings,
-    defects: as the options of ``krift run``.
+    source: name of an incident or a nemesis, or the path that the user gave. text: that file if it was a path (an
+    executor does not see the driver's files), else "". seed: None for the scenario's own; a nemesis needs one.
+    settings, defects: as the options of ``krift run``.
     """
 
     source: str
@@ -36,7 +36,8 @@ class SimOrder(msgspec.Struct, frozen=True):
 
     def loaded(self) -> Loaded:
         """The scenario. Raises InputError."""
-        return load_text(self.text, self.source) if self.text else library.load(self.source)
+        source = from_text(self.text, self.source) if self.text else find(self.source)
+        return source.loaded(self.seed)
 
     def plan(self) -> Plan:
         """The run as it will be carried out. Raises InputError."""

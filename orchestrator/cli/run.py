@@ -11,11 +11,10 @@ import click
 import msgspec
 
 from chaos.errors import InputError, Mistake
-from chaos.incidents.library import load
 from chaos.plan import Plan
-from chaos.scenario.loader import Loaded
 from chaos.scenario.resolve import resolve
 from chaos.schedule import timeline
+from chaos.sources import Source, find
 from orchestrator.cli.expected import check_expected
 from orchestrator.cli.options import MAX_SEED, parse_seeds, runs_option
 from orchestrator.cli.progress import ProgressLine
@@ -41,7 +40,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     of a Ray cluster."""
 
     scenario: str
-    loaded: Loaded
+    source: Source
     runtime: Runtime
     variants: Sequence[str]
     seeds: Sequence[int | None]
@@ -63,12 +62,13 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         """A plan for each run: variant by variant, seed by seed."""
         for variant in self.variants:
             for seed in self.seeds:
-                yield resolve(self.loaded, variant, seed, self.settings, self.defects)
+                yield resolve(self.source.loaded(seed), variant, seed, self.settings, self.defects)
 
     def check(self) -> None:
         """Find every mistake before anything starts: it costs no run. Raises InputError."""
+        loaded = self.source.loaded(self.seeds[0])
         for variant in self.variants:
-            check_expected(self.loaded, resolve(self.loaded, variant, self.seeds[0], self.settings, self.defects))
+            check_expected(loaded, resolve(loaded, variant, self.seeds[0], self.settings, self.defects))
 
     def again(self, plan: Plan) -> str:
         """The command that does a run again."""
@@ -124,17 +124,18 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 def command(
     seed: int | None, seeds: range | None, dry_run: bool, runtime: str, variants: tuple[str, ...], **options: Any
 ) -> int:
-    """Run SCENARIO (a file, or a name of the library): all its variants in turn, unless some are named."""
+    """Run SCENARIO (a file, or a name of the library): all its variants in turn, unless some are named. A nemesis
+    draws a scenario from each seed."""
     if seed is not None and seeds is not None:
         raise click.UsageError("--seed and --seeds exclude each other")
     if dry_run and options["as_json"]:
         raise click.UsageError("--dry-run prints a timeline for people, and --json nothing but verdicts")
     _check_cluster(options["cluster"], runtime)
-    loaded = load(options["scenario"])
+    source = find(options["scenario"])
     request = Request(
-        loaded=loaded,
+        source=source,
         runtime="live" if runtime == "live" else "sim",
-        variants=list(dict.fromkeys(variants)) or list(loaded.scenario.variants) or [""],
+        variants=list(dict.fromkeys(variants)) or source.variants or [""],
         seeds=[seed] if seeds is None else seeds,
         **options,
     )
@@ -209,9 +210,8 @@ def _title(plan: Plan) -> str:
 
 
 def _announcement(request: Request) -> str:
-    scenario = request.loaded.scenario
-    about = f": {scenario.about}" if scenario.about else ""
-    first = f"krift {__version__}: {scenario.name}{about}"
+    about = f": {request.source.about}" if request.source.about else ""
+    first = f"krift {__version__}: {request.source.name}{about}"
     if request.runs == 1:
         return first
     low, high = request.seeds[0], request.seeds[-1]
@@ -221,8 +221,8 @@ def _announcement(request: Request) -> str:
 
 
 def _first_line(request: Request, plan: Plan) -> str:
-    variant = request.loaded.scenario.variants.get(plan.variant)
-    about = f": {variant.about}" if variant is not None and variant.about else ""
+    about = request.source.about_variant(plan.variant)
+    about = f": {about}" if about else ""
     defects = f", defects {', '.join(plan.defects)}" if plan.defects else ""
     drawn = "".join(f", drawn {place} = {', '.join(names)}" for place, names in plan.drawn.items())
     return f"{_title(plan)}, {request.runtime}, seed {plan.seed}{defects}{drawn}{about}"

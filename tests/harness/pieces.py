@@ -7,8 +7,8 @@ from functools import cache
 from pathlib import Path
 
 from actors.trace.events import RunEnd, RunMeta, Stamped
-from chaos.incidents.library import load
 from chaos.scenario.resolve import resolve
+from chaos.sources import find
 from orchestrator.engines.frontier import pieces_of
 from orchestrator.engines.routing import branches, news_types
 from orchestrator.engines.shard import NEWS, Routed, Shard, shard_of
@@ -64,6 +64,6 @@ def recorded(scenario: str, defect: str = "", seed: int = 1) -> tuple[Stamped, .
     """The trace of a run of a scenario (a file under tests/, or an incident), with a defect or without."""
     events: list[Stamped] = []
     path = SCENARIOS / f"{scenario}.yaml"
-    source = load(str(path) if path.exists() else scenario)
+    source = find(str(path) if path.exists() else scenario).loaded(seed)
     run_in_sim(resolve(source, seed=seed, defects=[defect] if defect else []), [events.append])
     return tuple(events)

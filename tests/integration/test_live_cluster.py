@@ -10,9 +10,9 @@ from actors.control import Invoke
 from actors.trace.events import LogAppend, Stamped
 from chaos.conductor import ScenarioConductor
 from chaos.errors import RunError
-from chaos.incidents.library import load
 from chaos.plan import Plan
 from chaos.scenario.resolve import resolve
+from chaos.sources import find
 from orchestrator.clusters.base import RunOrder, RunOutcome
 from orchestrator.clusters.local_ray import LocalRayCluster
 from orchestrator.run_dir import RunDir
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.ray
 
 def steady(defects: tuple[str, ...] = ()) -> Plan:
     """A short run without faults."""
-    return resolve(load(str(STEADY)), defects=defects)
+    return resolve(find(str(STEADY)).loaded(None), defects=defects)
 
 
 def toys() -> Plan:

@@ -14,8 +14,8 @@ import msgspec
 import pytest
 
 from chaos.errors import RunError
-from chaos.incidents.library import load
 from chaos.scenario.resolve import resolve
+from chaos.sources import find
 from orchestrator.clusters.local_ray import OBJECT_STORE_BYTES, WITHOUT_FORK_HANDLERS
 from orchestrator.clusters.ray_address import RayAddressCluster, parse_address
 from tests.parity.judged import play
@@ -80,7 +80,7 @@ def two_ray_nodes() -> Iterator[Addresses]:
 def test_a_run_is_spread_over_a_cluster_that_was_there(kind: str, two_ray_nodes: Addresses, tmp_path: Path) -> None:
     """Shows that nodes run on both Ray nodes of a cluster joined by its address, that their logs reach the run's
     directory through the agents, and that the verdict is the one expected."""
-    plan = resolve(load(str(STEADY)))
+    plan = resolve(find(str(STEADY)).loaded(None))
     with RayAddressCluster(getattr(two_ray_nodes, kind)) as cluster:
         assert [host for _, host in cluster.places()] == HOSTS
         run = play(cluster, plan, tmp_path / "run")

@@ -27,9 +27,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from chaos.incidents.library import load
 from chaos.plan import Plan
 from chaos.scenario.resolve import resolve
+from chaos.sources import find
 from orchestrator.clusters.local_ray import LocalRayCluster
 from orchestrator.clusters.sim import SimCluster
 from tests.parity.judged import Judged, Structure, play
@@ -51,7 +51,7 @@ class Case(msgspec.Struct, frozen=True):
 
     def plan(self, seed: int) -> Plan:
         """The case as a run."""
-        return resolve(load(self.source), self.variant, seed=seed, settings=self.settings)
+        return resolve(find(self.source).loaded(seed), self.variant, seed=seed, settings=self.settings)
 
     def structure(self, run: Judged) -> Structure:
         """What of a run's structure the scenario decides."""
@@ -157,7 +157,7 @@ def test_every_scenario_here_is_a_case() -> None:
     assert {Path(case.source).stem for case in CASES.values() if "/" in case.source} == {
         path.stem for path in SCENARIOS.glob("*.yaml")
     }
-    assert set(load("kip-207").scenario.variants) == {case.variant for case in CASES.values() if case.variant}
+    assert set(find("kip-207").variants) == {case.variant for case in CASES.values() if case.variant}
 
 
 @pytest.mark.parametrize("name", CASES)

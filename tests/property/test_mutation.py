@@ -17,10 +17,11 @@ from chaos.mutation import schedule
 from chaos.mutation import settings as other_ways
 from chaos.mutation.cast import cast_of
 from chaos.mutation.mutate import mutate
+from chaos.nemesis import library as nemeses
+from chaos.nemesis.draw import draw
 from chaos.scenario.durations import parse_duration_us, parse_rate
 from chaos.scenario.loader import load_text
 from chaos.scenario.yaml_text import to_yaml
-from tests.harness.random_scenarios import random_scenario
 
 Part = dict[str, Any]
 SEEDS = st.integers(1, 40)
@@ -28,7 +29,7 @@ SEEDS = st.integers(1, 40)
 
 @cache
 def _drawn(seed: int) -> str:
-    return random_scenario(seed)
+    return to_yaml(draw(nemeses.load("everything").nemesis, seed))
 
 
 def drawn(seed: int) -> Part:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from chaos.incidents.library import load
 from chaos.scenario.resolve import resolve
+from chaos.sources import find
 from orchestrator.metrics import Metrics, RunMetrics
 from orchestrator.sim_run import run_in_sim
 from tests.architecture.sources import ROOT
@@ -14,7 +14,7 @@ from tests.architecture.sources import ROOT
 def measured(study: str, feature: str, min_isr: int) -> Metrics:
     """One run of a scenario of the studies."""
     settings = [f"features.kip-207={feature}", f"config.min.insync.replicas={min_isr}"]
-    plan = resolve(load(str(ROOT / "docs" / "studies" / f"{study}.yaml")), settings=settings)
+    plan = resolve(find(str(ROOT / "docs" / "studies" / f"{study}.yaml")).loaded(None), settings=settings)
     metrics = RunMetrics(plan)
     run = run_in_sim(plan, [metrics])
     assert (run.exit_code, run.status) == (0, "completed"), run.verdict.unexpected

@@ -31,12 +31,9 @@ def test_every_entry_loads_resolves_and_says_what_it_is_for() -> None:
             assert plan.expect.declared
 
 
-def test_a_scenario_is_found_by_name_or_path(tmp_path: Path) -> None:
-    """Shows that a name is an entry and a path is a file, and the nearest name for neither."""
-    path = tmp_path / "mine.yaml"
-    path.write_text(library.text("baseline"), encoding="utf-8")
-    assert library.load(str(path)).scenario == library.load("baseline").scenario
-    with pytest.raises(InputError, match=r"no such scenario; expected a scenario file, or one of .* mean kip-207"):
+def test_an_entry_is_found_by_its_name_alone() -> None:
+    """Shows that a name never becomes a path, and that the nearest one is told."""
+    with pytest.raises(InputError, match=r"no such incident; expected one of .* mean kip-207"):
         library.load("kip207")
     with pytest.raises(InputError, match="no such incident"):
         library.text("../library")

@@ -1,0 +1,1 @@
+"""The library of nemeses: one readable file of weights for each purpose."""

@@ -1,0 +1,98 @@
+"""References of a nemesis file: what its words mean in the scenario language."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from actors.crash_points import POINTS
+from actors.features import FEATURES
+from chaos.errors import Mistake
+from chaos.nemesis.faults import KINDS
+from chaos.nemesis.model import NOTHING, Nemesis
+from chaos.nemesis.patterns import PATTERNS
+from chaos.scenario.checks import SERVER_SCOPES, Mistakes, check_config
+from chaos.scenario.scalars import TIMESTAMPS
+from chaos.scenario.triggers import TRIGGERS
+from chaos.scenario.yaml_tree import Document, Path_, parse_scalar
+
+UNPROTECTED = "off"
+"""The value of a feature that protects nothing."""
+
+
+def check_nemesis(nemesis: Nemesis, document: Document) -> list[Mistake]:
+    """Everything that is wrong between a nemesis and the scenario language."""
+    mistakes = Mistakes(document)
+    _check_words(("faults",), nemesis.faults, "fault or action", KINDS, mistakes)
+    _check_words(("chaos", "seen"), nemesis.chaos.seen, "trigger", TRIGGERS, mistakes)
+    _check_words(("chaos", "pattern"), nemesis.chaos.pattern, "pattern", [NOTHING, *PATTERNS], mistakes)
+    _check_words(("like", "point"), nemesis.like.point, "point", [NOTHING, *POINTS], mistakes)
+    _check_words(("like", "bounced"), nemesis.like.bounced, "group", ["one", "brokers", "controllers", "all"], mistakes)
+    _check_words(("workload", "timestamp"), nemesis.workload.timestamp, "timestamp", TIMESTAMPS, mistakes)
+    for name, values in nemesis.features.items():
+        _check_feature(("features", name), name, values, mistakes)
+    for key, values in nemesis.config.items():
+        for value in values:
+            if value != NOTHING:
+                _check_value(("config", key), key, value, mistakes)
+    _check_bounds(nemesis, mistakes)
+    return mistakes.found
+
+
+def _check_words(path: Path_, words: Mapping[str, float], what: str, known: Iterable[str], mistakes: Mistakes) -> None:
+    known = list(known)
+    for word in words:
+        if word not in known:
+            mistakes.unknown((*path, word), word, what, known)
+
+
+def _check_feature(path: Path_, name: str, values: Mapping[str, float], mistakes: Mistakes) -> None:
+    if name not in FEATURES:
+        mistakes.unknown(path, name, "feature", FEATURES)
+        return
+    protective = [value for value in FEATURES[name].values if value != UNPROTECTED]
+    for value in values:
+        if value == UNPROTECTED and value in FEATURES[name].values:
+            wrong = f"{value} protects nothing, and what then breaks is no finding"
+            mistakes.add((*path, value), wrong, "one of " + ", ".join(protective))
+        elif value not in protective:
+            mistakes.add((*path, value), f"{value!r} is not a value of {name}", "one of " + ", ".join(protective))
+
+
+def _check_value(path: Path_, key: str, value: str, mistakes: Mistakes) -> None:
+    """As in a scenario's own config."""
+    found = Mistakes(mistakes.document)
+    parsed: dict[str, Any] = {key: parse_scalar(value)}
+    check_config(path[:-1], parsed, SERVER_SCOPES, found)
+    for each in found.found:
+        line = mistakes.document.line((*path, value))
+        mistakes.found.append(Mistake(each.file, line, each.key, each.problem, each.expected, each.suggestion))
+
+
+def _check_bounds(nemesis: Nemesis, mistakes: Mistakes) -> None:
+    """Sizes that a scenario would not take."""
+    most = {"voters": 9, "brokers": 50, "partitions": 1000, "replicas": 50, "min-insync-replicas": 50}
+    shape = nemesis.shape
+    sizes = {
+        "voters": shape.voters,
+        "brokers": shape.brokers,
+        "partitions": shape.partitions,
+        "replicas": shape.replicas,
+        "min-insync-replicas": shape.min_insync_replicas,
+    }
+    for name, counts in sizes.items():
+        for count in counts:
+            if not 1 <= count <= most[name]:
+                mistakes.add(("shape", name, str(count)), f"{count} {name}", f"1 to {most[name]}")
+    for low, high in nemesis.chaos.duration:
+        if low < 1_000_000:
+            wrong = "the chaos is too short for anything to happen in it"
+            mistakes.add(("chaos", "duration"), wrong, "at least 1s")
+        if high > 24 * 3_600_000_000:
+            mistakes.add(("chaos", "duration"), "the chaos is too long", "at most 24h")
+    for number in nemesis.chaos.number:
+        if number > 100:
+            mistakes.add(("chaos", "number", str(number)), f"{number} faults", "at most 100")
+    for us in nemesis.workload.every:
+        if us % 1000 or not us:
+            mistakes.add(("workload", "every"), "a prober asks too often", "whole milliseconds, above 0")

@@ -1,0 +1,105 @@
+"""From a nemesis and a seed to a scenario: a pure function. Each part is drawn from a stream of its own."""
+
+from __future__ import annotations
+
+from chaos.nemesis.faults import ACTION_KINDS, DRAWERS, LASTING
+from chaos.nemesis.model import NOTHING, Nemesis
+from chaos.nemesis.patterns import PATTERNS
+from chaos.nemesis.scene import Cast, Part, Scene, pick, stream
+from chaos.nemesis.settings import config_of, features_of, server_overrides
+from chaos.nemesis.workload import client_names, workload_of
+from chaos.scenario.durations import format_duration
+
+TOPIC = "orders"
+QUIET_US = 200_000
+"""Nothing begins before that."""
+LAST_US = 20_000
+"""And nothing later than that before the end of the chaos."""
+UNCLEAN = "unclean.leader.election.enable"
+
+
+def draw(nemesis: Nemesis, seed: int) -> Part:
+    """A scenario document, which is an ordinary scenario file once it is written down."""
+    timers = pick(stream(nemesis.name, seed, "timers"), nemesis.timers)
+    duration = Scene(stream(nemesis.name, seed, "duration"), nemesis, _nobody(), "", 0)
+    chaos_us = duration.between(duration.pick(nemesis.chaos.duration))
+    shape = stream(nemesis.name, seed, "shape")
+    voters, brokers = max(1, pick(shape, nemesis.shape.voters)), max(1, pick(shape, nemesis.shape.brokers))
+    replicas = [
+        shape.sample(range(1, brokers + 1), min(brokers, max(1, pick(shape, nemesis.shape.replicas))))
+        for _ in range(max(1, pick(shape, nemesis.shape.partitions)))
+    ]
+    least = min(max(1, pick(shape, nemesis.shape.min_insync_replicas)), *map(len, replicas))
+    config = config_of(nemesis, seed, timers)
+    workload = workload_of(nemesis, seed, TOPIC, brokers, timers, chaos_us)
+    cast = Cast(
+        [f"controller-{number}" for number in range(1, voters + 1)],
+        [f"broker-{number}" for number in range(1, brokers + 1)],
+        client_names(workload),
+        TOPIC,
+        {f"{TOPIC}-{number}": len(each) for number, each in enumerate(replicas)},
+        config.get(UNCLEAN) is True,
+    )
+    return {
+        "schema": "krift/v1",
+        "name": nemesis.name,
+        "about": f"Drawn from seed {seed}. {nemesis.about}",
+        "seed": seed,
+        "duration": format_duration(chaos_us),
+        "cluster": {
+            "voters": voters,
+            "brokers": brokers,
+            "topics": {TOPIC: {"replicas": replicas, "config": {"min.insync.replicas": least}}},
+            "config": config,
+        },
+        "features": features_of(nemesis, seed),
+        "nodes": server_overrides(nemesis, seed, cast.servers),
+        "workload": workload,
+        "chaos": chaos_of(nemesis, seed, cast, chaos_us),
+        # Nothing may be violated; and what a drawn schedule had no time to test is no reason to doubt the run.
+        "expect": {"violated": []},
+    }
+
+
+def _nobody() -> Cast:
+    return Cast([], [], [], TOPIC, {}, False)
+
+
+def chaos_of(nemesis: Nemesis, seed: int, cast: Cast, chaos_us: int) -> list[Part]:
+    """The schedule: a pattern, if one is drawn, and faults that begin near it. Each has a stream of its own."""
+    course = nemesis.chaos
+    frame = Scene(stream(nemesis.name, seed, "course"), nemesis, cast, "", chaos_us)
+    within = min(frame.between(frame.pick(course.within)), chaos_us - QUIET_US - LAST_US)
+    near = QUIET_US + frame.draw.randrange((chaos_us - QUIET_US - LAST_US - within) // 1000 + 1) * 1000
+    number = frame.pick(course.number)
+    pattern = frame.pick(course.pattern)
+    found: list[Part] = []
+    if pattern != NOTHING:
+        scene = _scene(nemesis, seed, cast, chaos_us, "pattern")
+        found += PATTERNS[pattern](scene, near)
+    for index in range(number):
+        scene = _scene(nemesis, seed, cast, chaos_us, f"faults/{index}")
+        found.append(_entry(scene, near, within))
+    return [{**entry, "optional": True} for entry in found]
+
+
+def _scene(nemesis: Nemesis, seed: int, cast: Cast, chaos_us: int, purpose: str) -> Scene:
+    numbers = stream(nemesis.name, seed, purpose)
+    return Scene(numbers, nemesis, cast, numbers.choice(list(cast.tps)), chaos_us)
+
+
+def _entry(scene: Scene, near: int, within: int) -> Part:
+    """A fault with its beginning and its end, or an action."""
+    course = scene.nemesis.chaos
+    kind = scene.pick(scene.nemesis.faults)
+    what = "action" if kind in ACTION_KINDS else "fault"
+    seen = scene.pick(course.begins) == "seen"
+    at_us = near + scene.draw.randrange(within // 1000 + 1) * 1000
+    when: Part = scene.seen() if seen else {"at": scene.duration(at_us)}
+    entry: Part = {"when": when, what: {kind: DRAWERS[kind](scene)}}
+    if what == "action" and kind not in LASTING:
+        return entry
+    lasts = scene.between(scene.pick(course.lasts))
+    if scene.pick(course.ends) == "seen":
+        return {**entry, "until": scene.seen()}
+    return {**entry, "for": scene.duration(lasts if seen else min(lasts, scene.chaos_us - at_us))}

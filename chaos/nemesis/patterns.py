@@ -1,0 +1,106 @@
+"""Patterns: a few faults that hurt together and would rarely be drawn next to each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from chaos.nemesis.scene import Part, Scene
+
+Pattern = Callable[[Scene, int], list[Part]]
+"""Draws entries of the chaos; the first begins at a given time (microseconds)."""
+
+
+def _entry(scene: Scene, at_us: int, fault: Part, lasts_us: int) -> Part:
+    """A fault at a time, over before the chaos is."""
+    lasts = max(1000, min(lasts_us, scene.chaos_us - at_us))
+    return {"when": {"at": scene.duration(at_us)}, "fault": fault, "for": scene.duration(lasts)}
+
+
+def _lasting(scene: Scene, low_us: int, high_us: int) -> int:
+    return scene.draw.randint(low_us // 1000, high_us // 1000) * 1000
+
+
+def cornered(scene: Scene, at_us: int) -> list[Part]:
+    """The followers fall behind, and then the leader is gone: the way to an unclean election."""
+    followers = [f"followers({scene.tp})"] if scene.cast.tps[scene.tp] > 1 else [f"leader({scene.tp})"]
+    leader = f"leader({scene.tp})"
+    cut: Part = {"partition": {"from": [leader], "to": followers}}
+    behind: Part = cut if scene.cast.tps[scene.tp] > 1 and scene.draw.random() < 0.7 else {"pause": followers}
+    gone: Part = {"crash": leader} if scene.draw.random() < 0.5 else {"partition": {"isolate": leader}}
+    alone = {
+        "seen": {"isr-shrunk": {"tp": scene.tp}},
+        "nth": scene.draw.choice((1, 2, 3)),
+        "delay": f"{scene.draw.randrange(300)}ms",
+    }
+    return [
+        _entry(scene, at_us, behind, _lasting(scene, 1_000_000, 6_000_000)),
+        {"when": alone, "fault": gone, "for": scene.duration(_lasting(scene, 4_000_000, 8_000_000))},
+    ]
+
+
+def lagging_leader(scene: Scene, at_us: int) -> list[Part]:
+    """A follower hears nothing from the other brokers while its own fetches still arrive, and is then elected: its
+    high watermark is behind what clients were told (KIP-207)."""
+    others = scene.cast.tps[scene.tp] - 1
+    leader = f"leader({scene.tp})"
+    if not others:
+        return [_entry(scene, at_us, {"crash": leader}, _lasting(scene, 1_000_000, 4_000_000))]
+    next_one = f"followers({scene.tp})[0]"
+    deaf = [leader, *(f"followers({scene.tp})[{number}]" for number in range(1, others))]
+    lasts = _lasting(scene, 3_000_000, 8_000_000)
+    then_us = min(at_us + _lasting(scene, 100_000, 1_500_000), scene.chaos_us - 1000)
+    return [
+        _entry(scene, at_us, {"partition": {"from": deaf, "to": [next_one]}}, lasts),
+        _entry(scene, then_us, {"crash": leader}, lasts),
+    ]
+
+
+def divided_quorum(scene: Scene, at_us: int) -> list[Part]:
+    """The active controller and a voter are cut off from the others, and the controllers' side changes hands."""
+    voters = list(scene.cast.controllers)
+    scene.draw.shuffle(voters)
+    fewer = voters[: (len(voters) - 1) // 2] or voters
+    lasts = _lasting(scene, 1_000_000, 6_000_000)
+    rest = [name for name in scene.cast.controllers if name not in fewer]
+    if not rest:
+        return [_entry(scene, at_us, {"pause": "active-controller"}, lasts)]
+    return [
+        _entry(scene, at_us, {"partition": {"between": fewer, "and": rest}}, lasts),
+        _entry(scene, at_us, {"partition": {"isolate": "active-controller"}}, lasts // 2),
+    ]
+
+
+def zombie_leader(scene: Scene, at_us: int) -> list[Part]:
+    """The leader is cut off from controllers and brokers, and goes on answering clients that do not know."""
+    leader = f"leader({scene.tp})"
+    cut: Part = {"partition": {"between": [leader], "and": ["controllers"]}}
+    lasts = _lasting(scene, 2_000_000, 8_000_000)
+    found = [_entry(scene, at_us, cut, lasts)]
+    if scene.cast.tps[scene.tp] > 1 and scene.draw.random() < 0.7:
+        found.append(
+            _entry(scene, at_us, {"partition": {"between": [leader], "and": [f"followers({scene.tp})"]}}, lasts)
+        )
+    return found
+
+
+def flapping(scene: Scene, at_us: int) -> list[Part]:
+    """The same node goes down again and again."""
+    who = scene.draw.choice((f"leader({scene.tp})", "active-controller", scene.draw.choice(scene.cast.brokers)))
+    found = []
+    for _ in range(scene.draw.choice((2, 3, 4))):
+        if at_us >= scene.chaos_us - 1000:
+            break
+        down = _lasting(scene, 50_000, 1_500_000)
+        found.append(_entry(scene, at_us, {"crash": who}, down))
+        at_us += down + _lasting(scene, 20_000, 1_500_000)
+    return found
+
+
+PATTERNS: dict[str, Pattern] = {
+    "cornered": cornered,
+    "lagging-leader": lagging_leader,
+    "divided-quorum": divided_quorum,
+    "zombie-leader": zombie_leader,
+    "flapping": flapping,
+}
+"""Name, as in a nemesis file -> pattern."""

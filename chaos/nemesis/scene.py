@@ -1,0 +1,176 @@
+"""What a drawer of a fault works with: its own stream of random numbers, the nemesis, and who is there to be hit."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from chaos.nemesis.model import Nemesis, Target
+from chaos.scenario.durations import format_duration
+from chaos.scenario.triggers import TRIGGERS, Argument
+
+T = TypeVar("T")
+
+Part = dict[str, Any]
+"""A part of a scenario file."""
+
+APIS = (
+    "Produce",
+    "Fetch",
+    "ListOffsets",
+    "Metadata",
+    "Vote",
+    "BeginQuorumEpoch",
+    "AlterPartition",
+    "BrokerRegistration",
+    "BrokerHeartbeat",
+    "InitProducerId",
+)
+"""What a fault can be narrowed to, and a trigger wait for."""
+ERRORS = ("NOT_LEADER_OR_FOLLOWER", "FENCED_LEADER_EPOCH", "OFFSET_NOT_AVAILABLE", "NOT_ENOUGH_REPLICAS")
+"""What a trigger can wait for a client to meet."""
+OFFSETS = (10, 400)
+"""Between these a trigger waits for a log to get."""
+
+
+def stream(nemesis: str, seed: int, purpose: str) -> random.Random:
+    """The random numbers for one purpose: a new draw for one shifts no other."""
+    return random.Random(f"nemesis/{nemesis}/{seed}/{purpose}")
+
+
+def pick(draw: random.Random, weights: Mapping[T, float]) -> T:
+    """One of the choices, as often as its weight says."""
+    return draw.choices(list(weights), list(weights.values()))[0]
+
+
+class Cast(msgspec.Struct, frozen=True):
+    """Who and what there is in a drawn cluster. tps: topic partitions -> number of replicas. unclean: whether records
+    may be given up for a leader."""
+
+    controllers: list[str]
+    brokers: list[str]
+    clients: list[str]
+    topic: str
+    tps: dict[str, int]
+    unclean: bool
+
+    @property
+    def servers(self) -> list[str]:
+        """All that have a disk."""
+        return [*self.controllers, *self.brokers]
+
+    @property
+    def nodes(self) -> list[str]:
+        """All of them."""
+        return [*self.servers, *self.clients]
+
+
+class Scene(msgspec.Struct):
+    """One fault that is being drawn. tp: the topic partition that it is about; chaos_us: length of the chaos."""
+
+    draw: random.Random
+    nemesis: Nemesis
+    cast: Cast
+    tp: str
+    chaos_us: int
+
+    def pick(self, weights: Mapping[T, float]) -> T:
+        """One of the choices."""
+        return pick(self.draw, weights)
+
+    def one(self, among: tuple[Target, ...] = ()) -> str:
+        """A selector, by the weights of ``targets``: of these kinds alone if any are given."""
+        weights = {each: weight for each, weight in self.nemesis.targets.items() if not among or each in among}
+        if not any(weights.values()):
+            weights = dict.fromkeys(among or ("broker",), 1.0)
+        return _SELECT[self.pick(weights)](self)
+
+    def server(self) -> str:
+        """A selector of something that has a disk."""
+        return self.one(SERVERS)
+
+    def broker(self) -> str:
+        """A selector of one broker, or of none."""
+        return self.one(BROKERS)
+
+    def some(self, among: tuple[Target, ...] = ()) -> list[str]:
+        """One selector or several, each once."""
+        number = max(1, self.pick(self.nemesis.like.several))
+        return list(dict.fromkeys(self.one(among) for _ in range(number)))
+
+    def follower(self) -> str:
+        """The selector of one follower, or of the leader where there are no followers."""
+        others = self.cast.tps[self.tp] - 1
+        return f"followers({self.tp})[{self.draw.randrange(others)}]" if others else f"leader({self.tp})"
+
+    def link(self) -> Part:
+        """Which messages a fault on links hits."""
+        form = self.pick(self.nemesis.like.form)
+        if form == "isolate":
+            return {"isolate": self.one()}
+        first, second = ("between", "and") if form == "between" else ("from", "to")
+        return {first: self.some(), second: self.some()}
+
+    def duration(self, us: int) -> str:
+        """As the scenario language writes it."""
+        return format_duration(us)
+
+    def between(self, bounds: tuple[int, int]) -> int:
+        """Microseconds between two durations, whole milliseconds, short ones as likely as long ones."""
+        low, high = bounds
+        us = low * float((high / low) ** self.draw.random())
+        return max(1, round(us / 1000)) * 1000
+
+    def seen(self) -> Part:
+        """A moment when something is seen."""
+        trigger = self.pick(self.nemesis.chaos.seen)
+        given = {}
+        for argument in TRIGGERS[trigger].arguments:
+            value = _argument(self, argument)
+            if argument.required or (argument.name == "tp" and self.draw.random() < 0.8):
+                given[argument.name] = value
+        delay = self.pick(self.nemesis.chaos.delay)
+        nth = self.pick(self.nemesis.like.nth)
+        return {"seen": {trigger: given}, "nth": max(1, nth), "delay": format_duration(delay)}
+
+
+SERVERS: tuple[Target, ...] = (
+    "leader",
+    "follower",
+    "isr",
+    "active-controller",
+    "broker",
+    "controller",
+    "brokers",
+    "controllers",
+)
+BROKERS: tuple[Target, ...] = ("leader", "follower", "isr", "broker")
+
+_SELECT: dict[Target, Callable[[Scene], str]] = {
+    "leader": lambda scene: f"leader({scene.tp})",
+    "follower": Scene.follower,
+    "isr": lambda scene: f"isr({scene.tp})[{scene.draw.randrange(scene.cast.tps[scene.tp])}]",
+    "active-controller": lambda scene: "active-controller",
+    "broker": lambda scene: scene.draw.choice(scene.cast.brokers),
+    "controller": lambda scene: scene.draw.choice(scene.cast.controllers),
+    "client": lambda scene: scene.draw.choice(scene.cast.clients),
+    "brokers": lambda scene: "brokers",
+    "controllers": lambda scene: "controllers",
+    "clients": lambda scene: "clients",
+}
+
+
+def _argument(scene: Scene, argument: Argument) -> Any:
+    """A value for a trigger's argument."""
+    if argument.kind in ("tp", "log"):
+        return scene.tp
+    if argument.kind == "int":
+        return scene.draw.randrange(*OFFSETS)
+    if argument.kind == "api":
+        return scene.draw.choice(APIS)
+    if argument.kind == "error":
+        return scene.draw.choice(ERRORS)
+    return scene.draw.choice(scene.cast.brokers)

@@ -1,0 +1,127 @@
+"""What a drawn cluster is set to: timers, features, configuration, and what its nodes speak."""
+
+from __future__ import annotations
+
+import random
+
+from actors.node.messages import API_NAMES, Api
+from actors.versions import API_VERSIONS
+from chaos.nemesis.model import NOTHING, Nemesis, Timers
+from chaos.nemesis.scene import Part, Scene, pick, stream
+from chaos.scenario.yaml_tree import parse_scalar
+
+TIMERS: dict[Timers, dict[str, int]] = {
+    "kafka": {},
+    "quick": {
+        "controller.quorum.election.timeout.ms": 300,
+        "controller.quorum.fetch.timeout.ms": 1000,
+        "controller.quorum.request.timeout.ms": 1000,
+        "controller.quorum.election.backoff.max.ms": 300,
+        "broker.session.timeout.ms": 3000,
+        "broker.heartbeat.interval.ms": 500,
+        "replica.lag.time.max.ms": 4000,
+        "replica.fetch.backoff.ms": 200,
+        "replica.socket.timeout.ms": 2000,
+        "request.timeout.ms": 2000,
+        "reconnect.backoff.max.ms": 500,
+    },
+    "hasty": {
+        "controller.quorum.election.timeout.ms": 200,
+        "controller.quorum.fetch.timeout.ms": 700,
+        "controller.quorum.request.timeout.ms": 700,
+        "controller.quorum.election.backoff.max.ms": 200,
+        "broker.session.timeout.ms": 600,
+        "broker.heartbeat.interval.ms": 150,
+        "replica.lag.time.max.ms": 500,
+        "replica.fetch.wait.max.ms": 100,
+        "replica.fetch.backoff.ms": 100,
+        "replica.socket.timeout.ms": 1000,
+        "request.timeout.ms": 1000,
+        "reconnect.backoff.max.ms": 500,
+    },
+}
+"""Time-outs: a run of seconds sees the end of few of Kafka's own, and no stability window in it is as long as their
+sum. Those of the quorum stay above the 500 ms that a voter's Fetch may wait: with less, leaders change without any
+fault."""
+
+CLIENT_TIMERS = ("request.timeout.ms", "reconnect.backoff.max.ms")
+"""What clients have of them."""
+
+OLDER: dict[str, dict[Api, int]] = {
+    "controller": {Api.Vote: 0},
+    "broker": {Api.Fetch: 12, Api.ListOffsets: 7},
+}
+"""Kind of server -> what it speaks of an API when it is an older one: up to something from here on. With less, KRaft or
+the drawn clients (max-timestamp is of ListOffsets version 7) cannot work."""
+
+
+def features_of(nemesis: Nemesis, seed: int) -> dict[str, str]:
+    """A value for each feature that the nemesis has weights for."""
+    draw = stream(nemesis.name, seed, "features")
+    return {name: pick(draw, values) for name, values in nemesis.features.items()}
+
+
+def config_of(nemesis: Nemesis, seed: int, timers: Timers) -> Part:
+    """Of controllers and brokers. Each key has a stream of its own."""
+    config: Part = dict(TIMERS[timers])
+    for key, values in nemesis.config.items():
+        value = pick(stream(nemesis.name, seed, f"config/{key}"), values)
+        if value != NOTHING:
+            config[key] = parse_scalar(value)
+    return config
+
+
+def client_config(timers: Timers) -> Part:
+    """The timers of a client."""
+    return {key: value for key, value in TIMERS[timers].items() if key in CLIENT_TIMERS}
+
+
+def older_versions(draw: random.Random, kind: str) -> dict[str, str]:
+    """What an older controller or broker speaks."""
+    found = {}
+    for api, least in OLDER[kind].items():
+        low, high = API_VERSIONS[api]
+        found[API_NAMES[api]] = f"{low}-{draw.randint(least, high - 1)}"
+    return found
+
+
+def newest_versions(kind: str) -> dict[str, str]:
+    """The same APIs, in all versions."""
+    return {API_NAMES[api]: "{}-{}".format(*API_VERSIONS[api]) for api in OLDER[kind]}
+
+
+def server_overrides(nemesis: Nemesis, seed: int, servers: list[str]) -> Part:
+    """``nodes`` of the scenario: the servers that are older."""
+    draw = stream(nemesis.name, seed, "versions/servers")
+    found: Part = {}
+    for name in servers:
+        if pick(draw, nemesis.versions.servers) == "older":
+            found[name] = {"versions": older_versions(draw, name.partition("-")[0])}
+    return found
+
+
+def client_versions(draw: random.Random, nemesis: Nemesis, *apis: Api, list_offsets: int = 1) -> dict[str, str]:
+    """What a client speaks of some APIs, where that is not everything. ``list_offsets``: the version of ListOffsets
+    that it cannot do without."""
+    found = {}
+    for api in apis:
+        low, high = API_VERSIONS[api]
+        newest = draw.randint(max(low, list_offsets if api == Api.ListOffsets else low), high)
+        if pick(draw, nemesis.versions.clients) == "older":
+            found[API_NAMES[api]] = f"{low}-{newest}"
+    return found
+
+
+def bounce_settings(scene: Scene, targets: str) -> Part:
+    """What nodes have otherwise after a rolling bounce."""
+    to = scene.pick(scene.nemesis.like.bounce_to)
+    kinds = [kind for kind in OLDER if targets == "all" or targets.startswith(kind)]
+    if to == "features":
+        # The level of one of Kafka's own features is the whole cluster's: no restart changes it.
+        own = {name: values for name, values in scene.nemesis.features.items() if not name.endswith(".version")}
+        return {"features": {name: scene.pick(values) for name, values in own.items()}}
+    if to == "newest":
+        return {"versions": {name: text for kind in kinds for name, text in newest_versions(kind).items()}}
+    if to == "older":
+        return {"versions": {n: text for kind in kinds for n, text in older_versions(scene.draw, kind).items()}}
+    return {}

@@ -1,0 +1,186 @@
+"""Whatever a nemesis draws, nothing is broken. ``KRIFT_SMOKE=300`` tries that many seeds of each."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from actors.control import Predicate
+from actors.features import FEATURES
+from actors.trace.events import OpReturn, Stamped
+from chaos.nemesis import library
+from chaos.nemesis.checks import UNPROTECTED
+from chaos.nemesis.draw import draw
+from chaos.nemesis.faults import ACTION_KINDS, DRAWERS, FAULT_KINDS, KINDS
+from chaos.nemesis.library import LoadedNemesis
+from chaos.plan import Plan
+from chaos.scenario.durations import parse_duration_us, parse_rate
+from chaos.scenario.resolve import resolve
+from chaos.scenario.triggers import TRIGGERS, matches
+from orchestrator.campaigns.order import SimOrder
+from orchestrator.sim_run import SimRun, run_in_sim
+
+SEEDS = range(1, 1 + int(os.environ.get("KRIFT_SMOKE", "2")))
+MORE = {"everything": (3, 4, 5), "unclean": (3,)}
+"""Nemesis -> further seeds."""
+CASES = [(name, seed) for name in library.names() for seed in sorted({*SEEDS, *MORE.get(name, ())})]
+DRAWN = range(1, 101)
+
+
+class Seen(Counter[str]):
+    """Outcomes of operations, such as ``send ok``, and triggers of the scenario language, with how often each was
+    seen."""
+
+    triggers = ("leader-elected", "truncated", "isr-shrunk")
+
+    def __call__(self, event: Stamped) -> None:
+        body = event.body
+        if isinstance(body, OpReturn):
+            self[f"{body.kind} {body.outcome}"] += 1
+        self.update(name for name in self.triggers if matches(Predicate(name, {}), event))
+
+
+def carried_out(name: str, seed: int, *defects: str) -> tuple[SimRun, Seen]:
+    seen = Seen()
+    return run_in_sim(SimOrder(name, "", seed, (), defects).plan(), [seen]), seen
+
+
+def complaints(run: SimRun) -> list[str]:
+    """What should not be: a run that did not go its whole way, what was violated, or a fault that stayed."""
+    found = [] if run.status == "completed" else [f"{run.status}: {run.detail}"]
+    found += [f"{fault.id} {fault.kind} is still in force" for fault in run.faults if fault.phase == "in force"]
+    scheduled = {each.id: each for each in run.plan.schedule}
+    found += [
+        f"{fault.id} {fault.kind} on {', '.join(fault.targets)} ended without effect"
+        for fault in run.faults
+        if fault.phase == "ended"
+        and not fault.took_effect
+        and fault.kind not in ("elect", "configure", "describe-quorum")
+        and not scheduled[fault.id].waits_for_point
+    ]
+    return [*found, *run.verdict.unexpected, *run.verdict.undecided]
+
+
+@pytest.mark.parametrize(("name", "seed"), CASES)
+def test_a_drawn_scenario_breaks_no_promise(name: str, seed: int) -> None:
+    """Shows that under faults of all kinds that overlap, the cluster heals, clients finish, and all invariants hold."""
+    run, seen = carried_out(name, seed)
+    assert complaints(run) == []
+    assert run.exit_code == 0
+    assert seen["send ok"] > 0
+    assert seen["poll ok"] > 0
+
+
+def test_a_drawn_scenario_gives_a_planted_bug_away() -> None:
+    """Shows that the judgement can fail: a follower that truncates to its high watermark is noticed."""
+    found = [run.verdict.unexpected for run, _ in (carried_out("replication", n, "truncate-to-hw") for n in (1, 2, 3))]
+    assert any(each and each[0].startswith("P11 was violated: broker-") for each in found)
+
+
+# ---- what is drawn ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def everything() -> LoadedNemesis:
+    return library.load("everything")
+
+
+@pytest.fixture(scope="module")
+def plans(everything: LoadedNemesis) -> list[Plan]:
+    return [resolve(everything.drawn(seed), "", seed) for seed in DRAWN]
+
+
+def test_every_kind_of_the_language_has_a_drawer_and_a_weight(everything: LoadedNemesis) -> None:
+    """Shows that a new fault or action cannot be forgotten: it needs a drawer, and a weight in ``everything``."""
+    assert set(DRAWERS) == set(KINDS)
+    weights = everything.nemesis.faults
+    assert set(weights) == set(KINDS)
+    assert all(weights.values())
+    assert set(KINDS) == {*FAULT_KINDS, *ACTION_KINDS}
+
+
+def test_everything_waits_for_every_trigger_and_draws_every_protective_value(everything: LoadedNemesis) -> None:
+    """Shows that a new trigger, feature or value cannot be forgotten either, and that none is off."""
+    assert set(everything.nemesis.chaos.seen) == set(TRIGGERS)
+    assert {name: set(values) for name, values in everything.nemesis.features.items()} == {
+        name: set(feature.values) - {UNPROTECTED} for name, feature in FEATURES.items()
+    }
+
+
+def test_everything_is_drawn_sooner_or_later(plans: list[Plan]) -> None:
+    """Shows that all faults, all values of switches and all sizes are among the scenarios of some seeds."""
+    kinds = {scheduled.fault.kind for plan in plans for scheduled in plan.schedule}
+    assert kinds == set(KINDS)
+    for name, feature in FEATURES.items():
+        assert {plan.features[name] for plan in plans} == set(feature.values) - {UNPROTECTED}
+    assert {sum(node.role == "controller" for node in plan.nodes) for plan in plans} == {1, 3, 4, 5}
+    assert {sum(node.role == "broker" for node in plan.nodes) for plan in plans} == {3, 4, 5}
+    assert {plan.config["unclean.leader.election.enable"] for plan in plans} == {False, True}
+    assert {plan.config["metadata.propagation"] for plan in plans} == {"log", "push"}
+    assert {max(len(topic.replicas) for topic in plan.cluster.topics) for plan in plans} == {1, 2, 3}
+    producers = [node.config for plan in plans for node in plan.nodes if node.role == "producer"]
+    assert {config["acks"] for config in producers} == {"all", "0", "1"}
+    assert {config["enable.idempotence"] for config in producers} == {False, True}
+
+
+def test_four_in_five_runs_have_quick_timers(plans: list[Plan]) -> None:
+    """Shows that most runs see the ends of time-outs, and that some have Kafka's own."""
+    own = sum(plan.config["broker.session.timeout.ms"] == 9000 for plan in plans)
+    assert 0.1 < own / len(plans) < 0.3
+
+
+def test_runs_are_short_and_small() -> None:
+    """Shows that no nemesis draws more than 18 seconds of chaos, or clients for many more than 2,000 records."""
+    for name in library.names():
+        nemesis = library.load(name).nemesis
+        for seed in range(1, 101):
+            drawn = draw(nemesis, seed)
+            chaos_s = parse_duration_us(drawn["duration"]) / 1e6
+            assert chaos_s <= 18
+            rates = [entry["producer"]["rate"] for entry in drawn["workload"] if "producer" in entry]
+            assert sum(map(parse_rate, rates)) * (chaos_s + 8) <= 2_000
+
+
+def test_a_draw_is_a_function_of_nemesis_and_seed(everything: LoadedNemesis) -> None:
+    """Shows that the same is drawn twice, and something else from the next seed."""
+    again = library.load("everything")
+    assert draw(everything.nemesis, 17) == draw(again.nemesis, 17)
+    assert draw(everything.nemesis, 17) != draw(again.nemesis, 18)
+
+
+CHANGES: dict[str, Callable[[LoadedNemesis], dict[str, object]]] = {
+    "a fault more": lambda found: {"faults": {**found.nemesis.faults, "crash": 40.0}},
+    "other clocks": lambda found: {"like": found.nemesis.like.model_copy(update={"clock": {7_000: 1.0}})},
+    "other producers": lambda found: {
+        "workload": found.nemesis.workload.model_copy(update={"linger": {1_000: 1.0}, "acks": {"all": 1.0}})
+    },
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_in_one_place_shifts_no_other(everything: LoadedNemesis, change: str) -> None:
+    """Shows that each part has random numbers of its own: what a change is not about is drawn as before."""
+    changed = everything.nemesis.model_copy(update=CHANGES[change](everything))
+    for seed in range(1, 21):
+        before, after = draw(everything.nemesis, seed), draw(changed, seed)
+        kept = ["cluster", "features", "nodes", "duration"]
+        kept += ["chaos"] if change == "other producers" else ["workload"]
+        for part in kept:
+            assert before[part] == after[part]
+        if change == "other clocks":
+            pairs = zip(before["chaos"], after["chaos"], strict=True)
+            differ = [one for one, other in pairs if one != other]
+            assert all({"clock-skew", "clock-jump"} & set(one.get("fault", {})) for one in differ)
+
+
+def test_orders_of_a_nemesis_travel_with_their_text(everything: LoadedNemesis) -> None:
+    """Shows that a user's own nemesis, sent as text, and one by name give the same plan."""
+    text = library.text("everything")
+    by_name = SimOrder("everything", "", 5)
+    by_text = SimOrder("mine/everything.yaml", "", 5, text=text)
+    assert msgspec.json.encode(by_name.plan().document) == msgspec.json.encode(by_text.plan().document)
+    assert by_text.reproduce(by_text.plan()) == "krift run mine/everything.yaml --runtime sim --seed 5"

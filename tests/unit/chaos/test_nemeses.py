@@ -1,0 +1,146 @@
+"""Nemesis files: found by name or path, read with every mistake in its line, and their published schema."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from chaos import sources
+from chaos.errors import InputError
+from chaos.incidents import library as incidents
+from chaos.nemesis import library
+from chaos.nemesis.draw import draw
+from chaos.nemesis.model import json_schema
+from chaos.nemesis.patterns import PATTERNS
+from chaos.nemesis.schema import SCHEMA_FILE, schema_text
+from chaos.scenario.resolve import resolve
+
+ROOT = Path(__file__).parents[3]
+SMALL = """\
+schema: krift-nemesis/v1
+name: mine
+about: The leader goes down.
+faults: {crash: 1}
+"""
+
+
+def test_a_nemesis_is_found_by_name_or_path(tmp_path: Path) -> None:
+    """Shows that names of incidents and nemeses, and files that are either, are found in one place."""
+    path = tmp_path / "mine.yaml"
+    path.write_text(SMALL, encoding="utf-8")
+    mine = sources.find(str(path))
+    assert (mine.name, mine.variants, mine.about) == ("mine", [], "The leader goes down.")
+    assert resolve(mine.loaded(3), "", 3).seed == 3
+    assert sources.find("everything").name == "everything"
+    assert sources.find("kip-207").variants == ["off", "seed", "kafka"]
+    path.write_text(incidents.text("baseline"), encoding="utf-8")
+    assert sources.find(str(path)).loaded(None).scenario == incidents.load("baseline").scenario
+
+
+def test_what_is_not_found_is_told_with_the_nearest_name() -> None:
+    """Shows that the suggestion may be an incident or a nemesis."""
+    with pytest.raises(InputError, match=r"no such scenario or nemesis; expected a file, .* mean kip-207"):
+        sources.find("kip207")
+    with pytest.raises(InputError, match="did you mean everything"):
+        sources.find("evrything")
+    with pytest.raises(InputError, match=r"no such incident or nemesis.*did you mean quorum"):
+        sources.text("quorun")
+    assert sources.text("quorum") == library.text("quorum")
+    assert sources.text("kip-207") == incidents.text("kip-207")
+
+
+def test_a_nemesis_needs_a_seed() -> None:
+    """Shows that nothing is drawn from a seed that nobody gave."""
+    with pytest.raises(InputError, match="everything is a nemesis, which draws a scenario from a seed; expected"):
+        sources.find("everything").loaded(None)
+
+
+WRONG = {
+    "unknown fault": ("faults: {crash: 1}", "faults: {crush: 1}", "4: faults.crush: unknown fault or action crush"),
+    "no weight": ("faults: {crash: 1}", "faults: {crash: 0}", "4: faults: nothing in it has any weight"),
+    "weight below 0": ("faults: {crash: 1}", "faults: {crash: -1}", "4: faults.crash: -1 is out of range"),
+    "weight in words": (
+        "faults: {crash: 1}",
+        "faults: {crash: often}",
+        "4: faults.crash: 'often' is of the wrong",
+    ),
+    "unknown key": ("", "shap: {voters: {3: 1}}", "5: shap: unknown key; expected one of schema"),
+    "count": ("", "shape: {voters: {three: 1}}", "5: shape.voters.three: 'three' is not a number"),
+    "too many voters": ("", "shape: {voters: {10: 1}}", "5: shape.voters.10: 10 voters; expected 1 to 9"),
+    "feature": ("", "features: {kip-208: {kafka: 1}}", "5: features.kip-208: unknown feature kip-208"),
+    "feature value": ("", "features: {kip-207: {on: 1}}", "5: features.kip-207.on: 'on' is not a value of kip-207"),
+    "unprotected": ("", "features: {kip-207: {off: 1}}", "5: features.kip-207.off: off protects nothing"),
+    "config key": ("", "config: {min.isr: {1: 1}}", "5: config.min.isr: unknown configuration key min.isr"),
+    "config value": ("", "config: {num.io.threads: {0: 1}}", "5: config.num.io.threads: 0 is not a value"),
+    "trigger": ("", "chaos: {seen: {comitted: 1}}", "5: chaos.seen.comitted: unknown trigger comitted"),
+    "pattern": ("", "chaos: {pattern: {cornred: 1}}", "5: chaos.pattern.cornred: unknown pattern cornred"),
+    "duration": ("", "chaos: {lasts: {3: 1}}", "5: chaos.lasts.3: '3' is not a range of durations"),
+    "range backwards": ("", "chaos: {lasts: {3s-1s: 1}}", "5: chaos.lasts.3s-1s: '3s-1s' is empty"),
+    "too short": ("", "chaos: {duration: {10ms-1s: 1}}", "5: chaos.duration: the chaos is too short"),
+    "too long": ("", "chaos: {duration: {1h-30h: 1}}", "5: chaos.duration: the chaos is too long"),
+    "too many faults": ("", "chaos: {number: {101: 1}}", "5: chaos.number.101: 101 faults; expected at most 100"),
+    "rate": ("", "workload: {rate: {fast: 1}}", "5: workload.rate.fast: 'fast' is not a rate"),
+    "too often": ("", "workload: {every: {10us: 1}}", "5: workload.every: a prober asks too often"),
+    "timestamp": ("", "workload: {timestamp: {now: 1}}", "5: workload.timestamp.now: unknown timestamp now"),
+    "chance": ("", "like: {chance: {often: 1}}", "5: like.chance.often: 'often' is not a chance"),
+    "point": ("", "like: {point: {after-wrote: 1}}", "5: like.point.after-wrote: unknown point after-wrote"),
+    "target": ("", "targets: {leder: 1}", "5: targets.leder: 'leder' is not one of its values"),
+    "clock": ("", "like: {clock: {-3s: 1}}", "5: like.clock.-3s: '+-3s' is not an offset"),
+    "clock rate": ("", "like: {clock-rate: {fast: 1}}", "5: like.clock-rate.fast: 'fast' is not a change of rate"),
+    "group": ("", "like: {bounced: {most: 1}}", "5: like.bounced.most: unknown group most"),
+    "no purpose": ("about: The leader goes down.\n", "", "1: about: the key is missing"),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "message"), WRONG.values(), ids=WRONG)
+def test_a_wrong_nemesis_gets_its_message(old: str, new: str, message: str) -> None:
+    """Shows file, line, key and what is wrong, for one mistake a file."""
+    text = SMALL.replace(old, new) if old else f"{SMALL}{new}\n"
+    with pytest.raises(InputError) as caught:
+        sources.from_text(text, "mine.yaml")
+    assert len(caught.value.mistakes) == 1
+    assert str(caught.value).startswith(f"mine.yaml:{message}")
+
+
+def test_a_small_nemesis_is_enough() -> None:
+    """Shows that everything but the faults has a default."""
+    nemesis = sources.from_text(SMALL, "mine.yaml")
+    kinds = {kind for seed in range(1, 21) for kind in _kinds(nemesis.loaded(seed).document.value["chaos"])}
+    assert kinds == {"crash"}
+
+
+def _kinds(chaos: list[dict[str, dict[str, object]]]) -> list[str]:
+    return [kind for entry in chaos for kind in entry.get("fault", entry.get("action", {}))]
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_a_pattern_fits_every_cluster(pattern: str) -> None:
+    """Shows that each pattern is a legal schedule where there are few replicas or one voter, and late in the chaos."""
+    nemesis = sources.from_text(
+        f"{SMALL}shape: {{voters: {{1: 1, 4: 1}}, replicas: {{1: 1, 3: 1}}}}\n"
+        f"chaos: {{pattern: {{{pattern}: 1}}, number: {{0: 1}}, duration: {{1s-4s: 1}}}}\n",
+        "mine.yaml",
+    )
+    for seed in range(1, 21):
+        plan = resolve(nemesis.loaded(seed), "", seed)
+        assert plan.schedule
+        assert all(scheduled.optional for scheduled in plan.schedule)
+
+
+def test_nothing_of_a_nemesis_takes_what_clients_need() -> None:
+    """Shows that clients that are older are still able to ask what they were drawn to ask."""
+    nemesis = library.load("everything").nemesis
+    for seed in range(1, 200):
+        for entry in draw(nemesis, seed)["workload"]:
+            ((_, client),) = entry.items()
+            newest = int(client.get("versions", {}).get("ListOffsets", "1-11").partition("-")[2])
+            assert newest >= (7 if client.get("timestamp") == "max-timestamp" else 1)
+            assert newest >= (2 if client.get("isolation") == "read_committed" else 1)
+
+
+def test_the_published_schema_is_the_models_schema() -> None:
+    """Shows that docs/nemesis.schema.json is what the models say; ``python -m chaos.nemesis.schema`` writes it."""
+    assert (ROOT / SCHEMA_FILE).read_text(encoding="utf-8") == schema_text()
+    assert json.loads(schema_text()) == json_schema()
