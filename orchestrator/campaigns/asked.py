@@ -26,7 +26,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
     name: of its directory. krift, code: version and code that began it (``work.code_id``). seeds: first and last.
     settings: each combination of ``--set`` options. first: failures met earlier, which are tried before all else.
-    sample: how many traces of runs that did not fail are kept. store: whether failures are saved for the next campaign.
+    guide: what it runs next, fresh draws alone or mutations as well (``orchestrator.campaigns.guide``). sample: how
+    many traces of runs that did not fail are kept.
     """
 
     schema: Literal["krift-campaign/v1"] = CAMPAIGN_SCHEMA
@@ -39,18 +40,23 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     settings: list[list[str]]
     defects: list[str]
     sample: int
-    store: bool = False
+    guide: Literal["random", "coverage"] = "random"
     first: list[SimOrder] = []
 
     @property
     def runs(self) -> int:
         """How many runs it has."""
+        return len(self.first) + self.drawn
+
+    @property
+    def drawn(self) -> int:
+        """How many runs it has, apart from ``first``."""
         variants = sum(len(source.variants) for source in self.sources)
-        return len(self.first) + variants * len(self.settings) * (self.seeds[1] - self.seeds[0] + 1)
+        return variants * len(self.settings) * (self.seeds[1] - self.seeds[0] + 1)
 
     def orders(self) -> Iterator[SimOrder]:
-        """All runs: those that failed before, then seed by seed, so that an early look sees something of everything."""
-        yield from self.first
+        """All runs but ``first``, seed by seed, so that an early look sees something of everything. A guide may have
+        mutations done in place of the last of them."""
         for seed in range(self.seeds[0], self.seeds[1] + 1):
             yield from self.orders_of(seed)
 

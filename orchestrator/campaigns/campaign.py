@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
 from chaos.errors import RunError
+from chaos.failure_store import FailureStore
 from orchestrator.campaigns.asked import Asked
 from orchestrator.campaigns.directory import CampaignDir, Done
+from orchestrator.campaigns.failures import failure_of, order_again, settle
+from orchestrator.campaigns.guide import CoverageGuide
 from orchestrator.campaigns.keep import Drawn, Keeper
 from orchestrator.campaigns.order import SimOrder
 from orchestrator.campaigns.recheck import recheck
@@ -28,6 +31,10 @@ PART_ROWS = 5_000
 PART_S = 5.0
 """Results wait at most so long to be written: as much work a kill can cost."""
 PER_TASK = 8
+GENERATION = 64
+"""Runs that a guide hands out before it learns from them."""
+MUTATED = "mutated"
+"""Folder in the names of mutated scenarios."""
 ATTEMPTS = 3
 """How often a run is begun that signals to its executor cut short."""
 _NO_MORE = "Job aborted due to stage failure: "
@@ -38,32 +45,46 @@ Clock = Callable[[], float]
 class Campaign:
     """One session of a campaign. What earlier sessions did is counted, and not done again.
 
-    ``say``: told what a user should see while it goes on. ``summary``: what it came to so far.
+    ``say``: told what a user should see while it goes on. ``store``: has failures met earlier, of which those that fail
+    no longer are forgotten, and gets new ones; None to leave both. ``summary``: what it came to so far.
     """
 
     def __init__(
-        self, directory: CampaignDir, asked: Asked, say: Callable[[str], None], clock: Clock = time.monotonic
+        self,
+        directory: CampaignDir,
+        asked: Asked,
+        say: Callable[[str], None],
+        store: FailureStore | None = None,
+        clock: Clock = time.monotonic,
     ) -> None:
         self.directory = directory
         self.asked = asked
-        self.summary = Summary()
+        self.summary = Summary(self._label)
         self.keeper = Keeper(directory)
+        self.phase = "runs"
         self.begun_s = 0.0
         """Seconds of work before this session."""
         self.resumed = 0
         """Runs done before this session."""
-        self.phase = "runs"
-        self._drawn = Drawn(asked.sample)
+        self._store = store
         self._say = say
         self._clock = clock
         self._began = clock()
+        self._first = {order.key for order in asked.first}
+        self._earlier = {} if store is None else {order_again(each).key: each for each in store.contents().failures}
+        self._drawn = Drawn(asked.sample)
         self._keys: set[str] = set()
+        self._coverage: dict[str, list[str]] = {}
         self._unwritten: list[Done] = []
         self._written_at = clock()
         self._mismatches: list[str] = []
         self._rechecked = 0
         self._take_up()
-        self.total = self.summary.runs + sum(1 for _ in self.waiting())
+
+    @property
+    def total(self) -> int:
+        """How many runs it has."""
+        return self.asked.runs
 
     @property
     def left(self) -> int:
@@ -74,6 +95,14 @@ class Campaign:
     def at_s(self) -> float:
         """Seconds of work so far, all sessions together."""
         return self.begun_s + self._clock() - self._began
+
+    def _label(self, order: SimOrder) -> str:
+        """Under which name a run is counted."""
+        if order.key in self._first:
+            return "failures met before"
+        if order.source.startswith(f"{MUTATED}/"):
+            return "mutations"
+        return f"{order.source} ({order.variant})" if order.variant else order.source
 
     def _take_up(self) -> None:
         """Count what was done before."""
@@ -88,17 +117,12 @@ class Campaign:
                 self.summary.repeated()
 
     def _enter(self, done: Done) -> None:
-        self._keys.add(done.record.order.key)
+        key = done.record.order.key
+        self._keys.add(key)
+        if self.asked.guide != "random":
+            self._coverage[key] = done.record.coverage
         self.summary.take(done)
         self._drawn.offer(done.record)
-
-    def waiting(self) -> Iterator[SimOrder]:
-        """Runs that are still to be done, each once."""
-        given = set(self._keys)
-        for order in self.asked.orders():
-            if order.key not in given:
-                given.add(order.key)
-                yield order
 
     def run(self, spark: SparkSession, tick: Callable[[], None] = nothing) -> None:
         """Do all runs that are left, keep traces, and check those again. ``tick``: called a few times a second. An
@@ -106,13 +130,10 @@ class Campaign:
         gives up."""
         self._began = self._clock()
         try:
-            for _ in range(ATTEMPTS):
-                if self.left:
-                    self._do(spark, tick)
+            for orders in self._generations():
+                self._do(spark, orders, tick)
         finally:
             self._write()
-        if self.left:
-            raise RunError(f"{self.left} runs were cut short by signals to the executors, {ATTEMPTS} times")
         self.phase = "sample"
         for record in self._drawn.records:
             tick()
@@ -124,19 +145,57 @@ class Campaign:
             self._rechecked += 1
         self.phase = "over"
 
-    def _do(self, spark: SparkSession, tick: Callable[[], None]) -> None:
-        work = partial(carry_out, code=self.asked.code)
-        records = spread(spark, self.waiting(), work, per_task=PER_TASK, tick=tick)
-        for record in _told_plainly(records):
-            if record is None:  # a signal reached the executor
-                continue
-            done = Done(self.summary.runs + 1, round(self.at_s, 3), record)
-            self._enter(done)
-            self._unwritten.append(done)
-            if len(self._unwritten) >= PART_ROWS or self._clock() - self._written_at >= PART_S:
-                self._write()
-            if self.keeper.wants(record):
-                self._keep(record)
+    def _generations(self) -> Iterator[Callable[[], Iterable[SimOrder]]]:
+        """What to do, in turn: the next is made when all before it is done. Functions, as it may take several looks."""
+        yield lambda: self.asked.first
+        if self.asked.guide == "random":
+            yield self.asked.orders
+            return
+        guide = CoverageGuide(self.asked.orders(), self.asked.seeds[0], MUTATED)
+        left = self.asked.drawn
+        while left and (orders := guide.next_orders(min(GENERATION, left))):
+            left -= len(orders)
+            yield partial(list, orders)
+            for order in orders:
+                guide.learn(order, self._coverage.pop(order.key))
+
+    def _do(self, spark: SparkSession, orders: Callable[[], Iterable[SimOrder]], tick: Callable[[], None]) -> None:
+        """Do those of the orders that are not done. Raises RunError if signals to executors keep it from that."""
+        for _ in range(ATTEMPTS):
+            cut = 0
+            work = partial(carry_out, code=self.asked.code)
+            records = spread(spark, self._new(orders()), work, per_task=PER_TASK, tick=tick)
+            for record in _told_plainly(records):
+                if record is None:
+                    cut += 1
+                else:
+                    self._take(record)
+            if not cut:
+                return
+        raise RunError(f"{cut} runs were cut short by signals to the executors, {ATTEMPTS} times")
+
+    def _new(self, orders: Iterable[SimOrder]) -> Iterator[SimOrder]:
+        return (order for order in orders if order.key not in self._keys)
+
+    def _take(self, record: RunRecord) -> None:
+        done = Done(self.summary.runs + 1, round(self.at_s, 3), record)
+        self._enter(done)
+        self._unwritten.append(done)
+        if len(self._unwritten) >= PART_ROWS or self._clock() - self._written_at >= PART_S:
+            self._write()
+        earlier = self._earlier.get(record.order.key)
+        if earlier is not None and self._store is not None:
+            if told := settle(self._store, earlier, record):
+                self._say(told)
+        if self.keeper.wants(record):
+            self._save(record)
+            self._keep(record)
+
+    def _save(self, record: RunRecord) -> None:
+        """Let the next campaign try this failure first; not a planted one."""
+        if self._store is not None and not record.order.defects:
+            found = f"krift campaign, {self.directory.path.name}"
+            self._store.save(failure_of(record.order.plan(), record.signature, record.sentence, found))
 
     def _write(self) -> None:
         if self._unwritten:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any, Final, Literal
 
 import msgspec
@@ -148,9 +149,10 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Summary:
-    """Takes results in the order of their ends."""
+    """Takes results in the order of their ends. ``label``: the name under which a run is counted."""
 
-    def __init__(self) -> None:
+    def __init__(self, label: Callable[[SimOrder], str] = lambda order: order.source) -> None:
+        self._label = label
         self.runs = 0
         self.at_s = 0.0
         self.virtual_us = 0
@@ -199,9 +201,7 @@ class Summary:
         self._take_faults(record)
 
     def _take_source(self, record: RunRecord) -> None:
-        order = record.order
-        name = f"{order.source} ({order.variant})" if order.variant else order.source
-        tally = self.sources.setdefault(name, SourceTally())
+        tally = self.sources.setdefault(self._label(record.order), SourceTally())
         tally.runs += 1
         tally.unexpected += record.exit_code == 1
         field = _outcome(record)

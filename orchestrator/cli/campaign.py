@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 import msgspec
 
 from chaos.errors import InputError, Mistake
+from chaos.failure_store import DirectoryStore, FailureStore
+from chaos.home import failures_directory
 from orchestrator.campaigns.asked import Asked, Source, combinations
 from orchestrator.campaigns.campaign import Campaign
 from orchestrator.campaigns.directory import CampaignDir, create_campaign_dir, open_campaign_dir
+from orchestrator.campaigns.failures import order_again
 from orchestrator.campaigns.order import SimOrder
 from orchestrator.campaigns.summary import Report
 from orchestrator.campaigns.work import code_id
@@ -65,6 +68,16 @@ _PYTHON_MAY_DIE = 4
     show_default=True,
     help="Traces to keep of runs that do not fail.",
 )
+@click.option(
+    "--guide",
+    type=click.Choice(["random", "coverage"]),
+    default="random",
+    show_default=True,
+    help="Run fresh draws alone, or half of them and mutations of what reached something new.",
+)
+@click.option(
+    "--fresh", is_flag=True, help="Neither try failures of earlier campaigns first, nor save new ones for the next."
+)
 @click.option("--dry-run", is_flag=True, help="Print what would be run and start nothing.")
 @click.option("--json", "as_json", is_flag=True, help="What it came to on stdout, as one object, and nothing else.")
 @click.option("--quiet", is_flag=True, help="No progress on stderr.")
@@ -80,6 +93,7 @@ def command(
     dry_run: bool,
     as_json: bool,
     quiet: bool,
+    fresh: bool,
     **options: Any,
 ) -> int:
     """Run NAMEs (scenario files, or names of the library) with many seeds in the sim, on Spark, and sum up."""
@@ -97,12 +111,15 @@ def command(
         _print_orders(page(), asked)
         return 0
     check_root(out)
+    store = None if fresh else DirectoryStore(failures_directory())
     if resume is None:
+        if store is not None:
+            asked = _with_earlier(asked, store, talk)
         directory = create_campaign_dir(out, asked.name)
         directory.write_asked(asked)
     talk.say(_announcement(asked))
     with directory.held():
-        campaign = Campaign(directory, asked, talk.say)
+        campaign = Campaign(directory, asked, talk.say, store)
         return _carry_out(campaign, master, talk, quiet, as_json)
 
 
@@ -175,6 +192,7 @@ def _ask(
     settings: tuple[str, ...],
     defects: tuple[str, ...],
     sample: int,
+    guide: Literal["random", "coverage"],
 ) -> Asked:
     """What the command line asks for. Raises InputError for all that no run could be made from."""
     if not names:
@@ -192,10 +210,21 @@ def _ask(
         settings=combinations(settings),
         defects=list(dict.fromkeys(defects)),
         sample=sample,
+        guide=guide,
     )
     for order in asked.orders_of(seeds[0]):
         check_expected(order.loaded(), order.plan())
     return asked
+
+
+def _with_earlier(asked: Asked, store: FailureStore, talk: Page) -> Asked:
+    """The same, with what failed in earlier campaigns to be tried first."""
+    contents = store.contents()
+    for damaged in contents.damaged:
+        talk.say(f"a failure met before is left out: {damaged}")
+    if contents.failures:
+        talk.say(f"{len(contents.failures)} kinds of failure were met before, and are tried first (not with --fresh)")
+    return msgspec.structs.replace(asked, first=[order_again(each) for each in contents.failures])
 
 
 def _source(name: str, variants: tuple[str, ...], seed: int) -> Source:
@@ -223,7 +252,7 @@ def _with_retries(master: str) -> str:
     return f"local[{found[1]},{_PYTHON_MAY_DIE}]" if found else master
 
 
-_OF_THE_CAMPAIGN = ("seeds", "variants", "settings", "defects", "sample")
+_OF_THE_CAMPAIGN = ("seeds", "variants", "settings", "defects", "sample", "guide")
 
 
 def _check_same(ctx: click.Context, directory: CampaignDir, asked: Asked, now: Asked | None) -> None:

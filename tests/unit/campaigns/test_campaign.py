@@ -9,10 +9,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from chaos.failure_store import FailureStore, MemoryStore
 from orchestrator.campaigns import campaign as module
 from orchestrator.campaigns.asked import Asked, Source
 from orchestrator.campaigns.campaign import Campaign
 from orchestrator.campaigns.directory import CampaignDir, create_campaign_dir
+from orchestrator.campaigns.failures import order_again
 from orchestrator.campaigns.keep import Drawn, Keeper, slug
 from orchestrator.campaigns.recheck import difference
 from orchestrator.cli.campaign_progress import describe, duration
@@ -58,10 +60,12 @@ def here(monkeypatch: pytest.MonkeyPatch) -> Here:
     return found
 
 
-def begin(directory: CampaignDir, asked: Asked = ASKED, said: list[str] | None = None) -> Campaign:
+def begin(
+    directory: CampaignDir, asked: Asked = ASKED, said: list[str] | None = None, store: FailureStore | None = None
+) -> Campaign:
     ticks = iter(range(10_000))
     told = [] if said is None else said
-    return Campaign(directory, asked, told.append, lambda: float(next(ticks)))
+    return Campaign(directory, asked, told.append, store, lambda: float(next(ticks)))
 
 
 def test_a_campaign_goes_on_where_it_stopped(here: Here, tmp_path: Path) -> None:
@@ -188,6 +192,67 @@ def test_the_sample_is_the_same_in_any_order() -> None:
     assert drawn.records == backwards.records
     assert len({each.seed for each in drawn.records}) == 4
     assert max(each.seed for each in drawn.records) > 10
+
+
+def test_failures_are_tried_again_first(here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shows that a failure is saved, that the next campaign tries it before all else, and that it is forgotten when it
+    fails no longer; a planted bug is not worth saving."""
+    store, real = MemoryStore(), module.carry_out
+
+    def fails(piece: Any, code: str) -> Any:
+        found = real(piece, code)
+        return msgspec.structs.replace(found, signature="H1: x", sentence="H1 x", exit_code=1) if broken else found
+
+    monkeypatch.setattr(module, "carry_out", fails)
+    broken = True
+    begin(create_campaign_dir(tmp_path, "a"), msgspec.structs.replace(ASKED, seeds=(5, 5)), store=store).run(None)  # type: ignore[arg-type]
+    [saved] = store.contents().failures
+    assert (saved.signature, saved.sentence, saved.document["seed"]) == ("H1: x", "H1 x", 5)
+    asked = msgspec.structs.replace(ASKED, seeds=(1, 1), first=[order_again(saved)])
+    again = begin(create_campaign_dir(tmp_path, "b"), asked, store=store)
+    again.run(None)  # type: ignore[arg-type]
+    assert [done.record.seed for done in again.directory.done()] == [5, 1]
+    assert {name: each.runs for name, each in again.report().sources.items()} == {
+        "failures met before": 1,
+        "small.yaml": 1,
+    }
+    assert [each.signature for each in store.contents().failures] == ["H1: x"]
+    broken = False
+    said: list[str] = []
+    begin(create_campaign_dir(tmp_path, "c"), asked, said, store).run(None)  # type: ignore[arg-type]
+    assert "H1: x: found " in said[0]
+    assert said[0].endswith("fails no longer; it is forgotten")
+    assert store.contents().failures == []
+    planted = begin(create_campaign_dir(tmp_path, "d"), BROKEN, store=store)
+    planted.run(None)  # type: ignore[arg-type]
+    assert (planted.report().violated, store.contents().failures) == (5, [])
+
+
+def test_a_guided_campaign_goes_on_as_it_would_have(
+    here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Shows that a guided campaign does as many runs as a random one, half of them mutations, and that one that was
+    interrupted does the same runs in the end."""
+    monkeypatch.setattr(module, "GENERATION", 4)
+    asked = msgspec.structs.replace(ASKED, seeds=(1, 10), guide="coverage", sample=0)
+    whole = begin(create_campaign_dir(tmp_path, "whole"), asked)
+    whole.run(None)  # type: ignore[arg-type]
+    runs = {name: each.runs for name, each in whole.report().sources.items()}
+    assert sum(runs.values()) == 10
+    assert runs["mutations"] > 1
+    directory = create_campaign_dir(tmp_path, "parts")
+
+    def stop() -> None:
+        if here.done in (12, 16):
+            here.done += 1
+            raise KeyboardInterrupt
+
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            begin(directory, asked).run(None, stop)  # type: ignore[arg-type]
+    begin(directory, asked).run(None)  # type: ignore[arg-type]
+    digests = [{done.record.digest for done in each.done()} for each in (whole.directory, directory)]
+    assert digests[0] == digests[1]
 
 
 def test_names_of_signatures() -> None:
