@@ -3,7 +3,8 @@
 ::
 
     screen FILE       which defects fresh draws find rarely: 10 runs each
-    study FILE        of those, campaigns of 50 runs each, by chance and guided, as many of each as asked for
+    study FILE        of those, campaigns of 50 runs each, by chance and guided, as many of each as asked for; with
+                      --first each ends with the run that found the defect
     table FILE        what was found, as Markdown
 
 Every campaign is of one nemesis, with one defect planted; a run finds the defect when the invariant meant for it is
@@ -93,10 +94,13 @@ class Study:
                 break
         return found, runs
 
-    def campaign(self, defect: Defect, number: int, guided: bool, known_only: bool = False) -> list[Result] | None:
-        """Campaign ``number`` (from 1) of a defect; None if not all of it is known."""
-        first = SCREENED + 1 + (number - 1) * BUDGET
-        fresh = self.fresh(defect, first, first + BUDGET - 1)
+    def campaign(
+        self, defect: Defect, number: int, guided: bool, *, first_only: bool = False, known_only: bool = False
+    ) -> list[Result] | None:
+        """Campaign ``number`` (from 1) of a defect, up to the first run that found it where that is enough; None if
+        not all of it is known."""
+        begin = SCREENED + 1 + (number - 1) * BUDGET
+        fresh = self.fresh(defect, begin, begin + BUDGET - 1)
         guide: Guide = CoverageGuide(fresh, number, "schedules") if guided else RandomGuide(fresh)
         results: list[Result] = []
         while len(results) < BUDGET:
@@ -106,6 +110,8 @@ class Study:
                 if result is None:
                     return None
                 results.append(result)
+                if result.found and first_only:
+                    return results
                 guide.learn(order, result.coverage)
         return results
 
@@ -122,28 +128,32 @@ def first_found(results: Sequence[Result]) -> int:
 # ---- the table ---------------------------------------------------------------------------------------------------
 
 
-def table(study: Study, campaigns: int) -> Iterator[str]:
+def table(study: Study, campaigns: int, first_only: bool) -> Iterator[str]:
     """What was found, as Markdown, with the tests beneath."""
-    yield "| defect | invariant | screening | campaign | by chance: found in, first | guided: found in, first |"
+    found = "found at" if first_only else "found in, first at"
+    yield f"| defect | invariant | screening | campaign | by chance: {found} | guided: {found} |"
     yield "|---|---|---|---|---|---|"
     firsts: list[tuple[int, int]] = []
     hits: list[tuple[int, int]] = []
     points: list[tuple[int, int]] = []
     for defect in _candidates():
-        found, runs = study.screened(defect, known_only=True)
+        met, runs = study.screened(defect, known_only=True)
         for number in range(1, campaigns + 1):
-            pair = [study.campaign(defect, number, guided, known_only=True) for guided in (False, True)]
-            if found >= RARE or runs < SCREENED or pair[0] is None or pair[1] is None:
+            pair = [
+                study.campaign(defect, number, guided, first_only=first_only, known_only=True)
+                for guided in (False, True)
+            ]
+            if met >= RARE or runs < SCREENED or pair[0] is None or pair[1] is None:
                 continue
             chance, guided = pair[0], pair[1]
             firsts.append((first_found(chance), first_found(guided)))
             hits.append((_hits(chance), _hits(guided)))
             points.append((_reached(chance), _reached(guided)))
-            cells = [_cell(chance), _cell(guided)]
-            yield f"| `{defect.name}` | {defect.caught_by} | {found} of {runs} | {number} | {' | '.join(cells)} |"
+            cells = [_cell(each, first_only) for each in (chance, guided)]
+            yield f"| `{defect.name}` | {defect.caught_by} | {met} of {runs} | {number} | {' | '.join(cells)} |"
     if firsts:
         yield ""
-        yield from _tests(firsts, hits, points)
+        yield from _tests(firsts, [] if first_only else hits, [] if first_only else points)
 
 
 def _hits(results: Sequence[Result]) -> int:
@@ -154,8 +164,10 @@ def _reached(results: Sequence[Result]) -> int:
     return len({point for result in results for point in result.coverage})
 
 
-def _cell(results: Sequence[Result]) -> str:
+def _cell(results: Sequence[Result], first_only: bool) -> str:
     first = first_found(results)
+    if first_only:
+        return f"run {first}" if first <= BUDGET else f"not in {BUDGET}"
     return f"{_hits(results)} of {len(results)}, {first}" if first <= BUDGET else f"0 of {len(results)}, never"
 
 
@@ -173,6 +185,8 @@ def _tests(
         ("runs that found it", hits),
         ("coverage points reached", points),
     ):
+        if not pairs:
+            continue
         differences = np.array([[g - c] for c, g in pairs], dtype=float)
         [bounds] = mean_intervals(differences)
         within = (
@@ -198,6 +212,7 @@ def main(context: click.Context, nemesis: str) -> None:
 
 _FILE = click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 _ONLY = click.option("--defect", "names", multiple=True, type=click.Choice(list(DEFECTS)), help="These alone.")
+_FIRST = click.option("--first", "first_only", is_flag=True, help="A campaign ends with the first run that found it.")
 _CAMPAIGNS = click.option("--campaigns", default=1, show_default=True, type=click.IntRange(1), help="Of each defect.")
 
 
@@ -218,8 +233,9 @@ def screen(nemesis: str, file: Path, names: tuple[str, ...]) -> None:
 @_FILE
 @_ONLY
 @_CAMPAIGNS
+@_FIRST
 @click.pass_obj
-def study_command(nemesis: str, file: Path, names: tuple[str, ...], campaigns: int) -> None:
+def study_command(nemesis: str, file: Path, names: tuple[str, ...], campaigns: int, first_only: bool) -> None:
     """Run the campaigns of the defects that are rare (all that were screened, if none is named)."""
     study = Study(file, nemesis)
     for number in range(1, campaigns + 1):
@@ -228,19 +244,21 @@ def study_command(nemesis: str, file: Path, names: tuple[str, ...], campaigns: i
             if (names and defect.name not in names) or found >= RARE or runs < SCREENED:
                 continue
             for guided in (False, True):
-                results = study.campaign(defect, number, guided)
+                results = study.campaign(defect, number, guided, first_only=first_only)
                 assert results is not None, "what is not known is done"
                 way = "guided" if guided else "by chance"
-                click.echo(f"{defect.name}, campaign {number}, {way}: {_cell(results)}; {_reached(results)} points")
+                told = f"{_cell(results, first_only)}; {_reached(results)} points"
+                click.echo(f"{defect.name}, campaign {number}, {way}: {told}")
 
 
 @main.command(name="table")
 @_FILE
 @_CAMPAIGNS
+@_FIRST
 @click.pass_obj
-def table_command(nemesis: str, file: Path, campaigns: int) -> None:
+def table_command(nemesis: str, file: Path, campaigns: int, first_only: bool) -> None:
     """Print what was found."""
-    for line in table(Study(file, nemesis), campaigns):
+    for line in table(Study(file, nemesis), campaigns, first_only):
         click.echo(line)
 
 

@@ -70,9 +70,11 @@ class CoverageGuide:
     ever. The second schedule that a mutation takes its material from is, as likely, another of the corpus or a fresh
     draw of late.
 
-    ``orders``: fresh draws, all of one source or of several whose scenarios fit each other. ``seed``: of the guide's
-    own draws. ``folder``: where the scenario file of a mutated order belongs, should it be kept: that is the order's
-    source, so that the command which does it again names the file. ``document_of``: the scenario of a fresh order.
+    What a nemesis draws is mutated. A scenario with variants, or one that says what must happen or be violated in it,
+    is run as it is: its mutation would no longer show that.
+
+    ``orders``: fresh draws, of one source or several. ``seed``: of the guide's own draws. ``folder``: begins the
+    sources of mutated orders, as if each were a file in it. ``document_of``: the scenario of a fresh order.
     """
 
     def __init__(
@@ -116,11 +118,14 @@ class CoverageGuide:
             document = self._documents.pop(order.key, None)
             is_new = any(point not in self.seen for point in points)
             self.seen.update(points)
-            if document is None and (is_new or self._last is None):
-                document = self._last = self._document_of(order)
-            if is_new:
-                assert document is not None, "each order has one"
-                self.corpus.append(Kept(order, document, points))
+            if not is_new:
+                continue
+            if document is None:
+                document = self._document_of(order)
+                if not _is_free(document):
+                    continue
+                self._last = document
+            self.corpus.append(Kept(order, document, points))
         self._generation = []
         if len(self.corpus) > CORPUS_MAX:
             self.corpus = sorted(self.corpus, key=self.energy, reverse=True)[:CORPUS_MAX]
@@ -155,3 +160,10 @@ def _as_loaded(order: SimOrder) -> Document:
     document = order.loaded().document.value
     assert isinstance(document, dict), "the loader takes nothing else"
     return document
+
+
+def _is_free(document: Document) -> bool:
+    """Whether a scenario may become another one without breaking its own word."""
+    expect = document.get("expect") or {}
+    told = (document.get("variants"), document.get("must-happen"), expect.get("violated"), expect.get("held"))
+    return not any(told)

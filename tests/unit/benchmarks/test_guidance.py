@@ -35,7 +35,7 @@ def carried_out(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def invoke(*arguments: str) -> str:
-    result = CliRunner().invoke(guidance.main, ["--nemesis", "kip-207", *arguments], catch_exceptions=False)
+    result = CliRunner().invoke(guidance.main, ["--nemesis", "quorum", *arguments], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.output
 
@@ -59,6 +59,7 @@ def test_a_study_goes_on_where_it_was_broken_off(
     assert rows[2].startswith(f"| `{NAME}` | {CAUGHT_BY} | 0 of 10 | 1 | 1 of 12, 10 | ")
     assert rows[4] == "- pairs of campaigns: 1, of 12 runs each way"
     assert rows[5].startswith("- campaigns that found the defect: 1 by chance, ")
+    assert "| 1 | run 10 | " in invoke("table", file, "--first")
 
 
 def test_a_defect_that_is_found_often_is_laid_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -115,3 +115,15 @@ def test_rare_points_have_the_energy() -> None:
         guide.learn(order, points)
     guide.next_orders(1)
     assert [guide.energy(kept) for kept in guide.corpus] == [0.25, 1.75]
+
+
+def test_a_scenario_that_says_what_happens_in_it_stays_as_it_is() -> None:
+    """Shows that incidents of the library are run, learned from, and never mutated."""
+    incidents = (SimOrder("kip-207", "kafka", seed) for seed in range(BUDGET))
+    guide = CoverageGuide(incidents, 1, "schedules", fresh=0.0)
+    for number in range(2):
+        orders = guide.next_orders(2)
+        assert [order.source for order in orders] == ["kip-207", "kip-207"]
+        for order in orders:
+            guide.learn(order, [f"new/{number}"])
+    assert not guide.corpus
