@@ -108,7 +108,7 @@ class DirectoryStore(FailureStore):
         return self.directory / f"{blake2b(signature.encode(), digest_size=8).hexdigest()}{SUFFIX}"
 
     def fetch(self, signature: str) -> StoredFailure | None:
-        found = _read(self.path_of(signature))
+        found = read_failure(self.path_of(signature))
         return found if isinstance(found, StoredFailure) and found.signature == signature else None
 
     def delete(self, signature: str) -> None:
@@ -117,7 +117,7 @@ class DirectoryStore(FailureStore):
     def contents(self) -> Contents:
         failures, damaged = [], []
         for path in sorted(self.directory.glob(f"*{SUFFIX}")):
-            found = _read(path)
+            found = read_failure(path)
             if isinstance(found, str):
                 damaged.append(f"{path}: {found}")
             elif self.path_of(found.signature) != path:
@@ -139,8 +139,8 @@ def _weight(failure: StoredFailure) -> tuple[bool, tuple[int, ...]]:
     return not failure.shrunk, tuple(size_of(failure.document))
 
 
-def _read(path: Path) -> StoredFailure | str:
-    """What a file holds, or what is wrong with it."""
+def read_failure(path: Path) -> StoredFailure | str:
+    """What the file of an entry holds, or what is wrong with it."""
     try:
         failure = msgspec.json.decode(path.read_bytes(), type=StoredFailure)
         size_of(failure.document)

@@ -36,6 +36,12 @@ def load_text(text: str | bytes, file: str = "<scenario>") -> Loaded:
     return load_document(parse_document(text.encode() if isinstance(text, str) else text, file))
 
 
+def load_value(value: Any, file: str = "<scenario>") -> Loaded:
+    """The same for the content of a file as plain values, such as a resolved document; mistakes have no line of their
+    own."""
+    return load_document(Document(file, value, {}))
+
+
 def load_document(document: Document) -> Loaded:
     """The same for a file that was parsed."""
     if not isinstance(document.value, dict):

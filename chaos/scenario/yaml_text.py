@@ -25,6 +25,9 @@ def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 _Dumper.add_representer(str, _represent_text)
 
 
-def to_yaml(document: Mapping[str, Any]) -> str:
-    """The text of a resolved scenario."""
-    return yaml.dump(dict(document), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
+def to_yaml(document: Mapping[str, Any], *, dense: bool = False) -> str:
+    """The text of a resolved scenario. ``dense``: what is innermost stands on one line, as people write it."""
+    style = None if dense else False
+    return yaml.dump(
+        dict(document), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110, default_flow_style=style
+    )

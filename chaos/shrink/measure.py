@@ -17,6 +17,9 @@ Document_ = Mapping[str, Any]
 KINDS = ("crash", "pause", "partition", "delay", "drop", "duplicate", "reorder", "power-loss", "torn-tail", "wipe")
 """Faults from the plainest on; all others come after these."""
 
+ALWAYS = "100%"
+"""The plainest chance."""
+
 _DIGITS = re.compile(r"\d+")
 _SERVERS = {"voters": 3, "brokers": 3}
 
@@ -56,7 +59,7 @@ def size_of(document: Document_) -> Size:
     return Size(
         steps=len(chaos),
         chaos_us=duration_us,
-        times_us=sum(map(_times_us, chaos)),
+        times_us=sum(_times_us(step, duration_us) for step in chaos),
         clients=sum(client.get("count", 1) for _, client in entries),
         records=sum(_records(client, duration_us) for kind, client in entries if kind == "producer"),
         probes=sum(_probes(client, duration_us) for kind, client in entries if kind == "list-offsets"),
@@ -82,12 +85,13 @@ def values_of(value: Any) -> Iterator[Any]:
         yield value
 
 
-def _times_us(step: Document_) -> int:
-    """The moments of a step, and how long it lasts."""
+def _times_us(step: Document_, duration_us: int) -> int:
+    """The moments of a step, and how long it lasts: for the whole chaos, maybe, until something is seen."""
     texts = [step.get("for", "0s")]
-    for moment in (step["when"], step.get("until") or {}):
+    until = step.get("until", {})
+    for moment in (step["when"], until):
         texts += [moment.get("at", "0s"), moment.get("delay", "0s")]
-    return sum(map(parse_duration_us, texts))
+    return sum(map(parse_duration_us, texts)) + (duration_us if "seen" in until else 0)
 
 
 def _records(client: Document_, duration_us: int) -> int:
@@ -125,7 +129,7 @@ def _rank(kind: str) -> int:
 
 
 def _digits(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
+    if isinstance(value, bool) or not isinstance(value, str | int | float) or value == ALWAYS:
         return 0
     try:
         us = parse_duration_us(value) if isinstance(value, str) else 0

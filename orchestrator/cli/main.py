@@ -24,6 +24,7 @@ COMMANDS = {
     "compare": "Run the same seeds under two settings, and tell how they differ.",
     "exam": "Put the checks to the test: planted bugs, and what looks wrong and is legal.",
     "campaign": "Do thousands of runs on Spark, and sum them up.",
+    "shrink": "Make a failing run small: the scenario that still fails, with its story.",
     "incidents": "List the library of incidents, or show one.",
     "report": "Show the verdict of a run.",
     "doctor": "See whether this machine is ready, and what to do if not.",

@@ -1,0 +1,1 @@
+"""Shrinking, on toys: no run is carried out."""
