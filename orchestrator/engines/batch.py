@@ -30,9 +30,9 @@ from orchestrator.invariants.registry import folds, invariants_of
 from orchestrator.trace.rows import ORDER_COLUMNS, decode_body
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, Row
 
-_RESULT_SCHEMA = "invariant string, key string, tested bigint, counts string, findings string"
+RESULT_SCHEMA = "invariant string, key string, tested bigint, counts string, findings string"
 
 _FINDINGS: msgspec.json.Decoder[list[Finding]] = msgspec.json.Decoder(list[Finding])
 _COUNTS: msgspec.json.Decoder[dict[str, int]] = msgspec.json.Decoder(dict[str, int])
@@ -49,7 +49,7 @@ def check_trace(trace: DataFrame, only: Collection[str] | None = None) -> list[I
     Raises ValueError for an unknown id in ``only``, OrderBroken (inside Spark's exception) if rows come unsorted.
     """
     profile = trace_profile(trace)
-    return conclude(invariants_of(folds(only)), key_results(trace, profile, only), profile)
+    return conclude(invariants_of(folds(only)), keyresults_batch(trace, profile, only), profile)
 
 
 def trace_profile(trace: DataFrame) -> Profile:
@@ -64,7 +64,7 @@ def trace_profile(trace: DataFrame) -> Profile:
     return profile_of(body.profile)
 
 
-def key_results(trace: DataFrame, profile: Profile, only: Collection[str] | None = None) -> list[KeyResult]:
+def keyresults_batch(trace: DataFrame, profile: Profile, only: Collection[str] | None = None) -> list[KeyResult]:
     """What was found at each key, in no particular order."""
     from pyspark.sql import functions as f
 
@@ -73,7 +73,12 @@ def key_results(trace: DataFrame, profile: Profile, only: Collection[str] | None
     horizon_us = trace.agg(f.max("wall")).first()[0] or 0  # type: ignore[index]  # an aggregate has one row
     routed = trace.where(f.col("type").isin(types)).mapInArrow(_router(chosen), ROUTED_SCHEMA)
     ordered = routed.repartition("route", "key").sortWithinPartitions("route", "key", *ORDER_COLUMNS)
-    rows = ordered.mapInArrow(_folder(chosen, profile, horizon_us, _news(trace, chosen)), _RESULT_SCHEMA).collect()
+    rows = ordered.mapInArrow(_folder(chosen, profile, horizon_us, _news(trace, chosen)), RESULT_SCHEMA).collect()
+    return results_of(rows)
+
+
+def results_of(rows: Iterable[Row]) -> list[KeyResult]:
+    """The results in rows of ``RESULT_SCHEMA``."""
     return [
         KeyResult(
             row["invariant"],
@@ -148,7 +153,7 @@ class _folder:
                 at = (routes[row], keys[row])
                 if at != here:
                     if group is not None:
-                        yield _results(group.close(self.horizon_us))
+                        yield results_batch(group.close(self.horizon_us))
                     group = KeyGroup(known[at[0]].folds, at[1], self.profile, self.news)
                     here, last = at, None
                 order = event.order
@@ -160,10 +165,11 @@ class _folder:
                 assert group is not None
                 group.step(event)
         if group is not None:
-            yield _results(group.close(self.horizon_us))
+            yield results_batch(group.close(self.horizon_us))
 
 
-def _results(results: Sequence[KeyResult]) -> pa.RecordBatch:
+def results_batch(results: Sequence[KeyResult]) -> pa.RecordBatch:
+    """Results as rows of ``RESULT_SCHEMA``."""
     encode = msgspec.json.encode
     return pa.RecordBatch.from_pydict(
         {

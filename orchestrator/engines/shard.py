@@ -30,7 +30,7 @@ NEWS = ""
 
 
 class OtherLayout(ValueError):
-    """What was put aside was written by another version of Krift."""
+    """What was put aside was written by another version of Krift, or for other invariants."""
 
 
 class Routed(msgspec.Struct, frozen=True, array_like=True):
@@ -68,10 +68,13 @@ _SHARD = msgspec.msgpack.Decoder(SavedShard)
 _GROUP = msgspec.msgpack.Decoder(SavedGroup)
 
 
-@cache
-def version_of_state() -> str:
+def version_of_state(shards: int, only: Sequence[str] | None) -> str:
     """What must be equal for one process to go on with the shards of another."""
-    return f"krift {__version__}, states {layout()}"
+    judged = "all invariants" if only is None else ", ".join(only)
+    return f"krift {__version__}, states {_layout()}, {shards} shards, {judged}"
+
+
+_layout = cache(layout)
 
 
 def shard_of(route: str, key: str, shards: int) -> int:
@@ -91,7 +94,7 @@ class Shard:
         self._shards = shards
         self._branches = branches(only)
         self._news_types = news_types(only)
-        self._known = SavedShard(version_of_state(), Frontier(patience_us))
+        self._known = SavedShard(version_of_state(shards, only), Frontier(patience_us))
         self._kept: dict[tuple[str, str], Kept] = {}
         self._groups: dict[tuple[str, str], KeyGroup] = {}
         self.violations: list[Finding] = []
@@ -99,8 +102,8 @@ class Shard:
     def load(self, saved: bytes) -> None:
         """Go on where ``saved`` left off. Raises OtherLayout if another version of Krift wrote it."""
         written_by = msgspec.msgpack.decode(saved, type=_WrittenBy).written_by
-        if written_by != version_of_state():
-            raise OtherLayout(f"written by {written_by}, this is {version_of_state()}")
+        if written_by != self.written_by:
+            raise OtherLayout(f"written by {written_by}; this is {self.written_by}")
         self._known = _SHARD.decode(saved)
         self._kept = {(each.route, each.key): each for each in self._known.kept}
         self._groups.clear()
@@ -112,6 +115,16 @@ class Shard:
         self._groups.clear()
         self._known.kept = list(self._kept.values())
         return msgspec.msgpack.encode(self._known)
+
+    @property
+    def written_by(self) -> str:
+        """What ``load`` wants to see."""
+        return self._known.written_by
+
+    @property
+    def profile(self) -> Profile:
+        """Of the run, as far as it has said so."""
+        return self._known.profile
 
     # ---- what arrives -----------------------------------------------------------------------------------------
 

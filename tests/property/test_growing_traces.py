@@ -139,5 +139,5 @@ def test_what_another_version_put_aside_is_refused() -> None:
     shard = Shard(0, 1)
     saved = msgspec.msgpack.decode(shard.saved())
     saved["written_by"] = "krift 0.1, states 00"
-    with pytest.raises(OtherLayout, match=r"written by krift 0\.1, states 00, this is krift"):
+    with pytest.raises(OtherLayout, match=r"written by krift 0\.1, states 00; this is krift"):
         shard.load(msgspec.msgpack.encode(saved))
