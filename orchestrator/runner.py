@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Thread
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal
@@ -15,7 +16,7 @@ import msgspec
 
 from actors.sim.digest import TraceDigest
 from actors.sim.world import DRIVER
-from actors.trace.events import RunRepeat, Stamped
+from actors.trace.events import Rpc, RunRepeat, Stamped
 from chaos.conductor import ScenarioConductor
 from chaos.errors import RunError
 from chaos.plan import Plan
@@ -25,10 +26,13 @@ from orchestrator.checked import Checked, Watcher, doubts_about, verdict_on
 from orchestrator.clusters.base import Cluster, RunOrder, RunOutcome
 from orchestrator.clusters.sim import SimCluster
 from orchestrator.engines.in_process import InProcessEngine
+from orchestrator.engines.key_group import Tell, keep_quiet
 from orchestrator.invariants.conclusion import InvariantResult
 from orchestrator.report.junit import write_junit
 from orchestrator.run_dir import Manifest, RunDir, create_run_dir, utc_now
-from orchestrator.trace.read import read_events
+from orchestrator.trace.collect import incarnations
+from orchestrator.trace.order import merged
+from orchestrator.trace.read import line_to_stamped, read_events
 from orchestrator.verdict import (
     NOT_CARRIED_OUT,
     Verdict,
@@ -218,14 +222,33 @@ def check_in_spark(spark: SparkSession, directory: RunDir, plan: Plan) -> Checke
         raise RunError(f"{directory.path}: nothing was recorded")
     # Spark would take brackets and stars in a path for a pattern.
     trace = spark.read.option("__globPaths__", "false").parquet(str(directory.trace.resolve()))
-    results = check_trace(trace)
-    by_type = {row["type"]: row["count"] for row in trace.groupBy("type").count().collect()}
+    return _with_the_rest(check_trace(trace), plan, lambda: read_events(directory.path))
+
+
+def check_in_stream(spark: SparkSession, directory: RunDir, plan: Plan, tell: Tell = keep_quiet) -> Checked:
+    """Check a run with the streaming engine: the chunks of its nodes' logs as far as they are closed, whether the run
+    has ended or not; a run in the sim, which has none, by the files of its trace. ``tell`` hears of violations."""
+    from orchestrator.engines.streaming import check_stream, chunks, parts
+
+    logs = bool(incarnations(directory.path))
+    stream = chunks(spark, directory.logs) if logs else parts(spark, directory.trace)
+    with TemporaryDirectory(prefix="krift-checkpoint-") as checkpoint:
+        results = check_stream(stream, Path(checkpoint), tell=tell)
+    if any(directory.trace.glob("*.parquet")):
+        return _with_the_rest(results, plan, lambda: read_events(directory.path))
+    return _with_the_rest(results, plan, lambda: map(line_to_stamped, merged(directory.path)))
+
+
+def _with_the_rest(results: list[InvariantResult], plan: Plan, events: Callable[[], Iterator[Stamped]]) -> Checked:
+    """What else a trace says that Spark has checked. ``events`` reads it."""
     wanted = plan.expect.must_happen
-    seen = dict(zip(map(describe, wanted), happened(wanted, read_events(directory.path)), strict=True))
-    digest = TraceDigest()
-    for event in read_events(directory.path):
+    seen = dict(zip(map(describe, wanted), happened(wanted, events()), strict=True))
+    digest, number, rpcs = TraceDigest(), 0, 0
+    for event in events():
         digest.add(event)
-    return Checked(results, seen, by_type.get("rpc", 0), sum(by_type.values()), digest.hexdigest())
+        number += 1
+        rpcs += type(event.body) is Rpc
+    return Checked(results, seen, rpcs, number, digest.hexdigest())
 
 
 def check_in_process(directory: RunDir, plan: Plan) -> Checked:

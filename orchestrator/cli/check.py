@@ -9,20 +9,24 @@ import click
 import msgspec
 import pyarrow as pa
 
+from actors.trace.lines import decode_line
 from chaos.errors import KriftError
 from chaos.plan import Plan
 from chaos.scenario.loader import load_file
 from chaos.scenario.resolve import resolve
 from orchestrator.checked import Checked, verdict_on
 from orchestrator.cli.options import runs_option
+from orchestrator.invariants.fold import Finding
 from orchestrator.report.console import page
 from orchestrator.report.text import print_verdict
 from orchestrator.run_dir import RESTORE, Manifest, RunDir, open_run_dir, wrong
-from orchestrator.runner import check_in_process, check_in_spark, keep_verdict, with_repeat
-from orchestrator.trace.read import read_events
+from orchestrator.runner import check_in_process, check_in_spark, check_in_stream, keep_verdict, with_repeat
+from orchestrator.trace.collect import incarnations
+from orchestrator.trace.read import line_to_stamped, read_events
 from orchestrator.verdict import exit_code, json_line
 from orchestrator.version import __version__
 
+GROWING = "the run had not come to its end when it was checked"
 CUT_OFF = "the run did not come to its end: its driver was killed"
 
 
@@ -30,10 +34,11 @@ CUT_OFF = "the run did not come to its end: its driver was killed"
 @click.argument("run", default="latest")
 @click.option(
     "--engine",
-    type=click.Choice(["spark", "in-process"]),
+    type=click.Choice(["spark", "streaming", "in-process"]),
     default="spark",
     show_default=True,
-    help="Both drive the same folds; in-process needs no Java.",
+    help="All drive the same folds; streaming reads the nodes' logs, those of a live run that goes on, too; "
+    "in-process needs no Java.",
 )
 @runs_option
 @click.option("--json", "as_json", is_flag=True, help="The verdict on stdout, as one line of JSON, and nothing else.")
@@ -42,13 +47,18 @@ def command(run: str, engine: str, out: Path, as_json: bool) -> int:
     directory = open_run_dir(out, run)
     manifest = directory.read_manifest()
     plan = plan_of(directory)
-    directory.trace_parts()
+    growing = (
+        engine == "streaming" and not any(directory.trace.glob("*.parquet")) and bool(incarnations(directory.path))
+    )
+    if not growing:
+        directory.trace_parts()
     if not os.access(directory.path, os.W_OK):
         raise wrong(directory.path, "the verdict cannot be written there", "a directory that you may write to")
     page(stderr=True).say(f"checking {directory.path}")
     checked = _check(directory, plan, engine)
-    _compare_digests(directory, manifest, plan, checked)
-    doubts = [*manifest.doubts, *([CUT_OFF] if manifest.status == "running" else [])]
+    if not growing:
+        _compare_digests(directory, manifest, plan, checked)
+    doubts = [*manifest.doubts, *([GROWING if growing else CUT_OFF] if manifest.status == "running" else [])]
     checked = with_repeat(checked, manifest.digest, manifest.repeated)
     verdict = verdict_on(plan, manifest.run, manifest.runtime, checked, manifest.duration, doubts)
     keep_verdict(directory, verdict)
@@ -69,23 +79,41 @@ def _check(directory: RunDir, plan: Plan, engine: str) -> Checked:
     try:
         if engine == "in-process":
             return check_in_process(directory, plan)
-        return _check_in_spark(directory, plan)
+        return _check_with_spark(directory, plan, engine)
     except KriftError:
         raise
     except Exception as error:
         # An engine stumbles over a damaged trace in many ways, Spark far from the place: look whether it is that.
+        if engine == "streaming":
+            _read_the_logs(directory, error)
         _read_to_the_end(directory, error)
         raise
 
 
-def _check_in_spark(directory: RunDir, plan: Plan) -> Checked:
+def _check_with_spark(directory: RunDir, plan: Plan, engine: str) -> Checked:
     from orchestrator.engines.spark_session import spark_session
 
     spark = spark_session()
     try:
+        if engine == "streaming":
+            return check_in_stream(spark, directory, plan, _tell)
         return check_in_spark(spark, directory, plan)
     finally:
         spark.stop()
+
+
+def _tell(violation: Finding) -> None:
+    page(stderr=True).say(f"{violation.invariant} violated: {violation.sentence}")
+
+
+def _read_the_logs(directory: RunDir, error: Exception) -> None:
+    """Raises InputError if a chunk of the logs has a line that is no event."""
+    for path in sorted(chunk for own in incarnations(directory.path).values() for chunk in own):
+        for number, line in enumerate(path.read_bytes().splitlines(), 1):
+            try:
+                line_to_stamped(decode_line(line))
+            except (msgspec.DecodeError, UnicodeDecodeError) as damage:
+                raise wrong(path, f"damaged in line {number:,}: {damage}", RESTORE) from error
 
 
 def _read_to_the_end(directory: RunDir, error: Exception) -> None:

@@ -53,7 +53,7 @@ class Kept(msgspec.Struct, array_like=True):
 
 class SavedShard(msgspec.Struct):
     """All that a shard knows. written_by: as of ``version_of_state``. pending: what is held back. roles: of nodes, as
-    far as they said so."""
+    far as they said so. told: (invariant, key) of violations that were told."""
 
     written_by: str
     frontier: Frontier
@@ -61,6 +61,7 @@ class SavedShard(msgspec.Struct):
     news: list[Stamped] = []
     pending: list[Routed] = []
     roles: dict[str, str] = {}
+    told: set[tuple[str, str]] = set()
     kept: list[Kept] = []
 
 
@@ -71,7 +72,7 @@ _GROUP = msgspec.msgpack.Decoder(SavedGroup)
 def version_of_state(shards: int, only: Sequence[str] | None) -> str:
     """What must be equal for one process to go on with the shards of another."""
     judged = "all invariants" if only is None else ", ".join(only)
-    return f"krift {__version__}, states {_layout()}, {shards} shards, {judged}"
+    return f"krift {__version__}, states {_layout()}, {shards} shards, for {judged}"
 
 
 _layout = cache(layout)
@@ -85,7 +86,7 @@ def shard_of(route: str, key: str, shards: int) -> int:
 class Shard:
     """Feed it with ``take``, let it go on with ``advance``, put it aside with ``saved``; ``close`` ends the trace.
 
-    ``violations``: found since it was made or loaded.
+    ``violations``: those found since it was made or loaded, of each invariant at each key the first one ever.
     """
 
     def __init__(self, number: int, shards: int, only: Sequence[str] | None = None, patience_us: int = -1) -> None:
@@ -207,6 +208,12 @@ class Shard:
         for each in own:
             self._group(each.route, each.key).step(each.event)
 
+    def _tell(self, violation: Finding) -> None:
+        name = (violation.invariant, violation.key)
+        if name not in self._known.told:
+            self._known.told.add(name)
+            self.violations.append(violation)
+
     def _group(self, route: str, key: str) -> KeyGroup:
         """The group of a key: at work, put aside, or new."""
         group = self._groups.get((route, key))
@@ -215,7 +222,7 @@ class Shard:
             saved = None if kept is None else _GROUP.decode(kept.group)
             known = self._known
             chosen = self._branches[route].folds
-            group = KeyGroup(chosen, key, known.profile, known.news, self.violations.append, saved)
+            group = KeyGroup(chosen, key, known.profile, known.news, self._tell, saved)
             self._groups[route, key] = group
         return group
 

@@ -8,9 +8,10 @@ the state, whenever they are asked for.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 import pyarrow as pa
@@ -31,6 +32,7 @@ from orchestrator.trace.schema import spark_schema
 if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamReader
     from pyspark.sql.streaming.state import GroupState
 
 SHARDS = 8
@@ -54,15 +56,20 @@ _pieces: msgspec.json.Decoder[list[Piece]] = msgspec.json.Decoder(list[Piece])
 def chunks(spark: SparkSession, logs: Path, files_per_batch: int = FILES_PER_BATCH) -> DataFrame:
     """The closed chunks under ``logs``, as a stream; a line that is no event ends it with an error."""
     reader = _reader(spark, files_per_batch).option("mode", "FAILFAST").option("pathGlobFilter", f"*{CLOSED}")
-    return reader.json(str(logs.resolve()))
+    return reader.json(_literal(logs))
 
 
 def parts(spark: SparkSession, trace: Path, files_per_batch: int = FILES_PER_BATCH) -> DataFrame:
     """The Parquet files of a collected trace, as a stream."""
-    return _reader(spark, files_per_batch).option("pathGlobFilter", "*.parquet").parquet(str(trace.resolve()))
+    return _reader(spark, files_per_batch).option("pathGlobFilter", "*.parquet").parquet(_literal(trace))
 
 
-def _reader(spark: SparkSession, files_per_batch: int) -> Any:
+def _literal(folder: Path) -> str:
+    """A path that the file source, which looks for patterns in it, takes as it is."""
+    return re.sub(r"([\[\]{}*?\\])", r"\\\1", str(folder.resolve()))
+
+
+def _reader(spark: SparkSession, files_per_batch: int) -> DataStreamReader:
     """Folders named ``node=...`` must not become a column: each line says itself who wrote it."""
     reader = spark.readStream.schema(spark_schema()).option("recursiveFileLookup", "true")
     return reader.option("maxFilesPerTrigger", files_per_batch).option("maxFileAge", "3650d")
@@ -81,7 +88,8 @@ def check_stream(
 
     ``checkpoint``: directory of what was checked before, or a new one; what it has is not read again.
     ``patience_us``: how far a node may stay behind the others before the checks go on without it, and say so; -1 for
-    ever. ``tell`` hears of each violation when it is found, once more if it was in a micro-batch that did not end.
+    ever. ``tell`` hears of the first violation of each invariant at each key when it is found, once more if that was
+    in a micro-batch that did not end.
     Raises ValueError for an unknown id in ``only``, OtherLayout if the checkpoint is of another version of Krift or of
     other invariants.
     """

@@ -71,6 +71,11 @@ def line_to_row(line: Line) -> dict[str, Any]:
     }
 
 
+def line_to_stamped(line: Line) -> Stamped:
+    """The event of a line of a log."""
+    return row_to_stamped(line_to_row(line))
+
+
 def read_events(directory: Path) -> Iterator[Stamped]:
     """The trace of a run, in order."""
     for path in sorted((directory / TRACE).glob("part-*.parquet")):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -9,14 +10,21 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from pyspark.errors import StreamingQueryException
 
 from actors.trace.events import Stamped
+from actors.trace.lines import encode_line
 from orchestrator.clusters.local_ray import LocalRayCluster
 from orchestrator.clusters.sim import SimCluster
 from orchestrator.engines.batch import check_trace
 from orchestrator.engines.in_process import check
+from orchestrator.engines.shard import OtherLayout
+from orchestrator.engines.streaming import check_stream, chunks, feed, parts
+from orchestrator.engines.streaming import results as stream_results
+from orchestrator.invariants.fold import Finding
 from orchestrator.trace.read import TRACE, read_events, write_events
 from orchestrator.trace.rows import COLUMNS, stamped_to_row
+from tests.harness.pieces import recorded
 from tests.parity.judged import play
 from tests.parity.test_parity import CASES
 from tests.unit.invariants.random_trace import random_trace
@@ -99,3 +107,66 @@ def test_spark_and_process_agree_on_a_live_run(spark: SparkSession, local_ray: L
     assert in_spark == check(read_events(tmp_path / "run"))
     held = {each.id for each in in_spark if each.status == "held" and each.tested}
     assert set(case.plan(1).expect.held) <= held
+
+
+def chunked(directory: Path, events: list[Stamped], files: int, stamp: int) -> None:
+    """Write events, in the order given, as closed chunks that a stream takes one after the other, by their times."""
+    size = len(events) // files + 1
+    folder = directory / "logs" / "node=any"
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in range(files):
+        path = folder / f"{stamp}-{number}.jsonl"
+        path.write_bytes(b"".join(map(encode_line, events[number * size : (number + 1) * size])))
+        os.utime(path, (stamp + number, stamp + number))
+
+
+class Killed(Exception):
+    """What ends the query of a test."""
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(300)
+def test_a_stream_and_process_agree(spark: SparkSession, tmp_path: Path) -> None:
+    """Shows that the streaming engine gives the results of the in-process engine for a run of the sim that violates
+    H6, from chunks with events of any node in any order, some twice, and one node's after all others; that a query
+    which is killed in the middle goes on from its checkpoint as if nothing had been; and that a stream that ends early
+    says what is missing."""
+    whole = list(recorded("parity/scenarios/leader-crash", "list-behind"))
+    random = Random(1)
+    early = [event for event in whole if event.node != "broker-2"]
+    early += early[100:150]
+    random.shuffle(early)
+    late = [event for event in whole if event.node == "broker-2"]
+    chunked(tmp_path, early, 3, stamp=1_000)
+    told: list[str] = []
+
+    def kill(violation: Finding) -> None:
+        raise Killed(violation.invariant)
+
+    checkpoint = tmp_path / "checkpoint"
+    assert check_stream(chunks(spark, tmp_path / "logs", 2), checkpoint) == check(early)
+    chunked(tmp_path, late, 2, stamp=2_000)
+    with pytest.raises(StreamingQueryException, match="Killed"):
+        feed(chunks(spark, tmp_path / "logs", 1), checkpoint, tell=kill)
+    feed(chunks(spark, tmp_path / "logs", 1), checkpoint, tell=lambda violation: told.append(violation.invariant))
+    results = stream_results(spark, checkpoint)
+    assert results == check(whole)
+    assert "H6" in told
+    assert {each.id: each.status for each in results}["H6"] == "violated"
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(300)
+def test_a_stream_of_a_collected_trace(spark: SparkSession, tmp_path: Path) -> None:
+    """Shows that a run without logs is streamed from its Parquet files, for some invariants if need be; that nothing
+    gives what nothing gives; and that a checkpoint is not read for other invariants."""
+    events = list(recorded("parity/scenarios/steady"))
+    write_events(tmp_path, events)
+    checkpoint, only = tmp_path / "checkpoint", ["H1", "X4"]
+    (tmp_path / "none").mkdir()
+    assert check_stream(parts(spark, tmp_path / "none"), checkpoint) == check([])
+    assert check_stream(parts(spark, tmp_path / TRACE), checkpoint, only) == check(events, only)
+    with pytest.raises(OtherLayout, match=r"for H1, X4; this is .* all invariants"):
+        check_stream(parts(spark, tmp_path / TRACE), checkpoint)
+    with pytest.raises(ValueError, match="no such invariant: H99"):
+        check_stream(parts(spark, tmp_path / TRACE), checkpoint, ["H99"])
