@@ -144,7 +144,7 @@ def test_a_stream_and_process_agree(spark: SparkSession, tmp_path: Path) -> None
         raise Killed(violation.invariant)
 
     checkpoint = tmp_path / "checkpoint"
-    assert check_stream(chunks(spark, tmp_path / "logs", 2), checkpoint) == check(early)
+    assert check_stream(chunks(spark, tmp_path / "logs", 3), checkpoint) == check(early)
     chunked(tmp_path, late, 2, stamp=2_000)
     with pytest.raises(StreamingQueryException, match="Killed"):
         feed(chunks(spark, tmp_path / "logs", 1), checkpoint, tell=kill)
