@@ -7,14 +7,15 @@
                       --first each ends with the run that found the defect
     table FILE        what was found, as Markdown
 
-Every campaign is of one nemesis, with one defect planted; a run finds the defect when the invariant meant for it is
-violated, and ends there. Both ways draw the same seeds: the fresh draws of a guided campaign are the first ones of the
-campaign by chance beside it, and are carried out once for both. FILE has a line for each run that was carried out, so
-that a study which was broken off goes on.
+Every campaign is of one nemesis (``guidance.yaml``: short runs), with one defect planted; a run finds the defect when
+the invariant meant for it is violated, and ends there. Both ways draw the same seeds: the fresh draws of a guided
+campaign are the first ones of the campaign by chance beside it, and are carried out once for both. FILE has a line
+for each run that was carried out, so that a study which was broken off goes on.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -29,6 +30,7 @@ from orchestrator.campaigns.order import SimOrder
 from orchestrator.coverage.observer import Coverage
 from orchestrator.sim_run import run_in_sim
 
+NEMESIS = "benchmarks/guidance.yaml"
 BUDGET = 50
 GENERATION = 5
 SCREENED = 10
@@ -49,10 +51,11 @@ class Result(msgspec.Struct, frozen=True):
 
 
 class Study:
-    """Runs, each carried out once. ``path``: where they are kept."""
+    """Runs, each carried out once. ``path``: where they are kept. ``nemesis``: a name, or the path of a file."""
 
     def __init__(self, path: Path, nemesis: str) -> None:
         self.nemesis = nemesis
+        self._text = Path(nemesis).read_text(encoding="utf-8") if nemesis.endswith(".yaml") else ""
         self._path = path
         lines = path.read_bytes().splitlines() if path.exists() else []
         results = [msgspec.json.decode(line, type=Result) for line in lines]
@@ -78,7 +81,7 @@ class Study:
     def fresh(self, defect: Defect, first: int, last: int) -> Iterator[SimOrder]:
         """Draws of the nemesis with the defect planted."""
         for seed in range(first, last + 1):
-            yield SimOrder(self.nemesis, seed=seed, settings=defect.settings, defects=(defect.name,))
+            yield SimOrder(self.nemesis, "", seed, defect.settings, (defect.name,), self._text)
 
     def screened(self, defect: Defect, known_only: bool = False) -> tuple[int, int]:
         """In how many runs of the screening the defect was found, and how many there were: it ends when the defect is
@@ -117,7 +120,8 @@ class Study:
 
 
 def _key(order: SimOrder) -> str:
-    return f"{order.key} {order.text}"
+    """Names a run by all that decides it."""
+    return f"{order.key} {hashlib.sha256(order.text.encode()).hexdigest()}"
 
 
 def first_found(results: Sequence[Result]) -> int:
@@ -203,7 +207,7 @@ def _candidates() -> list[Defect]:
 
 
 @click.group()
-@click.option("--nemesis", default="everything", show_default=True, help="What draws the schedules.")
+@click.option("--nemesis", default=NEMESIS, show_default=True, help="What draws the schedules: a name or a file.")
 @click.pass_context
 def main(context: click.Context, nemesis: str) -> None:
     """Compare campaigns guided by coverage with fresh draws alone, on defects that those find rarely."""
