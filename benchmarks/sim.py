@@ -61,7 +61,7 @@ def run_unchecked(plan: Plan) -> Ran:
 def _run(plan: Plan, engine: InProcessEngine | None) -> Ran:
     conductor = ScenarioConductor(plan)
     meta = RunMeta(plan.scenario, plan.variant, "sim", plan.seed, plan.names, plan.profile())
-    observer = None if engine is None else engine.feed
+    observer = None if engine is None else engine.take
     world = World(plan.nodes, conductor, plan.seed, "benchmark", observer, record=engine is not None, meta=meta)
     wall, cpu = time.perf_counter(), time.process_time()
     result = world.run(10**12)
@@ -73,7 +73,7 @@ def _run(plan: Plan, engine: InProcessEngine | None) -> Ran:
 def run_kept(plan: Plan) -> Ran:
     """As ``krift run`` does it: checks on, trace in Parquet files, a digest of every step for ``krift replay``."""
     engine, conductor, cluster = InProcessEngine(), ScenarioConductor(plan), SimCluster(keep=True)
-    cluster.observer = engine.feed
+    cluster.observer = engine.take
     with tempfile.TemporaryDirectory() as folder:
         wall, cpu = time.perf_counter(), time.process_time()
         outcome = cluster.run(RunOrder("benchmark", plan, Path(folder)), conductor)

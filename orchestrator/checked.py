@@ -38,7 +38,7 @@ class Watcher:
         self._unseen = {describe(predicate): predicate for predicate in plan.expect.must_happen}
 
     def __call__(self, event: Stamped) -> None:
-        self.engine.feed(event)
+        self.engine.take(event)
         if type(event.body) is Rpc:
             self.rpcs += 1
         if self._unseen:

@@ -52,13 +52,12 @@ def run_in_sim(
     ``stop_at``: an invariant whose first violation ends the run (what the run then lacks speaks against it only as
     "interrupted")."""
     cluster, conductor, watcher = SimCluster(keep=directory is not None), ScenarioConductor(plan), Watcher(plan)
-    violated = watcher.engine.violated
 
     def take(event: Stamped) -> None:
         watcher(event)
         for observer in observers:
             observer(event)
-        if stop_at and stop_at in violated:
+        if stop_at and stop_at in watcher.engine.violated:
             cluster.stop()
 
     cluster.observer = take
@@ -75,5 +74,5 @@ def run_in_sim(
         conductor.outcomes,
         -1 if conductor.zero_us is None else conductor.zero_us,
         outcome.duration_us,
-        dict(violated),
+        dict(watcher.engine.violated),
     )

@@ -14,6 +14,9 @@ from orchestrator.invariants.registry import AnyFold, folds, invariants_of
 
 NEVER = 1 << 62
 
+AT_A_TIME = 512
+"""Events that ``InProcessEngine.take`` lets come together."""
+
 
 class OutOfOrder(ValueError):
     """An event came after a later one."""
@@ -57,16 +60,16 @@ class _Listeners(dict[str, list[_Listener]]):
 
 
 class InProcessEngine:
-    """Feed it with ``feed`` in the order of the trace, then ask for ``results`` once.
+    """Feed it with ``feed``, or ``take``, in the order of the trace, then ask for ``results`` once.
 
-    The profile comes from the run's first event, ``run.meta``, unless it is given. ``violated``: id of an
-    invariant -> when it was first found to be violated (wall of the trace, microseconds), so that a runtime may stop.
+    The profile comes from the run's first event, ``run.meta``, unless it is given.
     """
 
     def __init__(self, only: Collection[str] | None = None, profile: Profile | None = None) -> None:
         self.profile = Profile() if profile is None else profile
-        self.violated: dict[str, int] = {}
         self.events = 0
+        self._first: dict[str, int] = {}
+        self._taken: list[Stamped] = []
         self._given_profile = profile is not None
         self._last: Stamped | None = None
         self._branches: dict[str, _Branch] = {}
@@ -88,8 +91,28 @@ class InProcessEngine:
             for kind in dict.fromkeys(kind for fold in chosen for kind in fold.event_types)
         }
 
+    @property
+    def violated(self) -> dict[str, int]:
+        """Id of an invariant -> when it was first found to be violated (wall of the trace, microseconds), by all that
+        came so far."""
+        self._catch_up()
+        return self._first
+
+    def take(self, event: Stamped) -> None:
+        """As ``feed``, for a run that goes on meanwhile: events are judged some hundreds at a time. Nodes and checks in
+        turns push one another out of the processor's caches, which costs both a quarter of their time and more."""
+        taken = self._taken
+        taken.append(event)
+        if len(taken) >= AT_A_TIME:
+            self._catch_up()
+
+    def _catch_up(self) -> None:
+        taken, self._taken = self._taken, []
+        for event in taken:
+            self.feed(event)
+
     def feed(self, event: Stamped) -> None:
-        """Take the next event; the same event twice counts once.
+        """Judge the next event at once; the same event twice counts once.
 
         Raises OutOfOrder if a later one has come before.
         """
@@ -155,7 +178,7 @@ class InProcessEngine:
 
     def _violated(self, finding: Finding) -> None:
         assert self._last is not None
-        self.violated.setdefault(finding.invariant, self._last.wall)
+        self._first.setdefault(finding.invariant, self._last.wall)
 
     def feed_all(self, events: Iterable[Stamped]) -> None:
         """Take several events."""
@@ -164,6 +187,7 @@ class InProcessEngine:
 
     def key_results(self) -> list[KeyResult]:
         """End the trace: what was found at each key."""
+        self._catch_up()
         horizon_us = 0 if self._last is None else self._last.wall
         return [
             result
