@@ -12,6 +12,7 @@ from typing import Literal
 import msgspec
 
 from actors.control import Conductor
+from chaos.errors import RunError
 from orchestrator.clusters.base import Progress, RunOrder, RunOutcome
 from orchestrator.interrupts import Interrupts
 
@@ -52,9 +53,30 @@ class LocalRayCluster:
 
     def __enter__(self) -> LocalRayCluster:
         os.environ.update(_ENVIRONMENT)
+        handler = signal.getsignal(signal.SIGTERM)
+        try:
+            self._start()
+        except RuntimeError:
+            # On a busy machine Ray gives up on its own processes before they are up.
+            self._start_again()
+        signal.signal(signal.SIGTERM, handler)
+        return self
+
+    def _start_again(self) -> None:
         import ray
 
-        handler = signal.getsignal(signal.SIGTERM)
+        from orchestrator.clusters.ray_errors import reason
+
+        ray.shutdown()
+        try:
+            self._start()
+        except RuntimeError as error:
+            ray.shutdown()
+            raise RunError(f"Ray did not start, twice: {reason(error)}") from error
+
+    def _start(self) -> None:
+        import ray
+
         ray.init(
             address="local",
             num_cpus=2,
@@ -64,8 +86,6 @@ class LocalRayCluster:
             logging_level=logging.ERROR,
             _node_ip_address=LOOPBACK,
         )
-        signal.signal(signal.SIGTERM, handler)
-        return self
 
     def __exit__(self, *error: object) -> None:
         import ray
