@@ -24,10 +24,24 @@ class Defect(msgspec.Struct, frozen=True):
 
 
 _ALL: tuple[Defect, ...] = (
-    Defect("double-vote", "actors.quorum", "Q2", "A voter forgets whom it voted for and grants again in the epoch."),
+    Defect(
+        "double-vote",
+        "actors.quorum",
+        "Q2",
+        "A voter forgets whom it voted for and grants again in the epoch.",
+        "ktoso/akka-raft#56",
+    ),
     Defect("vote-before-sync", "actors.quorum", "Q2", "A vote leaves before quorum-state is on disk."),
-    Defect("same-epoch-leader", "actors.quorum", "Q1", "A candidate becomes leader without a majority."),
-    Defect("vote-for-any", "actors.quorum", "Q4", "A voter grants its vote whatever the candidate's log holds."),
+    Defect(
+        "same-epoch-leader", "actors.quorum", "Q1", "A candidate becomes leader without a majority.", "xnnyygn/xraft#27"
+    ),
+    Defect(
+        "vote-for-any",
+        "actors.quorum",
+        "Q4",
+        "A voter grants its vote whatever the candidate's log holds.",
+        "ktoso/akka-raft#30",
+    ),
     Defect("epoch-reset", "actors.quorum", "Q3", "A voter ignores its quorum-state at start and begins at epoch 0."),
     Defect(
         "fetch-in-leader-epoch",
@@ -70,13 +84,18 @@ _ALL: tuple[Defect, ...] = (
     ),
     Defect("fence-keeps-isr", "actors.controller", "P9", "A fenced broker stays in its ISRs.", "KAFKA-13916"),
     Defect("hw-ignores-isr", "actors.broker", "P10", "The leader's high watermark is its own log end."),
-    Defect("truncate-to-hw", "actors.broker", "P11", "A new follower truncates to its high watermark.", "KIP-101"),
+    Defect(
+        "truncate-to-hw",
+        "actors.broker",
+        "P11",
+        "A new follower truncates to its high watermark.",
+        "KIP-101, KAFKA-7415",
+    ),
     Defect(
         "truncate-whole-epoch",
         "actors.broker",
         "P12",
         "A follower whose log diverges in an epoch drops all of that epoch.",
-        "KAFKA-7415",
     ),
     Defect("leader-skips-offset", "actors.log", "P14", "A leader leaves out an offset now and then."),
     Defect("follower-takes-produce", "actors.broker", "P15", "A broker appends what producers send it as a follower."),
@@ -112,7 +131,7 @@ _ALL: tuple[Defect, ...] = (
         "A batch that is sent again is acknowledged with the offset of the oldest batch that the leader remembers.",
     ),
     Defect("fetch-drops-batch", "actors.broker", "C7", "A Fetch of many batches leaves some out in the middle."),
-    Defect("fetch-past-hw", "actors.broker", "C8", "Consumers get what is above the high watermark.", "KAFKA-14704"),
+    Defect("fetch-past-hw", "actors.broker", "C8", "Consumers get what is above the high watermark.", "KAFKA-9835"),
     Defect(
         "reused-buffer",
         "actors.client",
@@ -126,7 +145,7 @@ _ALL: tuple[Defect, ...] = (
     Defect("hw-on-append-only", "actors.broker", "P18", "A fetch does not make a leader look at its high watermark."),
     Defect("never-stand", "actors.quorum", "L1", "A follower that hears no more of its leader does not stand."),
     Defect("no-new-leader", "actors.controller", "L3", "When a leader is fenced, nobody is elected in its place."),
-    Defect("isr-never-expands", "actors.broker", "L4", "A leader takes nobody back into the ISR."),
+    Defect("isr-never-expands", "actors.broker", "L4", "A leader takes nobody back into the ISR.", "KAFKA-4485"),
     Defect("retry-forgotten", "actors.client", "L5", "A batch that is to be sent again is not."),
     Defect(
         "consumer-gives-up", "actors.client", "L6", "A consumer that got no answer from a broker never asks it again."
@@ -164,6 +183,66 @@ _ALL: tuple[Defect, ...] = (
     Defect("raise", "actors.broker", "X3", "A broker raises an exception on its hundredth request."),
     Defect("lose-trace", "actors.trace", "X4", "The runtime drops every hundredth event of a node."),
     Defect("version-too-new", "actors.broker", "X7", "OFFSET_NOT_AVAILABLE is sent to old clients too."),
+    Defect(
+        "clean-start-after-crash",
+        "actors.broker",
+        "P4",
+        "A broker whose process was killed registers as one that had shut down cleanly, whatever it lost.",
+        "KIP-966",
+    ),
+    Defect(
+        "fetch-before-sync",
+        "actors.quorum",
+        "Q9",
+        "A voter fetches on, which acknowledges what it has, before that is on its disk.",
+    ),
+    Defect(
+        "watermark-before-truncation",
+        "actors.broker",
+        "P10",
+        "A follower takes over its leader's high watermark before it truncates what diverges.",
+        "KAFKA-14704",
+    ),
+    Defect(
+        "isr-answer-awaited",
+        "actors.broker",
+        "L4",
+        "A leader whose AlterPartition was not answered takes it to be under way for ever, and asks for no other ISR.",
+        "KAFKA-12751",
+    ),
+    Defect(
+        "isr-in-new-epochs-only",
+        "actors.broker",
+        "L4",
+        "A leader ignores what the controller changes in the ISR without a new leader epoch.",
+    ),
+    Defect(
+        "watermark-waits-for-fenced",
+        "actors.broker",
+        "P18",
+        "The high watermark waits for a replica that was caught up lately, though it is fenced or shuts down.",
+        "KAFKA-15021",
+    ),
+    Defect(
+        "elect-fenced-last-known",
+        "actors.controller",
+        "P9",
+        "With no eligible leader replica left, the last known leader is elected even if it is fenced.",
+        "KAFKA-19522",
+    ),
+    Defect(
+        "retry-keeps-epoch",
+        "actors.client",
+        "L13",
+        "A ListOffsets that is tried again carries the leader epoch of the first time.",
+        "confluentinc/librdkafka#4620",
+    ),
+    Defect(
+        "producers-of-leaders-only",
+        "actors.log",
+        "T2",
+        "A follower keeps no state of producers, and knows none when it leads.",
+    ),
 )
 
 DEFECTS: dict[str, Defect] = {defect.name: defect for defect in _ALL}

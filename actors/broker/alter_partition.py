@@ -102,6 +102,8 @@ class AlterPartitionManager(msgspec.Struct):
         """Take the end of the request; what was not answered is sent again."""
         sent, self.in_flight = self.in_flight, {}
         if ended.response is None:
+            if "isr-answer-awaited" in turn.step.defects:
+                self.in_flight = sent
             return []
         response: AlterPartitionResponse = ended.response
         if response.error_code:

@@ -36,9 +36,12 @@ class CleanShutdown(msgspec.Struct):
 
     def remove(self, turn: Turn) -> None:
         """The logs are in use: whatever ends this process from now on, the file does not speak of it."""
-        if self.found:
-            self.found = False
+        if "clean-start-after-crash" in turn.step.defects:
+            self._mark(turn.step, turn.files, turn.broker_epoch)
+            turn.files.sync(turn.step, CLEAN_SHUTDOWN_FILE)
+        elif self.found:
             turn.files.replace(turn.step, CLEAN_SHUTDOWN_FILE, b"")
+        self.found = False
 
     def begin(self, turn: Turn, files: Iterable[str]) -> None:
         """Make ``files`` durable. ``on_synced`` goes on."""
@@ -57,7 +60,10 @@ class CleanShutdown(msgspec.Struct):
         if self.awaited or self.marked:
             return not self.awaited
         self.marked = True
-        content = json.dumps({"version": 0, "brokerEpoch": broker_epoch}).encode()
-        files.replace(step, CLEAN_SHUTDOWN_FILE, content)
+        self._mark(step, files, broker_epoch)
         self._sync(step, files, CLEAN_SHUTDOWN_FILE)
         return False
+
+    def _mark(self, step: Step, files: Files, broker_epoch: int) -> None:
+        content = json.dumps({"version": 0, "brokerEpoch": broker_epoch}).encode()
+        files.replace(step, CLEAN_SHUTDOWN_FILE, content)

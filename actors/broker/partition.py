@@ -127,6 +127,8 @@ class Partition(msgspec.Struct):
             return False
         was_leader = self.is_leader
         new_epoch = state.leader_epoch > self.leader_epoch
+        if was_leader and not new_epoch and "isr-in-new-epochs-only" in turn.step.defects:
+            return False
         self._assign(turn, state)
         self.isr = list(state.isr)
         if new_epoch or not was_leader:
@@ -230,6 +232,8 @@ class Partition(msgspec.Struct):
             return True
         lag_max_ms = turn.settings.replica_lag_time_max_ms
         caught_up = remote.is_caught_up(self.log.end_offset, turn.step.wall_ms, lag_max_ms)
+        if "watermark-waits-for-fenced" in turn.step.defects:
+            return caught_up
         return caught_up and self._may_join(turn, replica_id, remote)
 
     # ---- appending ---------------------------------------------------------------------------------------

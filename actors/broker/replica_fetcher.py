@@ -254,6 +254,8 @@ class ReplicaFetcherManager(msgspec.Struct):
         elif error:
             self._delay(turn, fetcher, state.tp, state.run)
         elif data.HasField("diverging_epoch"):
+            if "watermark-before-truncation" in turn.step.defects:
+                append_fetched(turn, partition, data)
             truncate_diverged(turn, partition, data.diverging_epoch.epoch, data.diverging_epoch.end_offset)
             return True
         else:

@@ -141,7 +141,8 @@ class OffsetFetcher(msgspec.Struct):
             if name not in topics:
                 topics[name] = request.topics.add(name=name)
             partition = topics[name].partitions.add(partition_index=index, timestamp=lookup.timestamp)
-            lookup.leader_epoch = leaders[lookup.tp].epoch if version >= 4 else -1
+            if not lookup.failures or "retry-keeps-epoch" not in step.defects:
+                lookup.leader_epoch = leaders[lookup.tp].epoch if version >= 4 else -1
             if lookup.leader_epoch >= 0:
                 partition.current_leader_epoch = lookup.leader_epoch
         call = net.send(step, peer, self.connection, request, version, PURPOSE)

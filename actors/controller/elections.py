@@ -112,7 +112,9 @@ class PartitionChangeBuilder:
         configuration says of unclean elections."""
         known = self.partition.last_known_elr
         nobody = not self.target_isr and not self.target_elr
-        return self.rules.elr and nobody and len(known) == 1 and self.rules.acceptable(known[0])
+        if not self.rules.elr or not nobody or len(known) != 1:
+            return False
+        return self.rules.acceptable(known[0]) or "elect-fenced-last-known" in self.rules.defects
 
     def _elect(self, record: PartitionChangeRecord) -> str:
         leader, unclean = self.elect_leader()

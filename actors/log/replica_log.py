@@ -234,7 +234,8 @@ class ReplicaLog(msgspec.Struct):
     def _append(self, step: Step, files: Files, batch: Batch, role: ReplicaRole, leader_epoch: int) -> None:
         self._note_epoch(batch)
         self.batches.append(batch)
-        self.producers.update(batch)
+        if role == "leader" or "producers-of-leaders-only" not in step.defects:
+            self.producers.update(batch)
         step.record(
             LogAppend(
                 self.tp,

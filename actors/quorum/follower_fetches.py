@@ -23,7 +23,8 @@ BOOTSTRAP = "raft/bootstrap"
 
 def poll(raft: RaftState, step: Step, net: NetworkClient, role: Follower | Unattached) -> None:
     """Send the next Fetch, if the last has ended and all that it brought is durable."""
-    if raft.flushes or raft.fetch_backoff or _is_fetching(raft):
+    unsynced = bool(raft.flushes) and "fetch-before-sync" not in step.defects
+    if unsynced or raft.fetch_backoff or _is_fetching(raft):
         return
     leader = role.leader_id
     if isinstance(role, Follower) and not role.timed_out and net.usable(node_name(leader), FETCH_CONNECTION):

@@ -1,21 +1,31 @@
-"""Which schedules a defect is put under: those that a nemesis draws, and the incidents of the library. None is made for
-it."""
+"""Which schedules a defect is put under: those that a nemesis draws, and now and then an incident of the library. None
+is made for it."""
 
 from __future__ import annotations
 
 from actors.defects import Defect
 from orchestrator.campaigns.order import SimOrder
 
+AREAS = {"actors.quorum": "quorum"}
+"""Module of a defect -> the nemesis that is after what goes on there."""
+
+ELSEWHERE = "replication"
+
 LIBRARY = (("kip-207", "kafka"), ("baseline", ""), ("kip-207", "seed"))
 """Incidents and variants in which nothing is violated."""
+
+LIBRARY_EVERY = 10
+"""One schedule of so many is of the library."""
 
 
 def nemesis_of(defect: Defect) -> str:
     """What draws the defect's schedules."""
-    return defect.nemesis or "library"
+    return defect.nemesis or AREAS.get(defect.where, ELSEWHERE)
 
 
 def schedule(defect: Defect, number: int) -> SimOrder:
     """The ``number``-th schedule (from 1) of a defect, without the defect."""
-    incident, variant = LIBRARY[(number - 1) % len(LIBRARY)]
+    if number % LIBRARY_EVERY:
+        return SimOrder(nemesis_of(defect), seed=number)
+    incident, variant = LIBRARY[number // LIBRARY_EVERY % len(LIBRARY)]
     return SimOrder(incident, variant, seed=number)

@@ -6,6 +6,7 @@ from typing import Any
 
 from actors.node.spec import node_name
 from actors.trace.events import (
+    BrokerReg,
     CtlWindow,
     IsrPropose,
     LogAppend,
@@ -98,7 +99,8 @@ class RefusalIsBrief(PartitionInvariant[NewLeader]):
 class LeaderView(PartitionState):
     """What a leader knows. leads, epoch: who leads, in which leader epoch. own_end: its log end. followers: id ->
     (offset they fetched from, when). in_sync: the ISR as the leader knows it; asked: what it proposes besides.
-    applied: broker -> end of the metadata log that it has applied. lag_us: replica.lag.time.max.ms."""
+    applied: broker -> end of the metadata log that it has applied. barred: broker -> offset of the record that fenced
+    it, or let it shut down, in the present quorum epoch. lag_us: replica.lag.time.max.ms."""
 
     leads: str = ""
     leader_id: int = -1
@@ -109,6 +111,7 @@ class LeaderView(PartitionState):
     in_sync: list[int] = []
     asked: list[int] = []
     applied: dict[str, int] = {}
+    barred: dict[int, int] = {}
     lag_us: int = 0
     min_isr: int = 1
 
@@ -130,7 +133,7 @@ class HighWatermarkFollows(PartitionInvariant[LeaderView]):
 
     @property
     def news(self) -> tuple[type, ...]:
-        return (CtlWindow, QRole, MetaImage)
+        return (CtlWindow, QRole, MetaImage, BrokerReg)
 
     def initial(self, key: str, profile: Profile) -> LeaderView:
         min_isr = int(profile.topic_setting(key, "min.insync.replicas", default=1))
@@ -139,7 +142,14 @@ class HighWatermarkFollows(PartitionInvariant[LeaderView]):
 
     def hear(self, state: LeaderView, event: Stamped) -> Emissions:
         body = event.body
+        if type(body) is BrokerReg:
+            state.barred.pop(body.broker, None)
+            if body.fenced or body.shutting_down:
+                state.barred[body.broker] = body.offset
+            return NOTHING
         if type(body) is not MetaImage:
+            if type(body) is QRole and body.role == "leader":
+                state.barred.clear()  # what the old leader appended may be lost
             return super().hear(state, event)
         state.applied[event.node] = body.offset
         if event.node == state.leads and self._learns(state):
@@ -211,9 +221,11 @@ class HighWatermarkFollows(PartitionInvariant[LeaderView]):
             state.asked = []
 
     def _computable(self, state: LeaderView, now_us: int) -> int:
-        """What every replica that may count has: the ISR, and who fetched lately and may be about to join it."""
+        """What every replica that may count has: the ISR, and who fetched lately and may be about to join it, which
+        nobody may whom the leader knows to be fenced."""
         least = state.own_end
         followers = state.followers
+        known_to = state.applied.get(state.leads, 0)
         for member in (*state.in_sync, *state.asked):
             if member != state.leader_id:
                 known = followers.get(member)
@@ -223,6 +235,8 @@ class HighWatermarkFollows(PartitionInvariant[LeaderView]):
                     least = known[0]
         for follower, (offset, at_us) in followers.items():
             if offset < least and follower not in state.in_sync and now_us - at_us <= state.lag_us:
+                if state.barred.get(follower, known_to) < known_to:
+                    continue
                 least = offset
         return least
 

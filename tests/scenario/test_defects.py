@@ -106,6 +106,23 @@ PROOFS: dict[str, Proof] = {
     "skip-sequence-check": Proof("expired", r"appended sequence \d+ of producer id \d+.* where \d+ was next"),
     "raise": Proof("out-of-sync", r"broker-\d raised an exception: RuntimeError: the defect raise"),
     "lose-trace": Proof("out-of-sync", r"lacks its event \d*99|which does not come before in the trace"),
+    "clean-start-after-crash": Proof(
+        "lost-tail", r"broker-2 leads orders-0 .* and lacks what broker-1 committed up to"
+    ),
+    "fetch-before-sync": Proof(
+        "slow-voters", r"epoch \d+ has a high watermark of \d+ in the metadata log, below \d+, to which epoch 1 had"
+    ),
+    "watermark-before-truncation": Proof("two-tails", r"broker-1 set its high watermark .*, which no leader committed"),
+    "isr-answer-awaited": Proof("open-proposal", r"broker-2 did not get into the ISR of orders-0 within"),
+    "isr-in-new-epochs-only": Proof("open-proposal", r"broker-2 did not get into the ISR of orders-0 within"),
+    "watermark-waits-for-fenced": Proof(
+        "gone-at-once", r"broker-1, leader of orders-0 .*, stayed at \d+ .*its ISR broker-1, broker-2 has everything"
+    ),
+    "elect-fenced-last-known": Proof("nobody-left", r"broker-1 leads orders-0 in leader epoch \d+, and is fenced"),
+    "retry-keeps-epoch": Proof("comes-back", r"list-offsets-1 sent \d+ requests and got nowhere within"),
+    "producers-of-leaders-only": Proof(
+        "other-leader", r"appended sequence \d+ of producer id \d+.* where \d+ was next"
+    ),
     "version-too-new": Proof("kip-207/kafka", r"answered ListOffsets of version 4 with OFFSET_NOT_AVAILABLE", (7,)),
 }
 """Defect -> where it shows."""
