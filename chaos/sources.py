@@ -77,6 +77,11 @@ def find(word: str) -> Source:
     raise InputError([Mistake(word, 0, "", "no such scenario or nemesis", expected, nearest(word, known))])
 
 
+def is_name(word: str) -> bool:
+    """Whether every Krift understands a word: the name of an incident or a nemesis, and no path."""
+    return word in incidents.names() or word in nemeses.names()
+
+
 def text(name: str) -> str:
     """The file of an incident or a nemesis that comes with Krift. Raises InputError if there is none of that name."""
     if name in nemeses.names():

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PART_ROWS = 5_000
-PART_S = 5.0
+PART_S = 1.0
 """Results wait at most so long to be written: as much work a kill can cost."""
 PER_TASK = 8
 GENERATION = 64

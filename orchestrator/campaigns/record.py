@@ -32,7 +32,7 @@ class RunRecord(msgspec.Struct, frozen=True):
     """One run that ended. seed: as resolved. exit_code: as ``krift run`` would end on it. signature: of its failure, ""
     if it did not fail; sentence: that failure in full. tallies: invariant -> what became of it. faults: of its
     schedule. wall_s: time that it took. virtual_us: its own time. declared: whether its scenario says
-    what it expects. coverage: points (``orchestrator.coverage``), sorted."""
+    what must hold, or be violated. coverage: points (``orchestrator.coverage``), sorted."""
 
     order: SimOrder
     seed: int
@@ -83,7 +83,7 @@ def record_of(order: SimOrder, run: SimRun, wall_s: float, coverage: Sequence[st
         tallies,
         run.faults,
         verdict.undecided,
-        run.plan.expect.declared,
+        bool(run.plan.expect.held or run.plan.expect.violated),
         list(coverage),
     )
 

@@ -12,11 +12,11 @@ import msgspec
 from chaos.errors import InputError, Mistake
 from chaos.failure_store import DirectoryStore, FailureStore
 from chaos.home import failures_directory
+from chaos.sources import find, is_name
 from orchestrator.campaigns.asked import Asked, Source, combinations
 from orchestrator.campaigns.campaign import Campaign
 from orchestrator.campaigns.directory import CampaignDir, create_campaign_dir, open_campaign_dir
 from orchestrator.campaigns.failures import order_again
-from orchestrator.campaigns.order import SimOrder
 from orchestrator.campaigns.summary import Report
 from orchestrator.campaigns.work import code_id
 from orchestrator.cli.campaign_progress import CampaignProgress
@@ -199,7 +199,7 @@ def _ask(
         raise click.UsageError("Missing argument 'NAME...': scenarios to run")
     if seeds is None:
         raise click.UsageError("Missing option '--seeds': how many runs, N or A-B")
-    sources = [_source(name, variants, seeds[0]) for name in dict.fromkeys(names)]
+    sources = [_source(name, variants) for name in dict.fromkeys(names)]
     asked = Asked(
         name="-".join(_plain(source.name) for source in sources)[:NAME_MAX],
         krift=__version__,
@@ -227,11 +227,10 @@ def _with_earlier(asked: Asked, store: FailureStore, talk: Page) -> Asked:
     return msgspec.structs.replace(asked, first=[order_again(each) for each in contents.failures])
 
 
-def _source(name: str, variants: tuple[str, ...], seed: int) -> Source:
-    loaded = SimOrder(name, seed=seed).loaded()
-    is_file = Path(loaded.document.file) == Path(name)
-    text = Path(name).read_text(encoding="utf-8") if is_file else ""
-    return Source(name, list(dict.fromkeys(variants)) or list(loaded.scenario.variants) or [""], text)
+def _source(word: str, variants: tuple[str, ...]) -> Source:
+    found = find(word)
+    text = "" if is_name(word) else Path(word).read_text(encoding="utf-8")
+    return Source(word, list(dict.fromkeys(variants)) or found.variants or [""], text)
 
 
 def _plain(name: str) -> str:
