@@ -1,7 +1,7 @@
 """What a command runs, by name or by path: the one place where a word becomes scenarios.
 
-A word is the name of an incident of the library, the name of a nemesis, or the path of a file that is either. A
-scenario is one scenario, whatever the seed; a nemesis draws another one for each seed.
+A word is the name of an incident of the library, the user's own among them, the name of a nemesis, or the path of a
+file that is either. A scenario is one scenario, whatever the seed; a nemesis draws another one for each seed.
 """
 
 from __future__ import annotations
@@ -77,13 +77,25 @@ def find(word: str) -> Source:
     raise InputError([Mistake(word, 0, "", "no such scenario or nemesis", expected, nearest(word, known))])
 
 
-def is_name(word: str) -> bool:
-    """Whether every Krift understands a word: the name of an incident or a nemesis, and no path."""
-    return word in incidents.names() or word in nemeses.names()
+def is_taken(name: str) -> bool:
+    """Whether a name means something already."""
+    return name in (*incidents.names(), *nemeses.names())
+
+
+def file_text(word: str) -> str:
+    """The text of a file that a word names, as a path or as one of the user's own incidents; "" for what comes with
+    Krift, which every machine has. Raises InputError."""
+    own = incidents.own_files()
+    if word in own:
+        return incidents.text(word)
+    if word in (*incidents.shipped_names(), *nemeses.names()):
+        return ""
+    find(word)
+    return Path(word).read_text(encoding="utf-8")
 
 
 def text(name: str) -> str:
-    """The file of an incident or a nemesis that comes with Krift. Raises InputError if there is none of that name."""
+    """The file of an incident or a nemesis. Raises InputError if there is none of that name."""
     if name in nemeses.names():
         return nemeses.text(name)
     if name in incidents.names():

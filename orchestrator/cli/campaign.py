@@ -12,7 +12,7 @@ import msgspec
 from chaos.errors import InputError, Mistake
 from chaos.failure_store import DirectoryStore, FailureStore
 from chaos.home import failures_directory
-from chaos.sources import find, is_name
+from chaos.sources import file_text, find
 from orchestrator.campaigns.asked import Asked, Source, combinations
 from orchestrator.campaigns.campaign import Campaign
 from orchestrator.campaigns.directory import CampaignDir, create_campaign_dir, open_campaign_dir
@@ -229,8 +229,7 @@ def _with_earlier(asked: Asked, store: FailureStore, talk: Page) -> Asked:
 
 def _source(word: str, variants: tuple[str, ...]) -> Source:
     found = find(word)
-    text = "" if is_name(word) else Path(word).read_text(encoding="utf-8")
-    return Source(word, list(dict.fromkeys(variants)) or found.variants or [""], text)
+    return Source(word, list(dict.fromkeys(variants)) or found.variants or [""], file_text(word))
 
 
 def _plain(name: str) -> str:

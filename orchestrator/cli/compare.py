@@ -16,8 +16,8 @@ import click
 import msgspec
 
 from chaos.errors import InputError, Mistake
-from chaos.incidents import library
 from chaos.scenario.layers import parse_setting
+from chaos.sources import file_text
 from orchestrator.campaigns.comparison import (
     Comparison,
     MeasuredPair,
@@ -232,11 +232,9 @@ def _kept(request: Request, pairs: Sequence[MeasuredPair], out: Path) -> Compari
 
 def _text(scenario: str) -> str:
     """The scenario file, if it is one: an executor does not see it."""
-    if scenario in library.names():
-        return ""
     try:
-        return Path(scenario).read_text(encoding="utf-8")
-    except (OSError, ValueError):  # no file, or none that can be read: whoever loads it says so
+        return file_text(scenario)
+    except (InputError, ValueError):  # no file, or none that can be read: whoever loads it says so
         return ""
 
 

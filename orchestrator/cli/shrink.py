@@ -25,7 +25,7 @@ from orchestrator.campaigns.failures import failure_of
 from orchestrator.campaigns.signature import signature
 from orchestrator.cli.options import MAX_SEED
 from orchestrator.cli.status_line import StatusLine
-from orchestrator.cli.subject import Choice, Subject, find_subject
+from orchestrator.cli.subject import SMALL, Choice, Subject, find_subject
 from orchestrator.report.console import Page, page
 from orchestrator.run_dir import why, wrong
 from orchestrator.shrinking.failure import Failure, failure_in
@@ -104,7 +104,7 @@ def command(
 
 def _default_file(subject: Subject) -> Path:
     if subject.directory is not None:
-        return subject.directory.path / "shrunk.yaml"
+        return subject.directory.path / SMALL
     return Path(f"{subject.plan.scenario}-shrunk.yaml")
 
 

@@ -12,18 +12,23 @@ from chaos.failure_store import read_failure
 from chaos.plan import Plan
 from chaos.scenario.loader import load_file, load_value
 from chaos.scenario.resolve import resolve
-from chaos.sources import Source, find
+from chaos.sources import Source, file_text, find
 from orchestrator.run_dir import LATEST, RunDir, open_run_dir
 from orchestrator.runner import reproduce_command
 from orchestrator.shrinking.result import Origin
 
+SMALL = "shrunk.yaml"
+"""In a run's directory: what krift shrink made of it."""
+
 
 class Subject(msgspec.Struct, frozen=True):
-    """A run that can be done again. directory: of the run, if it is one that was kept."""
+    """A run that can be done again. directory: of the run, if it is one that was kept. text: of the file, if it is a
+    scenario file."""
 
     plan: Plan
     origin: Origin
     directory: RunDir | None = None
+    text: str = ""
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -93,7 +98,8 @@ def _scenario(source: Source, choice: Choice) -> Subject:
     plan = resolve(source.loaded(choice.seed), choice.variant, choice.seed, choice.settings, choice.defects)
     again = reproduce_command(source.word, plan, "sim", choice.settings, choice.defects)
     variant = f" ({plan.variant})" if plan.variant else ""
-    return Subject(plan, Origin(f"{plan.scenario}{variant}, seed {plan.seed}", again))
+    text = file_text(source.word) if source.scenario is not None and not source.variants else ""
+    return Subject(plan, Origin(f"{plan.scenario}{variant}, seed {plan.seed}", again), text=text)
 
 
 def _neither(what: str, runs: Path, error: InputError) -> InputError:

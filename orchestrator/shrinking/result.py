@@ -115,8 +115,9 @@ def _story(shrunk: Shrunk, origin: Origin, run: SimRun, chronicle: Chronicle) ->
     failed, tried = shrunk.other_seeds
     first_us = run.first.get(failure.invariant)
     lines += ["", *chronicle.told(None if first_us is None else first_us - run.zero_us, sentence), ""]
-    lines.append(f"Shrunk from {origin.source} by krift {__version__}, in {shrunk.runs:,} runs:")
-    lines += [f"  {line}" for line in in_words(shrunk.before, shrunk.after)]
+    if shrunk.runs:
+        lines.append(f"Shrunk from {origin.source} by krift {__version__}, in {shrunk.runs:,} runs:")
+        lines += [f"  {line}" for line in in_words(shrunk.before, shrunk.after)]
     if tried:
         lines.append(f"With other seeds it fails in {failed} of {tried} runs.")
     lines.append(f"The run that it comes from: {origin.again}")
