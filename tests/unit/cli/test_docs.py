@@ -26,6 +26,11 @@ def sections() -> dict[str, str]:
     }
 
 
+def everything(command: click.Command) -> list[click.Command]:
+    """A command and its subcommands."""
+    return [command, *(commands(command) if isinstance(command, click.Group) else [])]
+
+
 def commands(group: click.Group) -> Iterator[click.Command]:
     context = click.Context(group)
     for name in group.list_commands(context):
@@ -44,14 +49,19 @@ def test_each_option_is_described(name: str) -> None:
     """Shows that the options in a command's section are those that the command has."""
     command = cli.get_command(click.Context(cli), name)
     assert command is not None
-    everything = [command, *(commands(command) if isinstance(command, click.Group) else [])]
     options = {
-        option for each in everything for param in each.params for option in param.opts if option.startswith("-")
+        option
+        for each in everything(command)
+        for param in each.params
+        for option in param.opts
+        if option.startswith("-")
     }
     described = set(re.findall(r"^\| `(--[a-z-]+)", sections()[name], flags=re.MULTILINE))
     assert described == options
     mentioned = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", TEXT))
-    known = {option for each in commands(cli) for param in each.params for option in param.opts}
+    known = {
+        option for each in commands(cli) for sub in everything(each) for param in sub.params for option in param.opts
+    }
     assert mentioned <= {*known, "--help", "--version"}
 
 
