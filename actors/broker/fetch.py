@@ -175,7 +175,7 @@ def _answer_partition(
 # ---- purgatory -------------------------------------------------------------------------------------------
 
 
-class ParkedFetch(msgspec.Struct, frozen=True):
+class ParkedFetch(msgspec.Struct, frozen=True, gc=False):
     """A Fetch that waits for data. It goes on by being read again."""
 
     params: FetchParams

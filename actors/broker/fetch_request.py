@@ -21,7 +21,7 @@ TOPIC_IDS = 13
 """Version from which on topics are named by their ids (KIP-516)."""
 
 
-class FetchItem(msgspec.Struct, frozen=True, array_like=True):
+class FetchItem(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One partition of a Fetch. ``tp`` is empty where the topic id is unknown; ``topic_id`` where the request has a
     name."""
 
@@ -41,7 +41,7 @@ class FetchItem(msgspec.Struct, frozen=True, array_like=True):
         return f"{self.topic_id or self.topic}-{self.index}"
 
 
-class FetchParams(msgspec.Struct, frozen=True):
+class FetchParams(msgspec.Struct, frozen=True, gc=False):
     """What holds for a whole Fetch.
 
     ``replica_id`` -1: a consumer. ``deadline_ms``: when it is answered anyway. ``session``: none (whoever asks wants
@@ -84,7 +84,7 @@ class FetchParams(msgspec.Struct, frozen=True):
         )
 
 
-class ReadResult(msgspec.Struct):
+class ReadResult(msgspec.Struct, gc=False):
     """What one partition answers. ``valid``: a follower's fetch that the leader may take note of. ``beyond``: the
     position is above what may be read, where waiting would not help a client that comes from a leader that knew
     more."""

@@ -51,7 +51,7 @@ class PendingIsr(msgspec.Struct, frozen=True):
     members: dict[int, int]
 
 
-class FollowerFetch(msgspec.Struct, frozen=True):
+class FollowerFetch(msgspec.Struct, frozen=True, gc=False):
     """What a follower's Fetch says about itself and one partition."""
 
     replica_id: int

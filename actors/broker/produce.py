@@ -25,7 +25,7 @@ LOST_EVERY = 50
 """The defect lose-acked drops one batch in so many."""
 
 
-class PartitionAppend(msgspec.Struct):
+class PartitionAppend(msgspec.Struct, gc=False):
     """One partition of a Produce. ``waiting``: acks=all and the high watermark is below ``last_offset`` + 1.
     ``refused``: producer id, epoch and first sequence of a batch out of sequence (for the trace)."""
 
@@ -40,7 +40,7 @@ class PartitionAppend(msgspec.Struct):
     refused: tuple[int, int, int] = (-1, -1, -1)
 
 
-class PendingProduce(msgspec.Struct):
+class PendingProduce(msgspec.Struct, gc=False):
     """A Produce that is being served."""
 
     connection: str

@@ -27,14 +27,14 @@ _SESSION_LOST = (KafkaError.NONE, KafkaError.FETCH_SESSION_ID_NOT_FOUND, KafkaEr
 Positions = dict[str, TopicPartitionState]
 
 
-class Asked(msgspec.Struct, frozen=True):
+class Asked(msgspec.Struct, frozen=True, gc=False):
     """What a Fetch asked of one partition; ``leader_epoch`` -1: the broker did not check it."""
 
     offset: int
     leader_epoch: int
 
 
-class Delivery(msgspec.Struct, frozen=True):
+class Delivery(msgspec.Struct, frozen=True, gc=False):
     """Records of one partition, as they go to the application in one poll."""
 
     tp: str

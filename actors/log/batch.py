@@ -19,7 +19,7 @@ _HEAD = struct.Struct(">QiqiiB")
 _TIMESTAMP = struct.Struct(">q")
 
 
-class LogRecord(msgspec.Struct, frozen=True, array_like=True):
+class LogRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One record. ``uid`` is ghost data: it names the record in the trace and no rule reads it."""
 
     timestamp_ms: int
@@ -28,7 +28,7 @@ class LogRecord(msgspec.Struct, frozen=True, array_like=True):
     value: bytes = b""
 
 
-class Batch(msgspec.Struct, frozen=True, array_like=True):
+class Batch(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A batch in a log: offsets [base_offset, last_offset], leader epoch ``epoch``.
 
     ``ph``: prefix hash at last_offset + 1, a hash over everything below that boundary. Comparing two prefixes is

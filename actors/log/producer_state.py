@@ -11,7 +11,7 @@ RETAINED_BATCHES = 5
 """Batches per producer that are recognized as duplicates."""
 
 
-class BatchMetadata(msgspec.Struct, frozen=True, array_like=True):
+class BatchMetadata(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A batch that was appended: its sequences and offsets."""
 
     base_sequence: int

@@ -37,7 +37,7 @@ SKIPPED_EVERY = 50
 _BASE_OFFSET = attrgetter("base_offset")
 
 
-class AppendResult(msgspec.Struct, frozen=True):
+class AppendResult(msgspec.Struct, frozen=True, gc=False):
     """What became of a leader's append. ``duplicate``: the batch was there already; its old offsets are given."""
 
     error: KafkaError

@@ -10,7 +10,7 @@ from google.protobuf.message import Message
 from actors.trace.events import TraceEvent
 
 
-class Effect(msgspec.Struct, frozen=True, tag=True):
+class Effect(msgspec.Struct, frozen=True, tag=True, gc=False):
     """Base of all outputs."""
 
 
@@ -40,19 +40,19 @@ class Close(Effect, frozen=True):
     connection: str
 
 
-class Append(msgspec.Struct, frozen=True, tag=True):
+class Append(msgspec.Struct, frozen=True, tag=True, gc=False):
     """Add entries at the end of a file."""
 
     entries: list[bytes]
 
 
-class Truncate(msgspec.Struct, frozen=True, tag=True):
+class Truncate(msgspec.Struct, frozen=True, tag=True, gc=False):
     """Keep the first ``entries`` entries of a file."""
 
     entries: int
 
 
-class Replace(msgspec.Struct, frozen=True, tag=True):
+class Replace(msgspec.Struct, frozen=True, tag=True, gc=False):
     """Put ``content`` in place of the whole file, atomically (temporary file, then rename)."""
 
     content: bytes

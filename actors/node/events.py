@@ -18,7 +18,7 @@ DiskImage = dict[str, list[bytes]]
 FailureReason = Literal["disconnect", "timeout"]
 
 
-class Event(msgspec.Struct, frozen=True, tag=True):
+class Event(msgspec.Struct, frozen=True, tag=True, gc=False):
     """Base of all inputs."""
 
 

@@ -24,7 +24,7 @@ def next_epoch(epoch: int) -> int:
     return 1 if epoch == _EPOCH_MAX else epoch + 1
 
 
-class PartitionRequest(msgspec.Struct, frozen=True, array_like=True):
+class PartitionRequest(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What is asked of one partition. ``topic_id`` is empty where the request names topics. -1: not said."""
 
     topic: str

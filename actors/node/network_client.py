@@ -41,7 +41,7 @@ class PeerConnection(msgspec.Struct):
     backing_off: bool = False
 
 
-class InFlight(msgspec.Struct):
+class InFlight(msgspec.Struct, gc=False):
     """A call that has not ended. ``purpose`` names the component and how it goes on, e.g. ``replica-fetch/2``.
     ``sent_ms``, ``timeout_ms``: when it was sent, and how long it may take."""
 
@@ -56,7 +56,7 @@ class InFlight(msgspec.Struct):
     timeout_ms: int = 0
 
 
-class Ended(msgspec.Struct, frozen=True):
+class Ended(msgspec.Struct, frozen=True, gc=False):
     """How a call ended: ``response`` is None when it failed for ``reason``."""
 
     call: int

@@ -118,11 +118,13 @@ class Host:
         "_draws",
         "_handlers",
         "_last_id",
+        "_last_seq",
         "_model",
         "_new_node",
         "_number",
         "_pauses",
         "_queue",
+        "_req",
         "_req_connection",
         "_rest",
         "_sync_draws",
@@ -187,6 +189,8 @@ class Host:
         self._model = disk
         self._cause = self._req_connection = self._last_id = ""
         self._number = self._pauses = 0
+        self._req: str | None = ""
+        self._last_seq = -1
         self.stamper = Stamper("", spec.name, -1, self.clock)
         network = world.network
         self._handlers: dict[type[Any], Callable[[Any, Any], None]] = {
@@ -213,7 +217,7 @@ class Host:
         self.halted = False
         self.node = self._new_node(self.spec.role)
         self.stamper = Stamper(run, self.name, self.incarnation, self.clock)
-        self._last_id = ""
+        self._last_seq, self._last_id = -1, ""
         spec = with_new_directory(self.spec, self.wipes) if self.wipes else self.spec
         self._queue.at(self._queue.now_us + TICK_US, self._tick, self.incarnation)
         self.soon.append((Started(spec, self.incarnation, self.disk.image()), "", "", 0))
@@ -376,6 +380,7 @@ class Host:
         self._cause = cause
         self._req_connection = connection
         self._number = number
+        self._req = None
         self.steps += 1
         world = self._world
         try:
@@ -388,17 +393,17 @@ class Host:
         self._carry_out(iter(effects))
 
     def _carry_out(self, effects: Iterator[AnyEffect]) -> None:
-        handlers = self._handlers
+        handlers, waiting = self._handlers, self.points.waiting
         try:
             for effect in effects:
-                if self.points and self._ends_at(self.points.before(effect)):
+                if waiting and self._ends_at(self.points.before(effect)):
                     return
                 handlers[effect.__class__](self, effect)
                 if self.halted:
                     if self.paused:
                         self._rest = effects
                     return
-                if self.points and self._ends_at(self.points.after(effect)):
+                if waiting and self._ends_at(self.points.after(effect)):
                     return
         except ContractError as error:
             self._world.failed(self, error, None)
@@ -411,18 +416,17 @@ class Host:
 
     def last_id(self) -> str:
         """Id of the node's last event: the cause of what it sends now."""
-        if not self._last_id:
-            self._last_id = self.stamper.last_id
+        stamper = self.stamper
+        if self._last_seq != stamper.seq:
+            self._last_seq, self._last_id = stamper.seq, stamper.last_id
         return self._last_id
-
-    def forget_last_id(self) -> None:
-        """There is a newer event."""
-        self._last_id = ""
 
     # ---- effects -------------------------------------------------------------------------------------------
 
     def _record(self, effect: Record) -> None:
-        req = request_id(self._req_connection, self._number) if self._req_connection else ""
+        req = self._req
+        if req is None:
+            req = self._req = request_id(self._req_connection, self._number) if self._req_connection else ""
         self._world.record(self, effect.event, self._cause, req)  # type: ignore[arg-type]
 
     def _write(self, effect: Write) -> None:

@@ -222,13 +222,14 @@ class Network:
 
     def _schedule(self, direction: Direction, packet: Packet) -> None:
         """Some packet of this direction arrives after a drawn latency, and not before those ahead of it."""
-        due_us = self._queue.now_us + self._latency_us + int(self._draw() * self._spread_us)
+        queue = self._queue
+        due_us = queue.now_us + self._latency_us + int(self._draw() * self._spread_us)
         if self._rules.slows:
             due_us += self._rules.delay_us(direction.pair, _api_of(packet))
         if due_us < direction.last_us:
             due_us = direction.last_us
         direction.last_us = due_us
-        self._queue.at(due_us, self._arrive, direction)
+        queue.at(due_us, self._arrive, direction)
 
     def _arrive(self, direction: Direction) -> None:
         rules = self._rules
@@ -280,7 +281,9 @@ class Network:
             return
         payload = request.SerializeToString()
         packet = (request.__class__, payload, clock.wall_us, clock.logical, host.last_id(), number, 0)
-        self._send(connection.to_server, packet)
+        to_server = connection.to_server
+        to_server.packets.append(packet)
+        self._schedule(to_server, packet)
         deadline_us = now_us + host.machine.true_us(effect.timeout_ms * 1000)
         connection.flights.append((effect.call, number, deadline_us))
         if deadline_us < connection.check_at_us:
@@ -456,7 +459,9 @@ class Network:
         payload = response.SerializeToString()
         kind, cause = response.__class__, host.last_id()
         packet = (kind, payload, clock.wall_us, clock.logical, cause, number, correlation_id)
-        self._send(connection.to_client, packet)
+        to_client = connection.to_client
+        to_client.packets.append(packet)
+        self._schedule(to_client, packet)
         if connection.inbox:
             self._queue.at(self._queue.now_us, self._serve_next, connection)
 

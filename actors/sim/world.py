@@ -207,7 +207,6 @@ class World:
     def record(self, host: Host, body: AnyTraceEvent, cause: str = "", req: str = "") -> None:
         """Put an event of a host into the trace, and do at once what the conductor makes of it."""
         event = self._stamp(host.stamper, body, cause, req)
-        host.forget_last_id()
         self._digest.add(event)
         if not host.loses_trace or not is_lost(host.spec.defects, event.seq):
             self._keep(event)

@@ -12,8 +12,9 @@ from typing import Any, Literal
 import msgspec
 
 
-class TraceEvent(msgspec.Struct, frozen=True, tag_field="type"):
-    """Base of all bodies; the tag is the event's type."""
+class TraceEvent(msgspec.Struct, frozen=True, tag_field="type", gc=False):
+    """Base of all bodies; the tag is the event's type. ``gc=False``, here and elsewhere: a run makes millions of these,
+    they can be in no reference cycle, and the collector need not look at them."""
 
 
 # ---- run and runtime -------------------------------------------------------------------------------------
@@ -166,7 +167,7 @@ class Rpc(TraceEvent, frozen=True, tag="rpc"):
     took_ms: int = 0
 
 
-class ReplyPartition(msgspec.Struct, frozen=True, omit_defaults=True):
+class ReplyPartition(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """What a server told about one partition in a Produce or ListOffsets answer, and what it knew then.
 
     ``offset``: Produce: base offset; ListOffsets: the offset told (-1 none). ``last_offset``: Produce only.
@@ -440,7 +441,7 @@ class OpInvoke(TraceEvent, frozen=True, tag="op.invoke"):
     digest: int = 0
 
 
-class Polled(msgspec.Struct, frozen=True, array_like=True):
+class Polled(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A record as a consumer got it. ``leader_epoch``: of its batch; ``digest``: of its payload, as in op.invoke."""
 
     offset: int
@@ -541,7 +542,7 @@ EVENT_TYPES: dict[str, type[TraceEvent]] = {
 """Type name -> class, in the order of this file."""
 
 
-class Stamped(msgspec.Struct, frozen=True):
+class Stamped(msgspec.Struct, frozen=True, gc=False):
     """An event with its envelope: one row of the trace.
 
     run: run id. node, incarnation, seq: identify the event. wall (microseconds since the epoch, or since the

@@ -45,15 +45,19 @@ class Stamper(msgspec.Struct):
 
     def stamp(self, body: AnyTraceEvent, physical_us: int, cause: str = "", req: str = "") -> Stamped:
         """The next event of this incarnation. ``cause`` and ``req`` as ``Stamped`` defines them."""
-        self.clock.tick(physical_us)
+        clock = self.clock
+        if physical_us > clock.wall_us:  # as ``tick``, which every event of a run would call
+            clock.wall_us, clock.logical = physical_us, 0
+        else:
+            clock.logical += 1
         self.seq += 1
         return Stamped(
             self.run,
             self.node,
             self.incarnation,
             self.seq,
-            self.clock.wall_us,
-            self.clock.logical,
+            clock.wall_us,
+            clock.logical,
             cause,
             req,
             body,

@@ -23,7 +23,7 @@ ACKS_ALL = -1
 STALE = "The second answer came from a leader of an older leader epoch than the first."
 
 
-class Known(msgspec.Struct, frozen=True):
+class Known(msgspec.Struct, frozen=True, gc=False):
     """What somebody knew: everything below ``end`` (exclusive) is there. ``weak``: told to a producer with acks<=1.
     ``wall_us``: since when. ``broker`` told it, by acknowledging or delivering the record ``uid``, or by answering."""
 
@@ -95,7 +95,7 @@ def _raised(floor: Floor, known: Known) -> Floor:
     return (*floor, known)
 
 
-class Answer(msgspec.Struct, frozen=True):
+class Answer(msgspec.Struct, frozen=True, gc=False):
     """An answer that must not fall below what was known. ``offset``: an end (exclusive), as it is compared."""
 
     leader_epoch: int

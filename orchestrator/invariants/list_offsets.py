@@ -22,7 +22,7 @@ UNREFUSED_FROM = 5
 """ListOffsets version with OFFSET_NOT_AVAILABLE."""
 
 
-class Told(msgspec.Struct, frozen=True):
+class Told(msgspec.Struct, frozen=True, gc=False):
     """The highest latest offset that was told under one leader epoch. ``wall_us``: when the answer returned."""
 
     leader_epoch: int
@@ -33,7 +33,7 @@ class Told(msgspec.Struct, frozen=True):
     by: Witness
 
 
-class Asked(msgspec.Struct, frozen=True):
+class Asked(msgspec.Struct, frozen=True, gc=False):
     """An open LATEST operation, with all that had been told before it was invoked: one Told per leader epoch."""
 
     floor: tuple[Told, ...]

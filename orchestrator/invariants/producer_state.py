@@ -17,7 +17,7 @@ NO_PRODUCER_STATE = "A leader whose log had nothing of the producer id took a ba
 """Exemption, where it follows from T2's of the same name."""
 
 
-class LastSequence(msgspec.Struct, frozen=True):
+class LastSequence(msgspec.Struct, frozen=True, gc=False):
     """Of one producer id in one replica's log: epoch and last sequence number, and where its last batch ends. ``by``:
     None where a cut brought an older batch to the end again."""
 

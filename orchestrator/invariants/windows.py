@@ -28,7 +28,7 @@ from orchestrator.invariants.fold import (
 LEADER_UNKNOWN = -1
 
 
-class Obligation(msgspec.Struct):
+class Obligation(msgspec.Struct, gc=False):
     """What must happen. ``since_us``: when it came up; ``by``: the event that did it, None for the window itself;
     ``target``: an offset that it is about."""
 
