@@ -21,7 +21,7 @@ from orchestrator.campaigns.record import RunRecord
 from orchestrator.campaigns.spread import nothing, spread
 from orchestrator.campaigns.summary import Kept, Report, Summary
 from orchestrator.campaigns.work import carry_out
-from orchestrator.run_dir import write_json
+from orchestrator.run_dir import why, write_json
 from orchestrator.version import __version__
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 PART_ROWS = 5_000
 PART_S = 1.0
 """Results wait at most so long to be written: as much work a kill can cost."""
-PER_TASK = 8
+PER_TASK = 4
 GENERATION = 64
 """Runs that a guide hands out before it learns from them."""
 MUTATED = "mutated"
@@ -195,7 +195,11 @@ class Campaign:
         """Let the next campaign try this failure first; not a planted one."""
         if self._store is not None and not record.order.defects:
             found = f"krift campaign, {self.directory.path.name}"
-            self._store.save(failure_of(record.order.plan(), record.signature, record.sentence, found))
+            try:
+                self._store.save(failure_of(record.order.plan(), record.signature, record.sentence, found))
+            except OSError as error:
+                self._say(f"failures are not saved for the next campaign: {why(error)}")
+                self._store = None
 
     def _write(self) -> None:
         if self._unwritten:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from py4j.protocol import Py4JError
 
-from chaos.failure_store import FailureStore, MemoryStore
+from chaos.errors import RunError
+from chaos.failure_store import DirectoryStore, FailureStore, MemoryStore
 from orchestrator.campaigns import campaign as module
 from orchestrator.campaigns.asked import Asked, Source
 from orchestrator.campaigns.campaign import Campaign
@@ -20,6 +22,7 @@ from orchestrator.campaigns.recheck import difference
 from orchestrator.cli.campaign_progress import describe, duration
 from orchestrator.run_dir import RunDir
 from orchestrator.verdict import read_verdict
+from tests.unit.campaigns.here import Here
 from tests.unit.campaigns.records import failed, order, record
 from tests.unit.cli.command import SCENARIO, krift
 
@@ -35,21 +38,6 @@ ASKED = Asked(
     sample=1,
 )
 BROKEN = msgspec.structs.replace(ASKED, defects=["leader-skips-offset"], seeds=(1, 5))
-
-
-class Here:
-    """In place of Spark: does the pieces in turn, a few a job. ``done``: how many it did."""
-
-    def __init__(self) -> None:
-        self.done = 0
-
-    def spread(
-        self, spark: Any, pieces: Iterable[Any], work: Callable[[Any], Any], *, per_task: int, tick: Callable[[], None]
-    ) -> Iterator[Any]:
-        for piece in pieces:
-            tick()
-            self.done += 1
-            yield work(piece)
 
 
 @pytest.fixture
@@ -177,8 +165,47 @@ def test_runs_that_signals_cut_short(here: Here, tmp_path: Path, monkeypatch: py
     campaign.run(None)  # type: ignore[arg-type]
     assert (campaign.summary.runs, here.done) == (6, 8)
     monkeypatch.setattr(module, "carry_out", lambda piece, code: None)
-    with pytest.raises(module.RunError, match="6 runs were cut short by signals to the executors, 3 times"):
+    with pytest.raises(RunError, match="6 runs were cut short by signals to the executors, 3 times"):
         begin(create_campaign_dir(tmp_path, "none")).run(None)  # type: ignore[arg-type]
+
+
+def test_a_store_that_cannot_be_written(here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shows that a full disk under the store of failures is told once, and costs the campaign nothing."""
+    real = module.carry_out
+    monkeypatch.setattr(
+        module,
+        "carry_out",
+        lambda piece, code: msgspec.structs.replace(real(piece, code), signature=f"H1: {piece.seed}", exit_code=1),
+    )
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    said: list[str] = []
+    campaign = begin(create_campaign_dir(tmp_path, "small"), said=said, store=DirectoryStore(blocked / "failures"))
+    campaign.run(None)  # type: ignore[arg-type]
+    assert campaign.report().runs == 6
+    assert said == ["failures are not saved for the next campaign: Not a directory"]
+
+
+def test_spark_gives_up() -> None:
+    """Shows that what ends Spark's work is told in one line, in our own words where they are ours."""
+    ours = (
+        "Job aborted due to stage failure: Task 0\n  at x\nchaos.errors.RunError: an executor has another Krift\n at y"
+    )
+    theirs = "An error occurred.\n: Job aborted due to stage failure: Task 3 failed 4 times\n at z"
+    lost = "Answer from Java side is empty\n at w"
+
+    def ends(text: str) -> Iterator[None]:
+        yield None
+        raise Py4JError(text)
+
+    for text, told in {
+        ours: "an executor has another Krift",
+        theirs: "Task 3 failed 4 times",
+        lost: "Answer from Java side is empty",
+    }.items():
+        with pytest.raises(RunError) as error:
+            list(module._told_plainly(ends(text)))
+        assert str(error.value) == f"Spark gave up: {told}"
 
 
 def test_the_sample_is_the_same_in_any_order() -> None:

@@ -1,0 +1,129 @@
+"""``krift campaign`` with its runs done here, in place of Spark."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from chaos.errors import RunError
+from orchestrator.campaigns import campaign as module
+from orchestrator.campaigns.directory import open_campaign_dir
+from orchestrator.campaigns.summary import Report
+from orchestrator.cli.campaign import _with_retries
+from orchestrator.engines import spark_session
+from tests.unit.campaigns.here import Here
+from tests.unit.cli.command import krift, scenario
+
+
+class NoSpark:
+    """A session that can be stopped."""
+
+    stopped = False
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
+@pytest.fixture
+def spark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> NoSpark:
+    """Stands in for the session, in a directory of its own."""
+    found = NoSpark()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(spark_session, "spark_session", lambda master: found)
+    monkeypatch.setattr(module, "spread", Here().spread)
+    monkeypatch.setattr(module, "recheck", lambda spark, kept: "")
+    scenario(tmp_path)
+    return found
+
+
+def test_a_campaign_for_people(spark: NoSpark) -> None:
+    """Shows the tables on stdout, the same in report.md, and that a campaign which leaves promises untested is
+    undecided."""
+    ended = krift("campaign", "small.yaml", "--seeds", "4-5", "--sample", "1")
+    assert (ended.code, spark.stopped) == (3, True)
+    assert ended.err.startswith("krift 0.1.0: campaign small.yaml, 2 runs, seeds 4 to 5\n")
+    assert "small.yaml     2     2         0 " in ended.out
+    assert "X9 is violated: of 2 runs not one tested Q4, P2, " in ended.out
+    assert "runs        2 (seeds 4-5): 2 as expected" in ended.out
+    assert "outcome     UNDECIDED" in ended.out
+    directory = open_campaign_dir(Path("runs"), "latest")
+    text = directory.report_text.read_text(encoding="utf-8")
+    assert "| small.yaml | 2 | 2 | 0 | 0 | 0 | 0 |" in text
+    assert "| what ran | runs | held | violated | inconclusive | not carried out | unexpected |" in text
+    assert len(list(directory.sample.iterdir())) == 1
+
+
+def test_a_campaign_for_programs(spark: NoSpark) -> None:
+    """Shows exactly one object on stdout, with each bug as one signature, and 1 for violations that nobody expects; the
+    next campaign tries what was found first, unless it is told not to."""
+    Path("small.yaml").write_text(Path("small.yaml").read_text() + "defects: [leader-skips-offset]\n")
+    ended = krift("campaign", "small.yaml", "--seeds", "3", "--json", "--quiet", "--sample", "0")
+    report = msgspec.json.decode(ended.out, type=Report)
+    assert (ended.code, report.runs, report.violated, ended.out.count("\n")) == (1, 3, 3, 1)
+    assert [each.runs for each in report.signatures] == [3]
+    again = krift("campaign", "small.yaml", "--seeds", "1", "--json", "--quiet")
+    assert "1 kinds of failure were met before, and are tried first" in again.err
+    assert msgspec.json.decode(again.out, type=Report).runs == 2
+    fresh = krift("campaign", "small.yaml", "--seeds", "1", "--json", "--quiet", "--fresh")
+    assert msgspec.json.decode(fresh.out, type=Report).runs == 1
+
+
+def test_ctrl_c(spark: NoSpark, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shows that a Ctrl-C ends a campaign with 130 and a report on what is done, and how to go on."""
+    here = Here()
+
+    def spread(*arguments: Any, **options: Any) -> Iterator[Any]:
+        for number, each in enumerate(here.spread(*arguments, **options), 1):
+            if number == 2:
+                signal.raise_signal(signal.SIGINT)
+            yield each
+
+    monkeypatch.setattr(module, "spread", spread)
+    ended = krift("campaign", "small.yaml", "--seeds", "5")
+    assert (ended.code, spark.stopped) == (130, True)
+    assert "outcome     interrupted" in ended.out
+    assert (
+        "interrupted after 2 of 5 runs; what was done is kept\ngo on with  krift campaign --resume runs/" in ended.err
+    )
+    ended = krift("campaign", "--resume", "latest", "--json")
+    assert "2 of 5 runs are done already" in ended.err
+    assert ended.code == 130, "the spy sends it again, at the second run of the rest"
+    assert msgspec.json.decode(ended.out, type=Report).runs == 4
+
+
+def test_spark_gives_up(spark: NoSpark, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shows that a campaign whose executors are gone ends with 4, one error, and how to go on."""
+
+    def spread(*arguments: Any, **options: Any) -> Iterator[Any]:
+        raise RunError("Spark gave up: Task 3 failed 4 times")
+
+    monkeypatch.setattr(module, "spread", spread)
+    ended = krift("campaign", "small.yaml", "--seeds", "5")
+    assert (ended.code, ended.out, spark.stopped) == (4, "", True)
+    assert "go on with  krift campaign --resume runs/campaign-small-" in ended.err
+    assert ended.err.endswith("krift: Spark gave up: Task 3 failed 4 times\n")
+
+
+def test_a_dry_run(spark: NoSpark) -> None:
+    """Shows what would be run, and that nothing is."""
+    ended = krift(
+        "campaign", "small.yaml", "everything", "--seeds", "7-9", "--set", "features.kip-207=seed", "--dry-run"
+    )
+    assert ended.code == 0
+    assert ended.out.splitlines() == [
+        "6 runs: each of these with seeds 7 to 9",
+        "  krift run small.yaml --runtime sim --seed 7 --set features.kip-207=seed",
+        "  krift run everything --runtime sim --seed 7 --set features.kip-207=seed",
+    ]
+    assert not Path("runs").exists()
+
+
+def test_a_python_process_may_die_on_any_master() -> None:
+    """Shows that executors which are threads of the driver get the retries that others have."""
+    masters = ["local", "local[2]", "local[*]", "local[2,1]", "local-cluster[2,1,1024]", "spark://a:7077"]
+    assert [_with_retries(master) for master in masters] == ["local[1,4]", "local[2,4]", "local[*,4]", *masters[3:]]
