@@ -42,7 +42,7 @@ from orchestrator.verdict import (
 from orchestrator.version import __version__
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 Runtime = Literal["live", "sim"]
 Show = Callable[[ScenarioConductor], None]
@@ -51,12 +51,14 @@ Show = Callable[[ScenarioConductor], None]
 
 class Settings(msgspec.Struct, frozen=True):
     """How a command carries out its runs. ``out``: root of the run directories. ``keep``: which of them stay.
-    ``address``: of a Ray cluster to use (``orchestrator.clusters.ray_address``), "" for one of our own."""
+    ``address``: of a Ray cluster to use (``orchestrator.clusters.ray_address``), "" for one of our own.
+    ``master``: of a Spark whose executors are to carry Ray (``orchestrator.clusters.ray_on_spark``), "" for none."""
 
     runtime: Runtime
     out: Path
     keep: Literal["all", "unexpected"] = "all"
     address: str = ""
+    master: str = ""
 
 
 class Carried(msgspec.Struct, frozen=True):
@@ -75,12 +77,14 @@ class Session:
 
     def __init__(self, settings: Settings, cluster: Cluster | None = None) -> None:
         self.settings = settings
-        self._cluster = cluster or _cluster(settings)
+        self._cluster = cluster or _cluster(settings, self.spark)
         self._spark: SparkSession | None = None
         self._warm_up: Thread | None = None
 
     def __enter__(self) -> Session:
-        if self.settings.runtime == "live":
+        if self.settings.master:
+            self.spark()
+        elif self.settings.runtime == "live":
             # Before Ray: the JVM forks, and a fork after gRPC has threads is a risk that need not be taken.
             self._warm_up = Thread(target=warm_up, args=[self.spark()], name="spark-warm-up", daemon=True)
             self._warm_up.start()
@@ -98,7 +102,11 @@ class Session:
 
     def spark(self) -> SparkSession:
         """The Spark session of the command."""
-        if self._spark is None:
+        if self._spark is None and self.settings.master:
+            from orchestrator.clusters.ray_on_spark import spark_for_ray
+
+            self._spark = spark_for_ray(self.settings.master)
+        elif self._spark is None:
             from orchestrator.engines.spark_session import spark_session
 
             self._spark = spark_session()
@@ -131,7 +139,7 @@ class Session:
             # Whoever pressed Ctrl-C does not want to wait for Spark.
             checked = check_in_process(directory, plan)
         else:
-            checked = check_in_spark(self.spark(), directory, plan)
+            checked = check_in_spark(self.spark(), directory, plan, shared=not self.settings.master)
         checked = with_repeat(checked, checked.digest, manifest.repeated)
         verdict = verdict_on(plan, run, self.settings.runtime, checked, manifest.duration, manifest.doubts)
         self._finish(directory, manifest, verdict)
@@ -214,14 +222,18 @@ def _note(manifest: Manifest, outcome: RunOutcome, conductor: ScenarioConductor)
     manifest.doubts = doubts_about(outcome, conductor)
 
 
-def check_in_spark(spark: SparkSession, directory: RunDir, plan: Plan) -> Checked:
-    """Check a collected trace with the batch engine."""
+def check_in_spark(spark: SparkSession, directory: RunDir, plan: Plan, shared: bool = True) -> Checked:
+    """Check a collected trace with the batch engine. ``shared``: executors see this machine's files; else they are sent
+    the trace."""
     from orchestrator.engines.batch import check_trace
 
     if not any(directory.trace.glob("*.parquet")):
         raise RunError(f"{directory.path}: nothing was recorded")
-    # Spark would take brackets and stars in a path for a pattern.
-    trace = spark.read.option("__globPaths__", "false").parquet(str(directory.trace.resolve()))
+    if shared:
+        # Spark would take brackets and stars in a path for a pattern.
+        trace = spark.read.option("__globPaths__", "false").parquet(str(directory.trace.resolve()))
+    else:
+        trace = _sent(spark, directory)
     return _with_the_rest(check_trace(trace), plan, lambda: read_events(directory.path))
 
 
@@ -328,9 +340,24 @@ def command(
     return shlex.join(parts)
 
 
-def _cluster(settings: Settings) -> Cluster:
+def _sent(spark: SparkSession, directory: RunDir) -> DataFrame:
+    """A trace that only this machine has, as a DataFrame."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from orchestrator.trace.schema import spark_schema
+
+    trace = pa.concat_tables(pq.read_table(part) for part in directory.trace_parts())
+    return spark.createDataFrame(trace, spark_schema())
+
+
+def _cluster(settings: Settings, spark: Callable[[], SparkSession]) -> Cluster:
     if settings.runtime == "sim":
         return SimCluster(keep=settings.keep == "all")
+    if settings.master:
+        from orchestrator.clusters.ray_on_spark import RayOnSparkCluster
+
+        return RayOnSparkCluster(spark)
     if settings.address:
         from orchestrator.clusters.ray_address import RayAddressCluster
 

@@ -63,7 +63,7 @@ class HostAgent:
 
     def __init__(self, setup: RunSetup) -> None:
         self._setup = setup
-        self._scratch = Path(tempfile.mkdtemp(prefix="krift-"))
+        self._scratch = Path(tempfile.mkdtemp(prefix="krift-")).resolve()
         self._root = Path(setup.directory) if setup.directory else self._scratch
         self._actors: dict[str, Any] = {}
         self._processes: dict[str, Process] = {}

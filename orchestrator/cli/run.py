@@ -19,6 +19,7 @@ from orchestrator.cli.expected import check_expected
 from orchestrator.cli.options import MAX_SEED, parse_seeds, runs_option
 from orchestrator.cli.progress import ProgressLine
 from orchestrator.clusters.ray_address import ADDRESS_EXPECTED, parse_address
+from orchestrator.clusters.ray_on_spark import DEFAULT_MASTER, MASTER_EXPECTED, is_master
 from orchestrator.report.console import Page, page
 from orchestrator.report.junit import write_junit
 from orchestrator.report.text import one_line, print_contrast, print_verdict
@@ -33,11 +34,12 @@ KEPT = 10
 """As many runs are all kept; of more only those that did not go as expected."""
 INTERRUPTED = 130
 LOCAL = "local"
+SPARK = "spark"
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """What the command line asks for. ``seeds``: (None,) for the scenario's own. ``cluster``: "local", or the address
-    of a Ray cluster."""
+    """What the command line asks for. ``seeds``: (None,) for the scenario's own. ``cluster``: "local", "spark", or the
+    address of a Ray cluster. ``master``: Spark's, where cluster is "spark"."""
 
     scenario: str
     source: Source
@@ -47,6 +49,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     settings: tuple[str, ...]
     defects: tuple[str, ...]
     cluster: str
+    master: str | None
     out: Path
     keep: str
     as_json: bool
@@ -73,7 +76,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     def again(self, plan: Plan) -> str:
         """The command that does a run again."""
         command = reproduce_command(self.scenario, plan, self.runtime, self.settings, self.defects)
-        return command if self.cluster == LOCAL else f"{command} --cluster {shlex.quote(self.cluster)}"
+        if self.cluster != LOCAL:
+            command += f" --cluster {shlex.quote(self.cluster)}"
+        return command if self.master is None else f"{command} --master {shlex.quote(self.master)}"
 
 
 @click.command("run")
@@ -99,8 +104,14 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     "--cluster",
     default=LOCAL,
     show_default=True,
-    metavar="local|ADDRESS",
-    help="Where live nodes run: a Ray of our own on this machine, or one that is there, ray://HOST:PORT or HOST:PORT.",
+    metavar="local|spark|ADDRESS",
+    help="Where live nodes run: a Ray of our own on this machine or on the executors of a Spark, or one that is there, "
+    "ray://HOST:PORT or HOST:PORT.",
+)
+@click.option(
+    "--master",
+    metavar="URL",
+    help=f"With --cluster spark: Spark's master; {DEFAULT_MASTER}, on this machine, if not given.",
 )
 @click.option("--defect", "defects", multiple=True, metavar="NAME", help="Switch on a deliberate bug.")
 @runs_option
@@ -130,7 +141,7 @@ def command(
         raise click.UsageError("--seed and --seeds exclude each other")
     if dry_run and options["as_json"]:
         raise click.UsageError("--dry-run prints a timeline for people, and --json nothing but verdicts")
-    _check_cluster(options["cluster"], runtime)
+    _check_cluster(options["cluster"], options["master"], runtime)
     source = find(options["scenario"])
     request = Request(
         source=source,
@@ -154,8 +165,9 @@ def _run_all(request: Request) -> int:
     """Carry out every run and report it. A Ctrl-C ends the run that goes on, and the command with it; what came before
     is summed up."""
     keep_all = request.keep == "all" or (request.keep == "auto" and request.runs <= KEPT)
-    address = "" if request.cluster == LOCAL else request.cluster
-    settings = Settings(request.runtime, request.out, "all" if keep_all else "unexpected", address)
+    address = "" if request.cluster in (LOCAL, SPARK) else request.cluster
+    master = (request.master or DEFAULT_MASTER) if request.cluster == SPARK else ""
+    settings = Settings(request.runtime, request.out, "all" if keep_all else "unexpected", address, master)
     talk, shown = page(stderr=True), page()
     talk.say(_announcement(request))
     progress = ProgressLine(request.runs, request.quiet)
@@ -196,11 +208,16 @@ def _check_junit_file(path: Path | None) -> None:
         raise wrong(f"--junit {path}", f"cannot be written: {why(error)}", "a file that you may write") from None
 
 
-def _check_cluster(cluster: str, runtime: str) -> None:
+def _check_cluster(cluster: str, master: str | None, runtime: str) -> None:
+    if master is not None and cluster != SPARK:
+        raise InputError([Mistake("--master", 0, "", "nothing of Spark's carries nodes", "--cluster spark with it")])
+    if master is not None and not is_master(master):
+        raise InputError([Mistake("--master", 0, "", f"{master!r} cannot carry Ray nodes", MASTER_EXPECTED)])
     if cluster == LOCAL:
         return
-    if parse_address(cluster) is None:
-        raise InputError([Mistake("--cluster", 0, "", f"{cluster!r} is no cluster", f"local, {ADDRESS_EXPECTED}")])
+    if cluster != SPARK and parse_address(cluster) is None:
+        expected = f"local, spark, {ADDRESS_EXPECTED}"
+        raise InputError([Mistake("--cluster", 0, "", f"{cluster!r} is no cluster", expected)])
     if runtime != "live":
         raise InputError([Mistake("--cluster", 0, "", "a sim run needs no cluster", "--runtime live with it")])
 

@@ -28,7 +28,7 @@ LOOK_S = 60.0
 ADDRESS_EXPECTED = "ray://HOST:PORT of a Ray client server, or HOST:PORT of a Ray head"
 _ADDRESS = re.compile(r"(?:ray://)?(?P<host>[A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\]):(?P<port>[0-9]{1,5})")
 
-_ENVIRONMENT = {
+ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
     # Nodes are killed on purpose, and Ray would print this on stdout.
     "RAY_DEDUP_LOGS_SKIP_REGEX": "A worker died or was killed",
@@ -39,7 +39,7 @@ _ENVIRONMENT = {
 }
 """Ray reads these when it is imported; the user's own values stand."""
 
-_ON_LOOPBACK = {
+ON_LOOPBACK = {
     # Not said, a driver has no token, while a head that was started where a local Ray ran before demands one.
     "RAY_AUTH_MODE": "disabled",
     # Despite its name: without it Ray puts the host's own address in place of the loopback, on Linux too.
@@ -80,7 +80,7 @@ class RayAddressCluster(LocalRayCluster):
     def __enter__(self) -> RayAddressCluster:
         self.reach()
         place = parse_address(self._address)
-        known = _ENVIRONMENT | (_ON_LOOPBACK if place is not None and _is_loopback(place[0]) else {})
+        known = ENVIRONMENT | (ON_LOOPBACK if place is not None and _is_loopback(place[0]) else {})
         for name, value in known.items():
             os.environ.setdefault(name, value)
         import ray

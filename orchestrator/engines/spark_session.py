@@ -6,8 +6,8 @@ import atexit
 import os
 import shutil
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from subprocess import Popen, TimeoutExpired
 from typing import TYPE_CHECKING
@@ -21,10 +21,14 @@ if TYPE_CHECKING:
 
 LOOPBACK = "127.0.0.1"
 END_S = 10.0
+NO_MORE: Mapping[str, str] = {}
 
 
-def spark_session(master: str = "local[2]", shuffle_partitions: int = 4) -> SparkSession:
-    """The running session, or a new one on ``master``. The command that asks for it stops it at its end.
+def spark_session(
+    master: str = "local[2]", shuffle_partitions: int = 4, more: Mapping[str, str] = NO_MORE
+) -> SparkSession:
+    """The running session, or a new one on ``master``, with ``more`` settings. The command that asks for it stops it at
+    its end.
 
     On a local master everything binds to 127.0.0.1, there is no web interface, and Python workers import Krift from
     where this process did. Raises RunError if no JVM comes up.
@@ -38,13 +42,15 @@ def spark_session(master: str = "local[2]", shuffle_partitions: int = 4) -> Spar
     os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("krift").master(master)
-    for key, value in _settings(master, shuffle_partitions).items():
+    for key, value in {**_settings(master, shuffle_partitions), **more}.items():
         builder = builder.config(key, value)
     try:
         # Spark would leave a JVM behind, for good, if it were interrupted while it waits for it.
         with _jvm_silenced(), Interrupts() as interrupts:
             session = builder.getOrCreate()
             atexit.unregister(_end_jvm)
+            if master.startswith("local-cluster"):
+                atexit.register(_clear_work, session.sparkContext.applicationId)
             atexit.register(_end_jvm)
     except PySparkRuntimeError as error:
         raise RunError(_no_jvm(error)) from None
@@ -72,6 +78,16 @@ def _end_jvm() -> None:
         process.wait(END_S)
     except TimeoutExpired:
         process.kill()
+
+
+def _clear_work(application: str) -> None:
+    """Remove what the executors of a local cluster leave where Spark is installed: their working directories."""
+    from pyspark.find_spark_home import _find_spark_home
+
+    work = Path(_find_spark_home()) / "work"
+    shutil.rmtree(work / application, ignore_errors=True)
+    with suppress(OSError):  # not there, or somebody else's are in it
+        work.rmdir()
 
 
 def _no_jvm(error: Exception) -> str:

@@ -123,9 +123,9 @@ def test_an_address_without_a_cluster_is_one_clear_error(scheme: str, tmp_path: 
 
 def test_an_address_that_cannot_be_one_is_a_mistake_of_the_command(tmp_path: Path) -> None:
     """Shows that the form of an address is checked before anything else, with exit 2."""
-    done = krift(tmp_path, "run", str(STEADY), "--runtime", "live", "--cluster", "spark")
+    done = krift(tmp_path, "run", str(STEADY), "--runtime", "live", "--cluster", "sparks")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "--cluster: 'spark' is no cluster; expected local" in done.stderr
+    assert "--cluster: 'sparks' is no cluster; expected local, spark, " in done.stderr
 
 
 @pytest.mark.parametrize("text", ["127.0.0.1", "ray://", "host:0", "host:99999", "http://host:1", "a b:1", "ray://:1"])

@@ -49,6 +49,13 @@ ARGUMENTS = {
     "empty run": ("check", "latest: no such run", "--out where runs are"),
     "too long": ("report " + "x" * 5000, "cannot be read: File name too long", "x"),
     "verdict and event": ("report --json --event broker-1/0/0", "each print something else", "krift report --help"),
+    "master for nobody": ("run kip-207 --runtime live --master yarn", "--master: nothing of", "--cluster spark"),
+    "master without executors": (
+        "run kip-207 --runtime live --cluster spark --master local[2]",
+        "'local[2]' cannot carry Ray nodes",
+        "local-cluster[",
+    ),
+    "sim on executors": ("run kip-207 --cluster spark", "a sim run needs no cluster", "--runtime live"),
     "nothing to compare": ("compare kip-207", "make the same runs", "two settings that differ"),
     "same settings": (
         "compare kip-207 --a features.kip-207=kafka --b features.kip-207=kafka",
@@ -62,7 +69,7 @@ ARGUMENTS = {
     "variants of sides": ("compare kip-207 --variant off --variant-b seed", "it excludes", "krift compare --help"),
     "variant of a side": ("compare kip-207 --variant-b of", "there is no variant of", "did you mean off?"),
     "compared live": ("compare kip-207 --runtime live", "No such option '--runtime'", "krift compare --help"),
-    "compared nothing": ("compare kip-20", "kip-20: no such scenario", "did you mean kip-207?"),
+    "compared nothing": ("compare kip-20", "kip-20: no such scenario or nemesis", "did you mean kip-207?"),
     "no campaign": ("campaign", "Missing argument 'NAME...'", "krift campaign --help"),
     "campaign of how many": ("campaign kip-207", "Missing option '--seeds'", "N or A-B"),
     "campaign's scenario": ("campaign baseline kip-20 --seeds 2", "kip-20: no such scenario", "did you mean kip-207?"),
