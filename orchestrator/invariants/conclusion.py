@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from actors.trace.events import EVENT_TYPES
 from orchestrator.invariants.fold import TOO_SHORT, Finding, Invariant, Profile, Status
 
 KEPT = 10
@@ -75,7 +76,11 @@ def conclude(
     for result in results:
         by_id[result.invariant].append(result)
     clouds: dict[str, str] = {}
-    for result in sorted(by_id.get("X4", ()), key=_key):
+    whole = by_id.get("X4", [])
+    if whole and not any(result.key == "driver" and result.tested for result in whole):
+        # Without run.meta nobody knows how the cluster was set up, nor who is missing.
+        clouds = dict.fromkeys(EVENT_TYPES, "it has nothing of who drove the run")
+    for result in sorted(whole, key=_key):
         for finding in result.findings:
             for kind in finding.clouds:
                 clouds.setdefault(kind, finding.sentence)
@@ -115,7 +120,7 @@ def _status(invariant: Invariant, merged: InvariantResult, clouds: Mapping[str, 
     gap = next((clouds[kind] for kind in event_tags(invariant) if kind in clouds), "")
     if merged.violated and (invariant.standalone or not gap):
         return "violated", ""
-    if gap:
+    if gap and gap not in [doubt.sentence for doubt in merged.doubts]:
         return "inconclusive", f"a gap in the trace: {gap}"
     if merged.doubts:
         return "inconclusive", merged.doubts[0].sentence

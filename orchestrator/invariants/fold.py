@@ -284,6 +284,10 @@ class KeyedInvariant(Fold[St], Invariant):
     def event_types(self) -> tuple[type[TraceEvent], ...]:
         return self.types
 
+    @property
+    def depends_on(self) -> tuple[type[TraceEvent], ...]:
+        return (*self.types, *self.news)
+
     def expire(self, state: St, at_us: int) -> Emissions:
         return NOTHING
 

@@ -49,7 +49,7 @@ class NoBug(KeyedInvariant[State]):
 _EVERYWHERE = ("node.up", "node.down", "disk.rule", "tick", "rpc", "link.rule", "link.hit", "clock.set")
 _CLIENT = (*_EVERYWHERE, "meta.view", "op.invoke", "op.return", "cons.pos", "client.error")
 _QUORUM = (*_EVERYWHERE, "q.persist", "q.vote", "q.role", "log.append", "log.flush", "log.trunc", "log.hw")
-_DRIVER = ("run.meta", "run.end", "ctl.fault", "ctl.window", "link.rule", "link.hit")
+_DRIVER = ("run.meta", "run.end", "ctl.fault", "ctl.window", "ctl.phase", "link.rule", "link.hit")
 RECORDED_BY: dict[str, tuple[str, ...]] = {
     "controller": (*_QUORUM, "part.change", "config.change", "broker.reg"),
     "broker": (*_QUORUM, "rpc.reply", "part.assume", "isr.propose", "rep.fetch", "meta.image"),
@@ -66,12 +66,14 @@ def _recorded_by(role: str) -> tuple[str, ...]:
     return RECORDED_BY.get(role, tuple(EVENT_TYPES))
 
 
-def unseen(node: str, role: str, sentence: str) -> Finding:
-    """An engine could not wait for all events of a node's trace: in doubt is whatever is judged by such events."""
-    return Finding(
-        TraceIsWhole.id, node, "inconclusive", sentence, [], rule="not-seen", clouds=list(_recorded_by(role))
-    )
+def unseen(node: str, role: str, sentence: str, rule: str = "not-seen") -> Finding:
+    """Nobody can say whether a node's trace is all there: in doubt is whatever is judged by events of such a node."""
+    return Finding(TraceIsWhole.id, node, "inconclusive", sentence, [], rule=rule, clouds=list(_recorded_by(role)))
 
+
+DRIVER = "driver"
+KILLED = -1
+"""In ``RunEnd``: nobody can say what the last event was."""
 
 _LIFE = (NodeUp, NodeDown, RunEnd)
 
@@ -113,7 +115,7 @@ class TraceIsWhole(KeyedInvariant[NodeTrace]):
     types = tuple(EVENT_TYPES.values())
 
     def initial(self, key: str, profile: Profile) -> NodeTrace:
-        return NodeTrace(key, role="driver" if key == "driver" else "", prefix=f"{key}/")
+        return NodeTrace(key, role=DRIVER if key == DRIVER else "", prefix=f"{key}/")
 
     def step(self, state: NodeTrace, event: Stamped) -> Emissions:
         cause = event.cause
@@ -159,7 +161,7 @@ class TraceIsWhole(KeyedInvariant[NodeTrace]):
             node, _, incarnation = name.rpartition("/")
             if node == state.key:
                 state.incarnations.setdefault(int(incarnation), Incarnation()).final_seq = final_seq
-        if state.key == "driver":
+        if state.key == DRIVER:
             for own in state.incarnations.values():
                 own.ended = True
 
@@ -173,11 +175,15 @@ class TraceIsWhole(KeyedInvariant[NodeTrace]):
             sentence = f"{state.key}/{event.incarnation} recorded an event after its end"
         else:
             sentence = f"the clock of {state.key} stood still at its event {event.seq}"
-        return self._cloud(state, sentence, event)
+        # What the driver says first, run.meta, every fold is made with.
+        everything = state.key == DRIVER and own.last_seq < 0
+        return self._cloud(state, sentence, event, tuple(EVENT_TYPES) if everything else None)
 
-    def _cloud(self, state: NodeTrace, sentence: str, event: Stamped | None) -> Emissions:
+    def _cloud(
+        self, state: NodeTrace, sentence: str, event: Stamped | None, clouds: tuple[str, ...] | None = None
+    ) -> Emissions:
         """A violation that casts doubt on everything judged by events that this node may have recorded."""
-        clouds = _recorded_by(state.role)
+        clouds = _recorded_by(state.role) if clouds is None else clouds
         events = [] if event is None else [event.id]
         causes = [] if event is None or not event.cause else [event.cause]
         return (Finding(self.id, state.key, "violated", sentence, events, causes, clouds=list(clouds)),)
@@ -189,10 +195,19 @@ class TraceIsWhole(KeyedInvariant[NodeTrace]):
             if own.final_seq is not None and own.final_seq > own.last_seq:
                 sentence = f"the trace of {name} ends with its event {own.last_seq}, though it wrote {own.final_seq}"
                 found.extend(self._cloud(state, sentence, None))
-            elif not own.ended and own.final_seq is None:
-                found.extend(
-                    self.inconclusive("no-end", state.key, f"nothing says with which event the trace of {name} ends")
-                )
+            elif own.ended:
+                continue
+            elif own.final_seq == KILLED and own.last_seq < 0:
+                found.append(unseen(state.key, state.role, f"{name} was killed, and nothing that it wrote is there"))
+            elif own.final_seq == KILLED:
+                # Collection ends the trace of whoever could not do so itself.
+                found.extend(self._cloud(state, f"the trace of {name} ends with its event {own.last_seq}, alive", None))
+            elif own.final_seq is None:
+                sentence = f"nothing says with which event the trace of {name} ends"
+                if state.key == DRIVER:
+                    found.append(unseen(DRIVER, state.role, sentence, "no-end"))
+                else:
+                    found.extend(self.inconclusive("no-end", state.key, sentence))
         return found
 
 
