@@ -30,6 +30,7 @@ _ALL: tuple[Defect, ...] = (
         "Q2",
         "A voter forgets whom it voted for and grants again in the epoch.",
         "ktoso/akka-raft#56",
+        settings=("features.kip-996=off",),
     ),
     Defect("vote-before-sync", "actors.quorum", "Q2", "A vote leaves before quorum-state is on disk."),
     Defect(
@@ -41,6 +42,7 @@ _ALL: tuple[Defect, ...] = (
         "Q4",
         "A voter grants its vote whatever the candidate's log holds.",
         "ktoso/akka-raft#30",
+        settings=("features.kip-996=off",),
     ),
     Defect("epoch-reset", "actors.quorum", "Q3", "A voter ignores its quorum-state at start and begins at epoch 0."),
     Defect(
@@ -103,17 +105,37 @@ _ALL: tuple[Defect, ...] = (
     Defect("ack-before-hw", "actors.broker", "P17", "acks=all is answered after the local append."),
     Defect("unclean-anyway", "actors.controller", "P21", "Elections are unclean where that is not allowed."),
     Defect("list-log-end", "actors.broker", "H1", "ListOffsets tells clients the log end, not the high watermark."),
-    Defect("refuse-too-long", "actors.broker", "H2", "A leader refuses ListOffsets although it has caught up."),
+    Defect(
+        "refuse-too-long",
+        "actors.broker",
+        "H2",
+        "A leader refuses ListOffsets although it has caught up.",
+        nemesis="clients",
+    ),
     Defect("list-behind", "actors.broker", "H6", "ListOffsets tells clients the offset before the high watermark."),
-    Defect("refusal-is-fatal", "actors.client", "H9", "A client hands OFFSET_NOT_AVAILABLE on to its application."),
-    Defect("refusal-refreshes", "actors.client", "H9", "A client refreshes its metadata after any ListOffsets error."),
-    Defect("refuse-replicas", "actors.broker", "H5", "The KIP-207 refusal also hits other brokers."),
+    Defect(
+        "refusal-is-fatal",
+        "actors.client",
+        "H9",
+        "A client hands OFFSET_NOT_AVAILABLE on to its application.",
+        nemesis="clients",
+    ),
+    Defect(
+        "refusal-refreshes",
+        "actors.client",
+        "H9",
+        "A client refreshes its metadata after any ListOffsets error.",
+        nemesis="clients",
+    ),
+    Defect("refuse-replicas", "actors.broker", "H5", "The KIP-207 refusal also hits other brokers.", nemesis="clients"),
     Defect("lose-acked", "actors.broker", "C1", "An acknowledged batch is dropped before it is appended."),
     Defect(
         "refuse-after-append",
         "actors.broker",
         "C2",
         "NOT_ENOUGH_REPLICAS is answered, for acks=all, after the batch was appended.",
+        nemesis="clients",
+        settings=("nodes.producer-1.config.retries=2",),
     ),
     Defect("consumer-mislabel", "actors.client", "C3", "A consumer hands out a record under its neighbour's offset."),
     Defect(
@@ -122,15 +144,30 @@ _ALL: tuple[Defect, ...] = (
         "C4",
         "With one request in flight a producer sends to a new leader what follows a batch that the old one has.",
         "KAFKA-3197",
+        nemesis="clients",
+        settings=("nodes.producer-1.config.max.in.flight.requests.per.connection=1",),
     ),
-    Defect("position-past-rest", "actors.client", "C5", "A consumer drops all batches of an answer but the first."),
+    Defect(
+        "position-past-rest",
+        "actors.client",
+        "C5",
+        "A consumer drops all batches of an answer but the first.",
+        nemesis="clients",
+    ),
     Defect(
         "oldest-duplicate",
         "actors.log",
         "C6",
         "A batch that is sent again is acknowledged with the offset of the oldest batch that the leader remembers.",
+        nemesis="clients",
     ),
-    Defect("fetch-drops-batch", "actors.broker", "C7", "A Fetch of many batches leaves some out in the middle."),
+    Defect(
+        "fetch-drops-batch",
+        "actors.broker",
+        "C7",
+        "A Fetch of many batches leaves some out in the middle.",
+        nemesis="clients",
+    ),
     Defect("fetch-past-hw", "actors.broker", "C8", "Consumers get what is above the high watermark.", "KAFKA-9835"),
     Defect(
         "reused-buffer",
@@ -138,6 +175,7 @@ _ALL: tuple[Defect, ...] = (
         "C11",
         "The memory of a batch that is sent again holds another one's values.",
         "KAFKA-19012",
+        nemesis="clients",
     ),
     Defect(
         "hw-needs-own-epoch", "actors.broker", "H3", "A new leader's high watermark waits for a record of its epoch."
@@ -146,12 +184,21 @@ _ALL: tuple[Defect, ...] = (
     Defect("never-stand", "actors.quorum", "L1", "A follower that hears no more of its leader does not stand."),
     Defect("no-new-leader", "actors.controller", "L3", "When a leader is fenced, nobody is elected in its place."),
     Defect("isr-never-expands", "actors.broker", "L4", "A leader takes nobody back into the ISR.", "KAFKA-4485"),
-    Defect("retry-forgotten", "actors.client", "L5", "A batch that is to be sent again is not."),
+    Defect("retry-forgotten", "actors.client", "L5", "A batch that is to be sent again is not.", nemesis="clients"),
     Defect(
-        "consumer-gives-up", "actors.client", "L6", "A consumer that got no answer from a broker never asks it again."
+        "consumer-gives-up",
+        "actors.client",
+        "L6",
+        "A consumer that got no answer from a broker never asks it again.",
+        nemesis="clients",
     ),
     Defect(
-        "no-delivery-timeout", "actors.client", "L7", "delivery.timeout.ms does not end the sends of a batch.", "KIP-91"
+        "no-delivery-timeout",
+        "actors.client",
+        "L7",
+        "delivery.timeout.ms does not end the sends of a batch.",
+        "KIP-91",
+        nemesis="clients",
     ),
     Defect(
         "busy-metadata-log",
@@ -166,9 +213,10 @@ _ALL: tuple[Defect, ...] = (
         "L13",
         "A client that is told NOT_LEADER_OR_FOLLOWER asks the same broker again, and does not look for the leader.",
         "KAFKA-17190",
+        nemesis="clients",
     ),
     Defect("fetcher-gives-up", "actors.broker", "L14", "A follower that got no answer from its leader stops fetching."),
-    Defect("no-request-timeout", "actors.node", "X2", "A request waits for its answer for ever."),
+    Defect("no-request-timeout", "actors.node", "X2", "A request waits for its answer for ever.", nemesis="clients"),
     Defect("leaky-partition", "actors", "X5", "A partition of links does not stop what arrives at a node."),
     Defect("unseeded-timers", "actors.sim", "X8", "The runtime draws timers from no seed."),
     Defect(
@@ -179,10 +227,18 @@ _ALL: tuple[Defect, ...] = (
         "KIP-144",
     ),
     Defect("skip-sequence-check", "actors.log", "T2", "A leader takes any sequence number."),
-    Defect("hide-reason", "actors.broker", "X1", "A leader with too small an ISR answers UNKNOWN_SERVER_ERROR."),
+    Defect(
+        "hide-reason",
+        "actors.broker",
+        "X1",
+        "A leader with too small an ISR answers UNKNOWN_SERVER_ERROR.",
+        nemesis="clients",
+    ),
     Defect("raise", "actors.broker", "X3", "A broker raises an exception on its hundredth request."),
     Defect("lose-trace", "actors.trace", "X4", "The runtime drops every hundredth event of a node."),
-    Defect("version-too-new", "actors.broker", "X7", "OFFSET_NOT_AVAILABLE is sent to old clients too."),
+    Defect(
+        "version-too-new", "actors.broker", "X7", "OFFSET_NOT_AVAILABLE is sent to old clients too.", nemesis="clients"
+    ),
     Defect(
         "clean-start-after-crash",
         "actors.broker",
@@ -236,6 +292,7 @@ _ALL: tuple[Defect, ...] = (
         "L13",
         "A ListOffsets that is tried again carries the leader epoch of the first time.",
         "confluentinc/librdkafka#4620",
+        nemesis="clients",
     ),
     Defect(
         "producers-of-leaders-only",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 import click
+import msgspec
 
 from actors.defects import DEFECTS, Defect
 from chaos.errors import InputError, Mistake, nearest
@@ -87,7 +89,8 @@ def command(
     with ExitStack() as stack:
         work = _Counted(_doing(master, stack), quiet)
         marks = _examined(chosen, odd, runs, oddity_seeds, Kept(out, work) if out is not None else work)
-    _report(marks, time.monotonic() - began, as_json, write)
+    marks = msgspec.structs.replace(marks, wall_s=round(time.monotonic() - began, 1))
+    _report(marks, as_json, write)
     return 0 if marks.passed else FAILED
 
 
@@ -99,14 +102,14 @@ def _examined(defects: Sequence[Defect], oddities: Sequence[str], runs: int, see
     return Marks(wrong.marks(nemesis_of), legal.marks(), [*wrong.alarms, *legal.alarms], wrong.clean_runs)
 
 
-def _report(marks: Marks, wall_s: float, as_json: bool, write: Path | None) -> None:
+def _report(marks: Marks, as_json: bool, write: Path | None) -> None:
     if as_json:
         page().raw(exam_json(marks))
     else:
         print_exam(page(), marks)
     if write is not None:
-        write.write_text(exam_markdown(marks, click.get_current_context().command_path.split()), encoding="utf-8")
-    page(stderr=True).say(f"the exam took {wall_s / 60:.1f} minutes")
+        write.write_text(exam_markdown(marks, ["krift", *sys.argv[1:]]), encoding="utf-8")
+    page(stderr=True).say(f"the exam took {marks.wall_s / 60:.1f} minutes")
 
 
 def _known(names: Sequence[str], what: str, known: Sequence[str]) -> Sequence[str]:
