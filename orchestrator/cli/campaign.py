@@ -9,7 +9,6 @@ from typing import Any, Literal
 import click
 import msgspec
 
-from chaos.errors import InputError, Mistake
 from chaos.failure_store import DirectoryStore, FailureStore
 from chaos.home import failures_directory
 from chaos.sources import file_text, find
@@ -21,7 +20,7 @@ from orchestrator.campaigns.summary import Report
 from orchestrator.campaigns.work import code_id
 from orchestrator.cli.campaign_progress import CampaignProgress
 from orchestrator.cli.expected import check_expected
-from orchestrator.cli.options import parse_seeds, runs_option
+from orchestrator.cli.options import check_master, parse_seeds, runs_option, with_retries
 from orchestrator.interrupts import Interrupts
 from orchestrator.report.campaign import markdown, print_campaign
 from orchestrator.report.console import Page, page
@@ -31,11 +30,6 @@ from orchestrator.version import __version__
 INTERRUPTED = 130
 SAMPLE = 10
 NAME_MAX = 60
-_MASTER = re.compile(
-    r"local(\[(\*|\d+)(,\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|spark://[^\s,]+:\d+(,[^\s,]+:\d+)*|yarn|k8s://\S+"
-)
-_PYTHON_MAY_DIE = 4
-"""How often a task is tried whose Python process dies, also where executors are threads of the driver."""
 
 
 @click.command("campaign")
@@ -97,7 +91,7 @@ def command(
     **options: Any,
 ) -> int:
     """Run NAMEs (scenario files, or names of the library) with many seeds in the sim, on Spark, and sum up."""
-    _check_master(master)
+    check_master(master)
     if dry_run and as_json:
         raise click.UsageError("--dry-run prints for people, and --json nothing but what a campaign came to")
     talk = page(stderr=True)
@@ -129,7 +123,7 @@ def _carry_out(campaign: Campaign, master: str, talk: Page, quiet: bool, as_json
     if campaign.resumed:
         talk.say(f"{campaign.resumed:,} of {campaign.total:,} runs are done already")
     interrupted = False
-    spark = spark_session(_with_retries(master))
+    spark = spark_session(with_retries(master))
     try:
         with Interrupts() as interrupts, CampaignProgress(talk, quiet) as progress:
 
@@ -234,20 +228,6 @@ def _source(word: str, variants: tuple[str, ...]) -> Source:
 
 def _plain(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9.]+", "-", Path(name).name.removesuffix(".yaml").removesuffix(".yml")).strip("-.")
-
-
-def _check_master(master: str) -> None:
-    if _MASTER.fullmatch(master) is None:
-        expected = "local[N], local-cluster[EXECUTORS,CORES,MB], spark://HOST:PORT, yarn or k8s://URL"
-        raise InputError([Mistake(f"--master {master}", 0, "", "no Spark master", expected)])
-
-
-def _with_retries(master: str) -> str:
-    """Tasks of ``local[N]`` are tried once by default, so that one Python process that dies would end it all."""
-    if master == "local":
-        return f"local[1,{_PYTHON_MAY_DIE}]"
-    found = re.fullmatch(r"local\[(\*|\d+)\]", master)
-    return f"local[{found[1]},{_PYTHON_MAY_DIE}]" if found else master
 
 
 _OF_THE_CAMPAIGN = ("seeds", "variants", "settings", "defects", "sample", "guide")

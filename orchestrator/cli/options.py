@@ -7,7 +7,14 @@ from pathlib import Path
 
 import click
 
+from chaos.errors import InputError, Mistake
+
 _SEEDS = re.compile(r"(\d{1,19})(?:-(\d{1,19}))?", re.ASCII)
+_MASTER = re.compile(
+    r"local(\[(\*|\d+)(,\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|spark://[^\s,]+:\d+(,[^\s,]+:\d+)*|yarn|k8s://\S+"
+)
+_PYTHON_MAY_DIE = 4
+"""How often a task is tried whose Python process dies, also where executors are threads of the driver."""
 MAX_RUNS = 1_000_000
 MAX_SEED = 2**63 - 1
 
@@ -36,3 +43,18 @@ def parse_seeds(ctx: click.Context, param: click.Parameter, value: str | None) -
     if high - low >= MAX_RUNS:
         raise click.BadParameter(f"{value!r} holds {high - low + 1:,} seeds; at most {MAX_RUNS:,}", ctx, param)
     return range(low, high + 1)
+
+
+def check_master(master: str) -> None:
+    """Raises InputError for what is no Spark master."""
+    if _MASTER.fullmatch(master) is None:
+        expected = "local[N], local-cluster[EXECUTORS,CORES,MB], spark://HOST:PORT, yarn or k8s://URL"
+        raise InputError([Mistake(f"--master {master}", 0, "", "no Spark master", expected)])
+
+
+def with_retries(master: str) -> str:
+    """Tasks of ``local[N]`` are tried once by default, so that one Python process that dies would end it all."""
+    if master == "local":
+        return f"local[1,{_PYTHON_MAY_DIE}]"
+    found = re.fullmatch(r"local\[(\*|\d+)\]", master)
+    return f"local[{found[1]},{_PYTHON_MAY_DIE}]" if found else master

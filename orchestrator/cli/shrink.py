@@ -23,7 +23,7 @@ from chaos.shrink.shrinker import BUDGET, Shrinker, Standing, Try
 from chaos.shrink.steady import steadier
 from orchestrator.campaigns.failures import failure_of
 from orchestrator.campaigns.signature import signature
-from orchestrator.cli.options import MAX_SEED
+from orchestrator.cli.options import MAX_SEED, check_master, with_retries
 from orchestrator.cli.status_line import StatusLine
 from orchestrator.cli.subject import SMALL, Choice, Subject, find_subject
 from orchestrator.report.console import Page, page
@@ -96,6 +96,8 @@ def command(
 ) -> int:
     """Make a failing RUN small: a run's directory, a name under --runs, "latest", a file of the failure store, or a
     scenario. Each candidate is run in the sim; the smallest that fails the same way is written with its story."""
+    if options["master"]:
+        check_master(options["master"])
     subject = find_subject(run, runs, Choice(variant, seed, settings, defects))
     request = Request(what=run, subject=subject, file=file or _default_file(subject), **options)
     _check_file(request.file)
@@ -182,7 +184,7 @@ def _candidates(master: str, failure: Failure) -> Iterator[tuple[Try, int]]:
         return
     from orchestrator.engines.spark_session import spark_session
 
-    spark = spark_session(master)
+    spark = spark_session(with_retries(master))
     try:
         yield partial(on_spark, spark, failure), spark.sparkContext.defaultParallelism
     finally:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from chaos.errors import RunError
 from chaos.plan import Plan
 from chaos.scenario.loader import load_value
 from chaos.scenario.resolve import resolve
 from chaos.shrink.moments import Lookout, Sighting
 from chaos.shrink.shrinker import Shown
 from orchestrator.campaigns.spread import spread
+from orchestrator.campaigns.work import code_id
+from orchestrator.interrupts import Interrupts
 from orchestrator.shrinking.failure import Failure
 from orchestrator.sim_run import SimRun, run_in_sim
 
@@ -59,24 +62,33 @@ def one_by_one(failure: Failure, documents: Sequence[Candidate]) -> Iterator[Sho
         yield shown
 
 
-def _numbered(failure: Failure, piece: tuple[int, dict[str, Any]]) -> tuple[int, Shown | None]:
+def _numbered(failure: Failure, code: str, piece: tuple[int, dict[str, Any]]) -> tuple[int, Shown | None]:
     number, document = piece
+    if code != code_id():
+        raise RunError(f"an executor has another Krift than the driver: {code_id()}, not {code}")
     return number, attempt(failure, document)
 
 
-def on_spark(spark: SparkSession, failure: Failure, documents: Sequence[Candidate]) -> Iterable[Shown]:
+def on_spark(spark: SparkSession, failure: Failure, documents: Sequence[Candidate]) -> Iterator[Shown]:
     """Candidates on the executors of a session, at the same time; they come in their order. Raises KeyboardInterrupt if
-    a signal cut one short."""
+    a signal came meanwhile."""
     pieces = [(number, dict(document)) for number, document in enumerate(documents)]
     found: dict[int, Shown] = {}
     expected = 0
-    for number, shown in spread(spark, pieces, partial(_numbered, failure), per_task=1):
-        if shown is None:
-            raise KeyboardInterrupt
-        found[number] = shown
-        while expected in found:
-            yield found[expected]
-            expected += 1
+    with Interrupts() as interrupts:
+
+        def tick() -> None:
+            if interrupts.asked:
+                raise KeyboardInterrupt
+
+        work = partial(_numbered, failure, code_id())
+        for number, shown in spread(spark, pieces, work, per_task=1, tick=tick):
+            if shown is None:
+                raise KeyboardInterrupt
+            found[number] = shown
+            while expected in found:
+                yield found[expected]
+                expected += 1
 
 
 def look(document: Candidate) -> list[Sighting]:

@@ -123,6 +123,14 @@ def test_a_known_failure_is_kept_shrunk(fails: Path) -> None:
     assert signature(run_in_sim(trial.plan_of(kept.document))) == kind
 
 
+@pytest.mark.spark
+def test_spark_comes_to_the_same(fails: Path) -> None:
+    """Shows that candidates that are run at the same time on executors lead to the same file."""
+    for file, more in (("here.yaml", ()), ("there.yaml", ("--master", "local[2]"))):
+        assert krift("shrink", fails, "--quiet", "--budget", "12", "--out", file, *more).code == 0
+    assert Path("there.yaml").read_text(encoding="utf-8") == Path("here.yaml").read_text(encoding="utf-8")
+
+
 def test_a_run_that_does_not_fail_is_refused(elsewhere: Path) -> None:
     """Shows the error for a run in which nothing was violated, and that no file is left."""
     run_directory(elsewhere)
@@ -146,6 +154,7 @@ WRONG = {
     "entry": ("shrink entry.json", "entry.json: damaged: ", "an entry of the failure store"),
     "file": ("shrink small.yaml --out nowhere/x.yaml", "--out nowhere/x.yaml: cannot be written", "you may write"),
     "budget": ("shrink small.yaml --budget 0", "0 is not in the range", "--help"),
+    "master": ("shrink small.yaml --master lokal", "--master lokal: no Spark master", "local[N]"),
     "sameness": ("shrink small.yaml --same word", "'word' is not one of", "--help"),
     "no run directory": (
         "shrink runs",
