@@ -14,7 +14,7 @@ from chaos.errors import RunError
 from orchestrator.campaigns import campaign as module
 from orchestrator.campaigns.directory import open_campaign_dir
 from orchestrator.campaigns.summary import Report
-from orchestrator.cli.campaign import _with_retries
+from orchestrator.cli.options import with_retries
 from orchestrator.engines import spark_session
 from tests.unit.campaigns.here import Here
 from tests.unit.cli.command import krift, scenario
@@ -126,4 +126,4 @@ def test_a_dry_run(spark: NoSpark) -> None:
 def test_a_python_process_may_die_on_any_master() -> None:
     """Shows that executors which are threads of the driver get the retries that others have."""
     masters = ["local", "local[2]", "local[*]", "local[2,1]", "local-cluster[2,1,1024]", "spark://a:7077"]
-    assert [_with_retries(master) for master in masters] == ["local[1,4]", "local[2,4]", "local[*,4]", *masters[3:]]
+    assert [with_retries(master) for master in masters] == ["local[1,4]", "local[2,4]", "local[*,4]", *masters[3:]]
