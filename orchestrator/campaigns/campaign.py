@@ -14,7 +14,7 @@ from orchestrator.campaigns.asked import Asked
 from orchestrator.campaigns.directory import CampaignDir, Done
 from orchestrator.campaigns.failures import failure_of, order_again, settle
 from orchestrator.campaigns.guide import CoverageGuide
-from orchestrator.campaigns.keep import Drawn, Keeper
+from orchestrator.campaigns.keep import PER_SIGNATURE, Drawn, Keeper, KeptRun, not_repeated
 from orchestrator.campaigns.order import SimOrder
 from orchestrator.campaigns.recheck import recheck
 from orchestrator.campaigns.record import RunRecord
@@ -73,6 +73,7 @@ class Campaign:
         self._first = {order.key for order in asked.first}
         self._earlier = {} if store is None else {order_again(each).key: each for each in store.contents().failures}
         self._drawn = Drawn(asked.sample)
+        self._to_keep: list[RunRecord] = []
         self._keys: set[str] = set()
         self._coverage: dict[str, list[str]] = {}
         self._unwritten: list[Done] = []
@@ -113,8 +114,7 @@ class Campaign:
             self._say(self.directory.dropped)
         self.begun_s, self.resumed = self.summary.at_s, self.summary.runs
         for kept in self.keeper.runs:
-            if kept.record.order.key in self._keys:
-                self.summary.repeated()
+            self._compare(kept)
 
     def _enter(self, done: Done) -> None:
         key = done.record.order.key
@@ -123,6 +123,9 @@ class Campaign:
             self._coverage[key] = done.record.coverage
         self.summary.take(done)
         self._drawn.offer(done.record)
+        alike = sum(each.signature == done.record.signature for each in self._to_keep)
+        if alike < PER_SIGNATURE and self.keeper.wants(done.record):
+            self._to_keep.append(done.record)
 
     def run(self, spark: SparkSession, tick: Callable[[], None] = nothing) -> None:
         """Do all runs that are left, keep traces, and check those again. ``tick``: called a few times a second. An
@@ -130,6 +133,7 @@ class Campaign:
         gives up."""
         self._began = self._clock()
         try:
+            self._keep_failures()
             for orders in self._generations():
                 self._do(spark, orders, tick)
         finally:
@@ -187,9 +191,15 @@ class Campaign:
         if earlier is not None and self._store is not None:
             if told := settle(self._store, earlier, record):
                 self._say(told)
-        if self.keeper.wants(record):
-            self._save(record)
-            self._keep(record)
+        self._keep_failures()
+
+    def _keep_failures(self) -> None:
+        """Keep those that are waiting for it, some of an earlier session too, if they are still among the first."""
+        while self._to_keep:
+            record = self._to_keep.pop(0)
+            if self.keeper.wants(record):
+                self._save(record)
+                self._keep(record)
 
     def _save(self, record: RunRecord) -> None:
         """Let the next campaign try this failure first; not a planted one."""
@@ -208,10 +218,16 @@ class Campaign:
         self._written_at = self._clock()
 
     def _keep(self, record: RunRecord) -> None:
-        kept, differs = self.keeper.keep(record)
+        kept = self.keeper.keep(record)
+        if kept is not None:
+            self._compare(kept)
+
+    def _compare(self, kept: KeptRun) -> None:
+        """Whether a kept run is the same as on its executor."""
+        differs = not_repeated(kept)
         if differs:
             self._mismatch(differs)
-        elif kept is not None:
+        else:
             self.summary.repeated()
 
     def _mismatch(self, sentence: str) -> None:

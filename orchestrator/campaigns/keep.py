@@ -14,7 +14,7 @@ import msgspec
 
 from orchestrator.campaigns.directory import CampaignDir
 from orchestrator.campaigns.record import RunRecord
-from orchestrator.run_dir import LATEST, write_json
+from orchestrator.run_dir import RESTORE, RunDir, write_json, wrong
 from orchestrator.runner import Session, Settings
 from orchestrator.verdict import NOT_CARRIED_OUT
 
@@ -53,38 +53,35 @@ class Keeper:
 
     def __init__(self, campaign: CampaignDir) -> None:
         self.campaign = campaign
-        self.runs = [_kept(path) for path in sorted(campaign.path.glob(f"*/**/{RECORD_FILE}"))]
+        found = [*campaign.failures.glob(f"*/*/{RECORD_FILE}"), *campaign.sample.glob(f"*/{RECORD_FILE}")]
+        self.runs = [_kept(path) for path in sorted(found)]
         self._keys = {each.record.order.key for each in self.runs}
 
     def wants(self, record: RunRecord) -> bool:
         """Whether a failing run is to be kept: one of the first few of its signature, if there is a trace to keep."""
+        if not record.signature or not record.digest:
+            return False
         alike = sum(each.record.signature == record.signature for each in self.runs)
-        failed = sum(each.failed for each in self.runs)
-        has_trace = bool(record.digest)
-        return bool(record.signature) and has_trace and alike < PER_SIGNATURE and failed < FAILURES_MAX
+        return alike < PER_SIGNATURE and sum(each.failed for each in self.runs) < FAILURES_MAX
 
-    def keep(self, record: RunRecord) -> tuple[KeptRun | None, str]:
-        """Do a run again and keep it: the kept run (None if it was kept before), and "" or how it differs from the
-        first time. Raises KeyboardInterrupt if a signal cuts it short; it is not kept then."""
+    def keep(self, record: RunRecord) -> KeptRun | None:
+        """Do a run again and keep it; None if it is kept already. Raises KeyboardInterrupt if a signal cuts it short:
+        it is not kept then."""
         if record.order.key in self._keys:
-            return None, ""
+            return None
         plan = record.order.plan()
         with Session(Settings("sim", self.campaign.aside)) as session:
             done = session.carry_out(plan, record.order.again(record.seed))
         if done.interrupted:
             raise KeyboardInterrupt
-        assert done.directory is not None
+        assert done.directory is not None, "a session keeps all runs, unless it is told otherwise"
         into = place(self.campaign, record)
         into.mkdir(parents=True, exist_ok=True)
         write_json(done.directory / RECORD_FILE, record)
-        (self.campaign.aside / LATEST).unlink(missing_ok=True)
         kept = KeptRun(done.directory.rename(into / done.directory.name), record)
         self.runs.append(kept)
         self._keys.add(record.order.key)
-        if done.verdict.digest == record.digest:
-            return kept, ""
-        first = f"{record.order.again(record.seed)}: done twice, with two traces"
-        return kept, f"{first}: {record.digest} on its executor, {done.verdict.digest} where it was kept"
+        return kept
 
     def directories(self, signature: str) -> list[str]:
         """Where runs of a signature are, from the campaign's directory on."""
@@ -95,8 +92,20 @@ class Keeper:
         ]
 
 
+def not_repeated(kept: KeptRun) -> str:
+    """How the trace of a kept run differs from the one that its executor saw; "" if it does not."""
+    record, digest = kept.record, RunDir(kept.directory).read_manifest().digest
+    if digest == record.digest:
+        return ""
+    what = f"{record.order.again(record.seed)}: done twice, with two traces"
+    return f"{what}: {record.digest} on its executor, {digest} where it was kept"
+
+
 def _kept(path: Path) -> KeptRun:
-    return KeptRun(path.parent, msgspec.json.decode(path.read_bytes(), type=RunRecord))
+    try:
+        return KeptRun(path.parent, msgspec.json.decode(path.read_bytes(), type=RunRecord))
+    except msgspec.DecodeError as error:
+        raise wrong(path, f"damaged: {error}", RESTORE) from None
 
 
 class Drawn:

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from py4j.protocol import Py4JError
 
-from chaos.errors import RunError
+from chaos.errors import InputError, RunError
 from chaos.failure_store import DirectoryStore, FailureStore, MemoryStore
 from orchestrator.campaigns import campaign as module
 from orchestrator.campaigns.asked import Asked, Source
@@ -19,6 +19,7 @@ from orchestrator.campaigns.directory import CampaignDir, create_campaign_dir
 from orchestrator.campaigns.failures import order_again
 from orchestrator.campaigns.keep import Drawn, Keeper, slug
 from orchestrator.campaigns.recheck import difference
+from orchestrator.campaigns.record import RunRecord
 from orchestrator.cli.campaign_progress import describe, duration
 from orchestrator.run_dir import RunDir
 from orchestrator.verdict import read_verdict
@@ -118,7 +119,28 @@ def test_failures_are_kept(here: Here, tmp_path: Path) -> None:
     assert krift("check", kept, "--engine", "in-process").code == 1
     assert Keeper(directory).directories(found.signature) == found.kept
     assert begin(directory, BROKEN).summary.kept.repeated == 3
-    assert not (directory.aside / "latest").is_symlink()
+    with directory.held():
+        assert not directory.aside.exists()
+    record = kept / "record.json"
+    record.write_bytes(record.read_bytes()[:-9])
+    with pytest.raises(InputError, match=r"record\.json: damaged: "):
+        begin(directory, BROKEN)
+
+
+def test_what_a_kill_kept_from_being_kept(here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shows that a failure whose trace was not yet kept when the driver was killed is kept by the next session."""
+    directory = create_campaign_dir(tmp_path, "small")
+
+    def killed(keeper: Keeper, record: RunRecord) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(Keeper, "keep", killed)
+        begin(directory, BROKEN).run(None)  # type: ignore[arg-type]
+    assert [done.record.seed for done in directory.done()] == [1]
+    campaign = begin(directory, BROKEN)
+    campaign.run(None)  # type: ignore[arg-type]
+    assert sorted(each.record.seed for each in campaign.keeper.runs) == [1, 2, 3]
 
 
 def test_a_run_that_is_not_the_same_twice(here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,6 +157,7 @@ def test_a_run_that_is_not_the_same_twice(here: Here, tmp_path: Path, monkeypatc
     assert said[0].startswith("MISMATCH: krift run small.yaml --runtime sim --seed")
     assert "done twice, with two traces: 0000" in said[0]
     assert campaign.report().exit_code == 4
+    assert begin(campaign.directory).report().exit_code == 4, "the next session knows it, too"
 
 
 def test_two_engines_that_differ(here: Here, tmp_path: Path) -> None:
