@@ -5,18 +5,19 @@
     starting   the cluster forms: every broker unfenced, every partition with its whole ISR and assumed by its leader
     warming    workloads were started; each must succeed once
     chaos      its beginning is time 0; the injector carries out the schedule until the duration is over
-    healing    every fault is ended, every node back, the cluster steady again
+    healing    every fault is ended, every node back, the cluster steady again; or a core of it is (``chaos.core``)
     stopping   producers and probers stop: everything sent has returned
     draining   consumers read to the end
     finished
 
-Each wait has a budget, and running out of it has a name: "did not reach the steady state", "did not heal", "did not
-drain".
+Each wait has a budget, and running out of it has a name: "did not reach the steady state", "did not heal" (a node is
+not back, an operation has not returned), "did not converge" (everybody is back, and the cluster does not get steady),
+"did not drain".
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -35,6 +36,7 @@ from actors.trace.events import (
     Stamped,
     TraceEvent,
 )
+from chaos.core import staying, stranded
 from chaos.injector import FaultOutcome, Injector
 from chaos.plan import Plan
 from chaos.scenario.triggers import TRIGGERS, describe, matches
@@ -42,8 +44,17 @@ from chaos.view import ClusterView, new_view
 
 Phase = Literal["starting", "warming", "chaos", "healing", "stopping", "draining", "finished"]
 Status = Literal[
-    "running", "completed", "did not reach the steady state", "did not heal", "did not drain", "interrupted"
+    "running",
+    "completed",
+    "did not reach the steady state",
+    "did not heal",
+    "did not converge",
+    "did not drain",
+    "interrupted",
 ]
+
+NOT_CONVERGED: Final = "did not converge"
+"""Status of a run in which everybody was back in the end, and the cluster was not steady."""
 
 VIEWED: frozenset[type[TraceEvent]] = frozenset({PartChange, PartAssume, QRole, BrokerReg, NodeUp, NodeDown})
 """Events that change the view of the cluster."""
@@ -160,6 +171,8 @@ class ScenarioConductor:
         elif kind is OpReturn:
             self._succeeded(event)
         actions += self.injector.on_event(now_us, event)
+        if kind is PartChange:
+            actions += self._widen(now_us)
         if self._begun:
             actions += self._advance(now_us)
         actions = self._framed(actions)
@@ -219,24 +232,29 @@ class ScenarioConductor:
     def _waiting_for(self) -> str:
         """What the phase still waits for, in words; "" if nothing."""
         if self.phase == "starting":
-            return self.view.unsteady
+            return self.view.unsteady()
         if self.phase == "healing":
-            away, open_operations = sorted(self.injector.awaited), sorted(self.injector.operations)
-            if open_operations:
-                return f"not returned: {', '.join(open_operations)}"
-            if self.injector.unfinished:
-                return f"not over: {', '.join(self.injector.unfinished)}"
-            return f"not back: {', '.join(away)}" if away else self.view.unsteady
+            return self._not_back() or self.view.unsteady(self.injector.away)
         if self.phase in ("warming", "stopping", "draining"):
             return ", ".join(name for name in self._clients if name in self._waiting)
         return ""
+
+    def _not_back(self) -> str:
+        """What keeps the healing up that is not the cluster's to do."""
+        awaited, open_operations = sorted(self.injector.awaited), sorted(self.injector.operations)
+        if open_operations:
+            return f"not returned: {', '.join(open_operations)}"
+        if self.injector.unfinished:
+            return f"not over: {', '.join(self.injector.unfinished)}"
+        return f"not back: {', '.join(awaited)}" if awaited else ""
 
     def _enter(self, phase: Phase, deadline_us: int | None) -> RecordEvent:
         self.phase, self._deadline_us = phase, deadline_us
         return self._phase_event()
 
     def _phase_event(self) -> RecordEvent:
-        return RecordEvent(CtlPhase(self.phase, self.detail))
+        given_up = self.phase == "finished" and self.status != "completed"
+        return RecordEvent(CtlPhase(self.phase, f"{self.status}: {self.detail}" if given_up else ""))
 
     def _warm(self, now_us: int) -> list[AnyAction]:
         # The budget for the steady state covers the first success of the workloads too.
@@ -251,8 +269,29 @@ class ScenarioConductor:
         return [event, *self.injector.start(now_us)]
 
     def _heal(self, now_us: int) -> list[AnyAction]:
-        actions = self.injector.heal(now_us)
+        actions = self.injector.heal(now_us, self._staying())
         return [*actions, self._enter("healing", now_us + self.plan.budgets.heal_us), *self._advance(now_us)]
+
+    def _staying(self) -> list[str]:
+        """Faults that go on to the end of the run."""
+        if self.plan.core is None:
+            return []
+        faults = self.injector.silencing()
+        silent = {name for whom in faults.values() for name in whom} | {*self.injector.awaited, *self.injector.fallen}
+        return staying(faults, self.plan.core, self.view, self.plan.names, silent, self.plan.seed)
+
+    def _is_lost(self) -> bool:
+        """Whether a partition has nobody left who may lead it: no cluster would converge."""
+        there = set(self.view.up) - self.injector.away
+        return any(there.isdisjoint(self.view.able(tp)) for tp in self.view.partitions)
+
+    def _widen(self, now_us: int) -> list[AnyAction]:
+        """A drawn core that turns out not to be able to make progress gets whom it lacks."""
+        away = self.injector.away
+        if self.phase != "healing" or self.plan.core != () or not away:
+            return []
+        unclean = bool(self.plan.config["unclean.leader.election.enable"])
+        return self.injector.release(now_us, stranded(away, self.view, unclean))
 
     def _stop(self, now_us: int, phase: Literal["stopping", "draining"]) -> list[AnyAction]:
         # One budget for both: stopping begins it.
@@ -266,7 +305,7 @@ class ScenarioConductor:
         reasons: dict[Phase, Status] = {
             "starting": "did not reach the steady state",
             "warming": "did not reach the steady state",
-            "healing": "did not heal",
+            "healing": "did not heal" if self._not_back() or self._is_lost() else NOT_CONVERGED,
             "stopping": "did not drain",
             "draining": "did not drain",
         }

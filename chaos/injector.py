@@ -6,7 +6,7 @@ and aborting are one code path. It is sans-IO like everything around it: times i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -63,11 +63,18 @@ class _Course:
         self.missing: set[str] = set()
         self.down: list[str] = []
         self.bounce: RollingBounce | None = None
+        self.stays = False
 
     @property
     def ends_by_itself(self) -> bool:
         """It is over when it is done, and nothing else ends it."""
         return self.scheduled.for_us is None and self.scheduled.until is None
+
+    @property
+    def waits_for_end(self) -> bool:
+        """What ends it has not been seen yet; one that stays away is ended by nothing but the end of the run."""
+        seen = isinstance(self.scheduled.until, Seen)
+        return seen and self.phase == "in force" and self.ends_us is None and not self.stays
 
     @property
     def due_us(self) -> int | None:
@@ -197,7 +204,8 @@ class Injector:
                     course.seen += 1
                     if course.seen == scheduled.when.nth:
                         course.begins_us = now_us + scheduled.when.delay_us
-            elif course.phase == "in force" and isinstance(scheduled.until, Seen) and course.ends_us is None:
+            elif course.waits_for_end:
+                assert isinstance(scheduled.until, Seen)
                 if matches(scheduled.until.predicate, event):
                     course.seen_until += 1
                     if course.seen_until == scheduled.until.nth:
@@ -215,15 +223,43 @@ class Injector:
         self._took_effect([] if "error" in result else [operation])
         return self._end_what_is_done(now_us)
 
-    def heal(self, now_us: int) -> list[AnyAction]:
+    def silencing(self) -> dict[str, frozenset[str]]:
+        """Faults in force that keep controllers or brokers silent and do nothing else -> whom."""
+        bounced = {name for c in self.courses if c.bounce is not None for name in (c.bounce.node, *c.bounce.left)}
+        found = {}
+        for course in self.courses:
+            silent = course.aimed.silent if course.phase == "in force" and course.aimed is not None else []
+            servers = all(self.specs[name].node_id >= 0 and name not in bounced for name in silent)
+            if silent and servers and not course.ends_by_itself:
+                found[course.scheduled.id] = frozenset(silent)
+        return found
+
+    def release(self, now_us: int, nodes: Collection[str]) -> list[AnyAction]:
+        """End the faults that stayed and silence any of these."""
+        actions: list[AnyAction] = []
+        for course in self.courses:
+            if course.stays and course.aimed is not None and not set(nodes).isdisjoint(course.aimed.silent):
+                course.stays = False
+                actions += self._end(course, now_us)
+        return actions
+
+    @property
+    def away(self) -> set[str]:
+        """Nodes that faults which stayed keep silent."""
+        stay = (c.aimed.silent for c in self.courses if c.stays and c.phase == "in force" and c.aimed is not None)
+        return {name for silent in stay for name in silent}
+
+    def heal(self, now_us: int, staying: Collection[str] = ()) -> list[AnyAction]:
         """The chaos is over: cancel what waits, end what is in force, bring back what was stopped or ended by itself.
-        What is over only when it is done goes on."""
+        What is over only when it is done goes on, and so do the faults in ``staying``, to the end of the run."""
         self.healing = True
+        for course in self.courses:
+            course.stays = course.scheduled.id in staying
         actions: list[AnyAction] = [action for node in sorted(self.fallen) for action in self._raise(node)]
         for course in self.courses:
             if course.phase == "waiting":
                 course.phase = "cancelled"
-            elif course.phase == "in force" and not course.ends_by_itself:
+            elif course.phase == "in force" and not course.ends_by_itself and not course.stays:
                 actions += self._end(course, now_us)
         return actions
 

@@ -14,6 +14,7 @@ from chaos.faults.network import NetworkDelay, NetworkDrop, NetworkDuplicate, Ne
 from chaos.faults.operator import Configuration, LeaderElection, QuorumDescription
 from chaos.faults.process import NodeBounce, NodeCrash, NodePause, NodeShutdown
 from chaos.scenario.durations import format_duration
+from chaos.scenario.selectors import Selector
 from chaos.scenario.triggers import describe
 from chaos.scenario.yaml_text import to_yaml
 
@@ -98,7 +99,8 @@ class Plan(msgspec.Struct, frozen=True):
 
     nodes: in the run's order (controllers, brokers, clients), each fully resolved. features, config, versions: the
     cluster's (a node may differ). drawn: what the seed decided, by place in the scenario. duration_us: of the
-    chaos, from time 0. document: the resolved scenario, itself a valid scenario file.
+    chaos, from time 0. document: the resolved scenario, itself a valid scenario file. core: who is brought back at the
+    end of the chaos (``chaos.core``): None everybody, () as drawn then.
     """
 
     scenario: str
@@ -117,6 +119,7 @@ class Plan(msgspec.Struct, frozen=True):
     drawn: dict[str, list[str]]
     defects: list[str]
     document: dict[str, Any] = {}
+    core: tuple[Selector, ...] | None = None
 
     @property
     def names(self) -> list[str]:

@@ -9,6 +9,8 @@ appended from there on never happened. So changes are kept until then, and what 
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import msgspec
 
 from actors.node.spec import ClusterSpec, node_name, topic_partition
@@ -33,13 +35,12 @@ class PartitionView(msgspec.Struct):
     assumed_epoch: int = -1
     assumed_by: str = ""
 
-    @property
-    def steady(self) -> bool:
-        """It has its whole ISR, and its leader has taken up the leadership."""
+    def steady(self, away: Collection[str] = ()) -> bool:
+        """Its ISR is whole, but for who is away, and its leader has taken up the leadership."""
         return (
             self.leader >= 0
             and self.changed_epoch == self.leader_epoch
-            and sorted(self.isr) == sorted(self.replicas)
+            and sorted(self.isr) == sorted(each for each in self.replicas if node_name(each) not in away)
             and self.assumed_epoch == self.leader_epoch
             and self.assumed_by == node_name(self.leader)
         )
@@ -167,15 +168,22 @@ class ClusterView(msgspec.Struct):
         mine = [found for found in self.partitions.values() if node in map(node_name, found.replicas)]
         return not self.is_fenced(node) and all(node in map(node_name, found.isr) for found in mine)
 
-    @property
-    def unsteady(self) -> str:
+    def unsteady(self, away: Collection[str] = ()) -> str:
         """Why the cluster is not in its steady state, or "" if it is: every broker unfenced, every partition
-        with its whole ISR and assumed by its leader."""
-        fenced = [name for name in self.brokers if self.is_fenced(name)]
+        with its whole ISR and assumed by its leader; but for brokers that are ``away``."""
+        fenced = [name for name in self.brokers if name not in away and self.is_fenced(name)]
         if fenced:
             return f"fenced or not registered: {', '.join(fenced)}"
-        rough = [tp for tp, partition in self.partitions.items() if not partition.steady]
+        rough = [tp for tp, partition in self.partitions.items() if not partition.steady(away)]
         return f"without its leader or its whole ISR: {', '.join(rough)}" if rough else ""
+
+    def able(self, tp: str) -> list[str]:
+        """Brokers that may lead a partition without anything being given up: in sync, eligible, or the last that
+        led it where nobody else is left."""
+        found = self.partitions[tp]
+        newest = found.changes[-1] if found.changes else None
+        eligible = [] if newest is None else [*newest.elr, *newest.last_known_elr]
+        return list(dict.fromkeys(map(node_name, [*found.isr, *eligible])))
 
     def leaders(self) -> dict[str, str]:
         """Topic partition -> name of its leader, "" where there is none."""

@@ -337,6 +337,8 @@ class Partition(msgspec.Struct):
             return None
         if remote.log_end < self.leader_epoch_start and "isr-without-epoch-start" not in turn.step.defects:
             return None
+        if "isr-swaps-members" in turn.step.defects:
+            return [turn.settings.node_id, replica_id]
         return [*self.isr, replica_id]
 
     def shrunk_isr(self, turn: Turn) -> list[int] | None:

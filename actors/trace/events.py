@@ -67,7 +67,8 @@ class CtlWindow(TraceEvent, frozen=True, tag="ctl.window"):
 
 class CtlPhase(TraceEvent, frozen=True, tag="ctl.phase"):
     """The run entered a phase (``chaos.conductor``): starting, warming, chaos (its beginning is time 0 of the
-    scenario), healing, stopping, draining, finished. ``detail``: why the run was given up, else empty."""
+    scenario), healing, stopping, draining, finished. ``detail``: of a run that was given up how it ended and why ("did
+    not converge: healing: ..."), else empty."""
 
     phase: str
     detail: str = ""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from chaos.nemesis.faults import ACTION_KINDS, DRAWERS, LASTING
 from chaos.nemesis.model import NOTHING, Nemesis
 from chaos.nemesis.patterns import PATTERNS
-from chaos.nemesis.scene import Cast, Part, Scene, pick, stream
+from chaos.nemesis.scene import SINGLE_SERVERS, Cast, Part, Scene, pick, stream
 from chaos.nemesis.settings import config_of, features_of, server_overrides
 from chaos.nemesis.workload import client_names, workload_of
 from chaos.scenario.durations import format_duration
+from chaos.scenario.scalars import RANDOM
 
 TOPIC = "orders"
 QUIET_US = 200_000
@@ -56,6 +57,9 @@ def draw(nemesis: Nemesis, seed: int) -> Part:
         "nodes": server_overrides(nemesis, seed, cast.servers),
         "workload": workload,
         "chaos": chaos_of(nemesis, seed, cast, chaos_us),
+        **healing_of(nemesis, seed),
+        # With Kafka's own timers it may take that long; whether a run is given up is decided by nothing shorter.
+        "budgets": {"heal": "150s", "drain": "150s"},
         # Nothing may be violated; and what a drawn schedule had no time to test is no reason to doubt the run.
         "expect": {"violated": []},
     }
@@ -80,7 +84,31 @@ def chaos_of(nemesis: Nemesis, seed: int, cast: Cast, chaos_us: int) -> list[Par
     for index in range(number):
         scene = _scene(nemesis, seed, cast, chaos_us, f"faults/{index}")
         found.append(_entry(scene, near, within))
+    if pick(stream(nemesis.name, seed, "healed"), course.healed) == "core":
+        found += staying_of(nemesis, seed, cast, chaos_us)
     return [{**entry, "optional": True} for entry in found]
+
+
+def healing_of(nemesis: Nemesis, seed: int) -> Part:
+    """Who is brought back when the chaos is over."""
+    healed = pick(stream(nemesis.name, seed, "healed"), nemesis.chaos.healed)
+    return {"heal": {"core": RANDOM}} if healed == "core" else {}
+
+
+def staying_of(nemesis: Nemesis, seed: int, cast: Cast, chaos_us: int) -> list[Part]:
+    """Faults that keep one server silent to the end of the chaos, and perhaps beyond. They begin anywhere in it."""
+    number = pick(stream(nemesis.name, seed, "stay"), nemesis.chaos.stay)
+    found: list[Part] = []
+    for index in range(number):
+        scene = _scene(nemesis, seed, cast, chaos_us, f"stay/{index}")
+        at_us = QUIET_US + scene.draw.randrange((chaos_us - QUIET_US - LAST_US) // 1000 + 1) * 1000
+        who = scene.one(SINGLE_SERVERS)
+        fault = scene.draw.choice(
+            ({"crash": who}, {"pause": who}, {"power-loss": who}, {"partition": {"isolate": who}})
+        )
+        lasts = scene.duration(chaos_us - at_us)
+        found.append({"when": {"at": scene.duration(at_us)}, "fault": fault, "for": lasts})
+    return found
 
 
 def _scene(nemesis: Nemesis, seed: int, cast: Cast, chaos_us: int, purpose: str) -> Scene:

@@ -10,7 +10,7 @@ from typing import Any
 
 from actors.crash_points import POINTS
 from chaos.nemesis.model import NOTHING
-from chaos.nemesis.scene import APIS, BROKERS, SERVERS, Part, Scene
+from chaos.nemesis.scene import APIS, BROKERS, SERVERS, SINGLE_SERVERS, Part, Scene
 from chaos.nemesis.settings import bounce_settings
 from chaos.scenario.durations import format_offset
 from chaos.scenario.model import Action, Fault
@@ -166,7 +166,7 @@ def _describe_quorum(scene: Scene) -> Part:
 
 @drawer("controlled-shutdown")
 def _controlled_shutdown(scene: Scene) -> Part:
-    return {"targets": scene.one(("leader", "follower", "isr", "active-controller", "broker", "controller"))}
+    return {"targets": scene.one(SINGLE_SERVERS)}
 
 
 @drawer("rolling-bounce")

@@ -94,6 +94,7 @@ YesNo = Literal["yes", "no"]
 Acks = Literal["idempotent", "all", "1", "0"]
 Timers = Literal["quick", "hasty", "kafka"]
 Time = Literal["time", "seen"]
+Healed = Literal["everybody", "core"]
 Form = Literal["isolate", "between", "from-to"]
 Target = Literal[
     "leader",
@@ -145,7 +146,8 @@ class Workload(Model):
 
 class Course(Model):
     """How long the chaos lasts, how many faults there are and how close together they begin, how long each lasts, and
-    whether it begins and ends at a time or when something is seen."""
+    whether it begins and ends at a time or when something is seen. Whether everybody is healed, or a core alone; then
+    ``stay`` as many faults that keep a node silent last to the end of the chaos, and may stay beyond it."""
 
     duration: DurationRanges = {(6_000_000, 12_000_000): 1}
     number: Counts = {2: 1, 4: 1}
@@ -156,6 +158,8 @@ class Course(Model):
     seen: Words = {"committed": 1, "leader-elected": 1}
     delay: Durations = {0: 1}
     pattern: Words = {NOTHING: 1}
+    healed: Annotated[dict[Healed, Weight], _SOME] = {"everybody": 1}
+    stay: Counts = {1: 2, 2: 2, 3: 1}
 
 
 class Knobs(Model):

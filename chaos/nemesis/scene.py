@@ -147,6 +147,7 @@ SERVERS: tuple[Target, ...] = (
     "brokers",
     "controllers",
 )
+SINGLE_SERVERS: tuple[Target, ...] = ("leader", "follower", "isr", "active-controller", "broker", "controller")
 BROKERS: tuple[Target, ...] = ("leader", "follower", "isr", "broker")
 
 _SELECT: dict[Target, Callable[[Scene], str]] = {

@@ -86,6 +86,7 @@ def check_references(scenario: Scenario, document: Document) -> list[Mistake]:
     _check_workload(scenario, mistakes)
     for index, chaos in enumerate(scenario.chaos):
         _check_chaos(("chaos", index), chaos, scenario, nodes, mistakes)
+    _check_servers(("heal", "core"), scenario.heal.core or [], scenario, nodes, mistakes)
     _check_outcome((), scenario.expect, scenario.must_happen, scenario, nodes, mistakes)
     for name, variant in scenario.variants.items():
         _check_variant(("variants", name), variant, scenario, nodes, mistakes)

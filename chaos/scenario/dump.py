@@ -18,7 +18,7 @@ from chaos.scenario.clients import client_config, client_workload
 from chaos.scenario.durations import format_chance, format_duration, format_offset, format_rate, format_versions
 from chaos.scenario.model import SCHEMA, Client, Scenario
 from chaos.scenario.names import client_names
-from chaos.scenario.scalars import TIMESTAMPS
+from chaos.scenario.scalars import RANDOM, TIMESTAMPS
 from chaos.scenario.selectors import Selector
 
 
@@ -52,6 +52,8 @@ def resolved_document(scenario: Scenario, plan: Plan) -> dict[str, Any]:
             "drain": format_duration(plan.budgets.drain_us),
         },
     }
+    if plan.core is not None:
+        document["heal"] = {"core": _texts(plan.core) or RANDOM}
     if plan.expect.declared:
         document["expect"] = {key: list(getattr(plan.expect, key)) for key in ("violated", "held", "excused", "may")}
     return document

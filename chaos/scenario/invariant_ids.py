@@ -15,7 +15,7 @@ FAMILIES: dict[str, tuple[str, int]] = {
     "T": ("idempotence and transactions", 15),
     "R": ("tiered storage and asynchronous ListOffsets", 12),
     "C": ("what clients can see", 11),
-    "L": ("liveness after healing", 14),
+    "L": ("liveness after healing", 15),
     "X": ("hygiene", 10),
 }
 """Letter -> what the family is about, highest number."""

@@ -18,6 +18,7 @@ from chaos.scenario.scalars import (
     SELECTORS_SCHEMA,
     Chance,
     Config,
+    Core,
     Duration,
     FeatureValues,
     Name,
@@ -427,6 +428,12 @@ class Budgets(Model):
     drain: PositiveDuration = 60_000_000
 
 
+class Heal(Model):
+    """What the healing brings back: everything, or a core alone."""
+
+    core: Core | None = None
+
+
 class Variant(Model):
     """A named override of the scenario."""
 
@@ -458,6 +465,7 @@ class Scenario(Model):
     chaos: list[Chaos] = Field([], max_length=1000)
     expect: Expect | None = None
     must_happen: list[TriggerReference] = []
+    heal: Heal = Heal()
     budgets: Budgets = Budgets()
     variants: dict[Name, Variant] = Field({}, max_length=50)
     variant: str = Field("", pattern=r"^([a-z0-9-]{1,63})?$", description="Of a resolved file: what it came from.")

@@ -73,6 +73,7 @@ def resolve(
     config = {**default_config("controller"), **default_config("broker"), **scenario.cluster.config}
     cluster = _cluster(scenario)
     drawn: dict[str, list[str]] = {}
+    core = _core(scenario, drawn)
     schedule = [_scheduled(index, chaos, scenario, drawn) for index, chaos in enumerate(scenario.chaos)]
     plan = Plan(
         scenario=scenario.name,
@@ -90,6 +91,7 @@ def resolve(
         budgets=PlanBudgets(scenario.budgets.steady_state, scenario.budgets.heal, scenario.budgets.drain),
         drawn=drawn,
         defects=list(defects),
+        core=core,
     )
     return msgspec.structs.replace(plan, document=resolved_document(scenario, plan))
 
@@ -203,6 +205,20 @@ class _Builder:
 
 
 # ---- schedule and expectation ----------------------------------------------------------------------------------
+
+
+def _core(scenario: Scenario, drawn: dict[str, list[str]]) -> tuple[Selector, ...] | None:
+    """Who is brought back when the chaos is over."""
+    if scenario.heal.core is None:
+        return None
+    chosen: list[Selector] = []
+    for number, selector in enumerate(scenario.heal.core):
+        place = f"heal.core[{number}]"
+        names = draw(selector, node_names(scenario), scenario.seed, place)
+        if selector.kind == "any":
+            drawn[place] = [str(name) for name in names]
+        chosen.extend(names)
+    return tuple(chosen)
 
 
 def _scheduled(index: int, chaos: Chaos, scenario: Scenario, drawn: dict[str, list[str]]) -> ScheduledFault:

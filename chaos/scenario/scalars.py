@@ -40,6 +40,9 @@ TOPIC_PATTERN = r"^[a-zA-Z0-9][a-zA-Z0-9._-]{0,199}$"
 TIMESTAMPS = {"latest": -1, "earliest": -2, "max-timestamp": -3}
 """Names for the special timestamps of ListOffsets (``ListOffsetsRequest.java``)."""
 
+RANDOM = "random"
+"""A core that is drawn when the chaos is over."""
+
 DURATION_MAX_US = 7 * 24 * 3_600_000_000
 """Longest run: a week's soak."""
 
@@ -84,6 +87,10 @@ def _selectors(value: Any) -> list[Selector]:
 
 def _servers(value: Any) -> list[Selector]:
     return _selectors(["controllers", "brokers"] if value == "all" else value)
+
+
+def _core(value: Any) -> list[Selector]:
+    return [] if value == RANDOM else _selectors(value)
 
 
 def _topic_partitions(value: Any) -> list[str]:
@@ -205,6 +212,16 @@ TopicPartitions = Annotated[
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}),
 ]
 Servers = Annotated[list[Selector], BeforeValidator(_servers), SELECTORS_SCHEMA]
+Core = Annotated[
+    list[Selector],
+    BeforeValidator(_core),
+    WithJsonSchema(
+        {
+            "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}],
+            "description": "random, or selectors of controllers and brokers.",
+        }
+    ),
+]
 Selectors = Annotated[list[Selector], BeforeValidator(_selectors), SELECTORS_SCHEMA]
 Point = Annotated[str, BeforeValidator(_point), POINT_SCHEMA]
 ConfigValue = Annotated[

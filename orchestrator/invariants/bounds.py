@@ -88,6 +88,7 @@ BOUNDS: dict[str, Bound] = {
         after=("L3", "L12"),
     ),
     "L14": Bound("an acknowledged record is on every replica", after=("L4",)),
+    "L15": Bound("the cluster is steady again", after=("L4",)),
     "L5": Bound(
         "a send returns",
         (

@@ -15,6 +15,7 @@ from orchestrator.invariants.controller import (
     PartitionStatesMoveForward,
     TheDeadAreNotInCharge,
 )
+from orchestrator.invariants.convergence import Converges
 from orchestrator.invariants.documented_errors import OnlyDocumentedErrors
 from orchestrator.invariants.fold import Fold, Invariant
 from orchestrator.invariants.hygiene import NoBug, TraceIsWhole, VersionsAreHonoured
@@ -152,6 +153,7 @@ def folds(only: Collection[str] | None = None) -> list[AnyFold]:
         BrokerIsUnfenced(),
         RetriesGetSomewhere(),
         AcknowledgedIsOnAll(),
+        Converges(),
         CallsEnd(),
         PhysicsHold(),
         SameSeedSameRun(),

@@ -1,0 +1,73 @@
+"""Who stays away when the chaos is over: faults that go on, so that a core must converge without the nodes that they
+silence.
+
+The core can still make progress: it has most of the voters, of each partition somebody who may lead it and is running,
+and as many replicas as min.insync.replicas asks for. Which of the faults go on is drawn from the seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from random import Random
+
+from actors.node.spec import node_name
+from chaos.scenario.selectors import Selector, select
+from chaos.view import ClusterView
+
+CHANCE = 0.8
+"""Of a fault to go on, if the others can do without whom it silences."""
+
+
+def staying(
+    faults: Mapping[str, frozenset[str]],
+    chosen: Sequence[Selector],
+    view: ClusterView,
+    nodes: Sequence[str],
+    silent: Collection[str],
+    seed: int,
+) -> list[str]:
+    """Ids of the faults that go on. ``faults``: id -> whom it silences, of all that do nothing else; ``chosen``: the
+    core, () for one that is drawn; ``silent``: everybody who is silent now."""
+    if chosen:
+        core = set(select(chosen, view, nodes))
+        return [fault for fault, whom in faults.items() if not whom & core]
+    draw = Random(f"{seed}/core")
+    order = list(faults)
+    draw.shuffle(order)
+    away: frozenset[str] = frozenset()
+    found = []
+    for fault in order:
+        wanted = draw.random() < CHANCE
+        if wanted and _can_do_without(away | faults[fault], view, nodes, silent):
+            away |= faults[fault]
+            found.append(fault)
+    return sorted(found)
+
+
+def _can_do_without(away: frozenset[str], view: ClusterView, nodes: Sequence[str], silent: Collection[str]) -> bool:
+    """Whether the others can still make progress."""
+    voters = [name for name in nodes if name.startswith("controller-")]
+    if 2 * len([name for name in voters if name not in away]) <= len(voters):
+        return False
+    return all(_has_enough(tp, away, view, silent) for tp in view.partitions)
+
+
+def _has_enough(tp: str, away: frozenset[str], view: ClusterView, silent: Collection[str]) -> bool:
+    found = view.partitions[tp]
+    replicas = [node_name(each) for each in found.replicas]
+    if not away.intersection(replicas):
+        return True
+    needed = found.changes[-1].min_isr if found.changes else len(replicas)
+    running = [name for name in view.able(tp) if name not in away and name not in silent and name in view.up]
+    return bool(running) and len([name for name in replicas if name not in away]) >= needed
+
+
+def stranded(away: Collection[str], view: ClusterView, unclean: bool) -> set[str]:
+    """Whom the core cannot do without after all: those who may lead a partition that nobody in the core may lead. What
+    a broker had asked for before it was silenced may be decided later, and an ISR shrink to who is away."""
+    found: set[str] = set()
+    for tp, partition in view.partitions.items():
+        able = [node_name(each) for each in partition.replicas] if unclean else view.able(tp)
+        if able and all(name in away for name in able):
+            found.update(able)
+    return found

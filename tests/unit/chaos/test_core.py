@@ -1,0 +1,174 @@
+"""The core that is healed when the chaos is over: who stays away, and what it takes to converge without them."""
+
+from __future__ import annotations
+
+import pytest
+
+from actors.control import Resume
+from actors.trace.events import CtlFault, CtlPhase, CtlWindow, NodeDown
+from chaos.errors import InputError
+from chaos.scenario.loader import load_text
+from chaos.scenario.resolve import resolve
+from tests.unit.chaos.stage import BASE, SECOND, Stage, plan_of
+
+BROKER = "chaos: [{when: {at: 9s}, fault: {crash: broker-3}, for: 1s}]\n"
+VOTERS = "chaos: [{when: {at: 9s}, fault: {crash: [controller-2, controller-3]}, for: 1s}]\n"
+TWO = """
+chaos:
+  - {when: {at: 9s}, fault: {crash: [broker-2, controller-1]}, for: 1s}
+  - {when: {at: 9s}, fault: {pause: broker-3}, for: 1s}
+"""
+RANDOM = "heal: {core: random}\n"
+STAYS = 2
+"""A seed with which every fault stays that the core can do without."""
+
+
+def healed(more: str, isr: list[int] | None = None, seed: int | None = STAYS) -> Stage:
+    """A run at the end of its chaos, with an ISR from 9.5 s on."""
+    stage = Stage(plan_of(more, seed=seed))
+    stage.reach_time_0()
+    stage.run_until(9_500_000)
+    for name in stage.crashed():
+        stage.tell(name, NodeDown("crash"))
+    if isr is not None:
+        stage.elect(isr[0], 1, isr, "fence")
+    stage.run_until(10 * SECOND)
+    assert stage.conductor.phase == "healing"
+    return stage
+
+
+def test_a_broker_stays_away_and_the_others_converge() -> None:
+    """Shows that nobody waits for who is away, that the window is of the others, and that the fault ends with the
+    run."""
+    stage = healed(BROKER + RANDOM)
+    assert stage.restarted() == []
+    assert stage.conductor.progress().waiting_for == "without its leader or its whole ISR: orders-0"
+    stage.fenced(3, True)
+    stage.change(1, 0, [1, 2], "fence")
+    assert stage.conductor.phase == "stopping"
+    window = stage.recorded(CtlWindow)[-1]
+    assert window.phase == "open"
+    assert "broker-3" not in window.core
+    stage.complete_stops()
+    stage.complete_stops()
+    assert stage.conductor.status == "completed"
+    assert stage.conductor.outcomes[0].phase == "in force"
+    stage.conductor.end(stage.now_us)
+    assert stage.conductor.outcomes[0].phase == "ended"
+    assert stage.restarted() == []
+
+
+def test_without_a_core_everybody_is_healed() -> None:
+    """Shows what a scenario that says nothing gets."""
+    assert healed(BROKER).restarted() == ["broker-3"]
+
+
+def test_most_voters_are_healed() -> None:
+    """Shows that a fault ends that silences as many voters as a quorum needs."""
+    assert healed(VOTERS + RANDOM).restarted() == ["controller-2", "controller-3"]
+
+
+def test_somebody_who_may_lead_is_healed() -> None:
+    """Shows that a broker is brought back where all others are out of the ISR, and one that runs is left."""
+    assert healed(BROKER + RANDOM, isr=[3]).restarted() == ["broker-3"]
+    assert healed(BROKER + RANDOM, isr=[1, 3]).restarted() == []
+
+
+def test_as_many_are_healed_as_records_need_to_be_acknowledged() -> None:
+    """Shows that min.insync.replicas counts as the controller last said it."""
+    stage = Stage(plan_of(BROKER + RANDOM, seed=STAYS))
+    stage.reach_time_0()
+    view = stage.conductor.view.partitions["orders-0"]
+    view.changes[-1] = view.changes[-1].__class__(
+        **{name: getattr(view.changes[-1], name) for name in view.changes[-1].__struct_fields__} | {"min_isr": 3}
+    )
+    stage.run_until(10 * SECOND)
+    assert stage.restarted() == ["broker-3"]
+
+
+def test_what_stays_is_drawn_from_the_seed() -> None:
+    """Shows that of two faults none, one or the other may stay, never both where that is too many, and that a seed
+    decides it once and for all."""
+    found = {seed: tuple(healed(TWO + RANDOM, seed=seed).conductor.injector.away) for seed in range(1, 80)}
+    assert {frozenset(away) for away in found.values()} == {
+        frozenset(),
+        frozenset({"broker-2", "controller-1"}),
+        frozenset({"broker-3"}),
+        frozenset({"broker-2", "broker-3", "controller-1"}),
+    }
+    again = {seed: tuple(healed(TWO + RANDOM, seed=seed).conductor.injector.away) for seed in (3, 4, 5)}
+    assert all(set(found[seed]) == set(away) for seed, away in again.items())
+
+
+def test_a_core_may_be_named() -> None:
+    """Shows that a fault on a member ends, and that one on others stays as long as the run lasts."""
+    stage = healed(TWO + "heal: {core: [controllers, broker-1, broker-2]}\n")
+    assert stage.restarted() == ["broker-2", "controller-1"]
+    assert stage.of(Resume) == []
+    assert stage.conductor.injector.away == {"broker-3"}
+
+
+def test_a_drawn_core_gets_whom_it_cannot_do_without() -> None:
+    """Shows that a shrink of the ISR that was under way when the chaos ended, to a broker that is away, brings it
+    back."""
+    stage = healed(BROKER + RANDOM)
+    assert stage.restarted() == []
+    stage.change(3, 1, [3], "alter-isr")
+    assert stage.restarted() == ["broker-3"]
+    assert stage.conductor.progress().waiting_for == "not back: broker-3"
+
+
+def test_a_trigger_ends_nothing_that_stays() -> None:
+    """Shows that what a fault waited for to end it no longer does once it stays."""
+    until = "chaos: [{when: {at: 9s}, fault: {pause: broker-3}, until: {seen: isr-shrunk}}]\n"
+    stage = healed(until + RANDOM)
+    stage.change(1, 0, [1, 2], "fence")
+    assert stage.of(Resume) == []
+
+
+def test_running_out_of_time_has_three_names() -> None:
+    """Shows that a cluster that does not converge is told from a node that is not back, and from a partition that
+    nobody may lead any more."""
+    budget = "budgets: {heal: 5s}\n"
+    slow = healed(BROKER + budget)
+    slow.run_until(15 * SECOND)
+    assert (slow.conductor.status, slow.conductor.detail) == ("did not heal", "healing: not back: broker-3")
+    stage = healed(BROKER + RANDOM + budget)
+    stage.run_until(15 * SECOND)
+    assert stage.conductor.status == "did not converge"
+    assert stage.recorded(CtlPhase)[-1].detail == (
+        "did not converge: healing: without its leader or its whole ISR: orders-0"
+    )
+    assert stage.recorded(CtlFault)[-1].phase == "start"
+    lost = healed(BROKER + "heal: {core: [controllers, broker-1, broker-2]}\n" + budget, isr=[3])
+    lost.run_until(15 * SECOND)
+    assert lost.conductor.status == "did not heal"
+
+
+@pytest.mark.parametrize("core", ["random", "[controllers, broker-1]"])
+def test_a_resolved_scenario_heals_the_same(core: str) -> None:
+    """Shows that what is written down for a run has the core as it was given, and that ``any`` is drawn."""
+    plan = plan_of(f"heal: {{core: {core}}}\n")
+    assert resolve(load_text(plan.yaml(), "again.yaml")).core == plan.core
+
+
+def test_any_is_drawn_when_the_scenario_is_resolved() -> None:
+    """Shows that the resolved scenario names who was drawn."""
+    plan = plan_of('heal: {core: ["any(2)", controllers]}\n')
+    assert len(plan.drawn["heal.core[0]"]) == 2
+    assert resolve(load_text(plan.yaml(), "again.yaml")).core == plan.core
+
+
+@pytest.mark.parametrize(
+    ("core", "message"),
+    [
+        ("broker-9", "heal.core[0]: unknown node broker-9"),
+        ("clients", "heal.core[0]: clients is no controller or broker"),
+        ("some", "heal.core: 'some' is not a selector"),
+    ],
+)
+def test_a_wrong_core_gets_its_message(core: str, message: str) -> None:
+    """Shows that a core is made of controllers and brokers that are there."""
+    with pytest.raises(InputError) as caught:
+        load_text(f"{BASE}heal: {{core: {core}}}\n", "mine.yaml")
+    assert message in str(caught.value)
