@@ -204,6 +204,8 @@ def _all(request: Request, interrupts: Interrupts) -> Iterator[MeasuredPair | No
 
 def _kept(request: Request, pairs: Sequence[MeasuredPair], out: Path) -> Comparison:
     """Work it out, and write it down with its evidence."""
+    # They come as executors end them, and intervals are to be the same each time.
+    pairs = sorted(pairs, key=lambda pair: pair.a.record.order.seed or 0)
     counted = [pair for pair in pairs if pair.counts]
     name = re.sub(r"[^\w.-]+", "-", Path(request.scenario).stem)
     directory = out / f"compare-{name}-{datetime.now(UTC).strftime('%Y%m%d-%H%M%S-%f')[:-3]}"
