@@ -241,7 +241,8 @@ class ScenarioConductor:
 
     def _not_back(self) -> str:
         """What keeps the healing up that is not the cluster's to do."""
-        awaited, open_operations = sorted(self.injector.awaited), sorted(self.injector.operations)
+        awaited = sorted(set(self.injector.awaited) - self.injector.away)
+        open_operations = sorted(self.injector.operations)
         if open_operations:
             return f"not returned: {', '.join(open_operations)}"
         if self.injector.unfinished:

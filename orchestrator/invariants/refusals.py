@@ -93,7 +93,8 @@ class ClientsAbsorbTheRefusal(KeyedInvariant[Client]):
     def step(self, state: Client, event: Stamped) -> Emissions:
         body = event.body
         if type(body) is Rpc:
-            if body.outcome != "answered":
+            # Metadata with an error in it (a partition without a leader) has to be asked for again.
+            if body.outcome != "answered" or (body.errors and body.api == Api.Metadata.name):
                 state.allowed = _REASONED
             elif body.api == Api.OffsetForLeaderEpoch.name:
                 state.moved_by.clear()

@@ -59,7 +59,7 @@ def complaints(run: SimRun) -> list[str]:
         for fault in run.faults
         if fault.phase == "ended"
         and not fault.took_effect
-        and fault.kind not in ("elect", "configure", "describe-quorum")
+        and fault.kind not in ("elect", "configure", "describe-quorum", "controlled-shutdown")
         and not scheduled[fault.id].waits_for_point
     ]
     return [*found, *run.verdict.unexpected, *run.verdict.undecided]

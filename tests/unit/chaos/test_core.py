@@ -118,6 +118,18 @@ def test_a_drawn_core_gets_whom_it_cannot_do_without() -> None:
     assert stage.conductor.progress().waiting_for == "not back: broker-3"
 
 
+def test_nobody_waits_for_who_cannot_stop_where_it_is() -> None:
+    """Shows that a broker that was asked to stop, and is cut off from who must let it go, is not waited for."""
+    stops = """
+chaos:
+  - {when: {at: 8s}, fault: {partition: {isolate: broker-3}}, for: 2s}
+  - {when: {at: 9s}, action: {controlled-shutdown: {targets: broker-3}}, for: 500ms}
+"""
+    stage = healed(stops + "heal: {core: [controllers, broker-1, broker-2]}\n")
+    assert stage.conductor.injector.awaited == {"broker-3": 0}
+    assert stage.conductor.progress().waiting_for == "without its leader or its whole ISR: orders-0"
+
+
 def test_a_trigger_ends_nothing_that_stays() -> None:
     """Shows that what a fault waited for to end it no longer does once it stays."""
     until = "chaos: [{when: {at: 9s}, fault: {pause: broker-3}, until: {seen: isr-shrunk}}]\n"

@@ -64,6 +64,17 @@ def test_a_client_that_refreshes_its_metadata() -> None:
     assert consumer.trace.result("H9").excused == {"consumer-refreshes": 1}
 
 
+def test_metadata_that_is_asked_for_until_there_is_a_leader() -> None:
+    """Shows that answers with an error in them are a reason to refresh again, as often as they come, and that the one
+    that has none ends it."""
+    refused = Refused()
+    for _ in range(6):
+        refused.trace.emit(refused.client, Rpc("Metadata", 12, "broker-1", "c", 1, "answered", [5]))
+        refused.view()
+    refused.ends()
+    assert refused.trace.result("H9").status == "held"
+
+
 @pytest.mark.parametrize("reason", ["error", "lost", "disconnect", "age", "other", "epochs", "clock"])
 def test_metadata_that_comes_for_another_reason(reason: str) -> None:
     """Shows that a refresh is nothing if an error asked for it, a connection broke, the metadata was old, another
