@@ -1,0 +1,35 @@
+"""X9: what no run of many has tested."""
+
+from __future__ import annotations
+
+import pytest
+
+from orchestrator.invariants.registry import INVARIANTS, OVER_RUNS
+from orchestrator.invariants.vacuity import NothingVacuous, Tested
+
+
+@pytest.mark.parametrize(
+    ("tests", "status", "named"),
+    [
+        (Tested(tested=7, runs=3, vacuous=2), "held", []),
+        (Tested(tested=0, runs=3, vacuous=3), "violated", ["P9"]),
+        (Tested(tested=0, runs=3, vacuous=3, off=2), "violated", ["P9"]),
+        (Tested(tested=0, runs=3, vacuous=3, off=3), "vacuous", []),
+        (Tested(tested=0, runs=3, vacuous=2), "held", []),
+        (Tested(tested=1, runs=3, vacuous=3), "held", []),
+        (Tested(), "vacuous", []),
+    ],
+    ids=["tested in one", "in none", "off in some", "off in all", "seen otherwise", "by repetition", "no run"],
+)
+def test_nothing_is_vacuous_in_all_runs(tests: Tested, status: str, named: list[str]) -> None:
+    """Shows what violates X9: an invariant that not one run tested, unless what it rests on was off in all of them."""
+    result = NothingVacuous().judge({"P9": tests})
+    assert (result.status, [each.key for each in result.violations]) == (status, named)
+    if named:
+        assert result.violations[0].sentence == "P9 was vacuous in all of 3 runs: nothing tested it"
+
+
+def test_it_is_no_promise_of_a_run() -> None:
+    """Shows that X9 is not among what is checked over a trace, so that no scenario can demand it."""
+    assert [each.id for each in OVER_RUNS] == ["X9"]
+    assert "X9" not in INVARIANTS
