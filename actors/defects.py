@@ -75,6 +75,10 @@ _ALL: tuple[Defect, ...] = (
         "P7",
         "A follower rejoins the ISR below the epoch's start.",
         "KAFKA-7128",
+        settings=(
+            "config.replica.high.watermark.checkpoint.interval.ms=60000",
+            "features.eligible.leader.replicas.version=0",
+        ),
     ),
     Defect("isr-below-hw", "actors.broker", "P5", "A follower rejoins the ISR below the high watermark."),
     Defect("hw-of-the-caught-up", "actors.broker", "P6", "The high watermark waits for caught-up replicas alone."),
@@ -145,7 +149,14 @@ _ALL: tuple[Defect, ...] = (
         "With one request in flight a producer sends to a new leader what follows a batch that the old one has.",
         "KAFKA-3197",
         nemesis="clients",
-        settings=("nodes.producer-1.config.max.in.flight.requests.per.connection=1",),
+        settings=(
+            "nodes.producer-1.config.max.in.flight.requests.per.connection=1",
+            "nodes.producer-1.config.metadata.max.age.ms=500",
+            "nodes.producer-1.config.request.timeout.ms=7000",
+            "nodes.producer-1.config.delivery.timeout.ms=20000",
+            "config.broker.session.timeout.ms=1000",
+            "config.broker.heartbeat.interval.ms=200",
+        ),
     ),
     Defect(
         "position-past-rest",
@@ -246,6 +257,7 @@ _ALL: tuple[Defect, ...] = (
         "P4",
         "A broker whose process was killed registers as one that had shut down cleanly, whatever it lost.",
         "KIP-966",
+        settings=("config.krift.os.flush.ms=30000", "features.eligible.leader.replicas.version=1"),
     ),
     Defect(
         "fetch-before-sync",
@@ -279,6 +291,11 @@ _ALL: tuple[Defect, ...] = (
         "P18",
         "The high watermark waits for a replica that was caught up lately, though it is fenced or shuts down.",
         "KAFKA-15021",
+        settings=(
+            "config.replica.lag.time.max.ms=20000",
+            "config.broker.session.timeout.ms=1000",
+            "config.broker.heartbeat.interval.ms=200",
+        ),
     ),
     Defect(
         "elect-fenced-last-known",
@@ -286,6 +303,8 @@ _ALL: tuple[Defect, ...] = (
         "P9",
         "With no eligible leader replica left, the last known leader is elected even if it is fenced.",
         "KAFKA-19522",
+        nemesis="unclean",
+        settings=("features.eligible.leader.replicas.version=1",),
     ),
     Defect(
         "retry-keeps-epoch",
