@@ -100,11 +100,13 @@ def test_spark_and_process_agree_on_what_is_missing(spark: SparkSession) -> None
 @pytest.mark.spark
 @pytest.mark.timeout(300)
 def test_spark_and_process_agree_on_a_live_run(spark: SparkSession, local_ray: LocalRayCluster, tmp_path: Path) -> None:
-    """Shows that the engines agree on what real processes recorded, read by each in its own way."""
+    """Shows that the engines agree on what real processes recorded, read by each in its own way: collected, or from the
+    chunks of the nodes' logs."""
     case = CASES["leader-crash"]
     play(local_ray, case.plan(1), tmp_path / "run")
     in_spark = check_trace(spark.read.parquet(str(tmp_path / "run" / TRACE)))
     assert in_spark == check(read_events(tmp_path / "run"))
+    assert in_spark == check_stream(chunks(spark, tmp_path / "run" / "logs"), tmp_path / "checkpoint")
     held = {each.id for each in in_spark if each.status == "held" and each.tested}
     assert set(case.plan(1).expect.held) <= held
 
