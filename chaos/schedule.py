@@ -9,7 +9,7 @@ from actors.node.spec import NodeSpec
 from actors.versions import default_ranges
 from chaos.plan import At, Plan, ScheduledFault
 from chaos.scenario.durations import format_versions
-from chaos.scenario.scalars import TIMESTAMPS
+from chaos.scenario.scalars import RANDOM, TIMESTAMPS
 from chaos.scenario.triggers import describe
 
 TIMESTAMP_NAMES = {value: name for name, value in TIMESTAMPS.items()}
@@ -92,7 +92,10 @@ def _chaos(plan: Plan) -> list[str]:
         end = end_us(scheduled)
         if end is not None:
             timed.append((end, index, f"{scheduled.id} {scheduled.fault.kind} ends"))
-    timed.append((plan.duration_us, len(plan.schedule), "end of the chaos: what is left is healed"))
+    healed = "what is left is healed"
+    if plan.core is not None:
+        healed = f"a core is healed: {', '.join(map(str, plan.core)) or RANDOM}"
+    timed.append((plan.duration_us, len(plan.schedule), f"end of the chaos: {healed}"))
     lines = [f"  {us / 1e6:>9.3f} s  {text}" for us, _, text in sorted(timed)]
     return [*lines, *waiting, "  then stop producers and probers, drain consumers"]
 

@@ -9,6 +9,7 @@ from actors.trace.events import CtlFault, CtlPhase, CtlWindow, NodeDown
 from chaos.errors import InputError
 from chaos.scenario.loader import load_text
 from chaos.scenario.resolve import resolve
+from chaos.schedule import timeline
 from tests.unit.chaos.stage import BASE, SECOND, Stage, plan_of
 
 BROKER = "chaos: [{when: {at: 9s}, fault: {crash: broker-3}, for: 1s}]\n"
@@ -161,6 +162,7 @@ def test_running_out_of_time_has_three_names() -> None:
 def test_a_resolved_scenario_heals_the_same(core: str) -> None:
     """Shows that what is written down for a run has the core as it was given, and that ``any`` is drawn."""
     plan = plan_of(f"heal: {{core: {core}}}\n")
+    assert f"end of the chaos: a core is healed: {core.strip('[]')}\n" in timeline(plan)
     assert resolve(load_text(plan.yaml(), "again.yaml")).core == plan.core
 
 

@@ -26,6 +26,8 @@ ARGUMENTS = {
     "incident": ("incidents show kip-20", "kip-20: no such incident", "did you mean kip-207?"),
     "scenario file": ("run nowhere/mine.yaml", "nowhere/mine.yaml: cannot be read", "a scenario file"),
     "a directory": ("run ./", ".: cannot be read: Is a directory", "a scenario file"),
+    "no seed": ("run everything", "everything is a nemesis, which draws a scenario from a seed", "--seed N"),
+    "nemesis": ("run everthing --seed 1", "everthing: no such scenario or nemesis", "did you mean everything?"),
     "variant": ("run kip-207 --variant of", "there is no variant of", "did you mean off?"),
     "runtime": ("run kip-207 --runtime simm", "'simm' is not one of 'live', 'sim'", "krift run --help"),
     "seed": ("run kip-207 --seed -1", "-1 is not in the range", "krift run --help"),
