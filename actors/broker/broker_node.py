@@ -293,7 +293,8 @@ class BrokerNode(msgspec.Struct):
                 self.image.apply(turn.step, commits)
                 if self.published:
                     self._publish(turn)
-            turn.controller = node_name(self.raft.leader_id) if self.raft.leader_id >= 0 else None
+            leader = self.raft.leader_id
+            turn.controller = node_name(leader) if leader >= 0 else None
             self.lifecycle.poll(turn)
             self.replicas.fetchers.poll(turn, self.replicas.partitions)
         self.replicas.isr_changes.poll(turn)

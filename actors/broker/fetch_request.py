@@ -46,7 +46,8 @@ class FetchParams(msgspec.Struct, frozen=True, gc=False):
 
     ``replica_id`` -1: a consumer. ``deadline_ms``: when it is answered anyway. ``session``: none (whoever asks wants
     no fetch session), full (everything is asked for, a session may begin) or incremental (``session_id`` goes on,
-    ``session_epoch`` is the epoch of this request).
+    ``session_epoch`` is the epoch of this request). ``from_follower``: whether a replica asks; ``leader_only``: whether
+    only the leader may answer (both follow from the rest, and are asked of every partition).
     """
 
     connection: str
@@ -61,16 +62,8 @@ class FetchParams(msgspec.Struct, frozen=True, gc=False):
     session: Literal["none", "full", "incremental"]
     session_id: int
     session_epoch: int
-
-    @property
-    def from_follower(self) -> bool:
-        """Whether a replica asks."""
-        return self.replica_id >= 0
-
-    @property
-    def leader_only(self) -> bool:
-        """Whether only the leader may answer."""
-        return self.from_follower or self.version < FETCH_FROM_ANY_REPLICA
+    from_follower: bool
+    leader_only: bool
 
     def follower_fetch(self, item: FetchItem) -> FollowerFetch:
         """What a follower's Fetch says about one partition."""
@@ -121,6 +114,8 @@ def parse_params(turn: Turn, connection: str, request: FetchRequest) -> FetchPar
         "incremental" if epoch > 0 else "full" if epoch == 0 else "none",
         request.session_id,
         epoch,
+        replica_id >= 0,
+        replica_id >= 0 or version < FETCH_FROM_ANY_REPLICA,
     )
 
 

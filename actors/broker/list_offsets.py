@@ -9,7 +9,7 @@ from actors.broker.partition import Partition, find_partition
 from actors.broker.reply_trace import reply_partition
 from actors.broker.turn import Turn
 from actors.node.errors import KafkaError
-from actors.node.messages import Api
+from actors.node.messages import API_NAMES, Api
 from actors.node.spec import topic_partition
 from actors.trace.events import ReplyPartition, RpcReply
 from actors.versions import check_fields
@@ -94,7 +94,7 @@ def list_offsets(partitions: dict[str, Partition], turn: Turn, connection: str, 
     check_fields(response, version)
     turn.step.record(
         RpcReply(
-            Api.ListOffsets.name,
+            API_NAMES[Api.ListOffsets],
             version,
             header.client_id,
             connection,

@@ -13,7 +13,7 @@ from actors.broker.turn import Turn
 from actors.log.batch import Batch, make_batch, records_from_proto
 from actors.log.replica_log import AppendResult
 from actors.node.errors import KafkaError
-from actors.node.messages import Api
+from actors.node.messages import API_NAMES, Api
 from actors.node.spec import topic_partition
 from actors.trace.events import RpcReply
 from actors.versions import check_fields
@@ -118,7 +118,7 @@ def answer(partitions: dict[str, Partition], turn: Turn, produce: PendingProduce
 def _record_reply(partitions: dict[str, Partition], turn: Turn, produce: PendingProduce) -> None:
     turn.step.record(
         RpcReply(
-            Api.Produce.name,
+            API_NAMES[Api.Produce],
             produce.version,
             produce.client,
             produce.connection,

@@ -112,8 +112,9 @@ class ReplicaLog(msgspec.Struct):
         Another offset can only come from a checkpoint older than a truncation, or from a follower whose log parted
         from the leader's and that fetches at a version which does not say so.
         """
-        if offset >= self.end_offset:
-            return self.end_offset
+        end = self.end_offset
+        if offset >= end:
+            return end
         index = bisect_right(self.batches, offset, key=_BASE_OFFSET)
         return self.batches[index - 1].base_offset if index else self.start_offset
 

@@ -9,7 +9,7 @@ from typing import Any
 from google.protobuf.message import Message
 
 from actors.node.errors import KafkaError
-from actors.node.messages import Api, api_of
+from actors.node.messages import API_NAMES, Api, api_of
 from actors.node.spec import NodeSpec
 from actors.versions import Ranges, request_version
 from krift.v1.api_versions_pb2 import ApiVersionsRequest, ApiVersionsResponse
@@ -21,7 +21,7 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 def speaks(ranges: Ranges, request: Message) -> bool:
     """Whether a node with these ranges speaks the API and version of ``request``."""
-    bounds = ranges.get(api_of(request).name)
+    bounds = ranges.get(API_NAMES[api_of(request)])
     return bounds is not None and bounds[0] <= request_version(request) <= bounds[1]
 
 

@@ -129,25 +129,32 @@ _LISTS_WITH_ERRORS = (
     "partition_result",
 )
 
-_ErrorFields = tuple[tuple[str, "_ErrorFields | None"], ...]
-"""Where a message has error codes, in wire order: (field, None) a code, (field, fields of each item) a list."""
+_ErrorFields = tuple[tuple[str, "_ErrorFields | None", str], ...]
+"""Where a message has error codes, in wire order: (field, None, "") a code, (field, fields of each item, "") a list.
+Where the items of a list have one code and no lists, its name comes third: partitions are such."""
 
 
 @cache
 def _error_fields(descriptor: Descriptor) -> _ErrorFields:
-    found: list[tuple[str, _ErrorFields | None]] = []
+    found: list[tuple[str, _ErrorFields | None, str]] = []
     for field in sorted(descriptor.fields, key=lambda field: field.number):
         if field.name in _ERROR_FIELDS:
-            found.append((field.name, None))
+            found.append((field.name, None, ""))
         elif field.name in _LISTS_WITH_ERRORS and field.message_type is not None:
-            found.append((field.name, _error_fields(field.message_type)))
+            inner = _error_fields(field.message_type)
+            found.append((field.name, inner, inner[0][0] if len(inner) == 1 and inner[0][1] is None else ""))
     return tuple(found)
 
 
 def _collect_errors(message: Message, fields: _ErrorFields, errors: list[int]) -> None:
-    for name, inner in fields:
+    for name, inner, code in fields:
         value = getattr(message, name)
-        if inner is not None:
+        if code:
+            for item in value:
+                error = getattr(item, code)
+                if error:
+                    errors.append(error)
+        elif inner is not None:
             for item in value:
                 _collect_errors(item, inner, errors)
         elif value:

@@ -146,6 +146,8 @@ class QuorumState(msgspec.Struct):
     def leader_id(self) -> int:
         """Leader of the epoch as this node tells others, -1 unknown. A resigned leader still names itself."""
         role = self.role
+        if isinstance(role, Follower):  # first: every step of a broker asks
+            return role.leader_id
         if isinstance(role, Leader | Resigned):
             return self.config.node_id
         return -1 if isinstance(role, Candidate) else role.leader_id

@@ -292,10 +292,13 @@ class World:
         self._consult(self._conductor.on_time(self.queue.now_us))
 
     def _tell(self, event: Stamped) -> None:
-        actions = self._conductor.on_event(self.queue.now_us, event)
+        now_us, conductor = self.queue.now_us, self._conductor
+        actions = conductor.on_event(now_us, event)
         if actions:
-            self._driver.merge(self.queue.now_us, event.wall, event.logical)
-        self._consult(actions)
+            self._driver.merge(now_us, event.wall, event.logical)
+            self._consult(actions)
+        elif conductor.next_time_us() != self._wake_us or conductor.finished:
+            self._consult(actions)
 
     def _consult(self, actions: list[AnyAction]) -> None:
         """Carry out what the conductor wants, and see when it wants to be called next."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from actors.node.errors import KafkaError, traits
-from actors.node.messages import Api
+from actors.node.messages import API_NAMES, Api
 from actors.trace.events import ConsPos, CtlFault, ErrorSeen, MetaView, NodeUp, OpInvoke, OpReturn, Rpc, Stamped
 from orchestrator.invariants.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
 from orchestrator.invariants.list_offsets import FEATURE
@@ -96,7 +96,7 @@ class ClientsAbsorbTheRefusal(KeyedInvariant[Client]):
             # Metadata with an error in it (a partition without a leader) has to be asked for again.
             if body.outcome != "answered" or (body.errors and body.api == Api.Metadata.name):
                 state.allowed = _REASONED
-            elif body.api == Api.OffsetForLeaderEpoch.name:
+            elif body.api == API_NAMES[Api.OffsetForLeaderEpoch]:
                 state.moved_by.clear()
         elif type(body) is ErrorSeen:
             return self._error(state, event, body)
