@@ -127,7 +127,7 @@ def test_a_known_failure_is_kept_shrunk(fails: Path) -> None:
 def test_spark_comes_to_the_same(fails: Path) -> None:
     """Shows that candidates that are run at the same time on executors lead to the same file."""
     for file, more in (("here.yaml", ()), ("there.yaml", ("--master", "local[2]"))):
-        assert krift("shrink", fails, "--quiet", "--budget", "12", "--out", file, *more).code == 0
+        assert krift("shrink", fails, "--quiet", "--budget", "6", "--out", file, *more).code == 0
     assert Path("there.yaml").read_text(encoding="utf-8") == Path("here.yaml").read_text(encoding="utf-8")
 
 
