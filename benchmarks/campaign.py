@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 SOURCES = {"kip-207 (kafka)": ("kip-207", "kafka"), "everything": ("everything", "")}
 """What runs: an incident, whose runs are alike, and a nemesis, whose runs are not."""
 WARM_RUNS = 16
-"""Runs before the first that counts: executors start Python processes, and those import Krift."""
+"""Runs of a round before the first that counts: executors start Python processes, and those import Krift."""
+WARM_ROUNDS = 20
+"""Rounds at most until as many processes as there are cores have taken part: executors do not come up all at once."""
 
 
 class Seeds:
@@ -63,7 +66,7 @@ def _seconds_of_here(orders: list[SimOrder]) -> float:
 
 def _beside_one_process(name: str, seeds: Seeds, runs: int, rounds: int) -> Figure:
     firsts, again = count(1, runs), count(1, runs)
-    with _session("local[2]") as spark:
+    with _session("local[2]", 2) as spark:
         values, beside = alternate(
             lambda: 60 * runs / _seconds_of(spark, seeds.orders(next(firsts), runs)),
             lambda: 60 * runs / _seconds_of_here(seeds.orders(next(again), runs)),
@@ -78,7 +81,7 @@ def _two_beside_one(name: str, seeds: Seeds, runs: int, rounds: int) -> Figure:
     firsts, again = count(1, runs), count(1, runs)
 
     def measured(executors: int, numbers: Iterator[int]) -> float:
-        with _session(f"local-cluster[{executors},1,1024]") as spark:
+        with _session(f"local-cluster[{executors},1,1024]", executors) as spark:
             return 60 * runs / _seconds_of(spark, seeds.orders(next(numbers), runs))
 
     values, beside = alternate(lambda: measured(2, firsts), lambda: measured(1, again), rounds)
@@ -93,13 +96,24 @@ def _seconds_of(spark: SparkSession, orders: list[SimOrder]) -> float:
 
 
 @contextmanager
-def _session(master: str) -> Iterator[SparkSession]:
-    """A session with executors whose Python processes have imported everything."""
+def _session(master: str, cores: int) -> Iterator[SparkSession]:
+    """A session with ``cores`` Python processes that have imported everything."""
     from orchestrator.engines.spark_session import spark_session
 
     spark = spark_session(master)
     try:
-        _seconds_of(spark, [SimOrder("kip-207", "kafka", seed) for seed in range(1, WARM_RUNS + 1)])
+        orders = [SimOrder("kip-207", "kafka", seed) for seed in range(1, WARM_RUNS + 1)]
+        for _ in range(WARM_ROUNDS):
+            if len(set(spread(spark, orders, _process_of, per_task=PER_TASK))) >= cores:
+                break
+        else:
+            raise AssertionError(f"{master} did not come to use {cores} processes")
         yield spark
     finally:
         spark.stop()
+
+
+def _process_of(order: SimOrder) -> int:
+    """The process that has done a run."""
+    carry_out(order)
+    return os.getpid()

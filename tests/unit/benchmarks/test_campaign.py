@@ -24,7 +24,7 @@ def test_both_sides_do_the_same_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
     monkeypatch.setattr(campaign, "carry_out", carry_out)
     monkeypatch.setattr(campaign, "spread", lambda *some, per_task: here.spread(*some, per_task=per_task, tick=list))
-    monkeypatch.setattr(campaign, "_session", nullcontext)
+    monkeypatch.setattr(campaign, "_session", lambda master, cores: nullcontext())
     monkeypatch.setattr(campaign, "SOURCES", {"small": (str(scenario(tmp_path)), "")})
     found = campaign.figures(rounds=1, seconds=0.01)
     assert [(each.name, each.unit) for each in found] == [
