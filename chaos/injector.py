@@ -321,7 +321,9 @@ class Injector:
             return []
         restart = self.leaving.pop(event.node, None)
         if restart is not None:
-            return [restart]
+            # One that a point killed on its way down stays there as long as that fault lasts.
+            held = any(event.node in course.down for course in self.courses if course.phase == "in force")
+            return [] if held else [restart]
         if event.node in self._busy() or event.body.mode == "end":
             return []
         self.fallen.add(event.node)

@@ -56,6 +56,27 @@ def test_a_node_that_takes_longer_to_stop_is_started_as_soon_as_it_is_down() -> 
     assert down(stage, "broker-1") == [Restart("broker-1")]
 
 
+def test_a_node_that_a_point_kills_while_it_stops_is_started_when_that_fault_is_over() -> None:
+    """Shows that such a node stays down for the time of the crash, and is started once."""
+    stage = Stage(
+        plan_of(
+            "chaos:\n"
+            "  - {when: {at: 1s}, fault: {crash: {nodes: broker-1, at: after-sync, of: orders-0}}, for: 3s}\n"
+            "  - {when: {at: 2s}, action: {controlled-shutdown: {targets: broker-1}}, for: 500ms}\n"
+        )
+    )
+    stage.reach_time_0()
+    stage.run_until(3 * SECOND)
+    stage.now_us = 3 * SECOND
+    assert stage.tell("broker-1", NodeDown("crash", "f1/1 after-sync of orders-0")) == []
+    stage.run_until(5 * SECOND)
+    assert stage.restarted() == []
+    stage.run_until(7 * SECOND)
+    assert stage.restarted() == ["broker-1"]
+    stage.up("broker-1", 1)
+    assert [fault.took_effect for fault in stage.conductor.outcomes] == [True, True]
+
+
 def test_no_other_fault_stops_a_node_that_is_stopping() -> None:
     """Shows that a crash passes over a node which an operator has stopped, until it is back."""
     crash = "  - {when: {at: 2s}, fault: {crash: brokers}, for: 1s}\n"
