@@ -15,7 +15,7 @@ from actors.log.replica_log import AppendResult
 from actors.node.errors import KafkaError
 from actors.node.messages import API_NAMES, Api
 from actors.node.spec import topic_partition
-from actors.trace.events import RpcReply
+from actors.trace.events import ReplyPartition, RpcReply
 from actors.versions import check_fields
 from krift.v1.produce_pb2 import ProduceRequest, ProduceResponse
 from krift.v1.records_pb2 import RecordBatch
@@ -27,7 +27,8 @@ LOST_EVERY = 50
 
 class PartitionAppend(msgspec.Struct, gc=False):
     """One partition of a Produce. ``waiting``: acks=all and the high watermark is below ``last_offset`` + 1.
-    ``refused``: producer id, epoch and first sequence of a batch out of sequence (for the trace)."""
+    For the trace: ``refused``: producer id, epoch and first sequence of a batch out of sequence; ``decided``: what the
+    broker knew when the waiting was over, as other partitions may hold up the answer beyond its leadership."""
 
     tp: str
     topic: str
@@ -38,6 +39,7 @@ class PartitionAppend(msgspec.Struct, gc=False):
     last_offset: int = -1
     waiting: bool = False
     refused: tuple[int, int, int] = (-1, -1, -1)
+    decided: ReplyPartition | None = None
 
 
 class PendingProduce(msgspec.Struct, gc=False):
@@ -126,18 +128,19 @@ def _record_reply(partitions: dict[str, Partition], turn: Turn, produce: Pending
             -1,
             0,
             produce.acks,
-            [
-                reply_partition(
-                    partitions.get(append.tp),
-                    append.tp,
-                    append.error,
-                    offset=-1 if append.error else append.base_offset,
-                    last_offset=-1 if append.error else append.last_offset,
-                    refused=append.refused,
-                )
-                for append in produce.appends
-            ],
+            [append.decided or _told(partitions.get(append.tp), append) for append in produce.appends],
         )
+    )
+
+
+def _told(partition: Partition | None, append: PartitionAppend) -> ReplyPartition:
+    return reply_partition(
+        partition,
+        append.tp,
+        append.error,
+        offset=-1 if append.error else append.base_offset,
+        last_offset=-1 if append.error else append.last_offset,
+        refused=append.refused,
     )
 
 
@@ -206,6 +209,7 @@ def settle(partitions: dict[str, Partition], turn: Turn, produce: PendingProduce
         if partition is not None:
             done, append.error = partition.has_reached(append.last_offset + 1)
         append.waiting = not done
+        append.decided = _told(partition, append) if done else None
         settled = settled and done
     return settled
 

@@ -247,12 +247,20 @@ class ReplicaFetchesAreFenced(KeyedInvariant[State]):
         )
 
 
-class LeaderMark(msgspec.Struct):
-    """What one broker's replica had when it last said so."""
+class LedMark(msgspec.Struct):
+    """The high watermark that a leader said it had, and where."""
 
-    high_watermark: int = -1
+    high_watermark: int
+    by: Witness
+
+
+class LeaderMark(msgspec.Struct):
+    """What one broker's replica had when it last said so. led: leader epoch that it led -> its high watermark there;
+    the last two, as an answer may be held up beyond the leadership in which it was decided."""
+
     log_end: int = 0
     by: Witness | None = None
+    led: dict[int, LedMark] = {}
 
 
 class LeaderMarks(State):
@@ -288,7 +296,7 @@ class AcksTellTheTruth(KeyedInvariant[LeaderMarks]):
             mark.log_end = body.last + 1
         elif type(body) is LogHw:
             if body.role == "leader":
-                mark.high_watermark, mark.by = body.new, witness(event)
+                mark.led[body.leader_epoch] = LedMark(body.new, witness(event))
         elif type(body) is RpcReply:
             if body.api == "Produce" and body.acks:
                 for told in body.partitions:
@@ -297,8 +305,11 @@ class AcksTellTheTruth(KeyedInvariant[LeaderMarks]):
         elif type(body) is LogTrunc:
             mark.log_end = body.to
         elif type(body) is PartAssume:
-            mark.high_watermark = body.high_watermark if body.role == "leader" else -1
             mark.log_end, mark.by = body.log_end, witness(event)
+            if body.role == "leader":
+                mark.led[body.leader_epoch] = LedMark(body.high_watermark, mark.by)
+                for epoch in sorted(mark.led)[:-2]:
+                    del mark.led[epoch]
         return NOTHING
 
     def _acknowledged(
@@ -316,12 +327,14 @@ class AcksTellTheTruth(KeyedInvariant[LeaderMarks]):
                 mark.by,
                 event,
             )
-        if told.last_offset >= mark.high_watermark:
+        led = mark.led.get(told.leader_epoch)
+        high_watermark = 0 if led is None else max(led.high_watermark, 0)
+        if told.last_offset >= high_watermark:
             return self.violated(
                 state.key,
                 f"{event.node} (leader epoch {told.leader_epoch}) acknowledged offset {told.last_offset:,} of "
-                f"{state.key} to {source} with acks=all while its high watermark was {max(mark.high_watermark, 0):,}",
-                mark.by,
+                f"{state.key} to {source} with acks=all while its high watermark was {high_watermark:,}",
+                mark.by if led is None else led.by,
                 event,
             )
         if told.isr < told.min_isr:
