@@ -56,7 +56,7 @@ class LocalRayCluster:
         handler = signal.getsignal(signal.SIGTERM)
         try:
             self._start()
-        except RuntimeError:
+        except Exception:  # noqa: BLE001  (of which kind depends on the process that Ray waits for in vain)
             # On a busy machine Ray gives up on its own processes before they are up.
             self._start_again()
         signal.signal(signal.SIGTERM, handler)
@@ -70,7 +70,7 @@ class LocalRayCluster:
         ray.shutdown()
         try:
             self._start()
-        except RuntimeError as error:
+        except Exception as error:
             ray.shutdown()
             raise RunError(f"Ray did not start, twice: {reason(error)}") from error
 
