@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from orchestrator.clusters.local_ray import LocalRayCluster
 
 
+# Before anything loads gRPC: a JVM that a later test starts is forked, and gRPC's handlers may abort the child.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+
 # The same examples each time, on every machine; KRIFT_RANDOM=1 looks further.
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("random", deadline=None, print_blob=True)
