@@ -248,6 +248,27 @@ class QRole(TraceEvent, frozen=True, tag="q.role"):
     votes: list[int] = []
 
 
+class QVoters(TraceEvent, frozen=True, tag="q.voters"):
+    """Another voter set is in force at a member of the quorum; only where kraft.version is 1 (KIP-853).
+
+    offset: of the VotersRecord that holds it, -1 if the directory was formatted with it and no record has it yet.
+    epoch: leader epoch of that record, 0 with offset -1. leader_epoch: the member's own epoch at this moment. members:
+    voter id -> directory id. log_end, high_watermark: of the member's log right after the change. cause: start (found
+    on the disk when the incarnation began), append (it leads and wrote the record; of a new epoch's leader it is the
+    set in force written down once more, if at all), fetch (copied from the leader), truncate (a newer record was cut
+    off), snapshot (loaded from the leader).
+    """
+
+    directory_id: str
+    offset: int
+    epoch: int
+    leader_epoch: int
+    members: dict[str, str]
+    log_end: int
+    high_watermark: int
+    cause: Literal["start", "append", "fetch", "truncate", "snapshot"]
+
+
 # ---- logs ------------------------------------------------------------------------------------------------
 
 
@@ -519,6 +540,7 @@ AnyTraceEvent = (
     | QPersist
     | QVote
     | QRole
+    | QVoters
     | LogAppend
     | LogFlush
     | LogTrunc
