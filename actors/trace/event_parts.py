@@ -1,0 +1,42 @@
+"""What the trace events of ``actors.trace.events`` are made of."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class ReplyPartition(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """What a server told about one partition in a Produce or ListOffsets answer, and what it knew then.
+
+    ``offset``: Produce: base offset; ListOffsets: the offset told (-1 none). ``last_offset``: Produce only.
+    ``timestamp``: ListOffsets: the timestamp that was asked for (-1 LATEST, -2 EARLIEST, ...), not the one told.
+    ``leader_epoch``, ``high_watermark``, ``leader_epoch_start``, ``log_end``: of the server's replica, -1 where
+    it hosts none. ``isr``: size of the maximal ISR.
+    ``asked_epoch``: ListOffsets: leader epoch in which the client took the partition to be, -1 none.
+    ``producer_id``, ``producer_epoch``, ``base_sequence``: of a batch that was refused for its place in the sequence.
+    """
+
+    tp: str
+    error: int
+    offset: int = -1
+    last_offset: int = -1
+    timestamp: int = -1
+    leader_epoch: int = -1
+    high_watermark: int = -1
+    leader_epoch_start: int = -1
+    log_end: int = -1
+    isr: int = 0
+    min_isr: int = 0
+    asked_epoch: int = -1
+    producer_id: int = -1
+    producer_epoch: int = -1
+    base_sequence: int = -1
+
+
+class Polled(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A record as a consumer got it. ``leader_epoch``: of its batch; ``digest``: of its payload, as in op.invoke."""
+
+    offset: int
+    leader_epoch: int
+    uid: str
+    digest: int = 0
