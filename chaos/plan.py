@@ -149,6 +149,7 @@ class Plan(msgspec.Struct, frozen=True):
             "features": self.features,
             "config": self.config,
             "versions": self.versions,
+            "voters": self.cluster.voters,
             "nodes": differing,
             "topics": {
                 topic.name: {"replicas": topic.replicas, "config": topic.config} for topic in self.cluster.topics

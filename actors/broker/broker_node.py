@@ -288,7 +288,7 @@ class BrokerNode(msgspec.Struct):
         if everything:
             self.raft.poll(turn.step, self.files, self.net)
             self.raft.take_leader_changes()
-            commits = self.raft.take_commits()
+            commits = self.raft.take_commits(turn.step)
             if commits:
                 self.image.apply(turn.step, commits)
                 if self.published:

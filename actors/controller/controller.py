@@ -110,7 +110,7 @@ class Controller(msgspec.Struct):
         """Take what the quorum has decided: commits first, then who leads. Called at the end of each step."""
         if self.active and not (raft.is_leader and raft.epoch == self.active_epoch):
             self._deactivate(step, raft)
-        for batch in raft.take_commits():
+        for batch in raft.take_commits(step):
             if batch.epoch != self.active_epoch:
                 self.state.replay_batch(batch)
             if self.config.pushes_metadata:

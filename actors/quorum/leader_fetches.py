@@ -12,6 +12,7 @@ from actors.quorum.leadership import update_high_watermark
 from actors.quorum.raft_config import FETCH_MAX_BYTES
 from actors.quorum.raft_state import ParkedFetch, RaftState
 from actors.quorum.roles import Leader, ReplicaProgress
+from actors.trace.events import RepFetch
 from actors.versions import request_version
 from krift.v1.common_pb2 import LeaderAndEpoch
 from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
@@ -39,6 +40,8 @@ def on_fetch_request(raft: RaftState, step: Step, connection: str, request: Fetc
         _refuse(raft, step, connection, request, KafkaError.INVALID_REQUEST)
         return
     answer = _validate(raft, request)
+    if answer.valid or answer.diverging is not None:
+        _record_fetch(raft, step, request, _replica_id(request, version), answer)
     if answer.valid:
         _note_progress(raft, step, request, version)
     if _is_due(raft, request, answer):
@@ -99,10 +102,24 @@ def _validate(raft: RaftState, request: FetchRequest) -> FetchAnswer:
     return FetchAnswer(valid=True)
 
 
+def _replica_id(request: FetchRequest, version: int) -> int:
+    return request.replica_state.replica_id if version >= 15 else request.replica_id
+
+
+def _record_fetch(raft: RaftState, step: Step, request: FetchRequest, replica_id: int, answer: FetchAnswer) -> None:
+    """Put a fetch into the trace, unless it is one of an observer's that all is well with."""
+    if answer.diverging is None and not raft.config.voters.is_voter(replica_id):
+        return
+    fetch = request.topics[0].partitions[0]
+    diverging = (-1, -1) if answer.diverging is None else answer.diverging
+    asked = (fetch.current_leader_epoch, -1, fetch.fetch_offset, fetch.last_fetched_epoch)
+    step.record(RepFetch(raft.log.tp, replica_id, raft.quorum.epoch, *asked, *diverging))
+
+
 def _note_progress(raft: RaftState, step: Step, request: FetchRequest, version: int) -> None:
     """A valid Fetch says how far the replica's log goes, and that it is alive."""
     role = raft.quorum.role
-    replica_id = request.replica_state.replica_id if version >= 15 else request.replica_id
+    replica_id = _replica_id(request, version)
     if not isinstance(role, Leader) or replica_id < 0 or replica_id == raft.config.node_id:
         return
     offset, leader_end = request.topics[0].partitions[0].fetch_offset, raft.log.end_offset

@@ -25,6 +25,7 @@ from actors.quorum.quorum_state_store import QUORUM_STATE_FILE
 from actors.quorum.raft_config import raft_config
 from actors.quorum.raft_state import BACKOFF, PendingRecords, RaftState
 from actors.quorum.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
+from actors.trace.events import QApply
 from krift.v1.records_pb2 import MetadataRecord
 
 METADATA_LOG_FILE = f"{METADATA_PARTITION}/log"
@@ -124,7 +125,7 @@ class RaftClient(RaftState):
             self._drain(step, files)
         return offset
 
-    def take_commits(self) -> list[Batch]:
+    def take_commits(self, step: Step) -> list[Batch]:
         """Batches committed since the last call, control batches included: each once per incarnation, from offset
         0 on."""
         committed = self.log.high_watermark
@@ -133,6 +134,7 @@ class RaftClient(RaftState):
         batches = self.log.read(self.delivered, committed, 2**62)
         if batches:
             self.delivered = batches[-1].end_offset
+            step.record(QApply(batches[0].base_offset, self.delivered, batches[-1].ph))
         return batches
 
     def take_leader_changes(self) -> list[LeaderChange]:

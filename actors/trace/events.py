@@ -244,6 +244,15 @@ class QVoters(TraceEvent, frozen=True, tag="q.voters"):
     cause: Literal["start", "append", "fetch", "truncate", "snapshot"]
 
 
+class QApply(TraceEvent, frozen=True, tag="q.apply"):
+    """A member handed committed batches of the metadata log, offsets [start, end), to its state machine. ``ph``: prefix
+    hash at ``end``, of what was handed out."""
+
+    start: int
+    end: int
+    ph: int
+
+
 # ---- logs ------------------------------------------------------------------------------------------------
 
 
@@ -367,8 +376,9 @@ class IsrPropose(TraceEvent, frozen=True, tag="isr.propose"):
 
 
 class RepFetch(TraceEvent, frozen=True, tag="rep.fetch"):
-    """A leader took note of a follower's fetch (only when the position it holds for the follower changes, and
-    when a fetch diverges or is refused)."""
+    """A leader took note of a follower's fetch: when the position that it holds for the follower changes, and when a
+    fetch diverges or is refused. Of the metadata log: each valid fetch of a voter, for it keeps the leader in office,
+    and each that diverges; there is no broker epoch then (-1)."""
 
     tp: str
     follower: int
@@ -507,6 +517,7 @@ AnyTraceEvent = (
     | QVote
     | QRole
     | QVoters
+    | QApply
     | LogAppend
     | LogFlush
     | LogTrunc

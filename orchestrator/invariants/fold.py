@@ -111,12 +111,16 @@ class State(msgspec.Struct):
 class Profile(msgspec.Struct, frozen=True):
     """How the cluster of a run was set up: what invariants and exemptions turn on.
 
+    ``voters``: ids of the voters that the quorum began with; ``versions``: API -> lowest and highest that servers
+    speak.
     ``features``, ``config``: of the cluster; ``topics``: per topic its own ``config``; ``nodes``: per node, what
     differs. ``bounced``: features that rolling bounces set, with the values that nodes have from some time on.
     ``epsilon_us``: clock uncertainty between machines; operations closer than that count as concurrent (0 on one
     clock).
     """
 
+    voters: list[int] = []
+    versions: dict[str, list[int]] = {}
     features: dict[str, str] = {}
     config: dict[str, Any] = {}
     topics: dict[str, dict[str, Any]] = {}

@@ -13,6 +13,7 @@ from actors.log.batch import EMPTY_PREFIX_HASH, LogRecord, make_batch
 from actors.node.codec import encode
 from actors.node.errors import KafkaError
 from actors.node.spec import METADATA_TOPIC, METADATA_TOPIC_ID, ClusterSpec
+from actors.node.step import Step
 from actors.quorum.quorum_state import role_name
 from actors.quorum.quorum_state_store import QUORUM_STATE_FILE, ElectionState, write_election_state
 from actors.quorum.raft_client import METADATA_LOG_FILE
@@ -245,7 +246,8 @@ class Environment:
     def verb_commits(self, command: Command) -> str:
         """commits c1: what the state machine is given, and who it hears is leader."""
         raft = self._member(command).raft
-        lines = [f"commit {batch.base_offset}-{batch.last_offset}" for batch in raft.take_commits()]
+        step = Step(self.quorum.now_ms)
+        lines = [f"commit {batch.base_offset}-{batch.last_offset}" for batch in raft.take_commits(step)]
         changes = raft.take_leader_changes()
         return "\n".join(
             lines
