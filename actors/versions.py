@@ -31,6 +31,7 @@ API_VERSIONS: dict[Api, tuple[int, int]] = {
     Api.EndQuorumEpoch: (0, 1),
     Api.DescribeQuorum: (0, 2),
     Api.AlterPartition: (2, 3),
+    Api.FetchSnapshot: (0, 1),
     Api.BrokerRegistration: (0, 4),
     Api.BrokerHeartbeat: (0, 2),
     Api.AllocateProducerIds: (0, 0),

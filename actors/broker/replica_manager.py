@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.broker import fetch as fetches
-from actors.broker import produce as produces
+from actors.broker import fetch as fetches, produce as produces
 from actors.broker.alter_partition import REVERT, WAIT_FOR_METADATA, AlterItem, AlterOutcome, AlterPartitionManager
 from actors.broker.fetch import FetchPurgatory
 from actors.broker.fetch_request import FetchParams, ReadResult, parse_items, parse_params

@@ -17,8 +17,7 @@ import grpc.aio
 import msgspec
 from google.protobuf.message import Message
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from grpc_health.v1.health import SERVICE_NAME as HEALTH_SERVICE
-from grpc_health.v1.health import aio as health
+from grpc_health.v1.health import SERVICE_NAME as HEALTH_SERVICE, aio as health
 from grpc_reflection.v1alpha import reflection
 
 from actors.live.links import Fragile, Links, Lost

@@ -41,6 +41,7 @@ class Api(IntEnum):
     EndQuorumEpoch = 54
     DescribeQuorum = 55
     AlterPartition = 56
+    FetchSnapshot = 59
     BrokerRegistration = 62
     BrokerHeartbeat = 63
     AllocateProducerIds = 67
@@ -62,6 +63,7 @@ REQUESTS: dict[Api, type[Message]] = {
     Api.EndQuorumEpoch: quorum_pb2.EndQuorumEpochRequest,
     Api.DescribeQuorum: admin_pb2.DescribeQuorumRequest,
     Api.AlterPartition: controller_pb2.AlterPartitionRequest,
+    Api.FetchSnapshot: quorum_pb2.FetchSnapshotRequest,
     Api.BrokerRegistration: controller_pb2.BrokerRegistrationRequest,
     Api.BrokerHeartbeat: controller_pb2.BrokerHeartbeatRequest,
     Api.AllocateProducerIds: producer_ids_pb2.AllocateProducerIdsRequest,
@@ -83,6 +85,7 @@ RESPONSES: dict[Api, type[Message]] = {
     Api.EndQuorumEpoch: quorum_pb2.EndQuorumEpochResponse,
     Api.DescribeQuorum: admin_pb2.DescribeQuorumResponse,
     Api.AlterPartition: controller_pb2.AlterPartitionResponse,
+    Api.FetchSnapshot: quorum_pb2.FetchSnapshotResponse,
     Api.BrokerRegistration: controller_pb2.BrokerRegistrationResponse,
     Api.BrokerHeartbeat: controller_pb2.BrokerHeartbeatResponse,
     Api.AllocateProducerIds: producer_ids_pb2.AllocateProducerIdsResponse,

@@ -11,147 +11,23 @@ from typing import Any, Literal
 
 import msgspec
 
-from actors.trace.event_parts import Polled as Polled
-from actors.trace.event_parts import ReplyPartition as ReplyPartition
-
-
-class TraceEvent(msgspec.Struct, frozen=True, tag_field="type", gc=False):
-    """Base of all bodies; the tag is the event's type. ``gc=False``, here and elsewhere: a run makes millions of these,
-    they can be in no reference cycle, and the collector need not look at them."""
-
-
-# ---- run and runtime -------------------------------------------------------------------------------------
-
-
-class RunMeta(TraceEvent, frozen=True, tag="run.meta"):
-    """First event of a run, by the driver ("driver" is the node's name). ``profile``: features, config and
-    versions as resolved, whole cluster."""
-
-    scenario: str
-    variant: str
-    runtime: Literal["live", "sim"]
-    seed: int
-    nodes: list[str]
-    profile: dict[str, Any]
-
-
-class RunEnd(TraceEvent, frozen=True, tag="run.end"):
-    """Last event of a run: for each "node/incarnation" the last sequence number it is known to have written,
-    or -1 where the incarnation was killed and nobody can say."""
-
-    final_seq: dict[str, int]
-
-
-class RunRepeat(TraceEvent, frozen=True, tag="run.repeat"):
-    """A run was carried out again: digests of the two traces. In no trace: it is made where traces are compared."""
-
-    first: str
-    second: str
-
-
-class CtlFault(TraceEvent, frozen=True, tag="ctl.fault"):
-    """The injector started or stopped a fault. ``targets`` are node names after selection."""
-
-    fault: str
-    kind: str
-    phase: Literal["start", "stop"]
-    targets: list[str]
-    parameters: dict[str, Any]
-
-
-class CtlWindow(TraceEvent, frozen=True, tag="ctl.window"):
-    """A stability window opens or closes. While one is open the members of ``core`` are up, run, and reach one another,
-    nothing is done to them, and who is not in it is silent: stopped, or cut off from everybody."""
-
-    window: str
-    phase: Literal["open", "close"]
-    core: list[str]
-
-
-class CtlPhase(TraceEvent, frozen=True, tag="ctl.phase"):
-    """The run entered a phase (``chaos.conductor``): starting, warming, chaos (its beginning is time 0 of the
-    scenario), healing, stopping, draining, finished. ``detail``: of a run that was given up how it ended and why ("did
-    not converge: healing: ..."), else empty."""
-
-    phase: str
-    detail: str = ""
-
-
-class LinkRuleChange(TraceEvent, frozen=True, tag="link.rule"):
-    """The runtime that enforces a link rule installed or removed it. ``held``: messages that it has held back, slowed
-    down or hit so far."""
-
-    rule: str
-    kind: Literal["hold", "delay", "drop", "duplicate", "reorder"]
-    phase: Literal["start", "stop"]
-    sources: list[str]
-    targets: list[str]
-    held: int
-
-
-class LinkHit(TraceEvent, frozen=True, tag="link.hit"):
-    """A link rule broke a connection, by whoever enforces the rule. ``number``: of the request on the connection that
-    is lost, or whose answer is (``lost``); neither arrives, ever, nor does anything behind it. A request whose answer
-    is lost is served, unless its server ends first."""
-
-    rule: str
-    kind: Literal["drop", "duplicate"]
-    connection: str
-    number: int
-    api: str
-    lost: Literal["request", "reply"]
-
-
-class DiskRuleChange(TraceEvent, frozen=True, tag="disk.rule"):
-    """The runtime of a node installed a disk rule, or removed it: Syncs take between ``delay_min_us`` and
-    ``delay_max_us`` longer. ``synced``: Syncs that this incarnation has asked for under it so far."""
-
-    rule: str
-    phase: Literal["start", "stop"]
-    delay_min_us: int
-    delay_max_us: int
-    synced: int
-
-
-class ClockSet(TraceEvent, frozen=True, tag="clock.set"):
-    """A fault made the clock of a node's machine wrong, or no longer does, by the node's runtime. What follows is the
-    sum of all faults in force. offset_us: of the wall clock to the monotonic one that ``step`` is given. rate_ppm: how
-    much too fast both run. Events are stamped with the true time, always."""
-
-    fault: str
-    phase: Literal["start", "stop"]
-    offset_us: int
-    rate_ppm: int
-
-
-class NodeUp(TraceEvent, frozen=True, tag="node.up"):
-    """An incarnation begins. ``wiped``: it came back with an empty disk; ``clean``: after a clean shutdown;
-    ``torn``: files whose torn tail was dropped."""
-
-    role: str
-    node_id: int
-    directory_id: str
-    wiped: bool
-    clean: bool
-    torn: int = 0
-
-
-class NodeDown(TraceEvent, frozen=True, tag="node.down"):
-    """An incarnation ended. Written at collection for a killed one, one tick after its last event.
-    mode: clean (it shut itself down), crash (process killed), lossy (something of its disk is gone, too), bug (it
-    raised an exception: ``detail``), end (the run ended). ``lost``: tp -> first lost offset (lossy only).
-    ``overdue``: its calls ("connection#number") that were open beyond their time-out then, as far as its runtime
-    can say (end)."""
-
-    mode: Literal["clean", "crash", "lossy", "bug", "end"]
-    detail: str = ""
-    lost: dict[str, int] = {}
-    overdue: list[str] = []
-
-
-class Tick(TraceEvent, frozen=True, tag="tick"):
-    """Once a second, by every runtime: it is alive and its clock has come this far."""
-
+from actors.trace.event_parts import Polled as Polled, ReplyPartition as ReplyPartition
+from actors.trace.run_events import (
+    ClockSet as ClockSet,
+    CtlFault as CtlFault,
+    CtlPhase as CtlPhase,
+    CtlWindow as CtlWindow,
+    DiskRuleChange as DiskRuleChange,
+    LinkHit as LinkHit,
+    LinkRuleChange as LinkRuleChange,
+    NodeDown as NodeDown,
+    NodeUp as NodeUp,
+    RunEnd as RunEnd,
+    RunMeta as RunMeta,
+    RunRepeat as RunRepeat,
+    Tick as Tick,
+    TraceEvent as TraceEvent,
+)
 
 # ---- RPCs ------------------------------------------------------------------------------------------------
 
@@ -253,6 +129,25 @@ class QApply(TraceEvent, frozen=True, tag="q.apply"):
     ph: int
 
 
+class QSnap(TraceEvent, frozen=True, tag="q.snap"):
+    """What became of a snapshot of the metadata log: of all records below ``end``, of which the last has ``epoch``.
+
+    create: the node made it of what it has applied, and it is durable. fetch: the node has got all of it from its
+    leader, it is durable, and the log begins there from now on (``log.start`` comes next). load: the node's state
+    machine took up the state in it in place of its own; what it applies next begins at ``end``. delete: its file is
+    gone. ``ph``: prefix hash at ``end``, ``digest``: hash over all records below (as in ``meta.image``), both as the
+    snapshot carries them. ``leads``: the quorum epoch in which the node is the active leader, -1 none.
+    """
+
+    directory_id: str
+    op: Literal["create", "fetch", "load", "delete"]
+    end: int
+    epoch: int
+    ph: int
+    digest: int
+    leads: int = -1
+
+
 # ---- logs ------------------------------------------------------------------------------------------------
 
 
@@ -290,6 +185,18 @@ class LogTrunc(TraceEvent, frozen=True, tag="log.trunc"):
     reason: Literal["diverge", "high-watermark", "out-of-range", "recovery"]
     leader_epoch: int
     ph: int
+
+
+class LogStart(TraceEvent, frozen=True, tag="log.start"):
+    """A replica's log begins at ``new`` from now on. snapshot: a snapshot that ends there took the place of the whole
+    log, which is empty now; retention: what a snapshot that ends there stands for was dropped. ``ph``: prefix hash at
+    ``new``; ``epoch``: of the last record below it."""
+
+    tp: str
+    new: int
+    reason: Literal["snapshot", "retention"]
+    ph: int
+    epoch: int
 
 
 class LogHw(TraceEvent, frozen=True, tag="log.hw"):
@@ -518,9 +425,11 @@ AnyTraceEvent = (
     | QRole
     | QVoters
     | QApply
+    | QSnap
     | LogAppend
     | LogFlush
     | LogTrunc
+    | LogStart
     | LogHw
     | PartChange
     | ConfigChange

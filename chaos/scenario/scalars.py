@@ -31,8 +31,7 @@ from chaos.scenario.durations import (
     parse_rate_ppm,
     parse_versions,
 )
-from chaos.scenario.selectors import EXPECTED as SELECTOR_EXPECTED
-from chaos.scenario.selectors import Selector, parse_selector
+from chaos.scenario.selectors import EXPECTED as SELECTOR_EXPECTED, Selector, parse_selector
 
 NAME_PATTERN = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
 TOPIC_PATTERN = r"^[a-zA-Z0-9][a-zA-Z0-9._-]{0,199}$"

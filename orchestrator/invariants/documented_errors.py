@@ -104,6 +104,15 @@ DOCUMENTED: dict[str, frozenset[KafkaError]] = {
     "BeginQuorumEpoch": _ANY | _QUORUM,
     "EndQuorumEpoch": _ANY | _QUORUM,
     "DescribeQuorum": _ANY | {E.NOT_LEADER_OR_FOLLOWER, E.UNKNOWN_TOPIC_OR_PARTITION},
+    "FetchSnapshot": _ANY
+    | _QUORUM
+    | {
+        E.UNKNOWN_TOPIC_OR_PARTITION,
+        E.NOT_LEADER_OR_FOLLOWER,
+        E.UNKNOWN_LEADER_EPOCH,
+        E.SNAPSHOT_NOT_FOUND,
+        E.POSITION_OUT_OF_RANGE,
+    },
     "AlterPartition": _ANY
     | _TOPIC
     | _CONTROLLER

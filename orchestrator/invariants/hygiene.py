@@ -48,7 +48,10 @@ class NoBug(KeyedInvariant[State]):
 
 _EVERYWHERE = ("node.up", "node.down", "disk.rule", "tick", "rpc", "link.rule", "link.hit", "clock.set")
 _CLIENT = (*_EVERYWHERE, "meta.view", "op.invoke", "op.return", "cons.pos", "client.error")
-_QUORUM = (*_EVERYWHERE, "q.persist", "q.vote", "q.role", "q.apply", "log.append", "log.flush", "log.trunc", "log.hw")
+_QUORUM = (
+    *(*_EVERYWHERE, "q.persist", "q.vote", "q.role", "q.voters", "q.snap", "q.apply"),
+    *("log.append", "log.flush", "log.trunc", "log.start", "log.hw"),
+)
 _DRIVER = ("run.meta", "run.end", "ctl.fault", "ctl.window", "ctl.phase", "link.rule", "link.hit")
 RECORDED_BY: dict[str, tuple[str, ...]] = {
     "controller": (*_QUORUM, "rep.fetch", "part.change", "config.change", "broker.reg"),

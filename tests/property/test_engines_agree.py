@@ -8,8 +8,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import Phase, given, settings
-from hypothesis import strategies as st
+from hypothesis import Phase, given, settings, strategies as st
 from pyspark.errors import StreamingQueryException
 
 from actors.trace.events import Stamped
@@ -19,8 +18,7 @@ from orchestrator.clusters.sim import SimCluster
 from orchestrator.engines.batch import check_trace
 from orchestrator.engines.in_process import check
 from orchestrator.engines.shard import OtherLayout
-from orchestrator.engines.streaming import check_stream, chunks, feed, parts
-from orchestrator.engines.streaming import results as stream_results
+from orchestrator.engines.streaming import check_stream, chunks, feed, parts, results as stream_results
 from orchestrator.invariants.fold import Finding
 from orchestrator.trace.read import TRACE, read_events, write_events
 from orchestrator.trace.rows import COLUMNS, stamped_to_row

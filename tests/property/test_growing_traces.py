@@ -8,8 +8,7 @@ from random import Random
 
 import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from actors.trace.events import RunEnd, RunMeta, Stamped
 from orchestrator.engines.frontier import Frontier, pieces_of

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from actors.control import AnyAction, ClockSkew, RestoreClock, SkewClock
 from actors.machine_clock import MILLION, RATE_MIN_PPM, MachineClock

@@ -9,12 +9,10 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from chaos.incidents import library
-from chaos.mutation import schedule
-from chaos.mutation import settings as other_ways
+from chaos.mutation import schedule, settings as other_ways
 from chaos.mutation.cast import cast_of
 from chaos.mutation.mutate import mutate
 from chaos.nemesis import library as nemeses

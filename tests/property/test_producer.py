@@ -6,8 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from actors.client.producer import ProducerNode
 from actors.log.batch import EMPTY_PREFIX_HASH, LogRecord, make_batch

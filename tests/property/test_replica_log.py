@@ -1,7 +1,6 @@
 """Property: a replica's log and its file never disagree, whatever is appended and cut."""
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from actors.log.batch import LogRecord
 from actors.log.replica_log import ReplicaLog, load_log

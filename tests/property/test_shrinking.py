@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from chaos.scenario.durations import parse_duration_us
 from chaos.scenario.loader import load_value

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from actors.control import AnyAction, Crash, InstallRule, LinkRule, Pause, RemoveRule, Restart, Resume
 from actors.node.effects import AnyEffect, Call, Record, Reply, SetTimer

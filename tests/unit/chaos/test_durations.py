@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from chaos.scenario.durations import Malformed, format_duration, parse_duration_us, parse_rate, parse_versions
 
