@@ -345,6 +345,10 @@ class Injector:
     def _bounced(self, course: _Course, actions: list[AnyAction], now_us: int) -> list[AnyAction]:
         """What a bounce wants, and its end if that was all."""
         assert course.bounce is not None
+        for node in (action.node for action in actions if isinstance(action, Restart)):
+            # A point killed it on its way down: that fault must not start it a second time.
+            for other in self.courses:
+                other.down = [each for each in other.down if each != node]
         return [*actions, *self._end(course, now_us)] if course.bounce.done else actions
 
     def _end_what_is_done(self, now_us: int) -> list[AnyAction]:

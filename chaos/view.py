@@ -182,8 +182,10 @@ class ClusterView(msgspec.Struct):
         led it where nobody else is left."""
         found = self.partitions[tp]
         newest = found.changes[-1] if found.changes else None
-        eligible = [] if newest is None else [*newest.elr, *newest.last_known_elr]
-        return list(dict.fromkeys(map(node_name, [*found.isr, *eligible])))
+        eligible = [*found.isr, *(newest.elr if newest else [])]
+        if newest is not None and not eligible:
+            eligible = newest.last_known_elr
+        return list(dict.fromkeys(map(node_name, eligible)))
 
     def leaders(self) -> dict[str, str]:
         """Topic partition -> name of its leader, "" where there is none."""

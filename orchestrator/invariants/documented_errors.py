@@ -103,7 +103,7 @@ DOCUMENTED: dict[str, frozenset[KafkaError]] = {
     "Vote": _ANY | _QUORUM,
     "BeginQuorumEpoch": _ANY | _QUORUM,
     "EndQuorumEpoch": _ANY | _QUORUM,
-    "DescribeQuorum": _ANY | {E.NOT_LEADER_OR_FOLLOWER, E.UNKNOWN_TOPIC_OR_PARTITION},
+    "DescribeQuorum": _ANY | {E.NOT_LEADER_OR_FOLLOWER, E.UNKNOWN_TOPIC_OR_PARTITION, E.REQUEST_TIMED_OUT},
     "FetchSnapshot": _ANY
     | _QUORUM
     | {

@@ -12,6 +12,7 @@ from actors.trace.events import (
     LogAppend,
     LogHw,
     MetaImage,
+    NodeUp,
     PartAssume,
     PartChange,
     QRole,
@@ -57,6 +58,17 @@ class RefusalIsBrief(PartitionInvariant[NewLeader]):
     def initial(self, key: str, profile: Profile) -> NewLeader:
         min_isr = int(profile.topic_setting(key, "min.insync.replicas", default=1))
         return NewLeader(key, beta_us=beta(profile, self.id), min_isr=min_isr)
+
+    @property
+    def news(self) -> tuple[type, ...]:
+        return (CtlWindow, NodeUp)
+
+    def hear(self, state: NewLeader, event: Stamped) -> Emissions:
+        if type(event.body) is not NodeUp:
+            return super().hear(state, event)
+        if event.node == state.leads:
+            self.void(state, "catch-up")  # it leads again only when it has registered
+        return NOTHING
 
     def step(self, state: NewLeader, event: Stamped) -> Emissions:
         body = event.body
@@ -133,7 +145,7 @@ class HighWatermarkFollows(PartitionInvariant[LeaderView]):
 
     @property
     def news(self) -> tuple[type, ...]:
-        return (CtlWindow, QRole, MetaImage, BrokerReg)
+        return (CtlWindow, QRole, MetaImage, BrokerReg, NodeUp)
 
     def initial(self, key: str, profile: Profile) -> LeaderView:
         min_isr = int(profile.topic_setting(key, "min.insync.replicas", default=1))
@@ -146,6 +158,11 @@ class HighWatermarkFollows(PartitionInvariant[LeaderView]):
             state.barred.pop(body.broker, None)
             if body.fenced or body.shutting_down:
                 state.barred[body.broker] = body.offset
+            return NOTHING
+        if type(body) is NodeUp:
+            state.applied.pop(event.node, None)
+            if event.node == state.leads:
+                self._leave(state)  # it leads again only when it has registered
             return NOTHING
         if type(body) is not MetaImage:
             if type(body) is QRole and body.role == "leader":

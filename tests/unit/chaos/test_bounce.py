@@ -109,6 +109,27 @@ def test_a_bounce_goes_from_node_to_node_as_each_is_back() -> None:
     assert [event.phase for event in stage.recorded(CtlFault)] == ["start", "stop"]
 
 
+def test_a_bounce_starts_a_node_that_a_point_kills_while_it_stops() -> None:
+    """Shows that the fault whose point it was does not start it a second time, nor wait for it."""
+    stage = Stage(
+        plan_of(
+            "chaos:\n"
+            "  - {when: {at: 1s}, fault: {crash: {nodes: broker-2, at: after-sync, of: orders-0}}, for: 3s}\n"
+            "  - {when: {at: 2s}, action: {rolling-bounce: {targets: broker-2}}}\n"
+        )
+    )
+    stage.reach_time_0()
+    stage.run_until(3 * SECOND)
+    stage.now_us = 3 * SECOND
+    stage.tell("broker-2", NodeDown("crash", "f1/1 after-sync of orders-0"))
+    assert stage.restarted() == ["broker-2"]
+    come_back(stage, 2)
+    stage.run_until(8 * SECOND)
+    assert stage.restarted() == ["broker-2"]
+    assert stage.conductor.injector.awaited == {}
+    assert [fault.took_effect for fault in stage.conductor.outcomes] == [True, True]
+
+
 def test_a_bounce_waits_for_the_isr() -> None:
     """Shows that an unfenced broker holds up the others until it is in the ISRs of all its partitions."""
     stage = bounce("{targets: [broker-2, broker-1]}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from actors.control import Resume
-from actors.trace.events import CtlFault, CtlPhase, CtlWindow, NodeDown
+from actors.trace.events import CtlFault, CtlPhase, CtlWindow, NodeDown, PartChange
 from chaos.errors import InputError
 from chaos.scenario.loader import load_text
 from chaos.scenario.resolve import resolve
@@ -73,6 +73,19 @@ def test_somebody_who_may_lead_is_healed() -> None:
     """Shows that a broker is brought back where all others are out of the ISR, and one that runs is left."""
     assert healed(BROKER + RANDOM, isr=[3]).restarted() == ["broker-3"]
     assert healed(BROKER + RANDOM, isr=[1, 3]).restarted() == []
+
+
+@pytest.mark.parametrize(("eligible", "restarted"), [([3], ["broker-3"]), ([], [])])
+def test_who_led_last_counts_only_where_nobody_is_eligible(eligible: list[int], restarted: list[str]) -> None:
+    """Shows that an eligible replica is brought back although the last known leader runs, which may not lead then."""
+    stage = Stage(plan_of(BROKER + RANDOM, seed=STAYS))
+    stage.reach_time_0()
+    stage.run_until(9_500_000)
+    stage.tell("broker-3", NodeDown("crash"))
+    change = PartChange("orders-0", 90, 1, -1, 1, 9, [], [1, 2, 3], "fence", elr=eligible, last_known_elr=[2])
+    stage.tell("controller-1", change)
+    stage.run_until(10 * SECOND)
+    assert stage.restarted() == restarted
 
 
 def test_as_many_are_healed_as_records_need_to_be_acknowledged() -> None:

@@ -13,6 +13,7 @@ from actors.trace.events import (
     LinkRuleChange,
     MetaImage,
     NodeDown,
+    NodeUp,
     OpInvoke,
     OpReturn,
     Rpc,
@@ -326,6 +327,16 @@ def test_a_high_watermark_that_stands_still() -> None:
     shrunk.wall = at
     shrunk.high_watermark("broker-1", 1)
     assert shrunk.status("P18") == ("held", 1)
+    again = Run()
+    again.lead(1, 0, isr=(1, 2))
+    again.emit("broker-1", MetaImage(11, 0))
+    again.window()
+    again.append("broker-1", "a")
+    again.incarnations["broker-1"] = 1
+    again.emit("broker-1", NodeUp("broker", 1, "d", False, False))
+    again.fetched(1, 2, 1)
+    again.past("P18")
+    assert again.status("P18") == ("vacuous", 0), "who starts again leads when it says so, not before"
     small = Run(topics={"orders": {"config": {"min.insync.replicas": 2}}})
     small.lead(1, 0, isr=(1,))
     small.emit("broker-1", MetaImage(11, 0))
@@ -393,6 +404,19 @@ def test_storms(requests: int, useful: int, status: str) -> None:
     run.wall = 4 * SECOND
     run.call(requests)
     assert run.status("X10")[0] == status
+
+
+def test_many_calls_that_end_together_after_a_long_time_are_no_storm() -> None:
+    """Shows that requests count where they were sent: those that a broker hung with for 30 s all time out at once."""
+    run = Run(apart=1000)
+    run.window()
+    run.wall = 2 * SECOND
+    for number in range(600):
+        run.call(number, took_ms=30_000, outcome="timeout")
+        run.wall -= 999
+    run.wall = 4 * SECOND
+    run.call(600)
+    assert run.status("X10") == ("vacuous", 0)
 
 
 def test_what_physics_forbid() -> None:
