@@ -55,10 +55,10 @@ class Run(TraceBuilder):
         self.emit("producer-1", OpInvoke(op, "send", TP, uid=uid, acks=acks))
         return op
 
-    def call(self, number: int = 0, dst: str = "broker-2", **how: object) -> None:
+    def call(self, number: int = 0, dst: str = "broker-2", api: str = "Fetch", **how: object) -> None:
         fields = {"outcome": "answered", "errors": [], "timeout_ms": 1000, "took_ms": 1, **how}
         self.req = f"broker-1>{dst}:fetcher:0.0#{number}"
-        self.emit("broker-1", Rpc("Fetch", 17, dst, "fetcher", number, **fields))  # type: ignore[arg-type]
+        self.emit("broker-1", Rpc(api, 12, dst, "fetcher", number, **fields))  # type: ignore[arg-type]
         self.req = ""
 
 
@@ -365,6 +365,15 @@ def test_calls_end_by_their_time_out() -> None:
     silent.wall += 2 * SECOND
     silent.call(took_ms=1000, outcome="timeout")
     assert "broker-2 did not answer the Fetch of broker-1" in silent.result("X2").violations[0].sentence
+    slow = Run()
+    slow.emit("driver", CtlFault("f1", "slow-disk", "stop", ["broker-2"], {"delay_max_us": 3 * SECOND}))
+    slow.window()
+    slow.wall += 2 * SECOND
+    slow.call(took_ms=1000, outcome="timeout")
+    assert slow.status("X2") == ("held", 1), "what broker-2 wrote before is not on its disk yet"
+    slow.wall += 4 * SECOND
+    slow.call(took_ms=1000, outcome="timeout")
+    assert slow.status("X2")[0] == "violated"
     away = Run()
     away.window(without=("broker-2",))
     away.wall += 2 * SECOND
@@ -385,6 +394,18 @@ def test_retries_that_get_nowhere() -> None:
             run.call(number, errors=[6])
         if useful:
             run.append("broker-1", "a")
+        run.past("L13")
+        assert run.status("L13")[0] == expected
+
+
+@pytest.mark.parametrize(("api", "status"), [("Metadata", "excused"), ("Fetch", "violated")])
+def test_metadata_that_was_pushed_may_be_old_for_ever(api: str, status: str) -> None:
+    """Shows that only who is told wrong metadata is excused, and only where metadata is pushed."""
+    for propagation, expected in (("push", status), ("log", "violated")):
+        run = Run(config={"metadata.propagation": propagation})
+        run.window()
+        for number in range(20):
+            run.call(number, errors=[5], api=api)
         run.past("L13")
         assert run.status("L13")[0] == expected
 
