@@ -302,6 +302,9 @@ class Injector:
         aimed = course.aimed
         assert aimed is not None, "only what began can end"
         course.phase, course.ended_us = "ended", now_us
+        if aimed.points:
+            # Another fault, on whose way down the point was, may have had the node started already.
+            course.down = [node for node in course.down if node not in self.view.up]
         for node in course.down:
             self.awaited.setdefault(node, self._crashed_incarnation(node))
         ends = [action for action in aimed.end if not self._comes_too_early(aimed, action)]

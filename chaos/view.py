@@ -58,6 +58,7 @@ class Registration(msgspec.Struct, frozen=True, order=True):
 class ClusterView(msgspec.Struct):
     """The cluster as its trace tells it so far; events of different nodes may come in any order.
 
+    voters: names of the quorum's voters.
     up: node -> incarnation that is running. started: node -> newest incarnation, running or not.
     registrations: broker -> the last metadata records about it, in their order.
     controller: name of the quorum's leader, "" if none is known.
@@ -67,6 +68,7 @@ class ClusterView(msgspec.Struct):
 
     brokers: list[str]
     partitions: dict[str, PartitionView]
+    voters: list[str]
     up: dict[str, int] = {}
     started: dict[str, int] = {}
     registrations: dict[str, list[Registration]] = {}
@@ -217,4 +219,5 @@ def new_view(cluster: ClusterSpec) -> ClusterView:
         for topic in cluster.topics
         for number, replicas in enumerate(topic.replicas)
     }
-    return ClusterView([node_name(broker) for broker in cluster.brokers], partitions)
+    brokers, voters = ([node_name(each) for each in ids] for ids in (cluster.brokers, cluster.voters))
+    return ClusterView(brokers, partitions, voters)

@@ -10,7 +10,7 @@ from typing import Any
 
 from actors.crash_points import POINTS
 from chaos.nemesis.model import NOTHING
-from chaos.nemesis.scene import APIS, BROKERS, SERVERS, SINGLE_SERVERS, Part, Scene
+from chaos.nemesis.scene import APIS, BROKERS, SERVERS, SINGLE_SERVERS, VOTERS, Part, Scene
 from chaos.nemesis.settings import bounce_settings
 from chaos.scenario.durations import format_offset
 from chaos.scenario.model import Action, Fault
@@ -94,8 +94,8 @@ def _loss(scene: Scene) -> Part:
 
 @drawer("wipe")
 def _wipe(scene: Scene) -> Part:
-    """Of a broker: a wiped voter may forget what only a majority with it had, and Kafka promises nothing then."""
-    return {"nodes": [scene.one(BROKERS)], **_point(scene)}
+    whose = VOTERS if scene.pick(scene.nemesis.like.wiped) == "voter" else BROKERS
+    return {"nodes": [scene.one(whose)], **_point(scene)}
 
 
 def _point(scene: Scene) -> Part:

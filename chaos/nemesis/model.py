@@ -101,6 +101,8 @@ Target = Literal[
     "follower",
     "isr",
     "active-controller",
+    "quorum-follower",
+    "observer",
     "broker",
     "controller",
     "client",
@@ -163,7 +165,8 @@ class Course(Model):
 
 
 class Knobs(Model):
-    """What faults are like: the form of a cut, how many nodes a fault hits, chances, delays, points, clocks."""
+    """What faults are like: the form of a cut, how many nodes a fault hits, chances, delays, points, clocks;
+    whose disk is wiped. A wiped voter may forget what only a majority with it had, and Kafka promises little then."""
 
     form: Annotated[dict[Form, Weight], _SOME] = {"isolate": 1, "between": 1, "from-to": 1}
     several: Counts = {1: 4, 2: 1}
@@ -172,6 +175,7 @@ class Knobs(Model):
     slower_by: Durations = {5_000: 1, 50_000: 1, 300_000: 1, 1_500_000: 1}
     point: Words = {NOTHING: 1}
     nth: Counts = {1: 2, 2: 1, 5: 1}
+    wiped: Annotated[dict[Literal["broker", "voter"], Weight], _SOME] = {"broker": 1}
     clock: Offsets = {1_000: 1, 300_000: 1, 3_000_000: 1, 40_000_000: 1}
     clock_rate: RateChanges = {"+0.05%": 1, "-0.05%": 1, "+30%": 1, "-30%": 1}
     election: Annotated[dict[Literal["preferred", "unclean"], Weight], _SOME] = {"preferred": 1}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from chaos.nemesis.scene import Part, Scene
+from chaos.scenario.selectors import ROLES
 
 Pattern = Callable[[Scene, int], list[Part]]
 """Draws entries of the chaos; the first begins at a given time (microseconds)."""
@@ -96,11 +97,33 @@ def flapping(scene: Scene, at_us: int) -> list[Part]:
     return found
 
 
+STRIKES = ("crash", "power-loss", "torn-tail", "pause")
+
+
+def struck_in_role(scene: Scene, at_us: int) -> list[Part]:
+    """A voter is struck in the moment in which it takes up a role of the quorum: it dies, stands still or is cut off;
+    some time after the leader is gone, as few roles change without that."""
+    role = scene.draw.choice(ROLES)
+    who = f"voters({role})[0]"
+    kind = scene.draw.choice((*STRIKES, "partition"))
+    fault: Part = {"partition": {"isolate": who}} if kind == "partition" else {kind: who}
+    when = {
+        "seen": {"quorum-role": {"role": role, "epoch": scene.draw.choice((1, 2, 3))}},
+        "nth": scene.draw.choice((1, 1, 2)),
+        "delay": scene.draw.choice(("0ms", "0ms", "2ms", "30ms")),
+    }
+    return [
+        _entry(scene, at_us, {"crash": "active-controller"}, _lasting(scene, 300_000, 2_500_000)),
+        {"when": when, "fault": fault, "for": scene.duration(_lasting(scene, 50_000, 2_000_000))},
+    ]
+
+
 PATTERNS: dict[str, Pattern] = {
     "cornered": cornered,
     "lagging-leader": lagging_leader,
     "divided-quorum": divided_quorum,
     "zombie-leader": zombie_leader,
     "flapping": flapping,
+    "struck-in-role": struck_in_role,
 }
 """Name, as in a nemesis file -> pattern."""

@@ -10,6 +10,7 @@ import msgspec
 
 from chaos.nemesis.model import Nemesis, Target
 from chaos.scenario.durations import format_duration
+from chaos.scenario.selectors import ROLES
 from chaos.scenario.triggers import TRIGGERS, Argument
 
 T = TypeVar("T")
@@ -142,12 +143,24 @@ SERVERS: tuple[Target, ...] = (
     "follower",
     "isr",
     "active-controller",
+    "quorum-follower",
+    "observer",
     "broker",
     "controller",
     "brokers",
     "controllers",
 )
-SINGLE_SERVERS: tuple[Target, ...] = ("leader", "follower", "isr", "active-controller", "broker", "controller")
+SINGLE_SERVERS: tuple[Target, ...] = (
+    "leader",
+    "follower",
+    "isr",
+    "active-controller",
+    "quorum-follower",
+    "observer",
+    "broker",
+    "controller",
+)
+VOTERS: tuple[Target, ...] = ("active-controller", "quorum-follower", "controller")
 BROKERS: tuple[Target, ...] = ("leader", "follower", "isr", "broker")
 
 _SELECT: dict[Target, Callable[[Scene], str]] = {
@@ -155,6 +168,8 @@ _SELECT: dict[Target, Callable[[Scene], str]] = {
     "follower": Scene.follower,
     "isr": lambda scene: f"isr({scene.tp})[{scene.draw.randrange(scene.cast.tps[scene.tp])}]",
     "active-controller": lambda scene: "active-controller",
+    "quorum-follower": lambda scene: f"voters(follower)[{scene.draw.randrange(len(scene.cast.controllers))}]",
+    "observer": lambda scene: f"observers[{scene.draw.randrange(len(scene.cast.brokers))}]",
     "broker": lambda scene: scene.draw.choice(scene.cast.brokers),
     "controller": lambda scene: scene.draw.choice(scene.cast.controllers),
     "client": lambda scene: scene.draw.choice(scene.cast.clients),
@@ -172,6 +187,8 @@ def _argument(scene: Scene, argument: Argument) -> Any:
         return scene.draw.randrange(*OFFSETS)
     if argument.kind == "api":
         return scene.draw.choice(APIS)
+    if argument.kind == "role":
+        return scene.draw.choice(ROLES)
     if argument.kind == "error":
         return scene.draw.choice(ERRORS)
     return scene.draw.choice(scene.cast.brokers)

@@ -35,7 +35,7 @@ from chaos.scenario.model import (
     Variant,
 )
 from chaos.scenario.names import client_names, node_names
-from chaos.scenario.selectors import Selector, members
+from chaos.scenario.selectors import ROLES, Selector, members
 from chaos.scenario.triggers import TRIGGERS, Argument
 from chaos.scenario.yaml_tree import Document, Path_, dotted
 
@@ -360,9 +360,9 @@ def _check_servers(
 
 def _role(selector: Selector) -> Scope | None:
     """Which kind of server a selector means; None for clients."""
-    if selector.kind in ("leader", "followers", "isr"):
+    if selector.kind in ("leader", "followers", "isr", "observers"):
         return "broker"
-    if selector.kind == "active-controller" or selector.argument.startswith("controller"):
+    if selector.kind in ("active-controller", "voters") or selector.argument.startswith("controller"):
         return "controller"
     return "broker" if selector.argument.startswith("broker") else None
 
@@ -402,7 +402,7 @@ def _check_configure(place: Path_, change: Configure, scenario: Scenario, nodes:
 def _means_brokers(selector: Selector) -> bool:
     if selector.kind in ("name", "group", "any"):
         return selector.argument.startswith("broker")
-    return selector.kind != "active-controller"
+    return selector.kind in ("leader", "followers", "isr")
 
 
 def _check_point(path: Path_, stop: Stop, scenario: Scenario, mistakes: Mistakes) -> None:
@@ -440,6 +440,11 @@ def _check_selectors(
             if replicas and selector.index > last:
                 expected = f"an index from 0 to {last}" if last >= 0 else "a partition with more replicas"
                 mistakes.add(place, f"{selector} is beyond the replicas", expected)
+        elif selector.kind in ("voters", "observers"):
+            there_are = len(members("controllers", nodes))
+            there_are += len(members("brokers", nodes)) if selector.kind == "observers" else 0
+            if selector.index >= there_are:
+                mistakes.add(place, f"{selector} is beyond all nodes", f"an index from 0 to {there_are - 1}")
         elif selector.kind == "any":
             there_are = len(members(selector.argument, nodes))
             if selector.count > there_are:
@@ -494,6 +499,9 @@ def _check_argument(
     elif argument.kind == "api":
         if value not in Api.__members__:
             mistakes.unknown(path, str(value), "API", Api.__members__)
+    elif argument.kind == "role":
+        if value not in ROLES:
+            mistakes.unknown(path, str(value), "role", ROLES)
     elif value not in KafkaError.__members__:
         mistakes.unknown(path, str(value), "Kafka error", KafkaError.__members__)
 

@@ -8,6 +8,8 @@
     followers(orders-0)[i]                 its i-th other replica in assignment order; without [i] all of them
     isr(orders-0)[i]                       its i-th in-sync replica in assignment order; without [i] all of them
     active-controller                      the leader of the quorum
+    voters(follower)[i]                    the i-th voter that is in that role of the quorum; without [i] all of them
+    observers[i]                           the i-th node that follows the quorum without a vote; without [i] all
     any(n)  any(n, controllers)            n brokers (or controllers, clients), drawn from the seed
 
 ``any`` is drawn when the scenario is resolved; all others when the fault fires, against what the trace has told by
@@ -19,29 +21,35 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
 from actors.node.spec import node_name
+from actors.quorum.quorum_state import RoleName
 from chaos.scenario.durations import Malformed
 from chaos.view import ClusterView
 
-Kind = Literal["name", "group", "leader", "followers", "isr", "active-controller", "any"]
+Kind = Literal["name", "group", "leader", "followers", "isr", "active-controller", "voters", "observers", "any"]
 
 GROUPS = ("brokers", "controllers", "clients")
 EXPECTED = (
     "a node's name, brokers, controllers, clients, leader(topic-0), followers(topic-0)[0], isr(topic-0)[0], "
-    "active-controller or any(n)"
+    "active-controller, voters(follower)[0], observers[0] or any(n)"
 )
+ROLES: tuple[RoleName, ...] = get_args(RoleName)
+"""Roles of the quorum."""
 
 NODE_PATTERN = re.compile(r"(broker|controller|producer|consumer|list-offsets|admin)-[1-9][0-9]{0,3}")
 _CALL = re.compile(r"(leader|followers|isr)\(\s*([A-Za-z0-9._-]+-[0-9]+)\s*\)(?:\[([0-9]{1,3})\])?")
+_VOTERS = re.compile(r"voters\(\s*([a-z]+)\s*\)(?:\[([0-9]{1,3})\])?")
+_OBSERVERS = re.compile(r"observers(?:\[([0-9]{1,3})\])?")
 _ANY = re.compile(r"any\(\s*([1-9][0-9]{0,2})\s*(?:,\s*([a-z]+)\s*)?\)")
 
 
 class Selector(msgspec.Struct, frozen=True):
-    """A parsed selector. argument: the name, the group or the topic partition. index: -1 all. count: of ``any``."""
+    """A parsed selector. argument: the name, the group, the topic partition or the role. index: -1 all. count: of
+    ``any``."""
 
     kind: Kind
     argument: str = ""
@@ -55,7 +63,8 @@ class Selector(msgspec.Struct, frozen=True):
             return self.kind
         if self.kind == "any":
             return f"any({self.count}, {self.argument})"
-        return f"{self.kind}({self.argument})" + (f"[{self.index}]" if self.index >= 0 else "")
+        whose = f"({self.argument})" if self.argument else ""
+        return f"{self.kind}{whose}" + (f"[{self.index}]" if self.index >= 0 else "")
 
 
 def parse_selector(text: str) -> Selector:
@@ -72,6 +81,12 @@ def parse_selector(text: str) -> Selector:
         if group not in GROUPS:
             raise Malformed(f"{text!r} draws from {group!r}", "any(n) of brokers, controllers or clients")
         return Selector("any", group, count=int(match[1]))
+    if match := _OBSERVERS.fullmatch(text):
+        return Selector("observers", index=-1 if match[1] is None else int(match[1]))
+    if match := _VOTERS.fullmatch(text):
+        if match[1] not in ROLES:
+            raise Malformed(f"{text!r} names no role of the quorum", f"voters of one of: {', '.join(ROLES)}")
+        return Selector("voters", match[1], -1 if match[2] is None else int(match[2]))
     if match := _CALL.fullmatch(text):
         index = -1 if match[3] is None else int(match[3])
         if match[1] == "leader":
@@ -131,6 +146,16 @@ def _isr(selector: Selector, view: ClusterView, nodes: Sequence[str]) -> list[st
     return _pick([node_name(r) for r in partition.replicas if r in partition.isr], selector.index)
 
 
+def _voters(selector: Selector, view: ClusterView, nodes: Sequence[str]) -> list[str]:
+    found = [name for name in members("controllers", nodes) if name in view.voters and name in view.up]
+    return _pick([name for name in found if view.roles.get(name) == selector.argument], selector.index)
+
+
+def _observers(selector: Selector, view: ClusterView, nodes: Sequence[str]) -> list[str]:
+    found = [*members("controllers", nodes), *members("brokers", nodes)]
+    return _pick([name for name in found if name not in view.voters], selector.index)
+
+
 def _drawn_too_late(selector: Selector, view: ClusterView, nodes: Sequence[str]) -> list[str]:
     raise AssertionError(f"{selector} is drawn when the scenario is resolved")
 
@@ -142,5 +167,7 @@ _SELECT: dict[Kind, Callable[[Selector, ClusterView, Sequence[str]], list[str]]]
     "followers": _followers,
     "isr": _isr,
     "active-controller": lambda selector, view, nodes: [view.controller] if view.controller else [],
+    "voters": _voters,
+    "observers": _observers,
     "any": _drawn_too_late,
 }

@@ -32,12 +32,12 @@ from actors.trace.events import (
     TraceEvent,
 )
 
-ArgumentKind = Literal["tp", "log", "node", "int", "api", "error"]
+ArgumentKind = Literal["tp", "log", "node", "int", "api", "error", "role"]
 
 
 class Argument(msgspec.Struct, frozen=True):
     """An argument of a trigger. kind: tp (``orders-0``), log (a tp, or ``__cluster_metadata-0``), node (a name), int,
-    api (``ListOffsets``), error (``OFFSET_NOT_AVAILABLE``)."""
+    api (``ListOffsets``), error (``OFFSET_NOT_AVAILABLE``), role (of the quorum: ``candidate``)."""
 
     name: str
     kind: ArgumentKind
@@ -99,6 +99,12 @@ def _quorum_leader(event: Stamped, arguments: dict[str, Any]) -> bool:
     return body.role == "leader" and body.epoch >= int(arguments.get("epoch", 0))
 
 
+def _quorum_role(event: Stamped, arguments: dict[str, Any]) -> bool:
+    body = cast(QRole, event.body)
+    voter = event.node.startswith("controller-")
+    return voter and body.role == arguments["role"] and body.epoch >= int(arguments.get("epoch", 0))
+
+
 def _committed(event: Stamped, arguments: dict[str, Any]) -> bool:
     body = cast(LogHw, event.body)
     return body.role == "leader" and body.new >= int(arguments["offset"])
@@ -151,6 +157,7 @@ _LOG = Argument("tp", "log", "the topic partition, or the metadata log")
 _OFFSET = Argument("offset", "int", "exclusive end", required=True)
 _NEEDS_LOG = Argument("tp", "log", "the topic partition, or the metadata log", required=True)
 _BROKER = Argument("broker", "node", "the broker, by its name")
+_EPOCH = Argument("epoch", "int", "in this quorum epoch or a later one")
 _API = Argument("api", "api", "the API", required=True)
 
 TRIGGERS: dict[str, Trigger] = {
@@ -203,8 +210,15 @@ TRIGGERS: dict[str, Trigger] = {
             "quorum-leader-elected",
             QRole,
             "A voter became leader of the quorum.",
-            (_NODE, Argument("epoch", "int", "in this quorum epoch or a later one")),
+            (_NODE, _EPOCH),
             _quorum_leader,
+        ),
+        Trigger(
+            "quorum-role",
+            QRole,
+            "A controller took up a role of the quorum.",
+            (Argument("role", "role", "the role", required=True), _NODE, _EPOCH),
+            _quorum_role,
         ),
         Trigger(
             "committed",

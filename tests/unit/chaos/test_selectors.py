@@ -9,17 +9,19 @@ from chaos.scenario.durations import Malformed
 from chaos.scenario.selectors import draw, parse_selector, select
 from chaos.view import ClusterView, new_view
 
-NODES = ["controller-1", "broker-1", "broker-2", "broker-3", "producer-1"]
+NODES = ["controller-1", "controller-2", "controller-3", "broker-1", "broker-2", "broker-3", "producer-1"]
 
 
 @pytest.fixture
 def view() -> ClusterView:
-    """Broker-2 leads orders-0 with broker-3 in the ISR; orders-1 has no leader."""
+    """Broker-2 leads orders-0 with broker-3 in the ISR; orders-1 has no leader. Controllers 1 and 2 are voters."""
     topic = TopicSpec("orders", "id", [[1, 2, 3], [3, 1]])
-    view = new_view(ClusterSpec("id", [101], [1, 2, 3], [topic]))
+    view = new_view(ClusterSpec("id", [101, 102], [1, 2, 3], [topic]))
     view.partitions["orders-0"].leader = 2
     view.partitions["orders-0"].isr = [3, 2]
     view.controller = "controller-1"
+    view.roles = {"controller-1": "leader", "controller-2": "follower", "controller-3": "follower"}
+    view.up = {"controller-1": 0, "controller-2": 0, "controller-3": 0}
     return view
 
 
@@ -35,6 +37,12 @@ def view() -> ClusterView:
         ("isr(orders-0)", ["broker-2", "broker-3"]),
         ("isr(orders-0)[0]", ["broker-2"]),
         ("active-controller", ["controller-1"]),
+        ("voters(leader)", ["controller-1"]),
+        ("voters(follower)[0]", ["controller-2"]),
+        ("voters(candidate)", []),
+        ("voters(follower)[1]", []),
+        ("observers", ["controller-3", "broker-1", "broker-2", "broker-3"]),
+        ("observers[1]", ["broker-1"]),
         ("leader(orders-1)", []),
         ("followers(orders-1)", []),
         ("isr(orders-0)[2]", []),
@@ -59,11 +67,25 @@ def test_any_is_drawn_from_its_own_stream() -> None:
     assert [str(name) for name in first] == sorted(str(name) for name in first)
     drawn = {tuple(map(str, draw(selector, NODES, seed, "chaos[0]"))) for seed in range(30)}
     assert len(drawn) == 3
-    assert [str(s) for s in draw(parse_selector("any(1, controllers)"), NODES, 1, "x")] == ["controller-1"]
+    assert [str(s) for s in draw(parse_selector("any(3, controllers)"), NODES, 1, "x")] == NODES[:3]
 
 
 @pytest.mark.parametrize(
-    "text", ["", "broker", "broker-0", "leader", "leader()", "leader(orders)", "leader(o-0)[0]", "any(0)", "any(1, x)"]
+    "text",
+    [
+        "",
+        "broker",
+        "broker-0",
+        "leader",
+        "leader()",
+        "leader(orders)",
+        "leader(o-0)[0]",
+        "any(0)",
+        "any(1, x)",
+        "voters",
+        "voters(king)",
+        "observers()",
+    ],
 )
 def test_what_is_not_a_selector(text: str) -> None:
     """Shows that nothing near a selector is taken for one."""
@@ -72,7 +94,18 @@ def test_what_is_not_a_selector(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["leader(a.b-c-0)", "followers(orders-0)[12]", "isr(o-1)", "any(2, clients)", "brokers"]
+    "text",
+    [
+        "leader(a.b-c-0)",
+        "followers(orders-0)[12]",
+        "isr(o-1)",
+        "any(2, clients)",
+        "brokers",
+        "voters(resigned)",
+        "voters(follower)[1]",
+        "observers",
+        "observers[0]",
+    ],
 )
 def test_a_selector_is_printed_as_it_is_written(text: str) -> None:
     """Shows that resolved scenarios have selectors that can be read again."""

@@ -73,6 +73,9 @@ CASES: list[tuple[str, dict[str, Any], AnyTraceEvent, bool]] = [
     ("leader-not-available", {}, refusal(5, api="Produce"), False),
     ("quorum-leader-elected", {}, ROLE, True),
     ("quorum-leader-elected", {"epoch": 4}, ROLE, False),
+    ("quorum-role", {"role": ROLE.role}, ROLE, True),
+    ("quorum-role", {"role": "candidate"}, ROLE, False),
+    ("quorum-role", {"role": ROLE.role, "epoch": 4}, ROLE, False),
     ("committed", {"tp": "orders-0", "offset": 7}, HW, True),
     ("committed", {"tp": "orders-0", "offset": 8}, HW, False),
     ("log-reached", {"tp": "orders-0", "offset": 7}, APPEND, True),
@@ -100,7 +103,8 @@ CASES: list[tuple[str, dict[str, Any], AnyTraceEvent, bool]] = [
 @pytest.mark.parametrize(("name", "arguments", "body", "seen"), CASES)
 def test_triggers_match(name: str, arguments: dict[str, Any], body: AnyTraceEvent, seen: bool) -> None:
     """Shows for each trigger an event that it names and one, as near as can be, that it does not."""
-    assert matches(Predicate(name, arguments), stamped("broker-2", body)) is seen
+    node = "controller-2" if isinstance(body, QRole) else "broker-2"
+    assert matches(Predicate(name, arguments), stamped(node, body)) is seen
 
 
 def test_every_trigger_is_tried() -> None:
