@@ -45,6 +45,12 @@ CONFIG: dict[str, ConfigKey] = {
         ConfigKey("controller.quorum.request.timeout.ms", 2000, _CB, "In-flight quorum RPC.", 1),
         ConfigKey("controller.quorum.retry.backoff.ms", 20, _CB, "Pause after a failed quorum RPC."),
         ConfigKey("controller.quorum.append.linger.ms", 25, _C, "Batching of the leader's appends."),
+        ConfigKey(
+            "controller.quorum.fetch.max.bytes",
+            1048576,
+            _CB,
+            "Bytes of a Fetch of the metadata log; one batch at least.",
+        ),
         ConfigKey("metadata.max.idle.interval.ms", 500, _C, "No-op record so that the high watermark moves."),
         # controller and registration
         ConfigKey("broker.session.timeout.ms", 9000, _CB, "Silence after which a broker is fenced.", 1),

@@ -33,9 +33,30 @@ FEATURES: dict[str, Feature] = {
         ),
         Feature(
             "kip-595.leader-progress",
+            ("off", "seed", "kafka"),
+            "kafka",
+            "What a quorum leader does that a majority stopped fetching from. kafka: it resigns (check quorum), after "
+            "1.5 times the fetch timeout; seed: it stands for the next epoch, after the fetch timeout; off: nothing.",
+        ),
+        Feature(
+            "kip-595.cluster-id",
             ("off", "kafka"),
             "kafka",
-            "A quorum leader that a majority stopped fetching from resigns (check quorum).",
+            "A member of the quorum refuses requests of another cluster's members (INCONSISTENT_CLUSTER_ID).",
+        ),
+        Feature(
+            "kip-595.epoch-check",
+            ("off", "kafka"),
+            "kafka",
+            "A quorum leader refuses a Fetch made in another epoch (FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH).",
+        ),
+        Feature(
+            "kip-595.divergence",
+            ("off", "seed", "kafka"),
+            "kafka",
+            "A quorum leader sees that a fetcher's log parted from its own. kafka: it answers with the diverging epoch "
+            "and its end; seed: with OFFSET_OUT_OF_RANGE and the offset to go on from; off: it does not look. The "
+            "fetcher says in which form it asks.",
         ),
         Feature(
             "kip-595.own-epoch-commit",

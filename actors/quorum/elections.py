@@ -126,6 +126,15 @@ def on_fetch_timeout(raft: RaftState, step: Step) -> None:
         role.timed_out = True
 
 
+def on_check_quorum_timeout(raft: RaftState, step: Step) -> None:
+    """A majority has not fetched from this leader for too long. It resigns; as KIP-595 was first proposed it stands for
+    the next epoch instead, to learn from the answers who leads, and PreVote does not come into it."""
+    if raft.config.leader_progress == "seed":
+        become_candidate(raft, step)
+    else:
+        raft.quorum.transition_to_resigned(step, raft.log.end_offset)
+
+
 def stand_for_election(raft: RaftState, step: Step) -> None:
     """Ask whether this node could win, or without PreVote raise the epoch at once."""
     if raft.config.pre_vote:

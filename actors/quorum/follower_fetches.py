@@ -3,17 +3,22 @@ for the leader (``KafkaRaftClient.handleFetchResponse``)."""
 
 from __future__ import annotations
 
+from actors.node.errors import KafkaError
 from actors.node.files import Files
 from actors.node.messages import Api
 from actors.node.network_client import Ended, NetworkClient
 from actors.node.spec import METADATA_TOPIC, METADATA_TOPIC_ID, node_name
 from actors.node.step import Step
+from actors.quorum.divergence import cut_for_diverging_epoch, cut_for_next_offset
 from actors.quorum.quorum_state import FETCH_TIMEOUT, role_name
-from actors.quorum.raft_config import FETCH_MAX_BYTES, FETCH_MAX_WAIT_MS
+from actors.quorum.raft_config import FETCH_MAX_WAIT_MS
 from actors.quorum.raft_state import FETCH_CONNECTION, FetchInFlight, RaftState
 from actors.quorum.roles import Follower, Unattached
 from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
+from krift.v1.records_pb2 import RecordBatch
 
+SEED_VERSION = 12
+"""The version of Fetch that KIP-595 was first proposed for."""
 FETCH_BACKOFF = "raft/fetch-backoff"
 FETCH_CONNECT = "raft/fetch-connect"
 """Timer that gives up on a drawn voter to which no connection comes about."""
@@ -73,23 +78,28 @@ def _send(raft: RaftState, step: Step, net: NetworkClient, peer: int) -> None:
     if version is None:
         _back_off(raft, step)
         return
-    request = _fetch_request(raft, version)
-    if "fetch-in-leader-epoch" in step.defects and version >= 12:
-        request.topics[0].partitions[0].last_fetched_epoch = raft.quorum.epoch
+    seed = raft.config.divergence == "seed" and version >= SEED_VERSION
+    if seed:
+        version = SEED_VERSION
+    last_epoch = raft.quorum.epoch if "fetch-in-leader-epoch" in step.defects else raft.last_epoch
+    request = _fetch_request(raft, version, last_epoch, seed)
     timeout_ms = raft.config.request_timeout_ms
     call = net.send(step, node_name(peer), FETCH_CONNECTION, request, version, f"raft/fetch/{peer}", timeout_ms)
     raft.fetch = FetchInFlight(call, peer, raft.quorum.epoch, role_name(raft.quorum.role), raft.log.end_offset)
 
 
-def _fetch_request(raft: RaftState, version: int) -> FetchRequest:
-    request = FetchRequest(max_wait_ms=FETCH_MAX_WAIT_MS, max_bytes=FETCH_MAX_BYTES)
+def _fetch_request(raft: RaftState, version: int, last_epoch: int, seed: bool) -> FetchRequest:
+    request = FetchRequest(max_wait_ms=FETCH_MAX_WAIT_MS, max_bytes=raft.config.fetch_max_bytes)
     partition = FetchRequest.FetchPartition(fetch_offset=raft.log.end_offset)
     topic = request.topics.add()
     if version >= 9:
         partition.current_leader_epoch = raft.quorum.epoch
-    if version >= 12:
+    if seed:
+        request.seed_cluster_id = raft.config.cluster_id
+        partition.seed_last_fetched_epoch = last_epoch
+    elif version >= 12:
         request.cluster_id = raft.config.cluster_id
-        partition.last_fetched_epoch = raft.last_epoch
+        partition.last_fetched_epoch = last_epoch
     if version >= 13:
         topic.topic_id = METADATA_TOPIC_ID
     else:
@@ -123,7 +133,8 @@ def on_fetch_ended(raft: RaftState, step: Step, files: Files, ended: Ended) -> N
     epoch = data.current_leader.leader_epoch if data.HasField("current_leader") else fetch.epoch
     leader_id = data.current_leader.leader_id if data.HasField("current_leader") else -1
     known = (raft.quorum.epoch, raft.quorum.leader_id)
-    if raft.learn_from_response(step, data.error_code, epoch, leader_id):
+    error = KafkaError.NONE if data.HasField("seed_next_fetch_offset") else data.error_code
+    if raft.learn_from_response(step, error, epoch, leader_id):
         if known == (raft.quorum.epoch, raft.quorum.leader_id):
             _back_off(raft, step)
         return
@@ -137,12 +148,15 @@ def on_fetch_ended(raft: RaftState, step: Step, files: Files, ended: Ended) -> N
 def _take(raft: RaftState, step: Step, files: Files, role: Follower, data: FetchResponse.PartitionData) -> None:
     """Take over what the leader sent: a point to cut the log at, or batches and the high watermark."""
     if data.HasField("diverging_epoch"):
-        _truncate(raft, step, files, data.diverging_epoch.epoch, data.diverging_epoch.end_offset)
+        diverging = data.diverging_epoch
+        _truncate(raft, step, files, cut_for_diverging_epoch(raft.log, diverging.epoch, diverging.end_offset))
+    elif data.HasField("seed_next_fetch_offset"):
+        _truncate(raft, step, files, cut_for_next_offset(raft.log, data.seed_next_fetch_offset))
     elif data.HasField("snapshot_id"):
         _back_off(raft, step)
         return
     else:
-        if raft.log.append_as_follower(step, files, list(data.records), role.epoch):
+        if raft.log.append_as_follower(step, files, _joining(raft, data), role.epoch):
             raft.flush(step, files)
         new = raft.log.boundary_at_or_below(min(data.high_watermark, raft.log.end_offset))
         if new > raft.log.high_watermark:
@@ -152,23 +166,23 @@ def _take(raft: RaftState, step: Step, files: Files, role: Follower, data: Fetch
     step.set_timer(FETCH_TIMEOUT, raft.config.fetch_timeout_ms, wall=True)
 
 
-def _truncate(raft: RaftState, step: Step, files: Files, epoch: int, end_offset: int) -> None:
-    """Cut the log back towards the leader's; several rounds may be needed (``RaftLog.truncateToEndOffset``).
+def _joining(raft: RaftState, data: FetchResponse.PartitionData) -> list[RecordBatch]:
+    """The batches that the leader sent. One that begins below the log end means that the logs differ, and that nobody
+    noticed: it is not taken, and this member comes no further."""
+    batches = list(data.records)
+    if raft.config.divergence == "off" and batches and batches[0].base_offset != raft.log.end_offset:
+        return []
+    return batches
+
+
+def _truncate(raft: RaftState, step: Step, files: Files, offset: int) -> None:
+    """Cut the log back towards the leader's; several rounds may be needed.
 
     AssertionError if committed records would be cut: Kafka stops such a node.
     """
-    log = raft.log
-    if epoch == 0:
-        offset = min(end_offset, log.end_offset)
-    else:
-        local_epoch, local_end = log.epoch_end_offset(epoch)
-        if local_epoch < 0:
-            local_epoch, local_end = raft.last_epoch, log.end_offset
-        offset = min(local_end, end_offset) if local_epoch == epoch else local_end
-    if offset < log.high_watermark:
-        raise AssertionError(
-            f"asked to cut the metadata log at {offset}, below its high watermark {log.high_watermark}"
-        )
+    committed = raft.log.high_watermark
+    if offset < committed:
+        raise AssertionError(f"asked to cut the metadata log at {offset}, below its high watermark {committed}")
     raft.truncate(step, files, offset)
 
 

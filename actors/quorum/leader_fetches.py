@@ -8,8 +8,8 @@ from actors.node.errors import KafkaError
 from actors.node.messages import Api
 from actors.node.spec import METADATA_TOPIC, METADATA_TOPIC_ID
 from actors.node.step import Step
+from actors.quorum.divergence import diverging_epoch
 from actors.quorum.leadership import update_high_watermark
-from actors.quorum.raft_config import FETCH_MAX_BYTES
 from actors.quorum.raft_state import ParkedFetch, RaftState
 from actors.quorum.roles import Leader, ReplicaProgress
 from actors.trace.events import RepFetch
@@ -59,6 +59,11 @@ def is_metadata_fetch(request: FetchRequest) -> bool:
     return topic.topic_id == METADATA_TOPIC_ID or topic.topic == METADATA_TOPIC
 
 
+def last_fetched_epoch(fetch: FetchRequest.FetchPartition) -> int:
+    """Epoch of the fetcher's last record, in whichever form it was given."""
+    return max(fetch.last_fetched_epoch, fetch.seed_last_fetched_epoch)
+
+
 def complete(raft: RaftState, step: Step, connection: str) -> None:
     """Answer one parked Fetch with what there is now."""
     parked = raft.parked.pop(connection, None)
@@ -79,27 +84,18 @@ def complete_all(raft: RaftState, step: Step) -> None:
 def _validate(raft: RaftState, request: FetchRequest) -> FetchAnswer:
     """Check a Fetch in Kafka's order."""
     fetch = request.topics[0].partitions[0]
-    if (
-        request.max_wait_ms < 0
-        or fetch.fetch_offset < 0
-        or not 0 <= fetch.last_fetched_epoch <= fetch.current_leader_epoch
-    ):
+    last_epoch = last_fetched_epoch(fetch)
+    if request.max_wait_ms < 0 or fetch.fetch_offset < 0 or not 0 <= last_epoch <= fetch.current_leader_epoch:
         return FetchAnswer(KafkaError.INVALID_REQUEST)
-    if fetch.current_leader_epoch < raft.quorum.epoch:
+    if raft.config.check_epoch and fetch.current_leader_epoch < raft.quorum.epoch:
         return FetchAnswer(KafkaError.FENCED_LEADER_EPOCH)
-    if fetch.current_leader_epoch > raft.quorum.epoch:
+    if raft.config.check_epoch and fetch.current_leader_epoch > raft.quorum.epoch:
         return FetchAnswer(KafkaError.UNKNOWN_LEADER_EPOCH)
     role = raft.quorum.role
     if not isinstance(role, Leader) or not role.started:
         return FetchAnswer(KafkaError.NOT_LEADER_OR_FOLLOWER)
-    if fetch.fetch_offset == 0:
-        return FetchAnswer(valid=True)
-    epoch, end = raft.log.epoch_end_offset(fetch.last_fetched_epoch)
-    if epoch < 0:
-        epoch, end = raft.last_epoch, raft.log.end_offset
-    if epoch != fetch.last_fetched_epoch or end < fetch.fetch_offset:
-        return FetchAnswer(diverging=(epoch, end))
-    return FetchAnswer(valid=True)
+    diverging = diverging_epoch(raft.log, fetch.fetch_offset, last_epoch) if raft.config.divergence != "off" else None
+    return FetchAnswer(valid=diverging is None, diverging=diverging)
 
 
 def _replica_id(request: FetchRequest, version: int) -> int:
@@ -173,11 +169,15 @@ def _response(raft: RaftState, request: FetchRequest, answer: FetchAnswer) -> Fe
     if version >= 12:
         leader = LeaderAndEpoch(leader_id=raft.quorum.leader_id, leader_epoch=raft.quorum.epoch)
         data.current_leader.CopyFrom(leader)
-        if answer.diverging is not None:
+        if answer.diverging is not None and request.topics[0].partitions[0].HasField("seed_last_fetched_epoch"):
+            data.error_code, data.seed_next_fetch_offset = KafkaError.OFFSET_OUT_OF_RANGE, answer.diverging[1]
+        elif answer.diverging is not None:
             data.diverging_epoch.epoch, data.diverging_epoch.end_offset = answer.diverging
     if answer.valid:
         fetch = request.topics[0].partitions[0]
-        batches = raft.log.read(fetch.fetch_offset, raft.log.end_offset, min(request.max_bytes, FETCH_MAX_BYTES))
+        batches = raft.log.read(
+            fetch.fetch_offset, raft.log.end_offset, min(request.max_bytes, raft.config.fetch_max_bytes)
+        )
         data.records.extend(batch.to_proto() for batch in batches)
     topic = FetchResponse.FetchableTopicResponse(partitions=[data])
     if version >= 13:

@@ -72,6 +72,11 @@ TRANSITIONS_WITHOUT_PRE_VOTE: dict[tuple[RoleName, RoleName], EpochChange] = {
 }
 """Added to the table where the feature kip-996 is off; ("unattached", "prospective") and the like are then unused."""
 
+TRANSITIONS_OF_SEED_PROGRESS: dict[tuple[RoleName, RoleName], EpochChange] = {
+    ("leader", "candidate"): "next",  # too few fetched
+}
+"""Added to the table where kip-595.leader-progress is ``seed``, in which a leader never resigns for that."""
+
 ELECTION = "raft/election"
 FETCH_TIMEOUT = "raft/fetch-timeout"
 CHECK_QUORUM = "raft/check-quorum"
@@ -107,12 +112,14 @@ def role_name(role: Role) -> RoleName:
     return name
 
 
-def is_legal(source: Role, target: Role, pre_vote: bool) -> bool:
-    """Whether the table has the change from ``source`` to ``target``."""
+def is_legal(source: Role, target: Role, pre_vote: bool, seed_progress: bool = False) -> bool:
+    """Whether the table has the change from ``source`` to ``target``; the features may add to it."""
     pair = (role_name(source), role_name(target))
     rule = TRANSITIONS.get(pair)
     if rule is None and not pre_vote:
         rule = TRANSITIONS_WITHOUT_PRE_VOTE.get(pair)
+    if rule is None and seed_progress:
+        rule = TRANSITIONS_OF_SEED_PROGRESS.get(pair)
     step = target.epoch - source.epoch
     return (
         (rule == "same" and step == 0)
@@ -296,8 +303,10 @@ class QuorumState(msgspec.Struct):
 
     def start_check_quorum(self, step: Step) -> None:
         """(Re)start the time in which a majority must fetch; a lone voter needs nobody."""
-        if self.config.check_quorum and not self.config.voters.is_only_voter(self.config.node_id):
-            step.set_timer(CHECK_QUORUM, self.config.fetch_timeout_ms * 3 // 2, wall=True)
+        progress, fetch_timeout_ms = self.config.leader_progress, self.config.fetch_timeout_ms
+        if progress != "off" and not self.config.voters.is_only_voter(self.config.node_id):
+            time_ms = fetch_timeout_ms if progress == "seed" else fetch_timeout_ms * 3 // 2
+            step.set_timer(CHECK_QUORUM, time_ms, wall=True)
 
     def _start_election_timer(self, step: Step) -> None:
         if self.config.is_voter:
@@ -305,7 +314,7 @@ class QuorumState(msgspec.Struct):
             step.set_timer(ELECTION, base, max(base, 2 * base - 1), wall=True)
 
     def _change(self, step: Step, role: Role, log_end: int) -> None:
-        if not is_legal(self.role, role, self.config.pre_vote):
+        if not is_legal(self.role, role, self.config.pre_vote, self.config.leader_progress == "seed"):
             raise AssertionError(f"no transition from {self.role} to {role}")
         for timer in TIMERS[role_name(self.role)]:
             if timer not in TIMERS[role_name(role)]:

@@ -322,7 +322,7 @@ class RaftClient(RaftState):
         elif name == leadership.APPEND_LINGER:
             self._drain(step, files)
         elif name == CHECK_QUORUM and isinstance(role, Leader):
-            self.quorum.transition_to_resigned(step, self.log.end_offset)
+            elections.on_check_quorum_timeout(self, step)
         elif name == BEGIN_QUORUM and isinstance(role, Leader):
             leadership.on_begin_quorum_timer(self, step, role)
 

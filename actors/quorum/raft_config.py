@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from actors.node.spec import NodeSpec
 from actors.quorum.voter_set import VoterSet
 
+Form = Literal["off", "seed", "kafka"]
+"""Of a protection: none, as KIP-595 was first proposed, as Kafka has it."""
+
 FETCH_MAX_WAIT_MS = 500
 """Longest parking of a Fetch between quorum members; no configuration key (``KafkaRaftClient.java``)."""
-
-FETCH_MAX_BYTES = 8 * 1024 * 1024
-"""Most bytes of one answer to such a Fetch."""
 
 
 class RaftConfig(msgspec.Struct, frozen=True):
@@ -32,8 +34,12 @@ class RaftConfig(msgspec.Struct, frozen=True):
     request_timeout_ms: int = 2000
     retry_backoff_ms: int = 20
     append_linger_ms: int = 25
+    fetch_max_bytes: int = 1 << 20
     pre_vote: bool = True
-    check_quorum: bool = True
+    leader_progress: Form = "kafka"
+    check_cluster_id: bool = True
+    check_epoch: bool = True
+    divergence: Form = "kafka"
     own_epoch_commit: bool = True
     kraft_version: int = 0
 
@@ -60,7 +66,16 @@ def raft_config(spec: NodeSpec) -> RaftConfig:
         request_timeout_ms=config.get(prefix + "request.timeout.ms", 2000),
         retry_backoff_ms=config.get(prefix + "retry.backoff.ms", 20),
         append_linger_ms=config.get(prefix + "append.linger.ms", 25),
+        fetch_max_bytes=config.get(prefix + "fetch.max.bytes", 1 << 20),
         pre_vote=features.get("kip-996", "kafka") != "off",
-        check_quorum=features.get("kip-595.leader-progress", "kafka") != "off",
-        own_epoch_commit=features.get("kip-595.own-epoch-commit", "kafka") != "off",
+        leader_progress=_form(features, "leader-progress"),
+        check_cluster_id=_form(features, "cluster-id") != "off",
+        check_epoch=_form(features, "epoch-check") != "off",
+        divergence=_form(features, "divergence"),
+        own_epoch_commit=_form(features, "own-epoch-commit") != "off",
     )
+
+
+def _form(features: dict[str, str], name: str) -> Form:
+    value: Form = msgspec.convert(features.get(f"kip-595.{name}", "kafka"), Form)
+    return value

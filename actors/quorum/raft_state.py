@@ -107,7 +107,10 @@ class RaftState(msgspec.Struct):
         bounds = self.config.versions.get(api.name)
         if bounds is not None and not bounds[0] <= request_version(request) <= bounds[1]:
             return KafkaError.UNSUPPORTED_VERSION
-        if request.cluster_id and request.cluster_id != self.config.cluster_id:
+        named = request.cluster_id
+        if api == Api.Fetch:
+            named = named or request.seed_cluster_id
+        if self.config.check_cluster_id and named and named != self.config.cluster_id:
             return KafkaError.INCONSISTENT_CLUSTER_ID
         return KafkaError.NONE
 
