@@ -254,7 +254,7 @@ _ALL: tuple[Defect, ...] = (
     Defect(
         "clean-start-after-crash",
         "actors.broker",
-        "P4",
+        "P5",
         "A broker whose process was killed registers as one that had shut down cleanly, whatever it lost.",
         "KIP-966",
         settings=("config.krift.os.flush.ms=30000", "features.eligible.leader.replicas.version=1"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from actors.node.spec import node_name
-from actors.trace.events import IsrPropose, LogHw, PartChange, Stamped
+from actors.trace.events import IsrPropose, LogHw, PartAssume, PartChange, Stamped
 from orchestrator.invariants.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.log_fold import LogInvariant
 from orchestrator.invariants.log_mirror import LogMirror, LossBudget, loss_budget
@@ -15,7 +15,8 @@ from orchestrator.invariants.replication import LOST, UNCLEAN
 class Electable(State):
     """Of the latest change of the partition: its epochs, the ISR, and the ISR with the eligible leader replicas.
 
-    known: whether the change is known to stand: a controller that loses its epoch may take an ISR with it.
+    known: whether the change is known to stand: a controller that loses its epoch may take an ISR with it. lives: node
+    -> the incarnation in which it took up the partition last.
     """
 
     budget: LossBudget = LossBudget()
@@ -27,6 +28,7 @@ class Electable(State):
     pool: list[int] = []
     known: bool = False
     by: Witness | None = None
+    lives: dict[str, int] = {}
 
     def change(self, event: Stamped, body: PartChange) -> list[int]:
         """Take a change; who is in the pool and was not before. One of a controller that was replaced is ignored."""
@@ -60,8 +62,11 @@ class ElectableReplicasHaveEverything(LogInvariant[Electable]):
     id = "P5"
     title = "Every replica that may be elected has everything that was committed"
     source = "KIP-497; KIP-966; KAFKA-13091"
-    tested_when = "a leader moves its high watermark, or an ISR grows, for each replica that may be elected"
-    types = (LogHw, PartChange, IsrPropose)
+    tested_when = (
+        "a leader moves its high watermark, an ISR grows, or a process takes the partition up for the first time, for "
+        "each replica that may be elected"
+    )
+    types = (LogHw, PartChange, IsrPropose, PartAssume)
     cases = {LogHw: ("leader",)}
     exemptions = {
         "unclean-election": UNCLEAN,
@@ -79,6 +84,8 @@ class ElectableReplicasHaveEverything(LogInvariant[Electable]):
             return NOTHING
         if type(body) is PartChange:
             return self._joined(state, event, body, mirror)
+        if type(body) is PartAssume:
+            return self._returned(state, event, body, mirror)
         assert type(body) is LogHw
         if body.role != "leader" or body.leader_epoch != state.leader_epoch or not state.known:
             return NOTHING
@@ -120,6 +127,25 @@ class ElectableReplicasHaveEverything(LogInvariant[Electable]):
             else:
                 found.extend(self._lacks(state, end, sentence, event, mirror, None))
         return found
+
+    def _returned(self, state: Electable, event: Stamped, body: PartAssume, mirror: LogMirror) -> Emissions:
+        """A broker takes up its replicas once its registration is in the metadata log, and whatever it lost with the
+        process before has put it out of the pool by then."""
+        if state.lives.get(event.node) == event.incarnation:
+            return NOTHING
+        state.lives[event.node] = event.incarnation
+        end = mirror.committed.end
+        if not end or not state.known or all(node_name(member) != event.node for member in state.pool):
+            return NOTHING
+        state.tested += 1
+        shared = mirror.highest_committed_of(event.node)
+        if shared >= end:
+            return NOTHING
+        sentence = (
+            f"{event.node} came back to {state.key} and may be elected; of what was committed up to {end:,} it has "
+            f"what is below {shared:,}"
+        )
+        return self._lacks(state, end, sentence, event, mirror, state.by)
 
     def _lacks(
         self, state: Electable, end: int, sentence: str, event: Stamped, mirror: LogMirror, by: Witness | None

@@ -81,6 +81,37 @@ def test_a_member_that_is_gone_with_its_tail() -> None:
     assert trace.result("P5").status == "violated"
 
 
+def test_a_member_that_comes_back_without_its_tail() -> None:
+    """Shows that a process which takes the partition up must have what is committed if it may be elected: in the ISR, or
+    as an eligible leader replica; not once it is out of both, and not each time that it takes up another state."""
+    for pool, violated in (({"isr": (1, 2)}, 1), ({"isr": (1,), "elr": [2]}, 1), ({"isr": (1,)}, 0)):
+        trace = led("a", "b", config={"min.insync.replicas": 2})
+        changed = trace.change(1, 0, cause="alter-isr", partition_epoch=1, **pool)  # type: ignore[arg-type]  # a table
+        trace.down("broker-2", "lossy", lost={TP: 1})
+        trace.logs[TP, "broker-2"].pop()
+        trace.up("broker-2")
+        back = trace.assume(2, 0, leader=1)
+        trace.assume(2, 0, leader=1)
+        result = trace.result("P5")
+        assert result.violated == violated
+        for finding in result.violations:
+            assert finding.sentence == (
+                "broker-2 came back to orders-0 and may be elected; of what was committed up to 2 it has what is below 1"
+            )
+            assert finding.events == [changed, back]
+
+
+def test_the_last_member_may_come_back_without_its_tail() -> None:
+    """Shows that a loss that nothing could be done about is excused: as many as min.insync.replicas lost the record."""
+    trace = led("a", "b")
+    trace.change(1, 0, (1,), "alter-isr", partition_epoch=1)
+    trace.down("broker-1", "lossy", lost={TP: 1})
+    trace.logs[TP, "broker-1"].pop()
+    trace.up("broker-1")
+    trace.assume(1, 0, leader=-1)
+    assert (trace.result("P5").violated, trace.result("P5").excused) == (0, {"loss-budget": 1})
+
+
 def test_a_change_that_was_lost_with_its_controller() -> None:
     """Shows that a leader whose proposal was refused is not held to the ISR that a lost record had."""
     trace = led("a")
