@@ -89,6 +89,13 @@ _ALL: tuple[Defect, ...] = (
         "AlterPartition is taken on whatever partition epoch it was made.",
     ),
     Defect("fence-keeps-isr", "actors.controller", "P9", "A fenced broker stays in its ISRs.", "KAFKA-13916"),
+    Defect(
+        "isr-of-former-lives",
+        "actors.controller",
+        "P9",
+        "AlterPartition is taken for members that have started anew since the leader saw them caught up.",
+        "KAFKA-14139",
+    ),
     Defect("hw-ignores-isr", "actors.broker", "P10", "The leader's high watermark is its own log end."),
     Defect(
         "truncate-to-hw",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from actors.controller.changes import Change
 from actors.controller.controller_state import ControllerState
 from actors.controller.elections import Election, ElectionRules, PartitionChangeBuilder
@@ -50,6 +52,8 @@ def validate(
         return KafkaError.INVALID_REQUEST
     if data.leader_recovery_state == RECOVERING and (len(ids) > 1 or partition.leader_recovery_state == RECOVERED):
         return KafkaError.INVALID_REQUEST
+    if "isr-of-former-lives" in defects:
+        isr = [(member, -1) for member in ids]
     if not all(state.is_eligible_for_isr(member, epoch) for member, epoch in isr):
         return KafkaError.INELIGIBLE_REPLICA
     return KafkaError.NONE
@@ -84,7 +88,7 @@ def alter_partition(
             builder.target_recovery_state = data.leader_recovery_state
             change = builder.build()
             if change is not None:
-                changes.append(change)
+                changes.append(msgspec.structs.replace(change, members=dict(isr)))
                 partition = _after(partition, change)
             if partition.leader != request.broker_id:
                 result.error_code = KafkaError.NEW_LEADER_ELECTED

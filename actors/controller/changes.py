@@ -8,10 +8,12 @@ from krift.v1.records_pb2 import MetadataRecord
 
 
 class Change(msgspec.Struct, frozen=True):
-    """A record to append. For the trace only: ``cause`` of a partition's change and whether an operator ``asked`` for
-    it (see ``part.change``), and ``unclean``, that a registration follows a shutdown that was not clean."""
+    """A record to append. For the trace only: ``cause`` of a partition's change, whether an operator ``asked`` for it,
+    and the ``members`` of the ISR that its leader asked for, broker id -> broker epoch (see ``part.change``); and
+    ``unclean``, that a registration follows a shutdown that was not clean."""
 
     record: MetadataRecord
     cause: str = ""
     unclean: bool = False
     asked: bool = False
+    members: dict[int, int] = {}

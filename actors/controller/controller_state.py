@@ -85,6 +85,7 @@ class ControllerState(MetadataState):
                         changed.last_known_elr,
                         min_isr(changed),
                         change.asked,
+                        {str(broker_id): epoch for broker_id, epoch in change.members.items()},
                     )
                 )
             else:

@@ -226,11 +226,13 @@ class TheDeadAreNotInCharge(ControllerInvariant[State]):
     watermark waits for it; if it leads, the partition is gone until it comes back.
 
     Example: broker-3 is fenced at offset 120 of the metadata log and stays in the ISR of orders-0; broker-1 crashes,
-    and the controller elects broker-3, which is dead, too.
+    and the controller elects broker-3, which is dead, too. Or broker-1 asks for broker-3, which has caught up under
+    broker epoch 40; meanwhile broker-3 loses its log, starts anew under broker epoch 97, and gets into the ISR by what
+    it was before (KAFKA-14139).
     """
 
     id = "P9"
-    title = "Leaders and ISRs have none but registered, unfenced brokers"
+    title = "Leaders and ISRs have none but registered, unfenced brokers, under the broker epochs that they have now"
     source = "KIP-841; KIP-903; KAFKA-13916"
     tested_when = "a controller changes a partition, or fences or registers a broker"
     types = (PartChange, BrokerReg)
@@ -266,7 +268,7 @@ class TheDeadAreNotInCharge(ControllerInvariant[State]):
         view = mirror.view_of(event)
         if type(body) is PartChange:
             state.tested += 1
-            return self._judge(view, body, event, None)
+            return [*self._judge(view, body, event, None), *self._judge_members(view, body, event)]
         assert type(body) is BrokerReg
         if not body.fenced:
             return NOTHING
@@ -299,6 +301,23 @@ class TheDeadAreNotInCharge(ControllerInvariant[State]):
         if change.leader < 0 and change.isr == dead[:1]:
             return self.excused("last-member", change.tp, sentence, by, event)
         return self.violated(change.tp, sentence, by, event)
+
+
+    def _judge_members(self, view: View, change: PartChange, event: Stamped) -> Emissions:
+        """The broker epochs by which a leader asked for an ISR against the registrations."""
+        for member, epoch in change.members.items():
+            entry = view.brokers.get(int(member))
+            registered = view.broker(int(member))
+            if epoch < 0 or entry is None or registered is None or registered.broker_epoch == epoch:
+                continue  # before KIP-903 a request names no broker epochs
+            return self.violated(
+                change.tp,
+                f"the ISR {_named(change.isr)} of {change.tp} has {node_name(int(member))} by what it was under broker "
+                f"epoch {epoch}, and it is registered under {registered.broker_epoch}",
+                entry.by,
+                event,
+            )
+        return NOTHING
 
 
 def _standing(view: View, broker: int) -> str:

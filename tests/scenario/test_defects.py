@@ -58,6 +58,7 @@ PROOFS: dict[str, Proof] = {
     "hw-of-the-caught-up": Proof("out-of-sync", r"counting \[1.*\], without broker-\d, which may be elected"),
     "isr-without-version": Proof("isr-race", r"though broker-1 had proposed it on partition epoch 0 of leader"),
     "fence-keeps-isr": Proof("out-of-sync", r"broker-1 leads orders-0 in leader epoch 0, and is fenced at offset \d+"),
+    "isr-of-former-lives": Proof("two-lives", r"has broker-3 by what it was under broker epoch \d+, and it is reg"),
     "hw-ignores-isr": Proof("out-of-sync", r"moved the high watermark .* of its ISR had fetched up to \d+ only"),
     "truncate-to-hw": Proof("tail", r"truncated orders-0 .*\(high-watermark, .*although it held what was committed"),
     "truncate-whole-epoch": Proof(

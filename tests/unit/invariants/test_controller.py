@@ -226,6 +226,22 @@ def test_a_broker_epoch_that_was_replaced() -> None:
     )
 
 
+def test_a_member_by_what_it_was_in_a_former_life() -> None:
+    """Shows that an ISR holds a broker under the broker epoch that it has now; a request without any says nothing."""
+    for epoch, violated in ((7, 1), (20, 0), (-1, 0)):
+        trace = active()
+        anew = trace.registered(3, epoch=20)
+        changed = trace.change(1, 0, cause="alter-isr", partition_epoch=1, members={"1": 7, "2": 7, "3": epoch})
+        result = trace.result("P9")
+        assert result.violated == violated
+        for finding in result.violations:
+            assert finding.events == [anew, changed]
+            assert finding.sentence == (
+                "the ISR [1, 2, 3] of orders-0 has broker-3 by what it was under broker epoch 7, and it is registered "
+                "under 20"
+            )
+
+
 def test_a_controller_that_was_cut_off_fences_everybody_for_itself() -> None:
     """Shows that what it appends is nothing to the next controller, whose log it never reached."""
     trace = active()
