@@ -87,6 +87,7 @@ _ALL: tuple[Defect, ...] = (
         "actors.controller",
         "P8",
         "AlterPartition is taken on whatever partition epoch it was made.",
+        nemesis="isr",
     ),
     Defect("fence-keeps-isr", "actors.controller", "P9", "A fenced broker stays in its ISRs.", "KAFKA-13916"),
     Defect(
@@ -95,6 +96,7 @@ _ALL: tuple[Defect, ...] = (
         "P9",
         "AlterPartition is taken for members that have started anew since the leader saw them caught up.",
         "KAFKA-14139",
+        nemesis="isr",
     ),
     Defect("hw-ignores-isr", "actors.broker", "P10", "The leader's high watermark is its own log end."),
     Defect(
@@ -111,8 +113,22 @@ _ALL: tuple[Defect, ...] = (
         "A follower whose log diverges in an epoch drops all of that epoch.",
     ),
     Defect("leader-skips-offset", "actors.log", "P14", "A leader leaves out an offset now and then."),
-    Defect("follower-takes-produce", "actors.broker", "P15", "A broker appends what producers send it as a follower."),
-    Defect("fetch-unfenced", "actors.broker", "P16", "A leader serves fetches of older leader epochs.", "KAFKA-9338"),
+    Defect(
+        "follower-takes-produce",
+        "actors.broker",
+        "P15",
+        "A broker appends what producers send it as a follower.",
+        nemesis="clients",
+        settings=("nodes.producer-1.config.acks=1", "nodes.producer-1.config.enable.idempotence=false"),
+    ),
+    Defect(
+        "fetch-unfenced",
+        "actors.broker",
+        "P16",
+        "A leader serves fetches of older leader epochs.",
+        "KAFKA-9338",
+        nemesis="isr",
+    ),
     Defect("ack-before-hw", "actors.broker", "P17", "acks=all is answered after the local append."),
     Defect("unclean-anyway", "actors.controller", "P21", "Elections are unclean where that is not allowed."),
     Defect("list-log-end", "actors.broker", "H1", "ListOffsets tells clients the log end, not the high watermark."),
@@ -218,6 +234,10 @@ _ALL: tuple[Defect, ...] = (
         "delivery.timeout.ms does not end the sends of a batch.",
         "KIP-91",
         nemesis="clients",
+        settings=(
+            "nodes.producer-1.config.delivery.timeout.ms=1500",
+            "nodes.producer-1.config.request.timeout.ms=1000",
+        ),
     ),
     Defect(
         "busy-metadata-log",
@@ -234,7 +254,13 @@ _ALL: tuple[Defect, ...] = (
         "KAFKA-17190",
         nemesis="clients",
     ),
-    Defect("fetcher-gives-up", "actors.broker", "L14", "A follower that got no answer from its leader stops fetching."),
+    Defect(
+        "fetcher-gives-up",
+        "actors.broker",
+        "L14",
+        "A follower that got no answer from its leader stops fetching.",
+        nemesis="isr",
+    ),
     Defect("no-request-timeout", "actors.node", "X2", "A request waits for its answer for ever.", nemesis="clients"),
     Defect("leaky-partition", "actors", "X5", "A partition of links does not stop what arrives at a node."),
     Defect("unseeded-timers", "actors.sim", "X8", "The runtime draws timers from no seed."),
@@ -265,6 +291,7 @@ _ALL: tuple[Defect, ...] = (
         "A broker whose process was killed registers as one that had shut down cleanly, whatever it lost.",
         "KIP-966",
         settings=("config.krift.os.flush.ms=30000", "features.eligible.leader.replicas.version=1"),
+        nemesis="isr",
     ),
     Defect(
         "fetch-before-sync",
@@ -285,6 +312,7 @@ _ALL: tuple[Defect, ...] = (
         "L4",
         "A leader whose AlterPartition was not answered takes it to be under way for ever, and asks for no other ISR.",
         "KAFKA-12751",
+        nemesis="isr",
     ),
     Defect(
         "isr-in-new-epochs-only",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from chaos.nemesis.faults import LASTING
 from chaos.nemesis.scene import Part, Scene
 from chaos.scenario.selectors import ROLES
 
@@ -12,9 +13,10 @@ Pattern = Callable[[Scene, int], list[Part]]
 
 
 def _entry(scene: Scene, at_us: int, fault: Part, lasts_us: int) -> Part:
-    """A fault at a time, over before the chaos is."""
+    """A fault, or a lasting action, at a time, over before the chaos is."""
     lasts = max(1000, min(lasts_us, scene.chaos_us - at_us))
-    return {"when": {"at": scene.duration(at_us)}, "fault": fault, "for": scene.duration(lasts)}
+    what = "action" if any(kind in LASTING for kind in fault) else "fault"
+    return {"when": {"at": scene.duration(at_us)}, what: fault, "for": scene.duration(lasts)}
 
 
 def _lasting(scene: Scene, low_us: int, high_us: int) -> int:
@@ -118,6 +120,47 @@ def struck_in_role(scene: Scene, at_us: int) -> list[Part]:
     ]
 
 
+def unheard_leader(scene: Scene, at_us: int) -> list[Part]:
+    """What a leader asks of the controller comes late or not at all, while its followers come and go: its proposals are
+    about an ISR that is over, and about followers that have started anew."""
+    leader = f"leader({scene.tp})"
+    link: Part = {"from": [leader], "to": ["controllers"], "apis": ["AlterPartition"]}
+    late: Part = {"reorder": {**link, "chance": "100%", "by": scene.duration(_lasting(scene, 500_000, 3_000_000))}}
+    lost: Part = {"drop": {**link, "chance": scene.draw.choice(("50%", "100%"))}}
+    lasts = _lasting(scene, 3_000_000, 8_000_000)
+    found = [_entry(scene, at_us, late if scene.draw.random() < 0.7 else lost, lasts)]
+    if scene.draw.random() < 0.5:
+        behind: Part = {"partition": {"from": [leader], "to": ["brokers"]}}
+        found.append(_entry(scene, at_us, behind, _lasting(scene, 500_000, 6_000_000)))
+    span_us = min(lasts, scene.chaos_us - 1000 - at_us)
+    for _ in range(scene.draw.choice((2, 3, 4))):
+        who = scene.follower()
+        cut: Part = {"partition": {"between": [who], "and": [leader]}}
+        gone: Part = scene.draw.choice(
+            ({"crash": who}, {"power-loss": who}, {"controlled-shutdown": {"targets": who}}, cut)
+        )
+        begins_us = at_us + scene.draw.randrange(max(1, span_us // 1000)) * 1000
+        found.append(_entry(scene, begins_us, gone, _lasting(scene, 50_000, 1_200_000)))
+    return found
+
+
+def deaf_follower(scene: Scene, at_us: int) -> list[Part]:
+    """A follower hears nothing of the controllers and fetches in the leader epoch that it knows, while leadership goes away
+    and comes back."""
+    leader, follower = f"leader({scene.tp})", scene.follower()
+    lasts = _lasting(scene, 4_000_000, 8_000_000)
+    found = [_entry(scene, at_us, {"partition": {"from": ["controllers"], "to": [follower]}}, lasts)]
+    for _ in range(2):
+        at_us += _lasting(scene, 300_000, 2_000_000)
+        if at_us >= scene.chaos_us - 1000:
+            break
+        gone: Part = scene.draw.choice(
+            ({"crash": leader}, {"partition": {"between": [leader], "and": ["controllers"]}})
+        )
+        found.append(_entry(scene, at_us, gone, _lasting(scene, 100_000, 2_000_000)))
+    return found
+
+
 PATTERNS: dict[str, Pattern] = {
     "cornered": cornered,
     "lagging-leader": lagging_leader,
@@ -125,5 +168,7 @@ PATTERNS: dict[str, Pattern] = {
     "zombie-leader": zombie_leader,
     "flapping": flapping,
     "struck-in-role": struck_in_role,
+    "unheard-leader": unheard_leader,
+    "deaf-follower": deaf_follower,
 }
 """Name, as in a nemesis file -> pattern."""
