@@ -222,8 +222,8 @@ class PartChange(TraceEvent, frozen=True, tag="part.change"):
     cause: create, elect, unclean, alter-isr, fence, unfence, controlled-shutdown, preferred, config.
     ``elr``, ``last_known_elr``: the eligible leader replicas and the last known leader (KIP-966), both empty while
     the feature is off. ``min_isr``: least ISR that the controller judges by at this offset, the topic's replication
-    factor at most. ``asked``: an operator asked for it (ElectLeaders). ``members`` (alter-isr): broker id -> broker epoch
-    by which the leader's request knew it, -1 where the request names none (KIP-903)."""
+    factor at most. ``asked``: an operator asked for it (ElectLeaders). ``members`` (alter-isr): broker id -> broker
+    epoch by which the leader's request knew it, -1 where the request names none (KIP-903)."""
 
     tp: str
     offset: int

@@ -145,8 +145,8 @@ def unheard_leader(scene: Scene, at_us: int) -> list[Part]:
 
 
 def deaf_follower(scene: Scene, at_us: int) -> list[Part]:
-    """A follower hears nothing of the controllers and fetches in the leader epoch that it knows, while leadership goes away
-    and comes back."""
+    """A follower hears nothing of the controllers and fetches in the leader epoch that it knows, while leadership goes
+    away and comes back."""
     leader, follower = f"leader({scene.tp})", scene.follower()
     lasts = _lasting(scene, 4_000_000, 8_000_000)
     found = [_entry(scene, at_us, {"partition": {"from": ["controllers"], "to": [follower]}}, lasts)]

@@ -302,7 +302,6 @@ class TheDeadAreNotInCharge(ControllerInvariant[State]):
             return self.excused("last-member", change.tp, sentence, by, event)
         return self.violated(change.tp, sentence, by, event)
 
-
     def _judge_members(self, view: View, change: PartChange, event: Stamped) -> Emissions:
         """The broker epochs by which a leader asked for an ISR against the registrations."""
         for member, epoch in change.members.items():

@@ -82,8 +82,8 @@ def test_a_member_that_is_gone_with_its_tail() -> None:
 
 
 def test_a_member_that_comes_back_without_its_tail() -> None:
-    """Shows that a process which takes the partition up must have what is committed if it may be elected: in the ISR, or
-    as an eligible leader replica; not once it is out of both, and not each time that it takes up another state."""
+    """Shows that a process which takes the partition up must have what is committed if it may be elected: in the ISR,
+    or as an eligible leader replica; not once it is out of both, and not each time that it takes up another state."""
     for pool, violated in (({"isr": (1, 2)}, 1), ({"isr": (1,), "elr": [2]}, 1), ({"isr": (1,)}, 0)):
         trace = led("a", "b", config={"min.insync.replicas": 2})
         changed = trace.change(1, 0, cause="alter-isr", partition_epoch=1, **pool)  # type: ignore[arg-type]  # a table
@@ -96,7 +96,8 @@ def test_a_member_that_comes_back_without_its_tail() -> None:
         assert result.violated == violated
         for finding in result.violations:
             assert finding.sentence == (
-                "broker-2 came back to orders-0 and may be elected; of what was committed up to 2 it has what is below 1"
+                "broker-2 came back to orders-0 and may be elected; of what was committed up to 2 it has what is "
+                "below 1"
             )
             assert finding.events == [changed, back]
 
