@@ -49,6 +49,7 @@ from actors.node.events import (
     Synced,
     TimedOut,
 )
+from actors.node.fault import FatalFault
 from actors.node.files import Files
 from actors.node.messages import Api, api_of
 from actors.node.network_client import Ended, NetworkClient
@@ -92,7 +93,10 @@ class BrokerNode(msgspec.Struct):
         if isinstance(event, Started):
             self._start(step, event)
         elif not self.lifecycle.is_shutting_down:
-            self._go_on(self._turn(step), event)
+            try:
+                self._go_on(self._turn(step), event)
+            except FatalFault as fault:
+                step.exit(clean=False, detail=str(fault), fatal=True)
         elif isinstance(event, Synced):
             if self.clean_shutdown.on_synced(step, self.files, event, self.lifecycle.broker_epoch):
                 step.exit(clean=True)

@@ -26,6 +26,7 @@ from actors.node.events import (
     Synced,
     TimedOut,
 )
+from actors.node.fault import FatalFault
 from actors.node.files import Files
 from actors.node.messages import api_of
 from actors.node.network_client import NetworkClient
@@ -64,11 +65,28 @@ class ControllerNode(msgspec.Struct):
         step = Step(now_ms, tuple(self.spec.defects), self.wall_offset_ms)
         if isinstance(event, Started):
             step = Step(now_ms, tuple(event.spec.defects))
-            self._start(step, event)
-        elif self.closing:
+        if self.closing:
             if isinstance(event, Synced) and event.file == METADATA_LOG_FILE:
                 step.exit(clean=True)
             return step.effects
+        try:
+            self._go_on(step, event)
+        except FatalFault as fault:
+            step.exit(clean=False, detail=str(fault), fatal=True)
+        return step.effects
+
+    def _go_on(self, step: Step, event: AnyEvent) -> None:
+        self._take(step, event)
+        self.raft.poll(step, self.files, self.net)
+        self.controller.follow(step, self.files, self.raft)
+        self.controller.channels.poll(step, self.net)
+        if self.raft.is_shut_down:
+            self.closing = True
+            self.files.sync(step, METADATA_LOG_FILE)
+
+    def _take(self, step: Step, event: AnyEvent) -> None:
+        if isinstance(event, Started):
+            self._start(step, event)
         elif isinstance(event, Received):
             self._on_request(step, event.connection, event.request)
         elif isinstance(event, Answered | Failed):
@@ -84,13 +102,6 @@ class ControllerNode(msgspec.Struct):
             self.raft.on_chosen(step, self.files, self.net, event)
         elif isinstance(event, Invoked):
             self._invoked(step, event)
-        self.raft.poll(step, self.files, self.net)
-        self.controller.follow(step, self.files, self.raft)
-        self.controller.channels.poll(step, self.net)
-        if self.raft.is_shut_down:
-            self.closing = True
-            self.files.sync(step, METADATA_LOG_FILE)
-        return step.effects
 
     def _invoked(self, step: Step, event: Invoked) -> None:
         if event.kind != "shutdown":

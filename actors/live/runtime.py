@@ -446,8 +446,8 @@ class LiveRuntime:
                 self._close(connection)
             case Complete(operation, result):
                 self._report(Completed(operation, result))
-            case Exit(clean, detail):
-                self._note(NodeDown("clean" if clean else "crash", detail))
+            case Exit():
+                self._note(NodeDown(effect.mode, effect.detail))
                 self._running = False
                 self._timers.cancel_all()
 

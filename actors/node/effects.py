@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from google.protobuf.message import Message
@@ -109,10 +109,18 @@ class Complete(Effect, frozen=True):
 
 class Exit(Effect, frozen=True):
     """End this process; nothing follows. ``clean``: the next incarnation finds everything in good order. ``detail``:
-    why, where nobody asked for it."""
+    why, where nobody asked for it. ``fatal``: the fault handler does it."""
 
     clean: bool
     detail: str = ""
+    fatal: bool = False
+
+    @property
+    def mode(self) -> Literal["clean", "crash", "fatal"]:
+        """As the trace tells it."""
+        if self.fatal:
+            return "fatal"
+        return "clean" if self.clean else "crash"
 
 
 class Record(Effect, frozen=True):

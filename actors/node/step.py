@@ -77,9 +77,9 @@ class Step:
         """Emit Complete."""
         self.effects.append(Complete(operation, result))
 
-    def exit(self, *, clean: bool, detail: str = "") -> None:
+    def exit(self, *, clean: bool, detail: str = "", fatal: bool = False) -> None:
         """Emit Exit."""
-        self.effects.append(Exit(clean, detail))
+        self.effects.append(Exit(clean, detail, fatal))
 
     def record(self, event: TraceEvent) -> None:
         """Emit Record."""

@@ -4,6 +4,7 @@ for the leader (``KafkaRaftClient.handleFetchResponse``)."""
 from __future__ import annotations
 
 from actors.node.errors import KafkaError
+from actors.node.fault import FatalFault
 from actors.node.files import Files
 from actors.node.messages import Api
 from actors.node.network_client import Ended, NetworkClient
@@ -176,13 +177,11 @@ def _joining(raft: RaftState, data: FetchResponse.PartitionData) -> list[RecordB
 
 
 def _truncate(raft: RaftState, step: Step, files: Files, offset: int) -> None:
-    """Cut the log back towards the leader's; several rounds may be needed.
-
-    AssertionError if committed records would be cut: Kafka stops such a node.
-    """
+    """Cut the log back towards the leader's; several rounds may be needed. Raises FatalFault if committed records would
+    be cut (``KafkaRaftLog.truncateToEndOffset``)."""
     committed = raft.log.high_watermark
     if offset < committed:
-        raise AssertionError(f"asked to cut the metadata log at {offset}, below its high watermark {committed}")
+        raise FatalFault(f"asked to cut the metadata log at {offset}, below its high watermark {committed}")
     raft.truncate(step, files, offset)
 
 

@@ -127,11 +127,12 @@ def on_begin_request(raft: RaftState, step: Step, connection: str, request: Begi
 
 
 def _learn_from_leader(raft: RaftState, step: Step, leader_id: int, epoch: int) -> KafkaError:
-    """What a request from a leader tells. Two leaders of one epoch are refused, where Kafka would stop the node."""
+    """What a request from a leader tells (``KafkaRaftClient.validateVoterOnlyRequest``)."""
     if epoch < raft.quorum.epoch:
         return KafkaError.FENCED_LEADER_EPOCH
-    if leader_id < 0 or not raft.learn(step, epoch, leader_id):
+    if leader_id < 0:
         return KafkaError.INVALID_REQUEST
+    raft.learn(step, epoch, leader_id)
     return KafkaError.NONE
 
 

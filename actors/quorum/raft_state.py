@@ -9,6 +9,7 @@ from google.protobuf.message import Message
 
 from actors.log.replica_log import ReplicaLog
 from actors.node.errors import KafkaError
+from actors.node.fault import FatalFault
 from actors.node.files import Files
 from actors.node.messages import Api
 from actors.node.network_client import Ended, NetworkClient
@@ -155,14 +156,16 @@ class RaftState(msgspec.Struct):
 
     # ---- what peers say about the leader -----------------------------------------------------------------
 
-    def learn(self, step: Step, epoch: int, leader_id: int) -> bool:
+    def learn(self, step: Step, epoch: int, leader_id: int) -> None:
         """Adopt an epoch, or the leader of the present one where none was known, that a message names (-1 none).
-        False: it contradicts what this node knows and nothing was done (``KafkaRaftClient.maybeTransition``)."""
+        Raises FatalFault if that contradicts what this node knows: the epoch has two leaders, or this node is said to
+        lead and knows nothing of it, as its disk was lost (``KafkaRaftClient.maybeTransition``)."""
         quorum = self.quorum
         if epoch < quorum.epoch:
-            return True
+            return
         if not quorum.is_consistent_leader(epoch, leader_id):
-            return False
+            leads = f"{quorum.leader_id} leads" if quorum.has_leader else "nobody leads"
+            raise FatalFault(f"was told that {leader_id} leads epoch {epoch}, and knows that {leads} {quorum.epoch}")
         reachable = leader_id >= 0 and self.config.voters.is_voter(leader_id)
         if epoch > quorum.epoch:
             if reachable:
@@ -171,11 +174,10 @@ class RaftState(msgspec.Struct):
                 quorum.transition_to_unattached(step, self.log.end_offset, epoch, leader_id)
         elif reachable and not quorum.has_leader:
             quorum.transition_to_follower(step, self.log.end_offset, epoch, leader_id)
-        return True
 
     def learn_from_response(self, step: Step, error: int, epoch: int, leader_id: int) -> bool:
-        """The part that is common to all responses; True if there is nothing more to do with this one
-        (``KafkaRaftClient.maybeHandleCommonResponse``)."""
+        """The part that is common to all responses; True if there is nothing more to do with this one. Raises
+        FatalFault if this node asked for what nobody may ask for (``KafkaRaftClient.maybeHandleCommonResponse``)."""
         before = self.quorum.epoch
         if epoch < before or error == KafkaError.UNKNOWN_LEADER_EPOCH:
             return True
@@ -184,6 +186,8 @@ class RaftState(msgspec.Struct):
             return True
         if leader_id >= 0 and not self.quorum.has_leader:
             self.learn(step, epoch, leader_id)
+        elif error == KafkaError.INVALID_REQUEST:
+            raise FatalFault("received an INVALID_REQUEST error, which was not expected")
         return error != KafkaError.NONE
 
     # ---- the log -----------------------------------------------------------------------------------------

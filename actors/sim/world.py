@@ -221,7 +221,7 @@ class World:
 
     def exited(self, host: Host, effect: Exit) -> None:
         """A node has ended its process."""
-        self._down(host, NodeDown("clean" if effect.clean else "crash", effect.detail))
+        self._down(host, NodeDown(effect.mode, effect.detail))
 
     def stepped(self, host: Host, event: AnyEvent, effects: list[AnyEffect]) -> None:
         """A step was taken: its digest is kept, and the run ends if this was the last that was asked for."""

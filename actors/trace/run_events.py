@@ -130,12 +130,12 @@ class NodeUp(TraceEvent, frozen=True, tag="node.up"):
 
 class NodeDown(TraceEvent, frozen=True, tag="node.down"):
     """An incarnation ended. Written at collection for a killed one, one tick after its last event.
-    mode: clean (it shut itself down), crash (process killed), lossy (something of its disk is gone, too), bug (it
-    raised an exception: ``detail``), end (the run ended). ``lost``: tp -> first lost offset (lossy only).
-    ``overdue``: its calls ("connection#number") that were open beyond their time-out then, as far as its runtime
-    can say (end)."""
+    mode: clean (it shut itself down), crash (process killed), lossy (something of its disk is gone, too), fatal (its
+    fault handler ended it: ``detail``), bug (it raised an exception: ``detail``), end (the run ended). ``lost``: tp ->
+    first lost offset (lossy only). ``overdue``: its calls ("connection#number") that were open beyond their time-out
+    then, as far as its runtime can say (end)."""
 
-    mode: Literal["clean", "crash", "lossy", "bug", "end"]
+    mode: Literal["clean", "crash", "lossy", "fatal", "bug", "end"]
     detail: str = ""
     lost: dict[str, int] = {}
     overdue: list[str] = []

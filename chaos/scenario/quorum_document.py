@@ -13,6 +13,7 @@ from typing import get_args
 from actors.quorum.quorum_state import (
     TIMERS,
     TRANSITIONS,
+    TRANSITIONS_OF_SEED_PROGRESS,
     TRANSITIONS_WITHOUT_PRE_VOTE,
     EpochChange,
     RoleName,
@@ -27,6 +28,7 @@ Table = Mapping[tuple[RoleName, RoleName], EpochChange]
 TABLES: dict[str, Table] = {
     "As Kafka does it": TRANSITIONS,
     "Added by `kip-996: off`": TRANSITIONS_WITHOUT_PRE_VOTE,
+    "Added by `kip-595.leader-progress: seed`": TRANSITIONS_OF_SEED_PROGRESS,
 }
 """Heading -> transitions."""
 
@@ -50,6 +52,7 @@ WHEN: dict[tuple[RoleName, RoleName], str] = {
     ("candidate", "candidate"): "a pause after the election timeout or a refusal by a majority",
     ("leader", "unattached"): _EPOCH,
     ("leader", "follower"): _NEWER,
+    ("leader", "candidate"): "no majority fetched for the fetch timeout; such a leader does not resign for that",
     ("leader", "resigned"): "no majority fetched (check quorum), or a shutdown",
     ("follower", "unattached"): _EPOCH,
     ("follower", "prospective"): "fetch timeout, or the leader ended its epoch",

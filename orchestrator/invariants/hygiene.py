@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from actors.node.errors import KafkaError, error_name
-from actors.trace.events import EVENT_TYPES, NodeDown, NodeUp, Rpc, RpcReply, RunEnd, Stamped
+from actors.trace.events import EVENT_TYPES, CtlFault, NodeDown, NodeUp, Rpc, RpcReply, RunEnd, Stamped
 from orchestrator.invariants.fold import (
     NOTHING,
     Emissions,
@@ -19,9 +19,16 @@ from orchestrator.invariants.fold import (
 from orchestrator.invariants.routes import NODE, TRACE
 
 
-class NoBug(KeyedInvariant[State]):
+class Wiped(State):
+    """whom: controllers whose disks were wiped so far."""
+
+    whom: list[str] = []
+
+
+class NoBug(KeyedInvariant[Wiped]):
     """A node that raises an exception found itself in a state that it believed impossible. Whatever else the run
-    shows, that is to be looked at first.
+    shows, that is to be looked at first. So is a node that its fault handler ends, as Kafka's does where it is told of
+    two leaders of one quorum epoch, or to cut what was committed.
 
     Example: broker-2 ends with mode bug: "orders-0: batch at 41, log ends at 44".
     """
@@ -33,16 +40,35 @@ class NoBug(KeyedInvariant[State]):
     tested_when = "an incarnation of a node begins"
     route = NODE
     types = (NodeUp, NodeDown)
+    exemptions = {
+        "wiped": "A voter's disk was wiped before: what it had promised is forgotten, and the quorum may lose what it "
+        "had committed. Nodes that notice stop."
+    }
 
-    def initial(self, key: str, profile: Profile) -> State:
-        return State(key)
+    @property
+    def news(self) -> tuple[type, ...]:
+        return (CtlFault,)
 
-    def step(self, state: State, event: Stamped) -> Emissions:
+    def initial(self, key: str, profile: Profile) -> Wiped:
+        return Wiped(key)
+
+    def hear(self, state: Wiped, event: Stamped) -> Emissions:
+        body: Any = event.body
+        if body.kind == "wipe" and body.phase == "start":
+            state.whom += [name for name in body.targets if name.startswith("controller-")]
+        return NOTHING
+
+    def step(self, state: Wiped, event: Stamped) -> Emissions:
         body = event.body
         if type(body) is NodeUp:
             state.tested += 1
         elif type(body) is NodeDown and body.mode == "bug":
             return self.violated(state.key, f"{event.node} raised an exception: {body.detail}", event)
+        elif type(body) is NodeDown and body.mode == "fatal":
+            sentence = f"{event.node} stopped itself: {body.detail}"
+            if state.whom:
+                return self.excused("wiped", state.key, f"{sentence}, after {state.whom[0]} was wiped", event)
+            return self.violated(state.key, sentence, event)
         return NOTHING
 
 

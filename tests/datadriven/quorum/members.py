@@ -23,6 +23,7 @@ from actors.node.effects import (
     Write,
 )
 from actors.node.events import Answered, Chosen, Failed, Synced
+from actors.node.fault import FatalFault
 from actors.node.files import Files
 from actors.node.network_client import NetworkClient
 from actors.node.spec import ClusterSpec, NodeSpec, node_name
@@ -149,8 +150,14 @@ class Quorum:
     def step(self, member: Member, action: Callable[[Step], object]) -> None:
         """Let a member take one input, and carry out what it asks for. Its state survives encoding each time."""
         step = Step(self.now_ms, tuple(member.spec.defects))
-        action(step)
-        member.raft.poll(step, member.files, member.net)
+        try:
+            action(step)
+            member.raft.poll(step, member.files, member.net)
+        except FatalFault as fault:
+            # Its fault handler ends the process (``ProcessTerminatingFaultHandler``).
+            self._say(f"{short(member.spec.name)} stops: {fault}")
+            self.crash(member.spec.name)
+            return
         assert decode(encode(member.raft), RaftClient) == member.raft
         for effect in step.effects:
             self._carry_out(member, effect)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.trace.events import ReplyPartition, Rpc, RunEnd, Tick
+from actors.trace.events import CtlFault, ReplyPartition, Rpc, RunEnd, Tick
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
 # ---- X3 --------------------------------------------------------------------------------------------------------
@@ -31,6 +31,24 @@ def test_a_node_that_raised() -> None:
     assert result.violations[0].sentence == (
         "broker-1 raised an exception: AssertionError: batch at 41, log ends at 44"
     )
+
+
+def test_a_node_that_its_fault_handler_ended() -> None:
+    """Shows that this violates X3, unless a voter's disk was wiped before; that of a broker is no excuse."""
+    why = "was told that 103 leads epoch 3, and knows that 102 leads 3"
+    trace = TraceBuilder()
+    trace.up("controller-1", "controller")
+    trace.emit("driver", CtlFault("f1", "wipe", "start", ["broker-1"], {}))
+    event = trace.down("controller-1", "fatal", detail=why)
+    result = trace.result("X3")
+    assert result.violations[0].events == [event]
+    assert result.violations[0].sentence == f"controller-1 stopped itself: {why}"
+    trace = TraceBuilder()
+    trace.up("controller-1", "controller")
+    trace.emit("driver", CtlFault("f1", "wipe", "start", ["controller-3"], {}))
+    trace.down("controller-1", "fatal", detail=why)
+    result = trace.result("X3")
+    assert (result.violations, result.excused) == ([], {"wiped": 1})
 
 
 def test_no_node_tests_nothing() -> None:

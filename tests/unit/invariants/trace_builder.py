@@ -83,7 +83,9 @@ class TraceBuilder:
             self.incarnations[node] = self.incarnations.get(node, 0) + 1
         return self.emit(node, NodeUp(role, 1, directory or f"dir-{node}", wiped, False))
 
-    def down(self, node: str, mode: Literal["clean", "crash", "lossy", "bug", "end"] = "crash", **fields: Any) -> str:
+    def down(
+        self, node: str, mode: Literal["clean", "crash", "lossy", "fatal", "bug", "end"] = "crash", **fields: Any
+    ) -> str:
         """An incarnation ends."""
         return self.emit(node, NodeDown(mode, **fields))
 

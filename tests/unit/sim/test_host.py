@@ -365,13 +365,15 @@ def test_time_outs_of_calls_are_measured_by_the_wall_clock() -> None:
     ]
 
 
-@pytest.mark.parametrize(("clean", "mode"), [(True, "clean"), (False, "crash")])
-def test_a_node_ends_its_own_process(clean: bool, mode: str) -> None:
+@pytest.mark.parametrize(
+    ("clean", "fatal", "mode"), [(True, False, "clean"), (False, False, "crash"), (False, True, "fatal")]
+)
+def test_a_node_ends_its_own_process(clean: bool, fatal: bool, mode: str) -> None:
     """Shows that nothing follows an Exit, that its peers find their connections closed, and that the next incarnation,
     which may be another than the one before, is told how the last one ended."""
 
     def node(now_ms: int, event: AnyEvent) -> list[AnyEffect]:
-        return [Exit(clean, "enough"), SetTimer("never", 1, 1)] if isinstance(event, Received) else []
+        return [Exit(clean, "enough", fatal), SetTimer("never", 1, 1)] if isinstance(event, Received) else []
 
     script = Script(100_000, {50_000: [Restart("server", toy_spec("server", config={"acks": "1"}))]})
     stage = Stage({"client": on_start(*calls("a")), "server": node}, script, record=True)
