@@ -51,6 +51,29 @@ CONFIG: dict[str, ConfigKey] = {
             _CB,
             "Bytes of a Fetch of the metadata log; one batch at least.",
         ),
+        ConfigKey(
+            "controller.quorum.fetch.snapshot.max.bytes",
+            1048576,
+            _CB,
+            "Most of a snapshot in one answer.",
+            1,
+        ),
+        ConfigKey(
+            "metadata.log.max.record.bytes.between.snapshots", 20971520, _CB, "Of metadata, for the next snapshot.", 1
+        ),
+        ConfigKey(
+            "metadata.log.max.snapshot.interval.ms", 3600000, _CB, "At most between snapshots; 0: only by bytes."
+        ),
+        ConfigKey(
+            "metadata.max.retention.bytes",
+            104857600,
+            _CB,
+            "Of the metadata log and its snapshots, before the oldest go; -1: no limit.",
+            -1,
+        ),
+        ConfigKey(
+            "metadata.max.retention.ms", 604800000, _CB, "Age at which the oldest snapshot goes; -1: no limit.", -1
+        ),
         ConfigKey("metadata.max.idle.interval.ms", 500, _C, "No-op record so that the high watermark moves."),
         # controller and registration
         ConfigKey("broker.session.timeout.ms", 9000, _CB, "Silence after which a broker is fenced.", 1),
@@ -120,6 +143,13 @@ CONFIG: dict[str, ConfigKey] = {
             ("controller", "broker", "krift"),
             "What brokers tell clients comes from the metadata log, or is pushed by UpdateMetadata as before KRaft.",
             choices=("log", "push"),
+        ),
+        ConfigKey(
+            "krift.metadata.clean.interval.ms",
+            60000,
+            ("controller", "broker", "krift"),
+            "Between looks for metadata snapshots that may go; a constant in Kafka.",
+            1,
         ),
         ConfigKey("krift.request.service.us", 0, ("broker", "krift"), "Modelled time in a request handler slot."),
         ConfigKey(

@@ -61,6 +61,7 @@ CONTROLLER_APIS = (
     Api.BeginQuorumEpoch,
     Api.EndQuorumEpoch,
     Api.DescribeQuorum,
+    Api.FetchSnapshot,
     Api.AlterPartition,
     Api.BrokerRegistration,
     Api.BrokerHeartbeat,

@@ -31,6 +31,7 @@ from actors.broker.replica_manager import ReplicaManager
 from actors.broker.request_channel import RequestChannel
 from actors.broker.turn import Settings, Turn, settings_of
 from actors.broker.update_metadata import PushedMetadata
+from actors.metadata.image_records import records_of
 from actors.metadata.metadata_state import MetadataState
 from actors.node.api_versions import api_versions_response, speaks
 from actors.node.effects import AnyEffect
@@ -292,11 +293,7 @@ class BrokerNode(msgspec.Struct):
         if everything:
             self.raft.poll(turn.step, self.files, self.net)
             self.raft.take_leader_changes()
-            commits = self.raft.take_commits(turn.step)
-            if commits:
-                self.image.apply(turn.step, commits)
-                if self.published:
-                    self._publish(turn)
+            self._follow_metadata(turn)
             leader = self.raft.leader_id
             turn.controller = node_name(leader) if leader >= 0 else None
             self.lifecycle.poll(turn)
@@ -304,6 +301,18 @@ class BrokerNode(msgspec.Struct):
         self.replicas.isr_changes.poll(turn)
         self.producer_ids.poll(turn)
         self.forwarding.poll(turn)
+
+    def _follow_metadata(self, turn: Turn) -> None:
+        snapshot = self.raft.take_snapshot(turn.step)
+        if snapshot is not None:
+            self.image.load(turn.step, snapshot)
+        commits = self.raft.take_commits(turn.step)
+        if commits:
+            self.image.apply(turn.step, commits)
+        if self.published and (commits or snapshot is not None):
+            self._publish(turn)
+        if commits and self.raft.is_snapshot_due(turn.step):
+            self.raft.create_snapshot(turn.step, self.files, records_of(self.image), self.image.digest)
 
     # ---- operations --------------------------------------------------------------------------------------
 

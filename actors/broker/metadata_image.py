@@ -6,14 +6,14 @@ different offsets.
 
 from __future__ import annotations
 
-from hashlib import blake2b
-
 import msgspec
 
 from actors.log.batch import Batch
+from actors.metadata.image_records import extend_digest, load_records
 from actors.metadata.metadata_state import MetadataState
 from actors.metadata.registrations import PartitionRegistration
 from actors.node.step import Step
+from actors.quorum.snapshots import Snapshot
 from actors.trace.events import MetaImage
 from krift.v1.records_pb2 import MetadataRecord
 
@@ -34,16 +34,30 @@ class MetadataImage(MetadataState):
     def apply(self, step: Step, batches: list[Batch]) -> None:
         """Replay committed batches, in order; records ``meta.image`` if they held anything but no-ops."""
         news = False
+        self.digest = extend_digest(self.digest, batches)
         for batch in batches:
             if batch.base_offset != self.offset:
                 raise AssertionError(f"metadata at {self.offset}, replaying {batch.base_offset}")
             for index, record in enumerate(batch.records):
-                self.digest = _extend(self.digest, record.value)
                 if not batch.is_control:
                     news = self._replay(MetadataRecord.FromString(record.value), batch.base_offset + index) or news
             self.offset = batch.end_offset
         if news:
             step.record(MetaImage(self.offset, self.digest))
+
+    def load(self, step: Step, snapshot: Snapshot) -> None:
+        """Take up what a snapshot holds; of the partitions, those count as changed that it has otherwise."""
+        loaded = MetadataState()
+        load_records(loaded, snapshot.records, snapshot.end - 1)
+        for tp, partition in loaded.partitions.items():
+            if self.partitions.get(tp) != partition:
+                self.changed[tp] = True
+        self.brokers, self.topics, self.topic_ids = loaded.brokers, loaded.topics, loaded.topic_ids
+        self.partitions, self.configs, self.features = loaded.partitions, loaded.configs, loaded.features
+        self.next_producer_id = loaded.next_producer_id
+        self.reconfigured = True
+        self.offset, self.digest = snapshot.end, snapshot.digest
+        step.record(MetaImage(self.offset, self.digest))
 
     def _replay(self, record: MetadataRecord, offset: int) -> bool:
         kind = record.WhichOneof("record")
@@ -77,9 +91,3 @@ class MetadataImage(MetadataState):
         """Broker epoch of an unfenced broker (``KRaftMetadataCache.getAliveBrokerEpoch``)."""
         broker = self.brokers.get(broker_id)
         return None if broker is None or broker.fenced else broker.epoch
-
-
-def _extend(digest: int, value: bytes) -> int:
-    chained = blake2b(digest.to_bytes(8, "big"), digest_size=8)
-    chained.update(value)
-    return int.from_bytes(chained.digest(), "big") >> 1

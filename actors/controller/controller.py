@@ -29,12 +29,14 @@ from actors.controller.heartbeats import BrokerControlState, BrokerHeartbeatMana
 from actors.controller.producer_ids import allocate_producer_ids
 from actors.controller.purgatory import DeferredReply, ReplyPurgatory
 from actors.controller.topics import bootstrap_records, topic_records
+from actors.metadata.image_records import EMPTY_DIGEST, extend_digest, load_records, records_of
 from actors.metadata.registrations import FENCE, NO_LEADER, UNFENCE, PartitionRegistration
 from actors.node.error_responses import error_response
 from actors.node.errors import KafkaError
 from actors.node.files import Files
 from actors.node.step import Step
 from actors.quorum.raft_client import RaftClient
+from actors.quorum.snapshots import Snapshot
 from actors.versions import check_fields
 from krift.v1.admin_pb2 import (
     ElectLeadersRequest,
@@ -110,18 +112,34 @@ class Controller(msgspec.Struct):
         """Take what the quorum has decided: commits first, then who leads. Called at the end of each step."""
         if self.active and not (raft.is_leader and raft.epoch == self.active_epoch):
             self._deactivate(step, raft)
-        for batch in raft.take_commits(step):
+        snapshot = raft.take_snapshot(step)
+        if snapshot is not None:
+            self._load(snapshot)
+        commits = raft.take_commits(step)
+        for batch in commits:
             if batch.epoch != self.active_epoch:
                 self.state.replay_batch(batch)
             if self.config.pushes_metadata:
                 self.channels.replay(batch)
             self.committed = batch.end_offset
+        if commits and raft.is_snapshot_due(step):
+            state, digest = _committed(raft)
+            raft.create_snapshot(step, files, records_of(state), digest)
         if self.active:
             for reply in self.purgatory.take_committed(self.committed):
                 _reply(step, reply.connection, reply.response, reply.version)
         for change in raft.take_leader_changes():
             if change.leader_id == self.config.node_id and raft.is_leader:
                 self._activate(step, files, raft)
+
+    def _load(self, snapshot: Snapshot) -> None:
+        """Take up what a snapshot holds in place of the state so far (``QuorumController.handleLoadSnapshot``)."""
+        assert not self.active, "asked to load a snapshot, but this is the active controller"
+        self.state = ControllerState()
+        load_records(self.state, snapshot.records, snapshot.end - 1)
+        if self.config.pushes_metadata:
+            self.channels.load(snapshot)
+        self.committed = snapshot.end
 
     def _activate(self, step: Step, files: Files, raft: RaftClient) -> None:
         self.active_epoch = raft.epoch
@@ -139,12 +157,10 @@ class Controller(msgspec.Struct):
             self.channels.activate(self.config.node_id, raft.epoch)
 
     def _deactivate(self, step: Step, raft: RaftClient) -> None:
-        """Drop what was not committed. The log holds all of it, so the committed state is replayed from there."""
+        """Drop what was not committed. Snapshot and log hold all of it, so the committed state is made from there."""
         self.active_epoch = -1
         self.channels.deactivate()
-        self.state = ControllerState()
-        for batch in raft.log.read(0, self.committed, 2**62):
-            self.state.replay_batch(batch)
+        self.state, _ = _committed(raft)
         for timer in self._periods():
             step.cancel_timer(timer)
         for reply in self.purgatory.take_all():
@@ -399,6 +415,20 @@ class Controller(msgspec.Struct):
                 self.state.is_active(replica) for replica in sorted(replicas)
             ):
                 self._append(step, files, raft, topic_records(topic))
+
+
+def _committed(raft: RaftClient) -> tuple[ControllerState, int]:
+    """The state that everything has which was handed out so far, and the digest of the log up to there. An active
+    controller's own state is ahead of it."""
+    state, snapshot = ControllerState(), raft.snapshots.read_latest()
+    start, digest = 0, EMPTY_DIGEST
+    if snapshot is not None:
+        load_records(state, snapshot.records, snapshot.end - 1)
+        start, digest = snapshot.end, snapshot.digest
+    batches = raft.log.read(start, raft.delivered, 2**62)
+    for batch in batches:
+        state.replay_batch(batch)
+    return state, extend_digest(digest, batches)
 
 
 def _reply(step: Step, connection: str, response: Message, version: int) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from actors.log.batch import Batch
+from actors.metadata.image_records import load_records
 from actors.metadata.metadata_state import MetadataState
 from actors.metadata.registrations import BrokerRegistration, PartitionRegistration
 from actors.node.errors import KafkaError
@@ -17,6 +18,7 @@ from actors.node.messages import Api
 from actors.node.network_client import Ended, NetworkClient
 from actors.node.spec import node_name
 from actors.node.step import Step
+from actors.quorum.snapshots import Snapshot
 from krift.v1.records_pb2 import MetadataRecord
 from krift.v1.update_metadata_pb2 import UpdateMetadataRequest
 
@@ -63,6 +65,11 @@ class ControllerChannels(msgspec.Struct):
         for index, record in enumerate(batch.records):
             for changed in self.committed.replay(MetadataRecord.FromString(record.value), batch.base_offset + index):
                 self._changed(changed)
+
+    def load(self, snapshot: Snapshot) -> None:
+        """Take up what a snapshot holds; a standby does, who tells nobody anything."""
+        self.committed = MetadataState()
+        load_records(self.committed, snapshot.records, snapshot.end - 1)
 
     def activate(self, node_id: int, epoch: int) -> None:
         """This controller became the active one: everybody is told everything."""

@@ -9,8 +9,8 @@ leaves one of the two and never neither.
 
 Beside each file lies a note of how many of its bytes survive power loss: those that a finished Sync has covered. With
 it ``actors.live.disk_loss`` takes away, from the disk of a killed process, what the loss of power would have. A note
-never promises too much: it is written after the Sync, and before a Truncate. A file is written by Append and Truncate,
-or by Replace.
+never promises too much: it is written after the Sync, and before a Truncate. A file is written by Append, Truncate
+and DropHead, or by Replace.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from urllib.parse import quote, unquote
 
 import msgspec
 
-from actors.node.effects import Append, FileOperation, Replace, Truncate
+from actors.node.effects import Append, Delete, DropHead, FileOperation, Replace, Truncate
 from actors.node.events import DiskImage
 from actors.trace.journal import frame, unframe
 
@@ -140,8 +140,13 @@ class Disk:
                     sync.size = min(sync.size, file.size)
                 file.keep(min(file.kept, file.size))
                 os.ftruncate(file.fd, file.size)
+            case DropHead(entries=count):
+                if count:
+                    self._drop_head(name, file, count)
             case Replace(content):
                 self._replace(name, file, frame(content))
+            case Delete():
+                self._delete(name, file)
 
     def _replace(self, name: str, file: _File, data: bytes) -> None:
         new, path = self._path(NEW, name), self._path(CURRENT, name)
@@ -154,6 +159,27 @@ class Disk:
         os.rename(new, path)
         os.close(file.fd)
         file.fd, file.ends, file.content = fd, [len(data)], data
+
+    def _drop_head(self, name: str, file: _File, count: int) -> None:
+        """Copy what is left beside the file and rename: either is whole. The note comes last; until then it promises
+        what the longer file had, and less of that is lost, not more."""
+        new, path, dropped = self._path(NEW, name), self._path(CURRENT, name), file.ends[count - 1]
+        fd = _open(new)
+        write_all(fd, os.pread(file.fd, file.size - dropped, dropped))
+        os.fsync(fd)
+        os.rename(new, path)
+        os.close(file.fd)
+        file.fd, file.ends = fd, [end - dropped for end in file.ends[count:]]
+        for sync in file.syncs:
+            sync.size = max(sync.size - dropped, 0)
+        file.keep(max(file.kept - dropped, 0))
+
+    def _delete(self, name: str, file: _File) -> None:
+        """The note goes last: without a file it says nothing, and a file without one would have nothing synced."""
+        file.close()
+        del self._files[name]
+        for kind in (OLD, CURRENT, NOTE):
+            self._path(kind, name).unlink(missing_ok=True)
 
     def begin_sync(self, name: str) -> tuple[int, Callable[[], None]]:
         """Number of the last Write that a Sync now covers, and the blocking work, for another thread."""

@@ -22,7 +22,7 @@ from actors.node.errors import KafkaError
 from actors.node.files import Files
 from actors.node.spec import METADATA_PARTITION
 from actors.node.step import Step
-from actors.trace.events import LogAppend, LogHw, LogTrunc
+from actors.trace.events import LogAppend, LogHw, LogStart, LogTrunc
 from krift.v1.records_pb2 import RecordBatch
 
 LOG_SUFFIX = "/log"
@@ -46,8 +46,18 @@ class AppendResult(msgspec.Struct, frozen=True, gc=False):
     duplicate: bool = False
 
 
+class LogBase(msgspec.Struct, frozen=True, array_like=True):
+    """Where the batches of a log begin: at ``offset``, with the prefix hash there and the leader epoch of the last
+    record below (-1 none). A data log begins at 0; of the metadata log a snapshot may stand for what was before."""
+
+    offset: int = 0
+    ph: int = EMPTY_PREFIX_HASH
+    epoch: int = -1
+
+
 class ReplicaLog(msgspec.Struct):
-    """All offsets from ``start_offset`` to ``end_offset``, in batches. What lies before is kept, but not shown.
+    """All offsets from ``start_offset`` to ``end_offset``, in batches. What lies before is kept from ``base`` on, but
+    not shown.
 
     ``file`` holds one entry per batch, in order. The owner decides when to Sync it.
     """
@@ -56,6 +66,7 @@ class ReplicaLog(msgspec.Struct):
     file: str = ""
     start_offset: int = 0
     high_watermark: int = 0
+    base: LogBase = LogBase()
     batches: list[Batch] = []
     epochs: LeaderEpochCache = msgspec.field(default_factory=LeaderEpochCache)
     producers: ProducerStateManager = msgspec.field(default_factory=ProducerStateManager)
@@ -65,28 +76,32 @@ class ReplicaLog(msgspec.Struct):
     @property
     def end_offset(self) -> int:
         """LEO: the next offset to be written."""
-        return self.batches[-1].last_offset + 1 if self.batches else self.start_offset
+        return self.batches[-1].last_offset + 1 if self.batches else self.base.offset
 
     @property
     def last_epoch(self) -> int:
-        """Leader epoch of the last batch, -1 if the log is empty."""
-        return self.batches[-1].epoch if self.batches else -1
+        """Leader epoch of the last batch, or of what was before an empty log; -1 if that is nothing."""
+        return self.batches[-1].epoch if self.batches else self.base.epoch
 
     @property
     def end_ph(self) -> int:
         """Prefix hash at the log end."""
-        return self.batches[-1].ph if self.batches else EMPTY_PREFIX_HASH
+        return self.batches[-1].ph if self.batches else self.base.ph
 
     def ph_at(self, offset: int) -> int:
         """Prefix hash at a batch boundary; AssertionError elsewhere."""
-        if offset == 0:
-            return EMPTY_PREFIX_HASH
+        return self.boundary(offset).ph
+
+    def boundary(self, offset: int) -> LogBase:
+        """What a log has that begins at this batch boundary; AssertionError elsewhere."""
+        if offset == self.base.offset:
+            return self.base
         if offset == self.end_offset:
-            return self.end_ph
+            return LogBase(offset, self.batches[-1].ph, self.batches[-1].epoch)
         index = bisect_right(self.batches, offset - 1, key=_BASE_OFFSET) - 1
         if index < 0 or self.batches[index].end_offset != offset:
             raise AssertionError(f"{self.tp}: {offset} is no batch boundary")
-        return self.batches[index].ph
+        return LogBase(offset, self.batches[index].ph, self.batches[index].epoch)
 
     def read(self, from_offset: int, limit_offset: int, max_bytes: int) -> list[Batch]:
         """Batches that hold ``from_offset`` and later ones, as far as they end at or below ``limit_offset``, at most
@@ -134,8 +149,10 @@ class ReplicaLog(msgspec.Struct):
         return size
 
     def epoch_end_offset(self, epoch: int) -> tuple[int, int]:
-        """(largest epoch <= ``epoch``, its exclusive end), (-1, -1) if undefined; see LeaderEpochCache."""
-        return self.epochs.end_offset_for(epoch, self.end_offset)
+        """(largest epoch <= ``epoch``, its exclusive end), (-1, -1) if undefined; see LeaderEpochCache. Below
+        the first epoch there is the snapshot that the log begins with (``KafkaMetadataLog.endOffsetForEpoch``)."""
+        found, end = self.epochs.end_offset_for(epoch, self.end_offset)
+        return (self.base.epoch, end) if found >= 0 and 0 < self.base.offset == end else (found, end)
 
     def find_by_timestamp(self, timestamp_ms: int) -> tuple[int, int, int] | None:
         """(offset, timestamp, epoch) of the first record, in offset order, with at least this timestamp."""
@@ -264,6 +281,30 @@ class ReplicaLog(msgspec.Struct):
 
     # ---- changing what is there --------------------------------------------------------------------------
 
+    def drop_below(self, step: Step, files: Files, offset: int) -> None:
+        """Begin at ``offset``, a batch boundary that is not above the high watermark: a snapshot that ends there stands
+        for the batches below, which go."""
+        if offset > self.high_watermark:
+            raise AssertionError(f"{self.tp}: dropping up to {offset}, above the high watermark {self.high_watermark}")
+        base = self.boundary(offset)
+        count = bisect_right(self.batches, offset - 1, key=_BASE_OFFSET)
+        del self.batches[:count]
+        self.base, self.start_offset = base, offset
+        self.epochs.truncate_from_start(offset)
+        step.record(LogStart(self.tp, offset, "retention", base.ph, base.epoch))
+        files.drop_head(step, self.file, count)
+
+    def restart_at(self, step: Step, files: Files, base: LogBase, leader_epoch: int) -> None:
+        """Give up all batches for a snapshot that ends where the log now begins
+        (``UnifiedLog.truncateFullyAndStartAt``)."""
+        self.batches = []
+        self.base, self.start_offset = base, base.offset
+        self.epochs.entries.clear()
+        self.producers.rebuild(self.batches)
+        step.record(LogStart(self.tp, base.offset, "snapshot", base.ph, base.epoch))
+        files.truncate(step, self.file, 0)
+        self.set_high_watermark(step, "follower", leader_epoch, base.offset, [])
+
     def truncate_to(self, step: Step, files: Files, offset: int, reason: TruncationReason, leader_epoch: int) -> None:
         """Drop every batch that reaches beyond ``offset``; nothing happens if none does.
 
@@ -276,7 +317,7 @@ class ReplicaLog(msgspec.Struct):
         if keep == len(self.batches):
             return
         del self.batches[keep:]
-        self.start_offset = min(self.start_offset, self.batches[-1].end_offset if self.batches else 0)
+        self.start_offset = min(self.start_offset, self.end_offset)
         self.epochs.truncate_from_end(self.end_offset)
         self.producers.rebuild(self.batches)
         step.record(LogTrunc(self.tp, was, self.end_offset, reason, leader_epoch, self.end_ph))
@@ -307,9 +348,11 @@ def first_lost_offsets(lost: dict[str, bytes]) -> dict[str, int]:
     }
 
 
-def load_log(tp: str, file: str, entries: list[bytes]) -> ReplicaLog:
+def load_log(tp: str, file: str, entries: list[bytes], base: LogBase | None = None) -> ReplicaLog:
     """A log as its file has it. The high watermark is the log start: the owner knows better from its checkpoint."""
     log = ReplicaLog(tp, file)
+    if base is not None:
+        log.base, log.start_offset, log.high_watermark = base, base.offset, base.offset
     for entry in entries:
         batch: Batch = decode(entry, Batch)
         if batch.base_offset != log.end_offset:

@@ -52,13 +52,23 @@ class Truncate(msgspec.Struct, frozen=True, tag=True, gc=False):
     entries: int
 
 
+class DropHead(msgspec.Struct, frozen=True, tag=True, gc=False):
+    """Drop the first ``entries`` entries of a file."""
+
+    entries: int
+
+
 class Replace(msgspec.Struct, frozen=True, tag=True, gc=False):
     """Put ``content`` in place of the whole file, atomically (temporary file, then rename)."""
 
     content: bytes
 
 
-FileOperation = Append | Truncate | Replace
+class Delete(msgspec.Struct, frozen=True, tag=True, gc=False):
+    """Remove the file. What is written under its name after that is a new file, whose writes count from 1."""
+
+
+FileOperation = Append | Truncate | DropHead | Replace | Delete
 
 
 class Write(Effect, frozen=True):

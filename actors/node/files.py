@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.node.effects import Append, Replace, Truncate
+from actors.node.effects import Append, Delete, DropHead, Replace, Truncate
 from actors.node.step import Step
 
 
@@ -36,6 +36,17 @@ class Files(msgspec.Struct):
         number = self._next(file)
         step.write(file, number, Truncate(entries))
         return number
+
+    def drop_head(self, step: Step, file: str, entries: int) -> int:
+        """Drop the first ``entries`` entries; returns the number of this write."""
+        number = self._next(file)
+        step.write(file, number, DropHead(entries))
+        return number
+
+    def delete(self, step: Step, file: str) -> None:
+        """Remove a file."""
+        step.write(file, self._next(file), Delete())
+        del self.states[file]
 
     def replace(self, step: Step, file: str, content: bytes) -> int:
         """Replace the whole content atomically; returns the number of this write."""

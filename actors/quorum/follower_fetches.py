@@ -10,11 +10,13 @@ from actors.node.messages import Api
 from actors.node.network_client import Ended, NetworkClient
 from actors.node.spec import METADATA_TOPIC, METADATA_TOPIC_ID, node_name
 from actors.node.step import Step
+from actors.quorum import fetch_snapshots
 from actors.quorum.divergence import cut_for_diverging_epoch, cut_for_next_offset
 from actors.quorum.quorum_state import FETCH_TIMEOUT, role_name
 from actors.quorum.raft_config import FETCH_MAX_WAIT_MS
 from actors.quorum.raft_state import FETCH_CONNECTION, FetchInFlight, RaftState
 from actors.quorum.roles import Follower, Unattached
+from actors.quorum.snapshots import SnapshotId
 from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
 from krift.v1.records_pb2 import RecordBatch
 
@@ -30,14 +32,24 @@ BOOTSTRAP = "raft/bootstrap"
 def poll(raft: RaftState, step: Step, net: NetworkClient, role: Follower | Unattached) -> None:
     """Send the next Fetch, if the last has ended and all that it brought is durable."""
     unsynced = bool(raft.flushes) and "fetch-before-sync" not in step.defects
-    if unsynced or raft.fetch_backoff or _is_fetching(raft):
+    replacing = any(freezing.op == "fetch" for freezing in raft.snapshots.freezing)
+    if unsynced or replacing or raft.fetch_backoff or _is_fetching(raft):
         return
     leader = role.leader_id
     if isinstance(role, Follower) and not role.timed_out and net.usable(node_name(leader), FETCH_CONNECTION):
         if net.ready(step, node_name(leader), FETCH_CONNECTION):
-            _send(raft, step, net, leader)
+            _send_to_leader(raft, step, net, role)
         return
     _poll_bootstrap(raft, step, net)
+
+
+def _send_to_leader(raft: RaftState, step: Step, net: NetworkClient, role: Follower) -> None:
+    """Fetch on from the leader: its log, or the snapshot that it named in this epoch."""
+    download = raft.snapshots.download
+    if download is None or download.epoch != role.epoch:
+        _send(raft, step, net, role.leader_id)
+    elif not fetch_snapshots.send(raft, step, net, download, role.leader_id):
+        _back_off(raft, step)
 
 
 def _is_fetching(raft: RaftState) -> bool:
@@ -117,6 +129,12 @@ def _fetch_request(raft: RaftState, version: int, last_epoch: int, seed: bool) -
     return request
 
 
+def on_fetch_snapshot_ended(raft: RaftState, step: Step, files: Files, ended: Ended) -> None:
+    """Take the end of the FetchSnapshot in flight."""
+    if not fetch_snapshots.on_fetch_snapshot_ended(raft, step, files, ended):
+        _back_off(raft, step)
+
+
 def on_fetch_ended(raft: RaftState, step: Step, files: Files, ended: Ended) -> None:
     """Take the end of the Fetch in flight; the end of one that was given up is ignored."""
     fetch = raft.fetch
@@ -147,15 +165,14 @@ def on_fetch_ended(raft: RaftState, step: Step, files: Files, ended: Ended) -> N
 
 
 def _take(raft: RaftState, step: Step, files: Files, role: Follower, data: FetchResponse.PartitionData) -> None:
-    """Take over what the leader sent: a point to cut the log at, or batches and the high watermark."""
+    """Take over what the leader sent: where to cut the log, a snapshot's name, or batches and the high watermark."""
     if data.HasField("diverging_epoch"):
         diverging = data.diverging_epoch
         _truncate(raft, step, files, cut_for_diverging_epoch(raft.log, diverging.epoch, diverging.end_offset))
     elif data.HasField("seed_next_fetch_offset"):
         _truncate(raft, step, files, cut_for_next_offset(raft.log, data.seed_next_fetch_offset))
     elif data.HasField("snapshot_id"):
-        _back_off(raft, step)
-        return
+        fetch_snapshots.begin(raft, role, SnapshotId(data.snapshot_id.end_offset, data.snapshot_id.epoch))
     else:
         if raft.log.append_as_follower(step, files, _joining(raft, data), role.epoch):
             raft.flush(step, files)

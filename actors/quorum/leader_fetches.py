@@ -12,6 +12,7 @@ from actors.quorum.divergence import diverging_epoch
 from actors.quorum.leadership import update_high_watermark
 from actors.quorum.raft_state import ParkedFetch, RaftState
 from actors.quorum.roles import Leader, ReplicaProgress
+from actors.quorum.snapshots import SnapshotId
 from actors.trace.events import RepFetch
 from actors.versions import request_version
 from krift.v1.common_pb2 import LeaderAndEpoch
@@ -22,11 +23,13 @@ PARKED = "raft/parked/"
 
 
 class FetchAnswer(msgspec.Struct, frozen=True):
-    """What a Fetch deserves at this moment. valid: it fits this leader's log. diverging: (epoch, end offset)."""
+    """What a Fetch deserves at this moment. valid: it fits this leader's log. diverging: (epoch, end offset).
+    snapshot: what is to be fetched in place of the log."""
 
     error: KafkaError = KafkaError.NONE
     valid: bool = False
     diverging: tuple[int, int] | None = None
+    snapshot: SnapshotId | None = None
 
 
 def on_fetch_request(raft: RaftState, step: Step, connection: str, request: FetchRequest) -> None:
@@ -87,15 +90,37 @@ def _validate(raft: RaftState, request: FetchRequest) -> FetchAnswer:
     last_epoch = last_fetched_epoch(fetch)
     if request.max_wait_ms < 0 or fetch.fetch_offset < 0 or not 0 <= last_epoch <= fetch.current_leader_epoch:
         return FetchAnswer(KafkaError.INVALID_REQUEST)
-    if raft.config.check_epoch and fetch.current_leader_epoch < raft.quorum.epoch:
-        return FetchAnswer(KafkaError.FENCED_LEADER_EPOCH)
-    if raft.config.check_epoch and fetch.current_leader_epoch > raft.quorum.epoch:
-        return FetchAnswer(KafkaError.UNKNOWN_LEADER_EPOCH)
-    role = raft.quorum.role
-    if not isinstance(role, Leader) or not role.started:
-        return FetchAnswer(KafkaError.NOT_LEADER_OR_FOLLOWER)
+    error = leader_error(raft, fetch.current_leader_epoch)
+    if error:
+        return FetchAnswer(error)
+    latest = raft.snapshots.latest
+    if latest is not None and _needs_snapshot(raft, fetch.fetch_offset, last_epoch):
+        return FetchAnswer(snapshot=latest)
     diverging = diverging_epoch(raft.log, fetch.fetch_offset, last_epoch) if raft.config.divergence != "off" else None
     return FetchAnswer(valid=diverging is None, diverging=diverging)
+
+
+def leader_error(raft: RaftState, epoch: int) -> KafkaError:
+    """Why a request to the leader of ``epoch`` is refused, if it is
+    (``KafkaRaftClient.validateLeaderOnlyRequest``)."""
+    if raft.config.check_epoch and epoch < raft.quorum.epoch:
+        return KafkaError.FENCED_LEADER_EPOCH
+    if raft.config.check_epoch and epoch > raft.quorum.epoch:
+        return KafkaError.UNKNOWN_LEADER_EPOCH
+    role = raft.quorum.role
+    return KafkaError.NONE if isinstance(role, Leader) and role.started else KafkaError.NOT_LEADER_OR_FOLLOWER
+
+
+def _needs_snapshot(raft: RaftState, offset: int, epoch: int) -> bool:
+    """Whether a replica whose log ends at ``offset`` with ``epoch`` is told to fetch a snapshot: where the log does not
+    go back so far, or not to that epoch (``RaftLog.validateOffsetAndEpoch``). An empty one always is; that is
+    faster."""
+    earliest, start = raft.snapshots.earliest, raft.log.start_offset
+    assert earliest is not None
+    if offset == 0 or offset < start:
+        return True
+    parts = epoch < earliest.epoch or (offset == start and epoch != earliest.epoch)
+    return parts and raft.config.divergence != "off"
 
 
 def _replica_id(request: FetchRequest, version: int) -> int:
@@ -133,12 +158,13 @@ def _note_progress(raft: RaftState, step: Step, request: FetchRequest, version: 
         return
     if replica_id in role.begin_due:
         role.begin_due.remove(replica_id)
-    _count_for_check_quorum(raft, step, role, replica_id)
+    count_for_check_quorum(raft, step, role, replica_id)
     if update_high_watermark(raft, step, role, replica_id):
         complete_all(raft, step)
 
 
-def _count_for_check_quorum(raft: RaftState, step: Step, role: Leader, replica_id: int) -> None:
+def count_for_check_quorum(raft: RaftState, step: Step, role: Leader, replica_id: int) -> None:
+    """A voter has fetched: a majority that does lets the leader go on."""
     if replica_id not in role.fetched:
         role.fetched.append(replica_id)
     mine = 1 if raft.config.is_voter else 0
@@ -173,6 +199,8 @@ def _response(raft: RaftState, request: FetchRequest, answer: FetchAnswer) -> Fe
             data.error_code, data.seed_next_fetch_offset = KafkaError.OFFSET_OUT_OF_RANGE, answer.diverging[1]
         elif answer.diverging is not None:
             data.diverging_epoch.epoch, data.diverging_epoch.end_offset = answer.diverging
+        if answer.snapshot is not None:
+            data.snapshot_id.end_offset, data.snapshot_id.epoch = answer.snapshot.end, answer.snapshot.epoch
     if answer.valid:
         fetch = request.topics[0].partitions[0]
         batches = raft.log.read(

@@ -12,25 +12,35 @@ import msgspec
 from google.protobuf.message import Message
 
 from actors.log.batch import Batch
-from actors.log.replica_log import load_log
 from actors.node.events import Chosen, DiskImage, Synced
 from actors.node.files import Files
 from actors.node.messages import Api, api_of
 from actors.node.network_client import Ended, NetworkClient
 from actors.node.spec import METADATA_PARTITION, NodeSpec
 from actors.node.step import Step
-from actors.quorum import describe_quorum, elections, follower_fetches, leader_fetches, leadership
+from actors.quorum import (
+    describe_quorum,
+    elections,
+    fetch_snapshots,
+    follower_fetches,
+    leader_fetches,
+    leadership,
+    snapshotting,
+)
 from actors.quorum.quorum_state import BEGIN_QUORUM, CHECK_QUORUM, ELECTION, FETCH_TIMEOUT
 from actors.quorum.quorum_state_store import QUORUM_STATE_FILE
 from actors.quorum.raft_config import raft_config
 from actors.quorum.raft_state import BACKOFF, PendingRecords, RaftState
 from actors.quorum.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
+from actors.quorum.snapshots import CHECKPOINT_SUFFIX, Snapshot
 from actors.trace.events import QApply
 from krift.v1.records_pb2 import MetadataRecord
 
 METADATA_LOG_FILE = f"{METADATA_PARTITION}/log"
 PREFIX = "raft/"
 """Prefix of this component's timers, choices and purposes of calls."""
+SERVED = (Api.Vote, Api.BeginQuorumEpoch, Api.EndQuorumEpoch, Api.Fetch, Api.FetchSnapshot, Api.DescribeQuorum)
+"""What a controller answers as a member of the quorum."""
 SHUTDOWN = "raft/shutdown"
 SHUTDOWN_TIMEOUT_MS = 5000
 """How long a leader that stops waits for its successor (``KafkaRaftClientDriver``)."""
@@ -69,13 +79,20 @@ class QueuedChoice(msgspec.Struct, frozen=True, tag=True):
     value: int
 
 
+class QueuedFreeze(msgspec.Struct, frozen=True, tag=True):
+    """A report about a snapshot that waits for the Sync of the quorum-state."""
+
+    file: str
+    upto: int
+
+
 class QueuedFlush(msgspec.Struct, frozen=True, tag=True):
     """A report about the log that waits for the Sync of the quorum-state."""
 
     upto: int
 
 
-Queued = QueuedRequest | QueuedEnd | QueuedTimer | QueuedChoice | QueuedFlush
+Queued = QueuedRequest | QueuedEnd | QueuedTimer | QueuedChoice | QueuedFreeze | QueuedFlush
 
 
 class RaftClient(RaftState):
@@ -125,15 +142,39 @@ class RaftClient(RaftState):
             self._drain(step, files)
         return offset
 
+    def take_snapshot(self, step: Step) -> Snapshot | None:
+        """A snapshot to load in the place of the state so far: at the start of an incarnation, or when the log no
+        longer has what ``take_commits`` would hand out next. Ask before that."""
+        if not self.snapshots.stored or self.delivered >= self.log.high_watermark:
+            return None
+        if 0 < self.delivered >= self.log.start_offset:
+            return None
+        snapshot = self.snapshots.read_latest()
+        assert snapshot is not None
+        self.delivered = snapshot.end
+        self.snapshots.start_counting(step.now_ms)
+        snapshotting.record(self, step, "load", snapshot)
+        return snapshot
+
+    def is_snapshot_due(self, step: Step) -> bool:
+        """Whether the state machine should make a snapshot of all it was handed out."""
+        return snapshotting.is_due(self, step)
+
+    def create_snapshot(self, step: Step, files: Files, records: list[bytes], digest: int) -> None:
+        """Keep a snapshot of all that was handed out: ``records`` make the state, ``digest`` is over the records of the
+        log."""
+        snapshotting.create(self, step, files, records, digest)
+
     def take_commits(self, step: Step) -> list[Batch]:
-        """Batches committed since the last call, control batches included: each once per incarnation, from offset
-        0 on."""
+        """Batches committed since the last call, control batches included: each once per incarnation, from offset 0 or
+        the end of the last snapshot on."""
         committed = self.log.high_watermark
         if self.delivered >= committed:
             return []
         batches = self.log.read(self.delivered, committed, 2**62)
         if batches:
             self.delivered = batches[-1].end_offset
+            self.snapshots.note_applied(batches)
             step.record(QApply(batches[0].base_offset, self.delivered, batches[-1].ph))
         return batches
 
@@ -174,7 +215,7 @@ class RaftClient(RaftState):
     ) -> None:
         """Begin an incarnation with what the disk holds."""
         self.config = raft_config(spec)
-        self.log = load_log(METADATA_PARTITION, METADATA_LOG_FILE, disk.get(METADATA_LOG_FILE, []))
+        snapshotting.load(self, step, files, METADATA_LOG_FILE, disk)
         stored = disk.get(QUORUM_STATE_FILE)
         content = stored[0] if stored else None
         self.quorum.initialize(step, self.config, content, self.last_epoch, self.log.end_offset)
@@ -190,7 +231,7 @@ class RaftClient(RaftState):
         if not self.config.serves:
             return False
         api = api_of(request)
-        if api not in (Api.Vote, Api.BeginQuorumEpoch, Api.EndQuorumEpoch, Api.Fetch, Api.DescribeQuorum):
+        if api not in SERVED:
             return False
         self._take(step, files, QueuedRequest(connection, request))
         return True
@@ -224,6 +265,8 @@ class RaftClient(RaftState):
         """Take a report about a file; those of other components are ignored."""
         if event.file == METADATA_LOG_FILE:
             self._take(step, files, QueuedFlush(event.upto))
+        elif event.file.endswith(CHECKPOINT_SUFFIX):
+            self._take(step, files, QueuedFreeze(event.file, event.upto))
         elif event.file == QUORUM_STATE_FILE:
             self.quorum.on_synced(step, event.upto)
             self._advance(step, files)
@@ -239,6 +282,8 @@ class RaftClient(RaftState):
             quorum.transition_to_resigned(step, self.log.end_offset)
             self._advance(step, files)
         role = quorum.role
+        if not isinstance(role, Follower):
+            self.snapshots.download = None
         if self.shutting_down:
             if isinstance(role, Resigned):
                 leadership.poll_end(self, step, net, role)
@@ -270,6 +315,8 @@ class RaftClient(RaftState):
             self._on_timer(step, files, item.name)
         elif isinstance(item, QueuedFlush):
             self._on_flushed(step, item.upto)
+        elif isinstance(item, QueuedFreeze):
+            snapshotting.on_synced(self, step, files, item.file, item.upto)
         else:
             follower_fetches.on_bootstrap_chosen(self, step, item.value)
         self._advance(step, files)
@@ -284,6 +331,8 @@ class RaftClient(RaftState):
                 describe_quorum.on_describe_request(self, step, connection, request)
             case Api.EndQuorumEpoch:
                 leadership.on_end_request(self, step, connection, request)
+            case Api.FetchSnapshot:
+                fetch_snapshots.on_fetch_snapshot_request(self, step, connection, request)
             case _:
                 leader_fetches.on_fetch_request(self, step, connection, request)
 
@@ -292,6 +341,9 @@ class RaftClient(RaftState):
         peer = int(number)
         if kind == "fetch":
             follower_fetches.on_fetch_ended(self, step, files, ended)
+            return
+        if kind == "snapshot":
+            follower_fetches.on_fetch_snapshot_ended(self, step, files, ended)
             return
         self.call_ended(ended, peer)
         if kind == "begin":
@@ -319,6 +371,8 @@ class RaftClient(RaftState):
             self.fetch_backoff = False
         elif name == follower_fetches.FETCH_CONNECT:
             follower_fetches.on_connect_timeout(self)
+        elif name == snapshotting.CLEAN:
+            snapshotting.clean(self, step, files)
         elif name == leadership.APPEND_LINGER:
             self._drain(step, files)
         elif name == CHECK_QUORUM and isinstance(role, Leader):

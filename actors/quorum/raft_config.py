@@ -20,6 +20,9 @@ class RaftConfig(msgspec.Struct, frozen=True):
     """Identity, times in milliseconds, and switches.
 
     serves: this node answers quorum RPCs (controllers do, brokers do not). versions: API name -> [low, high].
+    snapshot_max_bytes, snapshot_interval_ms: what must have been applied, and how long ago the last one was made, for
+    a snapshot (0 ms: only by bytes). retention: what snapshots and log may take, and how old the oldest may be; -1: no
+    limit.
     """
 
     node_id: int = -1
@@ -35,6 +38,12 @@ class RaftConfig(msgspec.Struct, frozen=True):
     retry_backoff_ms: int = 20
     append_linger_ms: int = 25
     fetch_max_bytes: int = 1 << 20
+    fetch_snapshot_max_bytes: int = 1024 * 1024
+    snapshot_max_bytes: int = 20 * 1024 * 1024
+    snapshot_interval_ms: int = 3_600_000
+    clean_interval_ms: int = 60_000
+    retention_bytes: int = 100 * 1024 * 1024
+    retention_ms: int = 604_800_000
     pre_vote: bool = True
     leader_progress: Form = "kafka"
     check_cluster_id: bool = True
@@ -67,6 +76,12 @@ def raft_config(spec: NodeSpec) -> RaftConfig:
         retry_backoff_ms=config.get(prefix + "retry.backoff.ms", 20),
         append_linger_ms=config.get(prefix + "append.linger.ms", 25),
         fetch_max_bytes=config.get(prefix + "fetch.max.bytes", 1 << 20),
+        fetch_snapshot_max_bytes=config.get(prefix + "fetch.snapshot.max.bytes", 1024 * 1024),
+        snapshot_max_bytes=config.get("metadata.log.max.record.bytes.between.snapshots", 20 * 1024 * 1024),
+        snapshot_interval_ms=config.get("metadata.log.max.snapshot.interval.ms", 3_600_000),
+        clean_interval_ms=config.get("krift.metadata.clean.interval.ms", 60_000),
+        retention_bytes=config.get("metadata.max.retention.bytes", 100 * 1024 * 1024),
+        retention_ms=config.get("metadata.max.retention.ms", 604_800_000),
         pre_vote=features.get("kip-996", "kafka") != "off",
         leader_progress=_form(features, "leader-progress"),
         check_cluster_id=_form(features, "cluster-id") != "off",

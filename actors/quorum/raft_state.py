@@ -17,6 +17,7 @@ from actors.node.spec import node_name
 from actors.node.step import Step
 from actors.quorum.quorum_state import QuorumState
 from actors.quorum.raft_config import RaftConfig
+from actors.quorum.snapshots import Snapshots
 from actors.trace.events import LogFlush
 from actors.versions import check_fields, request_version
 
@@ -44,7 +45,7 @@ class Outstanding(msgspec.Struct, frozen=True):
 
 
 class FetchInFlight(msgspec.Struct, frozen=True):
-    """The Fetch that has not ended, and the role in which it was sent."""
+    """The Fetch, or FetchSnapshot, that has not ended, and the role in which it was sent."""
 
     call: int
     peer: int
@@ -77,6 +78,7 @@ class RaftState(msgspec.Struct):
     config: RaftConfig = RaftConfig()
     quorum: QuorumState = msgspec.field(default_factory=QuorumState)
     log: ReplicaLog = msgspec.field(default_factory=ReplicaLog)
+    snapshots: Snapshots = msgspec.field(default_factory=Snapshots)
     flushes: list[Flush] = []
     parked: dict[str, ParkedFetch] = {}
     pending: PendingRecords = msgspec.field(default_factory=PendingRecords)
@@ -100,6 +102,10 @@ class RaftState(msgspec.Struct):
     def is_up_to_date(self, last_epoch: int, end_offset: int) -> bool:
         """Whether a log that ends so is not behind this node's."""
         return (last_epoch, end_offset) >= (self.last_epoch, self.log.end_offset)
+
+    def control_records(self, end: int) -> list[bytes]:
+        """The quorum's own records that a snapshot which ends at ``end`` begins with: at kraft.version 0, none."""
+        return []
 
     # ---- serving -----------------------------------------------------------------------------------------
 

@@ -1,7 +1,8 @@
 """A modelled disk: per file what the operating system holds, and the part of it that survives power loss.
 
 What survives is what a Sync has covered, and what the operating system wrote out of its own accord, which it does with
-everything that it holds every ``flush_us``. A Truncate holds at once: entries that were cut never come back.
+everything that it holds every ``flush_us``. A Truncate, a DropHead and a Delete hold at once: what they took never
+comes back.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 
 from actors.control import DiskLoss
-from actors.node.effects import Append, FileOperation, Replace, Truncate
+from actors.node.effects import Append, Delete, DropHead, FileOperation, Replace, Truncate
 from actors.node.events import DiskImage
 
 Unsynced = tuple[int, int, list[bytes], int]
@@ -63,6 +64,15 @@ class SimFile:
             for serial, at_us, content, entries in self.unsynced
         )
 
+    def drop_head(self, count: int) -> None:
+        """Drop the first ``count`` entries, of what survives too."""
+        assert count <= len(self.entries) and not self.replaced, f"dropping {count} of {len(self.entries)} entries"
+        del self.entries[:count]
+        self.kept_entries = max(self.kept_entries - count, 0)
+        self.unsynced = deque(
+            (serial, at_us, content, max(entries - count, 0)) for serial, at_us, content, entries in self.unsynced
+        )
+
 
 class Disk:
     """The files of one node. They outlive its processes. ``serial`` counts the Writes to all of them. ``torn``: files
@@ -103,6 +113,11 @@ class Disk:
             file.entries.extend(operation.entries)
         elif operation.__class__ is Truncate:
             file.truncate(operation.entries)
+        elif operation.__class__ is DropHead:
+            file.drop_head(operation.entries)
+        elif operation.__class__ is Delete:
+            del self.files[name]
+            return
         elif operation.__class__ is Replace:
             file.entries = [operation.content]
         if file.unsynced and file.unsynced[0][1] < now_us - now_us % self.flush_us:

@@ -24,6 +24,7 @@ from actors.node.spec import node_name
 from actors.trace.events import (
     LogAppend,
     LogHw,
+    LogStart,
     LogTrunc,
     NodeDown,
     OpReturn,
@@ -250,7 +251,7 @@ class Taint(msgspec.Struct, frozen=True):
     rule: str = "unclean-election"
 
 
-LOGS: tuple[type[TraceEvent], ...] = (LogAppend, LogHw, LogTrunc, NodeDown)
+LOGS: tuple[type[TraceEvent], ...] = (LogAppend, LogHw, LogTrunc, LogStart, NodeDown)
 """Types of the events that say what is in a log."""
 
 LEADERSHIP: tuple[type[TraceEvent], ...] = (PartAssume, PartChange, RpcReply)
@@ -367,6 +368,8 @@ class LogMirror(msgspec.Struct):
             self._high_watermark(event, body)
         elif type(body) is LogTrunc:
             self._truncate(event.node, body.to)
+        elif type(body) is LogStart:
+            self._start(event.node, body)
         elif type(body) is PartAssume:
             self._resume(event, body.log_end)
             replica = self.replica(event.node)
@@ -413,6 +416,17 @@ class LogMirror(msgspec.Struct):
         self.producers.cut(node, replica.log)
         replica.follows = -1
         replica.high_watermark = min(replica.high_watermark, to)
+
+    def _start(self, node: str, body: LogStart) -> None:
+        """A snapshot took the place of a log: of what it stands for, all that is known is the prefix hash at its end.
+        What retention drops is still known here."""
+        if body.reason != "snapshot":
+            return
+        replica = self.replica(node)
+        self._freeze(replica)
+        replica.log = Prefix(body.new, body.ph, body.epoch)
+        self.producers.cut(node, replica.log)
+        replica.follows = -1
 
     def _change(self, body: PartChange) -> None:
         before = self.unclean.get(body.leader_epoch)

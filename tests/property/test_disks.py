@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from actors.control import DiskLoss
 from actors.live.disk import Disk as LiveDisk
 from actors.live.disk_loss import lose
-from actors.node.effects import Append, FileOperation, Replace, Truncate
+from actors.node.effects import Append, Delete, DropHead, FileOperation, Replace, Truncate
 from actors.sim.disk import Disk as SimDisk
 
 LOG, STATE = "orders-0/log", "quorum-state"
@@ -21,7 +21,7 @@ LOSSES: tuple[DiskLoss, ...] = ("power-loss", "torn-tail", "wiped")
 
 class BothDisks(RuleBasedStateMachine):
     """One process after the other on a modelled disk and on a real one. ``promised``: per file what a Sync has covered
-    and neither a Truncate nor a Replace has taken back."""
+    and neither a Truncate nor a DropHead nor a Replace has taken back."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -71,6 +71,22 @@ class BothDisks(RuleBasedStateMachine):
         self.promised[LOG] = self.promised[LOG][:keep]
         self.open[LOG] = [(upto, serial, work, covered[:keep]) for upto, serial, work, covered in self.open[LOG]]
         self.write(LOG, Truncate(keep))
+
+    @rule(part=st.floats(0, 1))
+    def drop_head(self, part: float) -> None:
+        """Drop some of the log's beginning."""
+        count = int(len(self.content[LOG]) * part)
+        del self.content[LOG][:count]
+        self.promised[LOG] = self.promised[LOG][count:]
+        self.open[LOG] = [(upto, serial, work, covered[count:]) for upto, serial, work, covered in self.open[LOG]]
+        self.write(LOG, DropHead(count))
+
+    @precondition(lambda self: self.numbers[STATE] and not self.open[STATE])
+    @rule()
+    def delete(self) -> None:
+        """Remove the file: neither death nor loss brings it back."""
+        self.write(STATE, Delete())
+        self.numbers[STATE], self.content[STATE], self.promised[STATE] = 0, [], []
 
     @rule()
     def replace(self) -> None:

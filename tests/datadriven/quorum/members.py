@@ -14,6 +14,8 @@ from actors.node.effects import (
     Call,
     CancelTimer,
     Choose,
+    Delete,
+    DropHead,
     Record,
     Replace,
     Reply,
@@ -221,8 +223,15 @@ class Quorum:
                 entries.extend(new)
             case Truncate(count):
                 del entries[count:]
+            case DropHead(count):
+                del entries[:count]
+                kept = self.durable.get(member.spec.name, {}).get(effect.file, [])
+                del kept[:count]
             case Replace(content):
                 entries[:] = [content]
+            case Delete():
+                del member.disk[effect.file]
+                self.durable.get(member.spec.name, {}).pop(effect.file, None)
 
     def report_sync(self, member: Member, synced: Synced) -> None:
         """Tell a member that a Sync is done."""

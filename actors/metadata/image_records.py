@@ -1,0 +1,71 @@
+"""The state of the metadata log as records, which is how a snapshot has it (``MetadataImage.write``), and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from hashlib import blake2b
+
+from actors.log.batch import Batch
+from actors.metadata.metadata_state import MetadataState
+from actors.metadata.registrations import BrokerRegistration, partition_record
+from krift.v1.records_pb2 import (
+    ConfigRecord,
+    FeatureLevelRecord,
+    MetadataRecord,
+    ProducerIdsRecord,
+    RegisterBrokerRecord,
+    TopicRecord,
+)
+
+EMPTY_DIGEST = 0
+"""Digest of a log without records."""
+
+
+def records_of(state: MetadataState) -> list[bytes]:
+    """Records that make this state out of an empty one, in the order in which the image's parts write theirs, and
+    within a part in that of the log."""
+    found = [
+        MetadataRecord(feature_level=FeatureLevelRecord(name=name, feature_level=level))
+        for name, level in state.features.items()
+    ]
+    found += [MetadataRecord(register_broker=_registration(broker)) for broker in state.brokers.values()]
+    found += [
+        MetadataRecord(topic=TopicRecord(name=topic.name, topic_id=topic.topic_id)) for topic in state.topics.values()
+    ]
+    found += [MetadataRecord(partition=partition_record(partition)) for partition in state.partitions.values()]
+    for resource, values in state.configs.items():
+        kind, _, name = resource.partition("/")
+        found += [
+            MetadataRecord(config=ConfigRecord(resource_type=kind, resource_name=name, name=key, value=value))
+            for key, value in values.items()
+        ]
+    if state.next_producer_id:
+        found.append(MetadataRecord(producer_ids=ProducerIdsRecord(next_producer_id=state.next_producer_id)))
+    return [record.SerializeToString(deterministic=True) for record in found]
+
+
+def _registration(broker: BrokerRegistration) -> RegisterBrokerRecord:
+    return RegisterBrokerRecord(
+        broker_id=broker.id,
+        incarnation_id=broker.incarnation_id,
+        broker_epoch=broker.epoch,
+        fenced=broker.fenced,
+        in_controlled_shutdown=broker.in_controlled_shutdown,
+    )
+
+
+def load_records(state: MetadataState, records: Iterable[bytes], last_offset: int) -> None:
+    """Make an empty state that of a snapshot whose last record was at ``last_offset``: for the state machine, that is
+    the offset of all of them (``QuorumController.handleLoadSnapshot``)."""
+    for record in records:
+        state.replay(MetadataRecord.FromString(record), last_offset)
+
+
+def extend_digest(digest: int, batches: Iterable[Batch]) -> int:
+    """Hash over every record of a log, given that over those before ``batches``. Ghost data: no rule reads it."""
+    for batch in batches:
+        for record in batch.records:
+            chained = blake2b(digest.to_bytes(8, "big"), digest_size=8)
+            chained.update(record.value)
+            digest = int.from_bytes(chained.digest(), "big") >> 1
+    return digest

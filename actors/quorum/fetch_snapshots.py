@@ -1,0 +1,136 @@
+"""FetchSnapshot, both sides: a leader hands out a snapshot piece by piece, and a follower whose log ends before the
+leader's begins puts it in the place of its log (``KafkaRaftClient.handleFetchSnapshotRequest``)."""
+
+from __future__ import annotations
+
+from actors.node.errors import KafkaError
+from actors.node.files import Files
+from actors.node.messages import Api
+from actors.node.network_client import Ended, NetworkClient
+from actors.node.spec import METADATA_TOPIC, node_name
+from actors.node.step import Step
+from actors.quorum import snapshotting
+from actors.quorum.leader_fetches import count_for_check_quorum, leader_error
+from actors.quorum.quorum_state import FETCH_TIMEOUT, role_name
+from actors.quorum.raft_state import FETCH_CONNECTION, FetchInFlight, RaftState
+from actors.quorum.roles import Follower, Leader
+from actors.quorum.snapshots import Download, SnapshotId, StoredSnapshot
+from krift.v1.quorum_pb2 import FetchSnapshotRequest, FetchSnapshotResponse
+
+# ---- the leader's side -------------------------------------------------------------------------------------
+
+
+def on_fetch_snapshot_request(raft: RaftState, step: Step, connection: str, request: FetchSnapshotRequest) -> None:
+    """Answer with a piece of a snapshot."""
+    refusal = raft.refusal(Api.FetchSnapshot, request)
+    if refusal:
+        raft.answer(step, connection, request, FetchSnapshotResponse(error_code=refusal))
+        return
+    response = _piece(raft, request)
+    response.current_leader.leader_id = raft.quorum.leader_id
+    response.current_leader.leader_epoch = raft.quorum.epoch
+    role = raft.quorum.role
+    if isinstance(role, Leader) and not response.partition_error_code:
+        if raft.config.voters.is_voter(request.replica_id) and request.replica_id != raft.config.node_id:
+            count_for_check_quorum(raft, step, role, request.replica_id)
+    raft.answer(step, connection, request, response)
+
+
+def _piece(raft: RaftState, request: FetchSnapshotRequest) -> FetchSnapshotResponse:
+    """Check a request in Kafka's order."""
+    if request.topic != METADATA_TOPIC or request.partition != 0:
+        return FetchSnapshotResponse(partition_error_code=KafkaError.UNKNOWN_TOPIC_OR_PARTITION)
+    error = leader_error(raft, request.current_leader_epoch)
+    if error:
+        return FetchSnapshotResponse(partition_error_code=error)
+    wanted = request.snapshot_id
+    stored = raft.snapshots.find(SnapshotId(wanted.end_offset, wanted.epoch))
+    if stored is None or not stored.id.end:
+        # The one with which a quorum is formatted ends at 0; what it holds gets into the log by the first leader.
+        return FetchSnapshotResponse(partition_error_code=KafkaError.SNAPSHOT_NOT_FOUND)
+    position, size = request.position, len(stored.content)
+    if not 0 <= position < size:
+        return FetchSnapshotResponse(partition_error_code=KafkaError.POSITION_OUT_OF_RANGE)
+    return FetchSnapshotResponse(
+        snapshot_id=wanted,
+        size=size,
+        position=position,
+        unaligned_records=stored.content[position : position + request.max_bytes],
+    )
+
+
+# ---- the follower's side -----------------------------------------------------------------------------------
+
+
+def begin(raft: RaftState, role: Follower, snapshot_id: SnapshotId) -> None:
+    """The leader answered a Fetch with a snapshot: fetch that, from its beginning unless it is under way."""
+    under_way = raft.snapshots.download
+    if raft.snapshots.find(snapshot_id) is not None:
+        return
+    if under_way is None or under_way.id != snapshot_id or under_way.epoch != role.epoch:
+        raft.snapshots.download = Download(snapshot_id, role.epoch)
+
+
+def send(raft: RaftState, step: Step, net: NetworkClient, download: Download, leader: int) -> bool:
+    """Ask the leader for the next piece; False if it does not speak FetchSnapshot."""
+    version = net.version(node_name(leader), FETCH_CONNECTION, Api.FetchSnapshot)
+    if version is None:
+        return False
+    request = FetchSnapshotRequest(
+        cluster_id=raft.config.cluster_id,
+        replica_id=raft.config.node_id,
+        max_bytes=raft.config.fetch_snapshot_max_bytes,
+        topic=METADATA_TOPIC,
+        current_leader_epoch=raft.quorum.epoch,
+        position=len(download.content),
+    )
+    request.snapshot_id.end_offset, request.snapshot_id.epoch = download.id.end, download.id.epoch
+    if version >= 1:
+        request.replica_directory_id = raft.config.directory_id
+    timeout_ms, purpose = raft.config.request_timeout_ms, f"raft/snapshot/{leader}"
+    call = net.send(step, node_name(leader), FETCH_CONNECTION, request, version, purpose, timeout_ms)
+    role = role_name(raft.quorum.role)
+    raft.fetch = FetchInFlight(call, leader, raft.quorum.epoch, role, raft.log.end_offset)
+    return True
+
+
+def on_fetch_snapshot_ended(raft: RaftState, step: Step, files: Files, ended: Ended) -> bool:
+    """Take the end of the FetchSnapshot in flight; False if the follower should pause before it goes on."""
+    fetch = raft.fetch
+    if fetch is None or fetch.call != ended.call:
+        return True
+    raft.fetch = None
+    response: FetchSnapshotResponse | None = ended.response
+    if response is None or response.error_code:
+        return False
+    error, leader = response.partition_error_code, response.current_leader
+    gone = error in (KafkaError.SNAPSHOT_NOT_FOUND, KafkaError.POSITION_OUT_OF_RANGE)
+    known = (raft.quorum.epoch, raft.quorum.leader_id)
+    common = KafkaError.NONE if gone else error
+    if raft.learn_from_response(step, common, leader.leader_epoch, leader.leader_id):
+        return known != (raft.quorum.epoch, raft.quorum.leader_id)
+    role, download = raft.quorum.role, raft.snapshots.download
+    if raft.quorum.waiting or not isinstance(role, Follower) or download is None or download.epoch != role.epoch:
+        return True
+    if gone:
+        # The leader has deleted it, and has a newer one: its answer to the next Fetch tells.
+        raft.snapshots.download = None
+    elif not _take(raft, step, files, download, response):
+        return False
+    role.has_fetched = True
+    role.timed_out = False
+    step.set_timer(FETCH_TIMEOUT, raft.config.fetch_timeout_ms, wall=True)
+    return error != KafkaError.POSITION_OUT_OF_RANGE
+
+
+def _take(raft: RaftState, step: Step, files: Files, download: Download, response: FetchSnapshotResponse) -> bool:
+    """Take over a piece; False for one of another snapshot, or of another place in it, which Kafka stops at."""
+    got = SnapshotId(response.snapshot_id.end_offset, response.snapshot_id.epoch)
+    if got != download.id or response.position != len(download.content) or not response.unaligned_records:
+        raft.snapshots.download = None
+        return False
+    download.content += response.unaligned_records
+    if len(download.content) == response.size:
+        raft.snapshots.download = None
+        snapshotting.freeze(raft, step, files, StoredSnapshot(download.id, download.content), "fetch")
+    return True

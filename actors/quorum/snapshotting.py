@@ -1,0 +1,188 @@
+"""What a member does with its snapshots: begin with them, make them, put one in the place of its log, clean up.
+
+The cleaner moves the log start to the end of the oldest snapshot that is left, so a log that begins above 0 begins
+where a snapshot ends (``KafkaMetadataLog.scala``).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from actors.log.batch import Batch
+from actors.log.replica_log import LogBase, ReplicaLog, load_log
+from actors.node.codec import decode
+from actors.node.events import DiskImage
+from actors.node.files import Files
+from actors.node.spec import METADATA_PARTITION
+from actors.node.step import Step
+from actors.quorum.raft_state import RaftState
+from actors.quorum.roles import Follower, Leader
+from actors.quorum.snapshots import (
+    Freezing,
+    Snapshot,
+    SnapshotId,
+    StoredSnapshot,
+    load_snapshots,
+    read_snapshot,
+    write_snapshot,
+)
+from actors.trace.events import QSnap
+
+CLEAN = "raft/clean-snapshots"
+
+# ---- start -------------------------------------------------------------------------------------------------
+
+
+def load(raft: RaftState, step: Step, files: Files, file: str, disk: DiskImage) -> None:
+    """Read snapshots and log. A snapshot beyond the end of the log takes its place: the process died before the log was
+    given up for it, or the log has lost what the snapshot has."""
+    snapshots = raft.snapshots
+    snapshots.stored, broken = load_snapshots(disk)
+    for each in broken:
+        files.delete(step, each)
+    snapshots.start_counting(step.now_ms)
+    entries = disk.get(file, [])
+    raft.log = load_log(METADATA_PARTITION, file, entries, _base(raft, entries))
+    latest = snapshots.read_latest()
+    if latest is not None and _is_beyond(latest.id, raft.log):
+        raft.log.restart_at(step, files, latest.base, latest.epoch)
+    _forget_below_start(raft, step, files)
+    _start_cleaner(raft, step)
+
+
+def _base(raft: RaftState, entries: list[bytes]) -> LogBase:
+    """Where the log begins that has these entries: at 0, or where a snapshot ends."""
+    if not entries:
+        return LogBase()
+    first: Batch = decode(entries[0], Batch)
+    if first.base_offset == 0:
+        return LogBase()
+    for stored in raft.snapshots.stored:
+        if stored.id.end == first.base_offset:
+            return read_snapshot(stored.content).base
+    raise AssertionError(f"the metadata log begins at {first.base_offset}, where no snapshot ends")
+
+
+def _is_beyond(snapshot_id: SnapshotId, log: ReplicaLog) -> bool:
+    """Whether a snapshot has what a log lacks (``KafkaMetadataLog.truncateToLatestSnapshot``)."""
+    last_epoch = max(log.last_epoch, 0)
+    return snapshot_id.epoch > last_epoch or (snapshot_id.epoch == last_epoch and snapshot_id.end > log.end_offset)
+
+
+# ---- making ------------------------------------------------------------------------------------------------
+
+
+def is_due(raft: RaftState, step: Step) -> bool:
+    """Whether so much was applied, or so long ago, that the state machine should make a snapshot
+    (``SnapshotGenerator.publishLogDelta``)."""
+    snapshots, config = raft.snapshots, raft.config
+    latest = snapshots.latest
+    if snapshots.freezing or not snapshots.bytes_since or (latest is not None and latest.end >= raft.delivered):
+        return False
+    waited_ms = step.now_ms - snapshots.since_ms
+    return snapshots.bytes_since >= config.snapshot_max_bytes or 0 < config.snapshot_interval_ms <= waited_ms
+
+
+def create(raft: RaftState, step: Step, files: Files, records: list[bytes], digest: int) -> None:
+    """Make a snapshot of what the state machine has applied: ``records`` are its state, ``digest`` that of the log."""
+    end = raft.log.boundary(raft.delivered)
+    last = raft.log.read(end.offset - 1, end.offset, 1)[-1].records[-1]
+    control = raft.control_records(end.offset)
+    snapshot = Snapshot(end.offset, end.epoch, last.timestamp_ms, end.ph, digest, control, records)
+    raft.snapshots.start_counting(step.now_ms)
+    freeze(raft, step, files, StoredSnapshot(snapshot.id, write_snapshot(snapshot)), "create")
+
+
+def freeze(raft: RaftState, step: Step, files: Files, stored: StoredSnapshot, op: Literal["create", "fetch"]) -> None:
+    """Make a whole snapshot durable, under its name."""
+    number = files.replace(step, stored.id.file, stored.content)
+    files.sync(step, stored.id.file)
+    raft.snapshots.freezing.append(Freezing(stored, number, op, raft.quorum.epoch))
+
+
+def on_synced(raft: RaftState, step: Step, files: Files, file: str, upto: int) -> None:
+    """A snapshot is durable: it exists from now on."""
+    snapshots = raft.snapshots
+    for freezing in [each for each in snapshots.freezing if each.stored.id.file == file and each.number <= upto]:
+        snapshots.freezing.remove(freezing)
+        if freezing.op == "create":
+            snapshots.add(freezing.stored)
+            record(raft, step, "create", read_snapshot(freezing.stored.content))
+        else:
+            _replace_log(raft, step, files, freezing)
+    _forget_below_start(raft, step, files)
+    _start_cleaner(raft, step)
+
+
+def _replace_log(raft: RaftState, step: Step, files: Files, freezing: Freezing) -> None:
+    """What was fetched is durable: the log begins at its end. Who stopped following meanwhile has no use for it."""
+    stored, role = freezing.stored, raft.quorum.role
+    if not isinstance(role, Follower) or role.epoch != freezing.epoch:
+        files.delete(step, stored.id.file)
+        return
+    if not _is_beyond(stored.id, raft.log):
+        raise AssertionError(f"snapshot {stored.id} was fetched for a log that ends at {raft.log.end_offset}")
+    snapshot = read_snapshot(stored.content)
+    raft.snapshots.add(stored)
+    record(raft, step, "fetch", snapshot)
+    raft.log.restart_at(step, files, snapshot.base, role.epoch)
+    for flush in raft.flushes:
+        flush.end = raft.log.end_offset
+
+
+def record(raft: RaftState, step: Step, op: Literal["create", "fetch", "load", "delete"], snapshot: Snapshot) -> None:
+    """Tell the trace of a snapshot."""
+    role, me = raft.quorum.role, raft.config.node_id
+    active = isinstance(role, Leader) and (raft.announced_leader, raft.announced_epoch) == (me, role.epoch)
+    leads = role.epoch if active else -1
+    step.record(QSnap(raft.config.directory_id, op, snapshot.end, snapshot.epoch, snapshot.ph, snapshot.digest, leads))
+
+
+# ---- cleaning ----------------------------------------------------------------------------------------------
+
+
+def _start_cleaner(raft: RaftState, step: Step) -> None:
+    """The oldest snapshot can go only when there is another one."""
+    if len(raft.snapshots.stored) > 1 and not raft.snapshots.cleaning:
+        raft.snapshots.cleaning = True
+        step.set_timer(CLEAN, raft.config.clean_interval_ms)
+
+
+def clean(raft: RaftState, step: Step, files: Files) -> None:
+    """Drop the oldest snapshots, and the log below the end of what is left, as far as retention says
+    (``KafkaMetadataLog.maybeClean``)."""
+    raft.snapshots.cleaning = False
+    for is_breached in (_is_too_large, _is_too_old):
+        while len(raft.snapshots.stored) > 1 and is_breached(raft, step) and _drop_oldest(raft, step, files):
+            pass
+    _start_cleaner(raft, step)
+
+
+def _is_too_large(raft: RaftState, step: Step) -> bool:
+    limit = raft.config.retention_bytes
+    size = sum(batch.size_bytes for batch in raft.log.batches)
+    return 0 <= limit < size + sum(len(stored.content) for stored in raft.snapshots.stored)
+
+
+def _is_too_old(raft: RaftState, step: Step) -> bool:
+    limit_ms = raft.config.retention_ms
+    oldest = read_snapshot(raft.snapshots.stored[0].content)
+    return 0 <= limit_ms < step.wall_ms - oldest.last_contained_ms
+
+
+def _drop_oldest(raft: RaftState, step: Step, files: Files) -> bool:
+    """Begin the log where the second oldest snapshot ends; False if it must not yet."""
+    end = raft.snapshots.stored[1].id.end
+    if not raft.log.start_offset < end <= min(raft.log.high_watermark, raft.delivered):
+        return False
+    raft.log.drop_below(step, files, end)
+    _forget_below_start(raft, step, files)
+    return True
+
+
+def _forget_below_start(raft: RaftState, step: Step, files: Files) -> None:
+    """Remove the snapshots that end before the log starts: nobody is given them any more."""
+    for stored in [each for each in raft.snapshots.stored if each.id.end < raft.log.start_offset]:
+        raft.snapshots.stored.remove(stored)
+        files.delete(step, stored.id.file)
+        record(raft, step, "delete", read_snapshot(stored.content))
