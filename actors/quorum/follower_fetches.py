@@ -174,7 +174,11 @@ def _take(raft: RaftState, step: Step, files: Files, role: Follower, data: Fetch
     elif data.HasField("snapshot_id"):
         fetch_snapshots.begin(raft, role, SnapshotId(data.snapshot_id.end_offset, data.snapshot_id.epoch))
     else:
-        if raft.log.append_as_follower(step, files, _joining(raft, data), role.epoch):
+        batches = list(data.records)
+        if not _joins(raft, batches):
+            batches = []
+            _back_off(raft, step)
+        if raft.log.append_as_follower(step, files, batches, role.epoch):
             raft.flush(step, files)
         new = raft.log.boundary_at_or_below(min(data.high_watermark, raft.log.end_offset))
         if new > raft.log.high_watermark:
@@ -184,13 +188,10 @@ def _take(raft: RaftState, step: Step, files: Files, role: Follower, data: Fetch
     step.set_timer(FETCH_TIMEOUT, raft.config.fetch_timeout_ms, wall=True)
 
 
-def _joining(raft: RaftState, data: FetchResponse.PartitionData) -> list[RecordBatch]:
-    """The batches that the leader sent. One that begins below the log end means that the logs differ, and that nobody
-    noticed: it is not taken, and this member comes no further."""
-    batches = list(data.records)
-    if raft.config.divergence == "off" and batches and batches[0].base_offset != raft.log.end_offset:
-        return []
-    return batches
+def _joins(raft: RaftState, batches: list[RecordBatch]) -> bool:
+    """Whether what the leader sent goes on where the log ends. A batch that begins below means that the logs differ,
+    and that nobody looked: it is not taken, and this member comes no further."""
+    return raft.config.divergence != "off" or not batches or batches[0].base_offset == raft.log.end_offset
 
 
 def _truncate(raft: RaftState, step: Step, files: Files, offset: int) -> None:

@@ -15,6 +15,7 @@ from actors.node.step import Step
 from actors.quorum.quorum_state import (
     TIMERS,
     TRANSITIONS,
+    TRANSITIONS_OF_SEED_PROGRESS,
     TRANSITIONS_WITHOUT_PRE_VOTE,
     QuorumState,
     is_legal,
@@ -45,12 +46,15 @@ def at_epoch(role: Role, epoch: int) -> Role:
     return changed
 
 
+@pytest.mark.parametrize("seed_progress", [False, True])
 @pytest.mark.parametrize("pre_vote", [True, False])
 @pytest.mark.parametrize(("source", "target"), list(product(ROLES, ROLES)), ids=role_name)
-def test_only_the_table_is_legal(source: Role, target: Role, pre_vote: bool) -> None:
+def test_only_the_table_is_legal(source: Role, target: Role, pre_vote: bool, seed_progress: bool) -> None:
     """Shows that a change of role is refused, and leaves everything as it was, unless the table has it."""
     pair = (role_name(source), role_name(target))
     rule_ = TRANSITIONS.get(pair) or (None if pre_vote else TRANSITIONS_WITHOUT_PRE_VOTE.get(pair))
+    if seed_progress:
+        rule_ = rule_ or TRANSITIONS_OF_SEED_PROGRESS.get(pair)
     allowed = {
         None: set(),
         "same": {0},
@@ -60,8 +64,9 @@ def test_only_the_table_is_legal(source: Role, target: Role, pre_vote: bool) -> 
     }[rule_]
     for difference in (-1, 0, 1, 2):
         changed = at_epoch(target, EPOCH + difference)
-        assert is_legal(source, changed, pre_vote) == (difference in allowed)
-        state = QuorumState(RaftConfig(101, voters=VoterSet([101, 102, 103]), pre_vote=pre_vote), source)
+        assert is_legal(source, changed, pre_vote, seed_progress) == (difference in allowed)
+        voters, progress = VoterSet([101, 102, 103]), "seed" if seed_progress else "kafka"
+        state = QuorumState(RaftConfig(101, voters=voters, pre_vote=pre_vote, leader_progress=progress), source)
         if difference not in allowed:
             with pytest.raises(AssertionError):
                 state._change(Step(0), changed, 0)
@@ -129,6 +134,7 @@ class Recorder(Environment):
     def __init__(self) -> None:
         super().__init__()
         self.pre_vote = True
+        self.seed_progress = False
         self.events: list[TraceEvent | None] = []
         carry_out = self.quorum._carry_out
 
@@ -166,6 +172,8 @@ class Recorder(Environment):
                 assert after.role not in ("prospective", "leader")
                 continue
             table = TRANSITIONS if self.pre_vote else TRANSITIONS | TRANSITIONS_WITHOUT_PRE_VOTE
+            if self.seed_progress:
+                table = table | TRANSITIONS_OF_SEED_PROGRESS
             assert (before.role, after.role) in table and after.epoch >= before.epoch, (before, after)
         votes: dict[int, int] = {}
         persisted: set[tuple[int, int]] = set()
@@ -221,11 +229,14 @@ class AnyOrder(RuleBasedStateMachine):
         super().__init__()
         self.environment = Recorder()
 
-    @initialize(pre_vote=st.booleans())
-    def start(self, pre_vote: bool) -> None:
-        """Begin in epoch 4, with or without PreVote."""
-        self.environment.pre_vote = pre_vote
-        self.environment.quorum.features = {"kip-996": "kafka" if pre_vote else "off"}
+    @initialize(pre_vote=st.booleans(), progress=st.sampled_from(["off", "seed", "kafka"]))
+    def start(self, pre_vote: bool, progress: str) -> None:
+        """Begin in epoch 4, with or without PreVote, and with each form of the leader's progress time-out."""
+        self.environment.pre_vote, self.environment.seed_progress = pre_vote, progress == "seed"
+        self.environment.quorum.features = {
+            "kip-996": "kafka" if pre_vote else "off",
+            "kip-595.leader-progress": progress,
+        }
         perform(self.environment, "disk c1 epoch=4 log=(1:3,3:3)")
         perform(self.environment, "start c1")
 

@@ -92,6 +92,12 @@ class Environment:
         self.quorum.show_timers = command.has("timers")
         return ""
 
+    def verb_cluster_id(self, command: Command) -> str:
+        """cluster-id c3 other: what is in the meta.properties of a node."""
+        name, cluster_id = command.words
+        self.quorum.cluster_ids[full_name(name)] = cluster_id
+        return ""
+
     def verb_versions(self, command: Command) -> str:
         """versions c2 Vote=0-1: what a node speaks."""
         api = next(iter(command.arguments))
@@ -320,18 +326,23 @@ class Environment:
         return self._request(command, request, version)
 
     def verb_fetch(self, command: Command) -> str:
-        """fetch to=c1 from=c2 epoch=2 offset=6 last-epoch=2 [wait=500] [hw=..] [version=18]."""
-        version = command.number("version", 18)
+        """fetch to=c1 from=c2 epoch=2 offset=6 last-epoch=2 [wait=500] [hw=..] [version=18 | seed]."""
+        seed = command.has("seed")
+        version = 12 if seed else command.number("version", 18)
         request = FetchRequest(max_wait_ms=command.number("wait", 500), max_bytes=1 << 20)
         topic = request.topics.add()
         replica = node_id(command.text("from"))
         partition = topic.partitions.add(
             current_leader_epoch=command.number("epoch"),
             fetch_offset=command.number("offset"),
-            last_fetched_epoch=command.number("last-epoch"),
         )
-        if version >= 12:
-            request.cluster_id = command.text("cluster", "krift")
+        cluster_id, last_epoch = command.text("cluster", "krift"), command.number("last-epoch")
+        if seed:
+            request.seed_cluster_id, partition.seed_last_fetched_epoch = cluster_id, last_epoch
+        else:
+            partition.last_fetched_epoch = last_epoch
+            if version >= 12:
+                request.cluster_id = cluster_id
         if version >= 13:
             topic.topic_id = METADATA_TOPIC_ID
         else:
@@ -355,7 +366,7 @@ class Environment:
 
     def verb_answer(self, command: Command) -> str:
         """answer c2 to=c1 [granted] [error=..] [top-error=..] epoch=.. leader=..: answer the newest request of c1;
-        answer c2 fetch to=c1 ... [hw=..] [diverging=(3,2)] [records=(3:2)] [base=4]: its newest Fetch."""
+        answer c2 fetch to=c1 ... [hw=..] [diverging=(3,2)] [next=2] [records=(3:2)] [base=4]: its newest Fetch."""
         source, target = full_name(command.text("to")), full_name(command.words[0])
         letter = self._take(source, target, command.has("fetch"))
         error = KafkaError[command.text("error", "NONE")]
@@ -386,6 +397,8 @@ class Environment:
         data.current_leader.leader_id, data.current_leader.leader_epoch = leader, epoch
         if "diverging" in command.arguments:
             data.diverging_epoch.epoch, data.diverging_epoch.end_offset = command.numbers("diverging")
+        if "next" in command.arguments:
+            data.error_code, data.seed_next_fetch_offset = KafkaError.OFFSET_OUT_OF_RANGE, command.number("next")
         base = command.number("base", 0)
         for batch in command.many("records", "()"):
             batch_epoch, count = (int(part) for part in batch.split(":"))

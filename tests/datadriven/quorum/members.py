@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import msgspec
 from google.protobuf.message import Message
 
 from actors.node.codec import decode, encode
@@ -92,6 +93,7 @@ class Quorum:
     disks: dict[str, dict[str, list[bytes]]] = field(default_factory=dict)
     durable: dict[str, dict[str, list[bytes]]] = field(default_factory=dict)
     versions: dict[str, Ranges] = field(default_factory=dict)
+    cluster_ids: dict[str, str] = field(default_factory=dict)
     incarnations: dict[str, int] = field(default_factory=dict)
     queue: list[Letter] = field(default_factory=list)
     cut: set[tuple[str, str]] = field(default_factory=set)
@@ -112,7 +114,7 @@ class Quorum:
             "controller" if role == "controller" else "broker",
             node_id,
             f"dir-{short(name)}",
-            self.cluster,
+            msgspec.structs.replace(self.cluster, cluster_id=self.cluster_ids.get(name, self.cluster.cluster_id)),
             features=self.features,
             versions=ranges,
             defects=defects,

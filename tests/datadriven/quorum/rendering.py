@@ -76,6 +76,8 @@ def _request(message: Message) -> str | None:
             fetch = message.topics[0].partitions[0]
             wish = f" hw={fetch.high_watermark}" if fetch.HasField("high_watermark") else ""
             where = f"offset={fetch.fetch_offset} last-epoch={fetch.last_fetched_epoch}"
+            if fetch.HasField("seed_last_fetched_epoch"):
+                where = f"offset={fetch.fetch_offset} seed-last-epoch={fetch.seed_last_fetched_epoch}"
             return f"Fetch v{message.header.api_version} epoch={fetch.current_leader_epoch} {where}{wish}"
     return None
 
@@ -108,6 +110,8 @@ def _fetch_response(message: FetchResponse) -> str:
     text += f" epoch={leader.leader_epoch} leader={who(leader.leader_id)} hw={data.high_watermark}"
     if data.HasField("diverging_epoch"):
         text += f" diverging=({data.diverging_epoch.epoch},{data.diverging_epoch.end_offset})"
+    if data.HasField("seed_next_fetch_offset"):
+        text += f" next={data.seed_next_fetch_offset}"
     if data.records:
         last = data.records[-1]
         text += f" records={data.records[0].base_offset}-{last.base_offset + len(last.records) - 1}"
