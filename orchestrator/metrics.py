@@ -45,6 +45,7 @@ from actors.trace.events import (
     TraceEvent,
 )
 from chaos.plan import Plan
+from orchestrator.quorum_metrics import QuorumMetrics
 
 GRACE_US = 100_000
 REFUSALS = frozenset({KafkaError.OFFSET_NOT_AVAILABLE, KafkaError.LEADER_NOT_AVAILABLE})
@@ -137,10 +138,13 @@ class RunMetrics:
             PartAssume: self._assume,
             PartChange: self._change,
         }
+        self._quorum = QuorumMetrics(plan)
 
     def __call__(self, event: Stamped) -> None:
         take = self._by_type.get(type(event.body))
         self._now_us = event.wall
+        if self._end_us < 0 and type(event.body) in QuorumMetrics.types:
+            self._quorum.take(event, event.body)
         if take is not None:
             take(event, event.body)
 
@@ -152,10 +156,12 @@ class RunMetrics:
     def _phase(self, event: Stamped, body: CtlPhase) -> None:
         if body.phase == "chaos":
             self._start_us = event.wall
+            self._quorum.begin(event.wall)
             for watch in self._watches.values():
                 watch.last_us = event.wall
         elif self._measuring:
             self._end_us = event.wall
+            self._quorum.until(event.wall)
             for watch in self._watches.values():
                 watch.succeed(event.wall)
 
@@ -260,7 +266,7 @@ class RunMetrics:
         for name in ALWAYS:
             found.setdefault(name, 0.0)
         found["backward.depth"] = float(self._depth)
-        return found | self._availability() | self._latency() | self._records()
+        return found | self._quorum.metrics() | self._availability() | self._latency() | self._records()
 
     def _availability(self) -> Metrics:
         """Per kind of client, and per kind and partition: mean over clients of the whole time, and the longest."""
@@ -361,6 +367,12 @@ _TITLES = {
     "records.unknown": "records whose send has no known outcome",
     "records.lost": "records acknowledged and lost",
     "records.duplicated": "records duplicated",
+    "leaderless.quorum": "quorum without a leader, in all",
+    "leaderless.quorum.healed": "... after the last fault",
+    "longest-leaderless.quorum": "... longest",
+    "zombie.quorum": "a replaced leader of the quorum goes on leading",
+    "quorum.elections": "leaders of the quorum elected",
+    "quorum.epochs": "quorum epochs used up",
     "elections.clean": "leaders elected cleanly",
     "elections.unclean": "leaders elected uncleanly",
     "rpcs": "RPCs",
@@ -377,9 +389,10 @@ _FAMILIES = {
     "findings": "violations of {} found in a run",
     "excused": "excused findings of {} in a run",
 }
-_SECONDS = ("unavailable", "longest", "refused", "longest-refusal")
+_SECONDS = ("unavailable", "longest", "refused", "longest-refusal", "leaderless", "longest-leaderless", "zombie")
 ORDER = (
     *("findings", "excused", "backward", "refusals", "refused", "longest-refusal", "unavailable", "longest"),
+    *("leaderless", "longest-leaderless", "zombie", "quorum"),
     *("latency", "unreturned", "records", "elections", "rpcs", "errors"),
 )
 """Families in the order in which they are shown."""
@@ -401,7 +414,7 @@ def unit(name: str) -> Literal["", "s", "ms"]:
 
 def of_one_partition(name: str) -> bool:
     """Whether a metric is about one partition, and another one sums up over all of them."""
-    return name.partition(".")[0] in _SECONDS and name.count(".") > 1
+    return name not in _TITLES and name.partition(".")[0] in _SECONDS and name.count(".") > 1
 
 
 def rank(name: str) -> tuple[int, str]:

@@ -152,6 +152,8 @@ def _check_switches(
             continue
         check_features((*place, "features"), override.features, mistakes)
         check_versions((*place, "versions"), override.versions, mistakes)
+        if override.cluster_id is not None and not name.startswith(("controller-", "broker-")):
+            mistakes.add((*place, "cluster-id"), f"{name} has no disk", "a controller or a broker")
         check_config((*place, "config"), override.config, scopes_of(name), mistakes)
 
 

@@ -66,7 +66,8 @@ def _ranges(versions: Mapping[str, list[int]]) -> dict[str, str]:
 def _overrides(scenario: Scenario, plan: Plan) -> dict[str, Any]:
     configs = {node.name: node.config for node in plan.nodes}
     return {
-        name: {
+        name: ({} if override.cluster_id is None else {"cluster-id": override.cluster_id})
+        | {
             "features": dict(override.features),
             "versions": _ranges(override.versions),
             "config": {key: configs[name][key] for key in _with_what_follows(override.config)},

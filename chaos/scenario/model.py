@@ -91,6 +91,13 @@ class Cluster(Model):
 class NodeOverride(Model):
     """What one node has otherwise than the others."""
 
+    cluster_id: Annotated[
+        str | None,
+        Field(
+            pattern=r"^[A-Za-z0-9_-]{1,64}$",
+            description="Controllers and brokers: the cluster that its disk was formatted for, if another one.",
+        ),
+    ] = None
     features: FeatureValues = {}
     versions: VersionRanges = {}
     config: Config = {}

@@ -195,7 +195,7 @@ class _Builder:
             role=role,
             node_id=node_id,
             directory_id=_uuid("directory", self.scenario.seed, name),
-            cluster=self.cluster,
+            cluster=msgspec.structs.replace(self.cluster, cluster_id=own.cluster_id or self.cluster.cluster_id),
             config=config,
             features={**self.features, **expand_features(client.features), **expand_features(own.features)},
             versions={**self.versions, **client.versions, **own.versions},

@@ -7,10 +7,22 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
+from actors.node.errors import KafkaError
 from actors.sim.world import RunResult, World
-from actors.trace.events import PartAssume, ReplyPartition, RpcReply, RunMeta, Stamped
+from actors.trace.events import (
+    LogHw,
+    LogTrunc,
+    PartAssume,
+    QRole,
+    ReplyPartition,
+    Rpc,
+    RpcReply,
+    RunMeta,
+    Stamped,
+)
 from chaos.conductor import ScenarioConductor
 from chaos.incidents import library
+from chaos.oddities import library as oddities
 from chaos.plan import Plan
 from chaos.scenario.invariant_ids import INVARIANT_IDS
 from chaos.scenario.loader import load_text
@@ -88,6 +100,45 @@ def test_kip_207_happens_without_the_proposal_and_not_with_it(variant: str, seed
     else:
         assert {part.error for node, part in told if node == "broker-2"} == {0, 5, 78}
         assert min(part.offset for node, part in told if node == "broker-2" and not part.error) >= before
+
+
+@pytest.mark.parametrize("variant", ["off", "seed", "kafka"])
+def test_kip_595_divergence_is_seen_in_either_form(variant: str) -> None:
+    """Shows that a voter with a tail of its own keeps it, and has other records than the rest from there on, unless the
+    leader compares the logs; it is told so in the form that it asks in."""
+    plan = resolve(library.load("kip-595-divergence"), variant, seed=7)
+    played = play(plan)
+    assert_expected(plan, played)
+    fetched = [e.body for e in played.result.trace if isinstance(e.body, Rpc) and e.body.api == "Fetch"]
+    refused = sum(KafkaError.OFFSET_OUT_OF_RANGE in body.errors for body in fetched)
+    assert (refused > 0) == (variant == "seed")
+
+
+@pytest.mark.parametrize("variant", ["off", "kafka"])
+def test_kip_595_figure_8_needs_an_entry_of_the_own_epoch(variant: str) -> None:
+    """Shows that an entry of an older epoch on a majority is lost all the same, and that it was committed before only
+    where the high watermark does not wait for the leader's own epoch."""
+    plan = resolve(library.load("kip-595-figure-8"), variant, seed=7)
+    played = play(plan)
+    assert_expected(plan, played)
+    cut = next(e.body for e in played.result.trace if isinstance(e.body, LogTrunc) and e.node == "controller-3")
+    committed = max(
+        (e.body.new for e in played.result.trace if isinstance(e.body, LogHw) and e.body.leader_epoch == 3), default=0
+    )
+    assert (committed > cut.to) == (variant == "off")
+
+
+@pytest.mark.parametrize("check", ["off", "kafka"])
+def test_a_voter_of_another_cluster_counts_only_where_nobody_looks(check: str) -> None:
+    """Shows that a voter with the disk of another cluster follows nobody, unless nobody compares the ids."""
+    plan = resolve(oddities.load("another-cluster"), settings=[f"features.kip-595.cluster-id={check}"])
+    trace = play(plan).result.trace
+    fetches = [e.body for e in trace if isinstance(e.body, Rpc) and e.body.api == "Fetch"]
+    refused = any(KafkaError.INCONSISTENT_CLUSTER_ID in body.errors for body in fetches)
+    taking_part = any(
+        isinstance(e.body, QRole) and e.body.role in ("leader", "follower") for e in trace if e.node == "controller-3"
+    )
+    assert (refused, taking_part) == ((False, True) if check == "off" else (True, False))
 
 
 def test_the_baseline_holds() -> None:
