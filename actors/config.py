@@ -12,8 +12,8 @@ Scope = Literal["controller", "broker", "topic", "producer", "consumer", "admin"
 
 class ConfigKey(msgspec.Struct, frozen=True):
     """One key. Values are int (a count, bytes or milliseconds as the name says), bool or str.
-    ``low`` and ``high`` bound an int; ``choices`` a str. ``dynamic``: a broker takes a new value without a restart
-    (``DynamicBrokerConfig.ALL_DYNAMIC_CONFIGS``); a topic's keys always are."""
+    ``low`` and ``high`` bound an int; ``choices`` a str, where there are any. ``dynamic``: a broker takes a new value
+    without a restart (``DynamicBrokerConfig.ALL_DYNAMIC_CONFIGS``); a topic's keys always are."""
 
     name: str
     default: Any
@@ -73,6 +73,26 @@ CONFIG: dict[str, ConfigKey] = {
         ),
         ConfigKey(
             "metadata.max.retention.ms", 604800000, _CB, "Age at which the oldest snapshot goes; -1: no limit.", -1
+        ),
+        ConfigKey(
+            "controller.quorum.bootstrap.servers",
+            "",
+            _CB,
+            "Whom to ask for the leader where the voters are in the log, as node names with commas; empty: all "
+            "controllers that the run began with.",
+        ),
+        ConfigKey(
+            "controller.quorum.auto.join.enable",
+            False,
+            _C,
+            "A controller that is no voter adds itself, where the voters are in the log; it removes first what it was "
+            "before its disk was wiped.",
+        ),
+        ConfigKey(
+            "advertised.listeners",
+            "",
+            _C,
+            "Host that the voter set has of a voter; empty: its name. Nodes are found by their ids all the same.",
         ),
         ConfigKey("metadata.max.idle.interval.ms", 500, _C, "No-op record so that the high watermark moves."),
         # controller and registration
@@ -183,7 +203,7 @@ def config_value(key: str, text: str) -> Any:
         if not entry.low <= int(text) <= entry.high:
             raise ValueError(f"Invalid value {text} for configuration {key}: Value must be at least {entry.low}")
         return int(text)
-    if text not in entry.choices:
+    if entry.choices and text not in entry.choices:
         raise ValueError(f"Invalid value {text} for configuration {key}: it must be one of {', '.join(entry.choices)}")
     return text
 

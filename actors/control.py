@@ -242,6 +242,7 @@ WATCHED = frozenset(
         "part.change",
         "part.assume",
         "q.role",
+        "q.voters",
         "node.up",
         "node.down",
         "broker.reg",

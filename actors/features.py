@@ -32,6 +32,13 @@ FEATURES: dict[str, Feature] = {
             "ISR may become empty; 0: its last member never leaves it.",
         ),
         Feature(
+            "kraft.version",
+            ("0", "1"),
+            "0",
+            "Kafka's own (KIP-853). 1: the voters are in the metadata log and can be changed while the cluster runs; "
+            "0: they are those of `controller.quorum.voters`, for ever.",
+        ),
+        Feature(
             "kip-595.leader-progress",
             ("off", "seed", "kafka"),
             "kafka",

@@ -35,6 +35,9 @@ API_VERSIONS: dict[Api, tuple[int, int]] = {
     Api.BrokerRegistration: (0, 4),
     Api.BrokerHeartbeat: (0, 2),
     Api.AllocateProducerIds: (0, 0),
+    Api.AddRaftVoter: (0, 1),
+    Api.RemoveRaftVoter: (0, 0),
+    Api.UpdateRaftVoter: (0, 0),
 }
 """What Krift emulates of each API: lowest and highest version."""
 
@@ -48,6 +51,8 @@ BROKER_APIS = (
     Api.ElectLeaders,
     Api.IncrementalAlterConfigs,
     Api.DescribeQuorum,
+    Api.AddRaftVoter,
+    Api.RemoveRaftVoter,
     Api.OffsetForLeaderEpoch,
 )
 PUSHED_BROKER_APIS = (*BROKER_APIS, Api.UpdateMetadata)
@@ -66,6 +71,9 @@ CONTROLLER_APIS = (
     Api.BrokerRegistration,
     Api.BrokerHeartbeat,
     Api.AllocateProducerIds,
+    Api.AddRaftVoter,
+    Api.RemoveRaftVoter,
+    Api.UpdateRaftVoter,
 )
 
 Ranges = dict[str, list[int]]

@@ -365,7 +365,7 @@ class ScenarioConductor:
         if silent is None or not self._begun or self.finished:
             return []
         core = [name for name in self.plan.names if name not in silent]
-        voters = [node.name for node in self.plan.nodes if node.role == "controller"]
+        voters = self.view.voters
         return core if 2 * len([name for name in voters if name not in silent]) > len(voters) else []
 
     # ---- what others ask ----------------------------------------------------------------------------------

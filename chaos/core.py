@@ -46,7 +46,7 @@ def staying(
 
 def _can_do_without(away: frozenset[str], view: ClusterView, nodes: Sequence[str], silent: Collection[str]) -> bool:
     """Whether the others can still make progress."""
-    voters = [name for name in nodes if name.startswith("controller-")]
+    voters = view.voters
     if 2 * len([name for name in voters if name not in away]) <= len(voters):
         return False
     return all(_has_enough(tp, away, view, silent) for tp in view.partitions)

@@ -11,14 +11,16 @@ from actors.node.spec import ClusterSpec, NodeSpec
 from chaos.faults.clock import ClockJump, SkewedClock
 from chaos.faults.disk import DiskSlowness, DiskWipe, PowerLoss, TornTail
 from chaos.faults.network import NetworkDelay, NetworkDrop, NetworkDuplicate, NetworkPartition, NetworkReorder
-from chaos.faults.operator import Configuration, LeaderElection, QuorumDescription
+from chaos.faults.operator import Configuration, LeaderElection, QuorumDescription, VoterAddition, VoterRemoval
 from chaos.faults.process import NodeBounce, NodeCrash, NodePause, NodeShutdown
 from chaos.scenario.durations import format_duration
 from chaos.scenario.selectors import Selector
 from chaos.scenario.triggers import describe
 from chaos.scenario.yaml_text import to_yaml
 
-AnyAction = LeaderElection | Configuration | QuorumDescription | NodeShutdown | NodeBounce
+AnyAction = (
+    LeaderElection | Configuration | QuorumDescription | VoterAddition | VoterRemoval | NodeShutdown | NodeBounce
+)
 """What an operator does."""
 
 LinkFault = NetworkPartition | NetworkDelay | NetworkDrop | NetworkDuplicate | NetworkReorder

@@ -14,7 +14,7 @@ from collections.abc import Collection
 import msgspec
 
 from actors.node.spec import ClusterSpec, node_name, topic_partition
-from actors.trace.events import BrokerReg, NodeDown, NodeUp, PartAssume, PartChange, QRole, Stamped
+from actors.trace.events import BrokerReg, NodeDown, NodeUp, PartAssume, PartChange, QRole, QVoters, Stamped
 
 KEPT = 64
 """Changes of one broker or partition that are kept: more than a leader without followers appends before it resigns."""
@@ -55,10 +55,19 @@ class Registration(msgspec.Struct, frozen=True, order=True):
     fenced: bool
 
 
+class VotersView(msgspec.Struct, frozen=True):
+    """A voter set that is or was in force in some member's log. members: name -> id of its directory."""
+
+    epoch: int
+    offset: int
+    members: dict[str, str]
+
+
 class ClusterView(msgspec.Struct):
     """The cluster as its trace tells it so far; events of different nodes may come in any order.
 
-    voters: names of the quorum's voters.
+    voters: names of the quorum's voters. voter_sets: where they are in the log, the last sets known of, in their order.
+    directories: node -> id of its directory, as it said when it started last.
     up: node -> incarnation that is running. started: node -> newest incarnation, running or not.
     registrations: broker -> the last metadata records about it, in their order.
     controller: name of the quorum's leader, "" if none is known.
@@ -77,6 +86,8 @@ class ClusterView(msgspec.Struct):
     roles: dict[str, str] = {}
     led: dict[str, int] = {}
     begun_at: dict[int, int] = {}
+    voter_sets: list[VotersView] = []
+    directories: dict[str, str] = {}
 
     def fold(self, event: Stamped) -> None:
         """Take note of an event; those of other types change nothing."""
@@ -87,10 +98,13 @@ class ClusterView(msgspec.Struct):
             self._on_assume(event.node, body)
         elif isinstance(body, QRole):
             self._on_role(event.node, body)
+        elif isinstance(body, QVoters):
+            self._on_voters(body)
         elif isinstance(body, BrokerReg):
             self._on_registration(event, body)
         elif isinstance(body, NodeUp):
             if event.incarnation > self.started.get(event.node, -1):
+                self.directories[event.node] = body.directory_id
                 self.up[event.node] = self.started[event.node] = event.incarnation
                 self._on_start(event)
         elif isinstance(body, NodeDown):
@@ -127,6 +141,19 @@ class ClusterView(msgspec.Struct):
         elif body.epoch > self.quorum_epoch or node == self.controller:
             self.quorum_epoch, self.controller = body.epoch, ""
 
+    def _on_voters(self, body: QVoters) -> None:
+        if not body.members or self._is_lost(body.epoch, body.offset):
+            return
+        told = VotersView(body.epoch, body.offset, {node_name(int(each)): key for each, key in body.members.items()})
+        if told not in self.voter_sets:
+            self.voter_sets = sorted([*self.voter_sets, told], key=lambda each: (each.epoch, each.offset))[-KEPT:]
+        self.voters = list(self.voter_sets[-1].members)
+
+    @property
+    def voter_directories(self) -> dict[str, str]:
+        """Voter -> id of its directory, where the voters are in the log."""
+        return self.voter_sets[-1].members if self.voter_sets else {}
+
     def _is_lost(self, quorum_epoch: int, offset: int) -> bool:
         """Whether a record that a leader appended is missing in the log of a later one."""
         return any(epoch > quorum_epoch and offset >= end for epoch, end in self.begun_at.items())
@@ -140,6 +167,10 @@ class ClusterView(msgspec.Struct):
                 _take_newest(found)
         for name, known in self.registrations.items():
             self.registrations[name] = [each for each in known if not self._is_lost(each.quorum_epoch, each.offset)]
+        left = [each for each in self.voter_sets if not self._is_lost(each.epoch, each.offset)]
+        if left and left != self.voter_sets:
+            self.voter_sets = left
+            self.voters = list(left[-1].members)
 
     def _on_start(self, event: Stamped) -> None:
         self.roles.pop(event.node, None)

@@ -249,7 +249,7 @@ class BrokerNode(msgspec.Struct):
                 offset_for_leader_epoch(self.replicas.partitions, turn, connection, typed)
             case Api.InitProducerId:
                 self.producer_ids.init_producer_id(turn, connection, typed)
-            case Api.ElectLeaders | Api.DescribeQuorum:
+            case Api.ElectLeaders | Api.DescribeQuorum | Api.AddRaftVoter | Api.RemoveRaftVoter:
                 self.forwarding.forward(turn, connection, typed)
             case Api.IncrementalAlterConfigs:
                 incremental_alter_configs(self.forwarding, turn, connection, typed)

@@ -1,4 +1,4 @@
-"""An operator's client: elections, configuration, a look at the quorum (``clients/.../admin/KafkaAdminClient.java``).
+"""An operator's client: elections, configuration, the quorum and its voters (``KafkaAdminClient.java``).
 
 It has no workload: it does what it is invoked for, any number of operations at a time.
 """
@@ -17,7 +17,7 @@ from actors.node.errors import KafkaError, error_name, traits
 from actors.node.events import Chosen, Invoked
 from actors.node.messages import Api, response_errors
 from actors.node.network_client import Ended
-from actors.node.spec import METADATA_TOPIC, split_topic_partition, topic_partition
+from actors.node.spec import METADATA_TOPIC, node_id, split_topic_partition, topic_partition
 from actors.node.step import Step
 from actors.trace.events import ErrorSeen, OpInvoke, OpReturn
 from krift.v1.admin_pb2 import (
@@ -27,6 +27,13 @@ from krift.v1.admin_pb2 import (
     ElectLeadersResponse,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
+)
+from krift.v1.common_pb2 import NodeEndpoint
+from krift.v1.quorum_pb2 import (
+    AddRaftVoterRequest,
+    AddRaftVoterResponse,
+    RemoveRaftVoterRequest,
+    RemoveRaftVoterResponse,
 )
 
 CONNECTION = "admin"
@@ -38,10 +45,14 @@ DEADLINE = "admin-deadline/"
 ELECT_LEADERS = "elect-leaders"
 ALTER_CONFIG = "alter-config"
 DESCRIBE_QUORUM = "describe-quorum"
+ADD_VOTER = "add-voter"
+REMOVE_VOTER = "remove-voter"
 APIS = {
     ELECT_LEADERS: Api.ElectLeaders,
     ALTER_CONFIG: Api.IncrementalAlterConfigs,
     DESCRIBE_QUORUM: Api.DescribeQuorum,
+    ADD_VOTER: Api.AddRaftVoter,
+    REMOVE_VOTER: Api.RemoveRaftVoter,
 }
 
 ELECTION_TYPES = {"preferred": 0, "unclean": 1}
@@ -81,7 +92,7 @@ class AdminOperation(msgspec.Struct):
 class AdminNode(ClientNode):
     """Operations, with their arguments: elect-leaders (type preferred or unclean, partitions: topic partitions, none
     for all), alter-config (resources: topic/NAME, broker/ID or broker/ for all brokers; set: key -> text; delete:
-    keys), describe-quorum.
+    keys), describe-quorum, add-voter and remove-voter (controller: its name, directory: id of its directory).
 
     Each lasts until it is answered or default.api.timeout.ms is over, and is completed with {"results": ...}, or
     {"error": name} if it failed as a whole. Requests about one broker go to that broker, all others to any.
@@ -147,7 +158,7 @@ class AdminNode(ClientNode):
         if ended.response is None:
             self._retry(step, name, task)
             return
-        error, results = _result(ended.response)
+        error, results = _result(task, ended.response)
         if error and task.kind == DESCRIBE_QUORUM and traits(error).retriable:
             step.record(ErrorSeen("", APIS[task.kind].name, ended.version, error, ended.peer))
             self._retry(step, name, task)
@@ -230,9 +241,21 @@ def _request(task: AdminTask, version: int, remaining_ms: int) -> Message:
         return _elect_request(task.arguments, version, remaining_ms)
     if task.kind == ALTER_CONFIG:
         return _alter_request(task.arguments)
+    if task.kind in (ADD_VOTER, REMOVE_VOTER):
+        return _voter_request(task, remaining_ms)
     describe = DescribeQuorumRequest()
     describe.topics.add(topic_name=METADATA_TOPIC).partitions.add(partition_index=0)
     return describe
+
+
+def _voter_request(task: AdminTask, remaining_ms: int) -> Message:
+    voter, directory = node_id(task.arguments["controller"]), task.arguments["directory"]
+    if task.kind == REMOVE_VOTER:
+        return RemoveRaftVoterRequest(voter_id=voter, voter_directory_id=directory)
+    listener = NodeEndpoint(node_id=voter, host=task.arguments["controller"])
+    return AddRaftVoterRequest(
+        timeout_ms=remaining_ms, voter_id=voter, voter_directory_id=directory, listeners=[listener]
+    )
 
 
 def _elect_request(arguments: dict[str, Any], version: int, remaining_ms: int) -> ElectLeadersRequest:
@@ -261,7 +284,7 @@ def _alter_request(arguments: dict[str, Any]) -> IncrementalAlterConfigsRequest:
     return request
 
 
-def _result(response: Message) -> tuple[int, dict[str, Any]]:
+def _result(task: AdminTask, response: Message) -> tuple[int, dict[str, Any]]:
     """(error of the whole request, what became of each part)."""
     if isinstance(response, ElectLeadersResponse):
         return response.error_code, {
@@ -275,6 +298,8 @@ def _result(response: Message) -> tuple[int, dict[str, Any]]:
             f"{names.get(each.resource_type, each.resource_type)}/{each.resource_name}": error_name(each.error_code)
             for each in response.responses
         }
+    if isinstance(response, AddRaftVoterResponse | RemoveRaftVoterResponse):
+        return 0, {task.arguments["controller"]: error_name(response.error_code)}
     assert isinstance(response, DescribeQuorumResponse)
     if response.error_code:
         return response.error_code, {}

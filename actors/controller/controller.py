@@ -128,6 +128,9 @@ class Controller(msgspec.Struct):
         if self.active:
             for reply in self.purgatory.take_committed(self.committed):
                 _reply(step, reply.connection, reply.response, reply.version)
+        if self.active:
+            # A change of the voters takes an offset that the controller did not ask for.
+            self.next_offset = raft.next_offset
         for change in raft.take_leader_changes():
             if change.leader_id == self.config.node_id and raft.is_leader:
                 self._activate(step, files, raft)

@@ -45,6 +45,9 @@ class Api(IntEnum):
     BrokerRegistration = 62
     BrokerHeartbeat = 63
     AllocateProducerIds = 67
+    AddRaftVoter = 80
+    RemoveRaftVoter = 81
+    UpdateRaftVoter = 82
 
 
 REQUESTS: dict[Api, type[Message]] = {
@@ -67,6 +70,9 @@ REQUESTS: dict[Api, type[Message]] = {
     Api.BrokerRegistration: controller_pb2.BrokerRegistrationRequest,
     Api.BrokerHeartbeat: controller_pb2.BrokerHeartbeatRequest,
     Api.AllocateProducerIds: producer_ids_pb2.AllocateProducerIdsRequest,
+    Api.AddRaftVoter: quorum_pb2.AddRaftVoterRequest,
+    Api.RemoveRaftVoter: quorum_pb2.RemoveRaftVoterRequest,
+    Api.UpdateRaftVoter: quorum_pb2.UpdateRaftVoterRequest,
 }
 
 RESPONSES: dict[Api, type[Message]] = {
@@ -89,6 +95,9 @@ RESPONSES: dict[Api, type[Message]] = {
     Api.BrokerRegistration: controller_pb2.BrokerRegistrationResponse,
     Api.BrokerHeartbeat: controller_pb2.BrokerHeartbeatResponse,
     Api.AllocateProducerIds: producer_ids_pb2.AllocateProducerIdsResponse,
+    Api.AddRaftVoter: quorum_pb2.AddRaftVoterResponse,
+    Api.RemoveRaftVoter: quorum_pb2.RemoveRaftVoterResponse,
+    Api.UpdateRaftVoter: quorum_pb2.UpdateRaftVoterResponse,
 }
 
 API_OF_REQUEST: dict[type[Message], Api] = {kind: api for api, kind in REQUESTS.items()}

@@ -31,12 +31,18 @@ class TopicSpec(msgspec.Struct, frozen=True):
 
 
 class ClusterSpec(msgspec.Struct, frozen=True):
-    """What all nodes of a run know alike: ids of voters and brokers and the topics to create."""
+    """What all nodes of a run know alike: ids of voters and brokers and the topics to create.
+
+    voters: at kraft.version 1 the initial ones, whose directory ids are ``directories``. spare_controllers: ids of the
+    controllers that are no voters at first.
+    """
 
     cluster_id: str
     voters: list[int]
     brokers: list[int]
     topics: list[TopicSpec] = []
+    spare_controllers: list[int] = []
+    directories: dict[int, str] = {}
 
 
 class NodeSpec(msgspec.Struct, frozen=True):

@@ -8,6 +8,7 @@ from actors.node.spec import METADATA_TOPIC
 from actors.node.step import Step
 from actors.quorum.raft_state import RaftState
 from actors.quorum.roles import Leader, ReplicaProgress
+from actors.quorum.voter_set import ReplicaKey
 from actors.versions import request_version
 from krift.v1.admin_pb2 import DescribeQuorumRequest, DescribeQuorumResponse
 
@@ -36,15 +37,16 @@ def _response(raft: RaftState, now_ms: int, request: DescribeQuorumRequest) -> D
         leader_epoch=role.epoch,
         high_watermark=raft.log.high_watermark if role.high_watermark_known else -1,
     )
-    for replica_id in sorted({*raft.config.voters.ids, *role.replicas}):
-        known = role.replicas.get(replica_id, ReplicaProgress())
-        if raft.config.voters.is_voter(replica_id):
-            _describe(raft, now_ms, data.current_voters.add(), replica_id, known, version)
-        elif now_ms - known.last_fetch_ms < OBSERVER_SESSION_MS:
+    for voter in raft.voters.ids:
+        known = role.replicas.get(voter, ReplicaProgress(directory_id=raft.voters.node(voter).directory_id))
+        _describe(raft, now_ms, data.current_voters.add(), voter, known, version)
+    for key in sorted(role.observers, key=lambda key: (int(key.partition("/")[0]), key)):
+        known, replica_id = role.observers[key], int(key.partition("/")[0])
+        if replica_id == raft.config.node_id or now_ms - known.last_fetch_ms < OBSERVER_SESSION_MS:
             _describe(raft, now_ms, data.observers.add(), replica_id, known, version)
     if version >= 2:
-        for voter in raft.config.voters.ids:
-            response.nodes.add(node_id=voter)
+        for voter in raft.voters.ids:
+            response.nodes.add(node_id=voter, listeners=[raft.voters.endpoint(voter)])
     return response
 
 
@@ -71,9 +73,11 @@ def _describe(
     version: int,
 ) -> None:
     """The leader itself is always caught up."""
-    mine = replica_id == raft.config.node_id
+    mine = ReplicaKey(replica_id, known.directory_id) == raft.config.key
     state.replica_id = replica_id
     state.log_end_offset = known.end_offset
+    if version >= 2:
+        state.replica_directory_id = known.directory_id
     if version >= 1:
         state.last_fetch_timestamp = now_ms if mine else known.last_fetch_ms
         state.last_caught_up_timestamp = now_ms if mine else known.last_caught_up_ms

@@ -12,6 +12,7 @@ from actors.quorum.raft_state import CONNECTION, RaftState
 from actors.quorum.roles import Candidate, Follower, Prospective, Resigned, Unattached
 from actors.quorum.voter_set import ReplicaKey
 from actors.trace.events import QVote
+from actors.versions import request_version
 from krift.v1.quorum_pb2 import VoteRequest, VoteResponse
 
 PRE_VOTE_VERSION = 2
@@ -43,6 +44,8 @@ def on_vote_request(raft: RaftState, step: Step, connection: str, request: VoteR
         leader_epoch=raft.quorum.epoch,
         vote_granted=granted,
     )
+    if request_version(request) >= 1:
+        response.node_endpoints.extend(raft.leader_endpoints())
     raft.answer(step, connection, request, response)
 
 
@@ -105,10 +108,11 @@ def _record_vote(
 def on_election_timeout(raft: RaftState, step: Step) -> None:
     """The election timer is over in the present role."""
     role, log_end = raft.quorum.role, raft.log.end_offset
-    if isinstance(role, Resigned) and raft.config.pre_vote:
+    if isinstance(role, Resigned) and (raft.config.pre_vote or not raft.is_voter):
         raft.quorum.transition_to_unattached_after_resigning(step, log_end)
     elif isinstance(role, Unattached | Resigned):
-        stand_for_election(raft, step)
+        if raft.is_voter:
+            stand_for_election(raft, step)
     elif isinstance(role, Prospective):
         raft.quorum.lose_pre_vote(step, log_end)
     elif isinstance(role, Candidate):
@@ -120,7 +124,7 @@ def on_fetch_timeout(raft: RaftState, step: Step) -> None:
     role = raft.quorum.role
     if not isinstance(role, Follower):
         return
-    if raft.config.is_voter and "never-stand" not in step.defects:
+    if raft.is_voter and "never-stand" not in step.defects:
         stand_for_election(raft, step)
     else:
         role.timed_out = True
@@ -129,7 +133,7 @@ def on_fetch_timeout(raft: RaftState, step: Step) -> None:
 def on_check_quorum_timeout(raft: RaftState, step: Step) -> None:
     """A majority has not fetched from this leader for too long. It resigns; as KIP-595 was first proposed it stands for
     the next epoch instead, to learn from the answers who leads, and PreVote does not come into it."""
-    if raft.config.leader_progress == "seed":
+    if raft.config.leader_progress == "seed" and raft.is_voter:
         become_candidate(raft, step)
     else:
         raft.quorum.transition_to_resigned(step, raft.log.end_offset)
@@ -175,10 +179,10 @@ def advance(raft: RaftState, step: Step) -> None:
     """Go on where an election is decided. A candidate's own vote must be durable before it counts."""
     quorum = raft.quorum
     role = quorum.role
-    if isinstance(role, Prospective) and role.election.is_granted(raft.config.voters):
+    if isinstance(role, Prospective) and role.election.is_granted(raft.voters):
         become_candidate(raft, step)
     elif isinstance(role, Candidate) and not quorum.waiting:
-        if role.election.is_granted(raft.config.voters) or "same-epoch-leader" in step.defects:
+        if role.election.is_granted(raft.voters) or "same-epoch-leader" in step.defects:
             quorum.transition_to_leader(step, raft.log.end_offset)
 
 
@@ -188,7 +192,7 @@ def poll(raft: RaftState, step: Step, net: NetworkClient, role: Prospective | Ca
         return
     pre_vote = isinstance(role, Prospective)
     kind = "pre-vote" if pre_vote else "vote"
-    for peer in role.election.unrecorded(raft.config.voters):
+    for peer in role.election.unrecorded(raft.voters):
         if not raft.can_call(step, net, peer, kind):
             continue
         version = net.version(node_name(peer), CONNECTION, Api.Vote)
@@ -213,6 +217,7 @@ def _vote_request(raft: RaftState, peer: int, version: int, pre_vote: bool) -> V
     if version >= 1:
         request.voter_id = peer
         request.replica_directory_id = raft.config.directory_id
+        request.voter_directory_id = raft.voters.node(peer).directory_id
     if version >= PRE_VOTE_VERSION:
         request.pre_vote = pre_vote
     return request
@@ -231,7 +236,8 @@ def on_vote_ended(raft: RaftState, step: Step, ended: Ended, peer: int) -> None:
     if response.error_code:
         raft.back_off(step, peer)
         return
-    if raft.learn_from_response(step, response.partition_error_code, response.leader_epoch, response.leader_id):
+    told = (response.partition_error_code, response.leader_epoch, response.leader_id, response.node_endpoints)
+    if raft.learn_from_response(step, *told):
         if response.partition_error_code:
             raft.back_off(step, peer)
         return
@@ -241,7 +247,7 @@ def on_vote_ended(raft: RaftState, step: Step, ended: Ended, peer: int) -> None:
     if ended.request.pre_vote != isinstance(role, Prospective):
         return
     role.election.record(peer, response.vote_granted)
-    if role.election.is_rejected(raft.config.voters):
+    if role.election.is_rejected(raft.voters):
         if isinstance(role, Prospective):
             raft.quorum.lose_pre_vote(step, raft.log.end_offset)
         elif not raft.config.pre_vote and not role.backing_off:

@@ -15,6 +15,8 @@ from actors.quorum.quorum_state import FETCH_TIMEOUT, role_name
 from actors.quorum.raft_state import FETCH_CONNECTION, FetchInFlight, RaftState
 from actors.quorum.roles import Follower, Leader
 from actors.quorum.snapshots import Download, SnapshotId, StoredSnapshot
+from actors.quorum.voter_set import ReplicaKey
+from actors.versions import request_version
 from krift.v1.quorum_pb2 import FetchSnapshotRequest, FetchSnapshotResponse
 
 # ---- the leader's side -------------------------------------------------------------------------------------
@@ -29,9 +31,12 @@ def on_fetch_snapshot_request(raft: RaftState, step: Step, connection: str, requ
     response = _piece(raft, request)
     response.current_leader.leader_id = raft.quorum.leader_id
     response.current_leader.leader_epoch = raft.quorum.epoch
+    if request_version(request) >= 1:
+        response.node_endpoints.extend(raft.leader_endpoints())
     role = raft.quorum.role
     if isinstance(role, Leader) and not response.partition_error_code:
-        if raft.config.voters.is_voter(request.replica_id) and request.replica_id != raft.config.node_id:
+        key = ReplicaKey(request.replica_id, request.replica_directory_id)
+        if raft.voters.has(key) and key.id != raft.config.node_id:
             count_for_check_quorum(raft, step, role, request.replica_id)
     raft.answer(step, connection, request, response)
 
@@ -107,7 +112,7 @@ def on_fetch_snapshot_ended(raft: RaftState, step: Step, files: Files, ended: En
     gone = error in (KafkaError.SNAPSHOT_NOT_FOUND, KafkaError.POSITION_OUT_OF_RANGE)
     known = (raft.quorum.epoch, raft.quorum.leader_id)
     common = KafkaError.NONE if gone else error
-    if raft.learn_from_response(step, common, leader.leader_epoch, leader.leader_id):
+    if raft.learn_from_response(step, common, leader.leader_epoch, leader.leader_id, response.node_endpoints):
         return known != (raft.quorum.epoch, raft.quorum.leader_id)
     role, download = raft.quorum.role, raft.snapshots.download
     if raft.quorum.waiting or not isinstance(role, Follower) or download is None or download.epoch != role.epoch:

@@ -59,7 +59,7 @@ def _is_fetching(raft: RaftState) -> bool:
 
 
 def _poll_bootstrap(raft: RaftState, step: Step, net: NetworkClient) -> None:
-    """Fetch from a random voter: whoever it is will tell who leads."""
+    """Fetch from a random bootstrap server: whoever it is will tell who leads."""
     if raft.bootstrap:
         return
     target = raft.fetch_target
@@ -69,9 +69,9 @@ def _poll_bootstrap(raft: RaftState, step: Step, net: NetworkClient) -> None:
         return
     raft.fetch_target = -1
     usable = [
-        voter
-        for voter in raft.config.voters.others(raft.config.node_id)
-        if net.usable(node_name(voter), FETCH_CONNECTION)
+        server
+        for server in raft.config.bootstrap
+        if server != raft.config.node_id and net.usable(node_name(server), FETCH_CONNECTION)
     ]
     if usable:
         raft.bootstrap = usable
@@ -153,7 +153,7 @@ def on_fetch_ended(raft: RaftState, step: Step, files: Files, ended: Ended) -> N
     leader_id = data.current_leader.leader_id if data.HasField("current_leader") else -1
     known = (raft.quorum.epoch, raft.quorum.leader_id)
     error = KafkaError.NONE if data.HasField("seed_next_fetch_offset") else data.error_code
-    if raft.learn_from_response(step, error, epoch, leader_id):
+    if raft.learn_from_response(step, error, epoch, leader_id, response.node_endpoints):
         if known == (raft.quorum.epoch, raft.quorum.leader_id):
             _back_off(raft, step)
         return
@@ -178,7 +178,10 @@ def _take(raft: RaftState, step: Step, files: Files, role: Follower, data: Fetch
         if not _joins(raft, batches):
             batches = []
             _back_off(raft, step)
-        if raft.log.append_as_follower(step, files, batches, role.epoch):
+        appended = raft.log.append_as_follower(step, files, batches, role.epoch)
+        if appended:
+            for batch in raft.log.batches[-appended:]:
+                raft.take_control_batch(step, batch, "fetch")
             raft.flush(step, files)
         new = raft.log.boundary_at_or_below(min(data.high_watermark, raft.log.end_offset))
         if new > raft.log.high_watermark:

@@ -11,12 +11,16 @@ from actors.node.step import Step
 from actors.quorum.divergence import diverging_epoch
 from actors.quorum.leadership import update_high_watermark
 from actors.quorum.raft_state import ParkedFetch, RaftState
-from actors.quorum.roles import Leader, ReplicaProgress
+from actors.quorum.roles import Leader
 from actors.quorum.snapshots import SnapshotId
+from actors.quorum.voter_set import ReplicaKey
 from actors.trace.events import RepFetch
 from actors.versions import request_version
 from krift.v1.common_pb2 import LeaderAndEpoch
 from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
+
+NODE_ENDPOINTS_VERSION = 17
+"""First version of Fetch in which members of a quorum tell where the leader listens."""
 
 PARKED = "raft/parked/"
 """Prefix of the timers that end the parking of a Fetch: ``raft/parked/<connection>``."""
@@ -129,7 +133,7 @@ def _replica_id(request: FetchRequest, version: int) -> int:
 
 def _record_fetch(raft: RaftState, step: Step, request: FetchRequest, replica_id: int, answer: FetchAnswer) -> None:
     """Put a fetch into the trace, unless it is one of an observer's that all is well with."""
-    if answer.diverging is None and not raft.config.voters.is_voter(replica_id):
+    if answer.diverging is None and not raft.voters.is_voter(replica_id):
         return
     fetch = request.topics[0].partitions[0]
     diverging = (-1, -1) if answer.diverging is None else answer.diverging
@@ -143,10 +147,9 @@ def _note_progress(raft: RaftState, step: Step, request: FetchRequest, version: 
     replica_id = _replica_id(request, version)
     if not isinstance(role, Leader) or replica_id < 0 or replica_id == raft.config.node_id:
         return
-    offset, leader_end = request.topics[0].partitions[0].fetch_offset, raft.log.end_offset
-    progress = role.replicas.get(replica_id)
-    if progress is None:
-        progress = role.replicas[replica_id] = ReplicaProgress()
+    fetch, leader_end = request.topics[0].partitions[0], raft.log.end_offset
+    offset, key = fetch.fetch_offset, ReplicaKey(replica_id, fetch.replica_directory_id)
+    progress = role.progress(raft.voters, key)
     if offset >= leader_end:
         progress.last_caught_up_ms = step.wall_ms
     elif offset >= progress.leader_end_at_last_fetch >= 0:
@@ -154,7 +157,7 @@ def _note_progress(raft: RaftState, step: Step, request: FetchRequest, version: 
     progress.end_offset = offset
     progress.last_fetch_ms = step.wall_ms
     progress.leader_end_at_last_fetch = leader_end
-    if not raft.config.voters.is_voter(replica_id):
+    if not raft.voters.has(key):
         return
     if replica_id in role.begin_due:
         role.begin_due.remove(replica_id)
@@ -167,8 +170,8 @@ def count_for_check_quorum(raft: RaftState, step: Step, role: Leader, replica_id
     """A voter has fetched: a majority that does lets the leader go on."""
     if replica_id not in role.fetched:
         role.fetched.append(replica_id)
-    mine = 1 if raft.config.is_voter else 0
-    if len(role.fetched) >= raft.config.voters.majority - mine:
+    mine = 1 if raft.is_voter else 0
+    if len(role.fetched) >= raft.voters.majority - mine:
         role.fetched = []
         raft.quorum.start_check_quorum(step)
 
@@ -212,7 +215,10 @@ def _response(raft: RaftState, request: FetchRequest, answer: FetchAnswer) -> Fe
         topic.topic_id = METADATA_TOPIC_ID
     else:
         topic.topic = METADATA_TOPIC
-    return FetchResponse(responses=[topic])
+    response = FetchResponse(responses=[topic])
+    if version >= NODE_ENDPOINTS_VERSION:
+        response.node_endpoints.extend(raft.leader_endpoints())
+    return response
 
 
 def _refuse(raft: RaftState, step: Step, connection: str, request: FetchRequest, error: KafkaError) -> None:

@@ -9,6 +9,7 @@ from actors.node.messages import Api
 from actors.node.network_client import Ended, NetworkClient
 from actors.node.spec import node_name
 from actors.node.step import Step
+from actors.quorum.control_records import BOOTSTRAP_OFFSET
 from actors.quorum.quorum_state import BEGIN_QUORUM, FETCH_TIMEOUT
 from actors.quorum.raft_state import CONNECTION, PendingRecords, RaftState
 from actors.quorum.roles import Follower, Leader, Resigned
@@ -18,7 +19,7 @@ from krift.v1.quorum_pb2 import (
     EndQuorumEpochRequest,
     EndQuorumEpochResponse,
 )
-from krift.v1.records_pb2 import ControlRecord, LeaderChangeMessage
+from krift.v1.records_pb2 import ControlRecord, KRaftVersionRecord, LeaderChangeMessage
 
 APPEND_LINGER = "raft/append-linger"
 
@@ -26,14 +27,16 @@ APPEND_LINGER = "raft/append-linger"
 
 
 def start_epoch(raft: RaftState, step: Step, files: Files, role: Leader) -> None:
-    """The leadership is durable: append the first record of the epoch."""
+    """The leadership is durable: append the first records of the epoch. What a directory was formatted with gets into
+    the log here (``LeaderState.appendStartOfEpochControlRecords``)."""
     role.started = True
-    message = LeaderChangeMessage(
-        leader_id=raft.config.node_id, voters=raft.config.voters.ids, granting_voters=role.granting
-    )
-    value = ControlRecord(leader_change=message).SerializeToString(deterministic=True)
-    raft.log.append_records(step, files, [LogRecord(step.wall_ms, value=value)], role.epoch, is_control=True)
-    raft.flush(step, files)
+    message = LeaderChangeMessage(leader_id=raft.config.node_id, voters=raft.voters.ids, granting_voters=role.granting)
+    records = [ControlRecord(leader_change=message)]
+    control, entry = raft.quorum.records, raft.quorum.records.last_voters
+    if entry is not None and entry.offset == BOOTSTRAP_OFFSET:
+        level = KRaftVersionRecord(k_raft_version=control.kraft_version)
+        records += [ControlRecord(k_raft_version=level), ControlRecord(voters=entry.voters.to_record())]
+    raft.append_control(step, files, role.epoch, records)
 
 
 def accept(raft: RaftState, step: Step, values: list[bytes]) -> int:
@@ -59,7 +62,7 @@ def drain(raft: RaftState, step: Step, files: Files, role: Leader) -> bool:
 def update_high_watermark(raft: RaftState, step: Step, role: Leader, reporter: int) -> bool:
     """Move the high watermark to what a majority of the voters has, by the rule of the own epoch: only past the
     epoch's first offset. ``reporter``: whose log end has changed. True if it moved."""
-    voters = raft.config.voters.ids
+    voters = raft.voters.ids
     ends = {voter: role.replicas[voter].end_offset if voter in role.replicas else -1 for voter in voters}
     reached = sorted(ends.values(), reverse=True)[len(voters) // 2]
     if "quorum-hw-regress" in step.defects and ends.get(reporter, -1) >= 0:
@@ -84,7 +87,7 @@ def update_high_watermark(raft: RaftState, step: Step, role: Leader, reporter: i
 def on_begin_quorum_timer(raft: RaftState, step: Step, role: Leader) -> None:
     """Remind the voters that have not fetched for half the fetch timeout."""
     period = raft.config.fetch_timeout_ms // 2
-    for voter in raft.config.voters.others(raft.config.node_id):
+    for voter in raft.voters.others(raft.config.node_id):
         progress = role.replicas.get(voter)
         silent = progress is None or progress.last_fetch_ms < 0 or step.wall_ms - progress.last_fetch_ms >= period
         if silent and voter not in role.begin_due:
@@ -106,6 +109,8 @@ def poll_begin(raft: RaftState, step: Step, net: NetworkClient, role: Leader) ->
         )
         if version >= 1:
             request.voter_id = peer
+            request.voter_directory_id = raft.voters.node(peer).directory_id
+            request.leader_endpoints.extend(raft.leader_endpoints())
         raft.call(step, net, peer, "begin", request, version)
 
 
@@ -115,7 +120,7 @@ def on_begin_request(raft: RaftState, step: Step, connection: str, request: Begi
     if refusal:
         raft.answer(step, connection, request, BeginQuorumEpochResponse(error_code=refusal))
         return
-    error = _learn_from_leader(raft, step, request.leader_id, request.leader_epoch)
+    error = _learn_from_leader(raft, step, request)
     wrong_id = request.voter_id >= 0 and request.voter_id != raft.config.node_id
     wrong_directory = request.voter_directory_id and request.voter_directory_id != raft.config.directory_id
     if not error and (wrong_id or wrong_directory):
@@ -126,13 +131,17 @@ def on_begin_request(raft: RaftState, step: Step, connection: str, request: Begi
     raft.answer(step, connection, request, response)
 
 
-def _learn_from_leader(raft: RaftState, step: Step, leader_id: int, epoch: int) -> KafkaError:
+def _learn_from_leader(
+    raft: RaftState, step: Step, request: BeginQuorumEpochRequest | EndQuorumEpochRequest
+) -> KafkaError:
     """What a request from a leader tells (``KafkaRaftClient.validateVoterOnlyRequest``)."""
+    leader_id, epoch = request.leader_id, request.leader_epoch
     if epoch < raft.quorum.epoch:
         return KafkaError.FENCED_LEADER_EPOCH
     if leader_id < 0:
         return KafkaError.INVALID_REQUEST
-    raft.learn(step, epoch, leader_id)
+    has_endpoint = any(each.node_id == leader_id for each in request.leader_endpoints)
+    raft.learn(step, epoch, leader_id, has_endpoint)
     return KafkaError.NONE
 
 
@@ -165,8 +174,12 @@ def poll_end(raft: RaftState, step: Step, net: NetworkClient, role: Resigned) ->
         if version == 0:
             request.preferred_successors.extend(role.preferred)
         else:
+            request.leader_endpoints.extend(raft.leader_endpoints())
             request.preferred_candidates.extend(
-                EndQuorumEpochRequest.ReplicaInfo(candidate_id=voter) for voter in role.preferred
+                EndQuorumEpochRequest.ReplicaInfo(
+                    candidate_id=voter, candidate_directory_id=raft.voters.node(voter).directory_id
+                )
+                for voter in role.preferred
             )
         raft.call(step, net, peer, "end", request, version)
 
@@ -177,9 +190,9 @@ def on_end_request(raft: RaftState, step: Step, connection: str, request: EndQuo
     if refusal:
         raft.answer(step, connection, request, EndQuorumEpochResponse(error_code=refusal))
         return
-    error = _learn_from_leader(raft, step, request.leader_id, request.leader_epoch)
+    error = _learn_from_leader(raft, step, request)
     role = raft.quorum.role
-    if not error and isinstance(role, Follower) and role.leader_id == request.leader_id and raft.config.is_voter:
+    if not error and isinstance(role, Follower) and role.leader_id == request.leader_id and raft.is_voter:
         preferred = [info.candidate_id for info in request.preferred_candidates] or list(request.preferred_successors)
         step.set_timer(FETCH_TIMEOUT, election_delay_ms(raft, preferred), wall=True)
     response = EndQuorumEpochResponse(

@@ -17,6 +17,7 @@ from google.protobuf.message import Message
 
 from actors.node.files import Files
 from actors.node.step import Step
+from actors.quorum.control_records import ControlRecords
 from actors.quorum.quorum_state_store import (
     QUORUM_STATE_FILE,
     ElectionState,
@@ -35,7 +36,7 @@ from actors.quorum.roles import (
     Role,
     Unattached,
 )
-from actors.quorum.voter_set import ReplicaKey
+from actors.quorum.voter_set import ReplicaKey, VoterSet
 from actors.trace.events import AnyTraceEvent, QPersist, QRole
 
 RoleName = Literal["unattached", "prospective", "candidate", "leader", "follower", "resigned"]
@@ -81,6 +82,7 @@ ELECTION = "raft/election"
 FETCH_TIMEOUT = "raft/fetch-timeout"
 CHECK_QUORUM = "raft/check-quorum"
 BEGIN_QUORUM = "raft/begin-quorum"
+UPDATE_VOTER = "raft/update-voter"
 
 TIMERS: dict[RoleName, tuple[str, ...]] = {
     "unattached": (ELECTION,),
@@ -90,7 +92,8 @@ TIMERS: dict[RoleName, tuple[str, ...]] = {
     "follower": (FETCH_TIMEOUT,),
     "resigned": (ELECTION,),
 }
-"""The timers a role lives with; a change of role stops the others."""
+"""The timers a role lives with; a change of role stops the others. (UPDATE_VOTER of a follower runs on: it finds that
+there is nothing to do.)"""
 
 
 class HeldReply(msgspec.Struct, frozen=True, tag=True):
@@ -133,6 +136,7 @@ class QuorumState(msgspec.Struct):
     """A member's role, and the gate between a change of role and its becoming known.
 
     dirty: the role differs from what was last written. syncing: number of the write whose Sync is open, else 0.
+    records: what the log says of the voters.
     """
 
     config: RaftConfig = RaftConfig()
@@ -141,8 +145,19 @@ class QuorumState(msgspec.Struct):
     syncing: int = 0
     written: ElectionState = ElectionState()
     held: list[HeldReply | HeldRecord] = []
+    records: ControlRecords = msgspec.field(default_factory=ControlRecords)
 
     # ---- what it is --------------------------------------------------------------------------------------
+
+    @property
+    def voters(self) -> VoterSet:
+        """The voters in force."""
+        return self.records.voters
+
+    @property
+    def is_voter(self) -> bool:
+        """Whether this replica is one of them."""
+        return self.voters.has(self.config.key)
 
     @property
     def epoch(self) -> int:
@@ -165,11 +180,19 @@ class QuorumState(msgspec.Struct):
         return self.leader_id >= 0
 
     @property
+    def knows_endpoint(self) -> bool:
+        """Whether this node knows where the leader that it knows listens."""
+        role = self.role
+        if isinstance(role, Prospective):
+            return role.has_endpoint or self.voters.is_voter(role.leader_id)
+        return not isinstance(role, Unattached)
+
+    @property
     def election_state(self) -> ElectionState:
         """What must be durable of the present role."""
         role = self.role
         if isinstance(role, Candidate):
-            return ElectionState(role.epoch, -1, ReplicaKey(self.config.node_id, self.config.directory_id))
+            return ElectionState(role.epoch, -1, self.config.key)
         if isinstance(role, Leader | Resigned):
             return ElectionState(role.epoch, self.config.node_id)
         return ElectionState(role.epoch, role.leader_id, role.voted)
@@ -204,20 +227,22 @@ class QuorumState(msgspec.Struct):
             election, log_epoch = ElectionState(), 0
         self._enter(step, self._initial_role(election, log_epoch), log_end)
         if isinstance(self.role, Follower):
-            step.set_timer(FETCH_TIMEOUT, config.fetch_timeout_ms, wall=True)
+            self._start_follower_timers(step)
+        elif isinstance(self.role, Resigned):
+            self._set_election_timer(step)
         else:
             self._start_election_timer(step)
 
     def _initial_role(self, election: ElectionState, log_epoch: int) -> Role:
-        me = ReplicaKey(self.config.node_id, self.config.directory_id)
+        me = self.config.key
         if election.epoch < log_epoch:
             return Unattached(log_epoch)
         if election.leader_id == me.id and me.id >= 0:
             # Records of this epoch that were not flushed may be lost: this node must not write in it again.
-            return Resigned(election.epoch, self.config.voters.others(me.id))
-        if election.voted is not None and me.matches(election.voted):
+            return Resigned(election.epoch, self.voters.others(me.id))
+        if election.voted is not None and me.matches(election.voted) and self.is_voter:
             return Candidate(election.epoch, EpochElection([me.id]))
-        if election.leader_id >= 0 and self.config.voters.is_voter(election.leader_id):
+        if election.leader_id >= 0 and self.voters.is_voter(election.leader_id):
             return Follower(election.epoch, election.leader_id, election.voted)
         return Unattached(election.epoch, election.leader_id, election.voted)
 
@@ -233,14 +258,16 @@ class QuorumState(msgspec.Struct):
     def transition_to_unattached_after_resigning(self, step: Step, log_end: int) -> None:
         """The election timeout of a resigned leader is over: the next epoch, and the next election at once."""
         self._change(step, Unattached(self.epoch + 1), log_end)
-        step.set_timer(ELECTION, 0, wall=True)
+        if self.is_voter:
+            step.set_timer(ELECTION, 0, wall=True)
 
     def add_vote(self, step: Step, log_end: int, candidate: ReplicaKey) -> None:
         """Grant a vote. The timer starts anew: the candidate has as good a chance as this node."""
         role = self.role
         if isinstance(role, Prospective):
             election = EpochElection([self.config.node_id])
-            self._change(step, Prospective(role.epoch, role.leader_id, candidate, election), log_end)
+            again = Prospective(role.epoch, role.leader_id, candidate, election, role.has_endpoint)
+            self._change(step, again, log_end)
             self.dirty = True  # this once: a vote must be durable whatever the role
         else:
             self._change(step, Unattached(role.epoch, self.leader_id, candidate), log_end)
@@ -250,7 +277,8 @@ class QuorumState(msgspec.Struct):
         """Begin to ask for PreVotes; the leader and the vote of the epoch are kept, a candidate's own included."""
         election = self.election_state
         tally = EpochElection([self.config.node_id])
-        self._change(step, Prospective(election.epoch, election.leader_id, election.voted, tally), log_end)
+        knows = isinstance(self.role, Follower)
+        self._change(step, Prospective(election.epoch, election.leader_id, election.voted, tally, knows), log_end)
         self._start_election_timer(step)
 
     def transition_to_candidate(self, step: Step, log_end: int) -> None:
@@ -264,8 +292,8 @@ class QuorumState(msgspec.Struct):
         """The election is won: the epoch starts at the log end."""
         role = self.role
         assert isinstance(role, Candidate)
-        others = self.config.voters.others(self.config.node_id)
-        replicas = {self.config.node_id: ReplicaProgress()}
+        others = self.voters.others(self.config.node_id)
+        replicas = {self.config.node_id: ReplicaProgress(directory_id=self.config.directory_id)}
         leader = Leader(role.epoch, log_end, sorted(role.election.granting), replicas=replicas, begin_due=others)
         self._change(step, leader, log_end)
         self.start_check_quorum(step)
@@ -280,22 +308,22 @@ class QuorumState(msgspec.Struct):
         if voted is not None and voted.id == self.config.node_id:
             voted = None
         self._change(step, Follower(epoch, leader_id, voted), log_end)
-        step.set_timer(FETCH_TIMEOUT, self.config.fetch_timeout_ms, wall=True)
+        self._start_follower_timers(step)
 
     def transition_to_resigned(self, step: Step, log_end: int) -> None:
         """Give up the leadership. Not written: a stored leader starts as Resigned anyway."""
         role = self.role
         assert isinstance(role, Leader)
-        others = self.config.voters.others(self.config.node_id)
+        others = self.voters.others(self.config.node_id)
         preferred = role.voters_by_descending_end(others)
         self._change(step, Resigned(role.epoch, others, preferred), log_end)
-        self._start_election_timer(step)
+        self._set_election_timer(step)  # of a leader that is no voter any more, too
 
     def lose_pre_vote(self, step: Step, log_end: int) -> None:
         """A Prospective found no majority: back to the leader it knows, or Unattached, in the same epoch."""
         role = self.role
         assert isinstance(role, Prospective)
-        if self.config.voters.is_voter(role.leader_id):
+        if role.has_endpoint or self.voters.is_voter(role.leader_id):
             self.transition_to_follower(step, log_end, role.epoch, role.leader_id)
             return
         self._change(step, Unattached(role.epoch, role.leader_id, role.voted), log_end)
@@ -304,14 +332,33 @@ class QuorumState(msgspec.Struct):
     def start_check_quorum(self, step: Step) -> None:
         """(Re)start the time in which a majority must fetch; a lone voter needs nobody."""
         progress, fetch_timeout_ms = self.config.leader_progress, self.config.fetch_timeout_ms
-        if progress != "off" and not self.config.voters.is_only_voter(self.config.node_id):
+        if progress != "off" and not self.voters.is_only_voter(self.config.key):
             time_ms = fetch_timeout_ms if progress == "seed" else fetch_timeout_ms * 3 // 2
             step.set_timer(CHECK_QUORUM, time_ms, wall=True)
 
+    def on_voters_changed(self, step: Step) -> None:
+        """Other voters are in force: a leader counts them from now on."""
+        role = self.role
+        if not isinstance(role, Leader):
+            return
+        role.follow_voters(self.voters)
+        step.cancel_timer(CHECK_QUORUM)
+        self.start_check_quorum(step)
+        if self.voters.others(self.config.node_id):
+            step.set_timer(BEGIN_QUORUM, self.config.fetch_timeout_ms // 2, wall=True)
+
+    def _start_follower_timers(self, step: Step) -> None:
+        step.set_timer(FETCH_TIMEOUT, self.config.fetch_timeout_ms, wall=True)
+        if self.config.serves and self.config.kraft_version > 0:
+            step.set_timer(UPDATE_VOTER, self.config.update_voter_period_ms, wall=True)
+
     def _start_election_timer(self, step: Step) -> None:
-        if self.config.is_voter:
-            base = self.config.election_timeout_ms
-            step.set_timer(ELECTION, base, max(base, 2 * base - 1), wall=True)
+        if self.is_voter:
+            self._set_election_timer(step)
+
+    def _set_election_timer(self, step: Step) -> None:
+        base = self.config.election_timeout_ms
+        step.set_timer(ELECTION, base, max(base, 2 * base - 1), wall=True)
 
     def _change(self, step: Step, role: Role, log_end: int) -> None:
         if not is_legal(self.role, role, self.config.pre_vote, self.config.leader_progress == "seed"):
@@ -359,7 +406,7 @@ class QuorumState(msgspec.Struct):
             return
         self.dirty = False
         self.written = self.election_state
-        content = write_election_state(self.written, self.config.voters.ids, self.config.kraft_version)
+        content = write_election_state(self.written, self.voters.ids, self.records.kraft_version)
         self.syncing = files.replace(step, QUORUM_STATE_FILE, content)
         files.sync(step, QUORUM_STATE_FILE)
         if "vote-before-sync" in step.defects:

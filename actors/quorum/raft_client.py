@@ -26,8 +26,10 @@ from actors.quorum import (
     leader_fetches,
     leadership,
     snapshotting,
+    voter_changes,
+    voter_requests,
 )
-from actors.quorum.quorum_state import BEGIN_QUORUM, CHECK_QUORUM, ELECTION, FETCH_TIMEOUT
+from actors.quorum.quorum_state import BEGIN_QUORUM, CHECK_QUORUM, ELECTION, FETCH_TIMEOUT, UPDATE_VOTER
 from actors.quorum.quorum_state_store import QUORUM_STATE_FILE
 from actors.quorum.raft_config import raft_config
 from actors.quorum.raft_state import BACKOFF, PendingRecords, RaftState
@@ -39,7 +41,10 @@ from krift.v1.records_pb2 import MetadataRecord
 METADATA_LOG_FILE = f"{METADATA_PARTITION}/log"
 PREFIX = "raft/"
 """Prefix of this component's timers, choices and purposes of calls."""
-SERVED = (Api.Vote, Api.BeginQuorumEpoch, Api.EndQuorumEpoch, Api.Fetch, Api.FetchSnapshot, Api.DescribeQuorum)
+SERVED = (
+    *(Api.Vote, Api.BeginQuorumEpoch, Api.EndQuorumEpoch, Api.Fetch, Api.FetchSnapshot, Api.DescribeQuorum),
+    *(Api.AddRaftVoter, Api.RemoveRaftVoter, Api.UpdateRaftVoter),
+)
 """What a controller answers as a member of the quorum."""
 SHUTDOWN = "raft/shutdown"
 SHUTDOWN_TIMEOUT_MS = 5000
@@ -133,6 +138,11 @@ class RaftClient(RaftState):
         """End of the metadata log."""
         return self.log.end_offset
 
+    @property
+    def next_offset(self) -> int:
+        """Where the next record that is appended will be, behind those that linger."""
+        return self.log.end_offset + len(self.pending.values)
+
     def append(self, step: Step, files: Files, records: list[MetadataRecord]) -> int | None:
         """Append records, all or none of which will be committed; the offset of the last, None if not leader."""
         if not self.is_leader or self.quorum.waiting:
@@ -205,7 +215,7 @@ class RaftClient(RaftState):
         """Whether a shutdown that was begun is over: another node leads, nobody else can, or it took too long."""
         config = self.config
         others_lead = self.quorum.has_leader and self.quorum.leader_id != config.node_id
-        alone = not config.is_voter or config.voters.is_only_voter(config.node_id)
+        alone = not self.is_voter or self.voters.is_only_voter(config.key)
         return self.shutting_down and not self.quorum.waiting and (others_lead or alone or self.shutdown_expired)
 
     # ---- inputs ------------------------------------------------------------------------------------------
@@ -214,11 +224,12 @@ class RaftClient(RaftState):
         self, step: Step, files: Files, net: NetworkClient, spec: NodeSpec, incarnation: int, disk: DiskImage
     ) -> None:
         """Begin an incarnation with what the disk holds."""
-        self.config = raft_config(spec)
+        config = self.config = raft_config(spec)
         snapshotting.load(self, step, files, METADATA_LOG_FILE, disk)
         stored = disk.get(QUORUM_STATE_FILE)
         content = stored[0] if stored else None
-        self.quorum.initialize(step, self.config, content, self.last_epoch, self.log.end_offset)
+        voter_changes.load(self, step)
+        self.quorum.initialize(step, config, content, self.last_epoch, self.log.end_offset)
         if isinstance(self.quorum.role, Candidate):
             elections.record_own_vote(self, step)
         if self.log.batches:
@@ -239,6 +250,7 @@ class RaftClient(RaftState):
     def on_disconnected(self, connection: str) -> None:
         """Forget the Fetch that is parked on a connection which is gone. Its timer finds nothing."""
         self.parked.pop(connection, None)
+        voter_changes.on_disconnected(self, connection)
 
     def on_ended(self, step: Step, files: Files, net: NetworkClient, ended: Ended) -> bool:
         """Take the end of a call; False if it is somebody else's."""
@@ -290,7 +302,11 @@ class RaftClient(RaftState):
         elif isinstance(role, Leader):
             if role.begin_due:
                 leadership.poll_begin(self, step, net, role)
+            if self.voter_change is not None:
+                voter_changes.poll(self, step, files, net, role)
         elif isinstance(role, Follower | Unattached):
+            if self.voter_request_due and isinstance(role, Follower):
+                voter_requests.poll(self, step, net, role)
             follower_fetches.poll(self, step, net, role)
         elif isinstance(role, Resigned):
             leadership.poll_end(self, step, net, role)
@@ -308,7 +324,7 @@ class RaftClient(RaftState):
 
     def _handle(self, step: Step, files: Files, item: Queued) -> None:
         if isinstance(item, QueuedRequest):
-            self._on_request(step, item.connection, item.request)
+            self._on_request(step, files, item.connection, item.request)
         elif isinstance(item, QueuedEnd):
             self._on_ended(step, files, item.ended)
         elif isinstance(item, QueuedTimer):
@@ -321,7 +337,7 @@ class RaftClient(RaftState):
             follower_fetches.on_bootstrap_chosen(self, step, item.value)
         self._advance(step, files)
 
-    def _on_request(self, step: Step, connection: str, request: Any) -> None:
+    def _on_request(self, step: Step, files: Files, connection: str, request: Any) -> None:
         match api_of(request):
             case Api.Vote:
                 elections.on_vote_request(self, step, connection, request)
@@ -333,6 +349,12 @@ class RaftClient(RaftState):
                 leadership.on_end_request(self, step, connection, request)
             case Api.FetchSnapshot:
                 fetch_snapshots.on_fetch_snapshot_request(self, step, connection, request)
+            case Api.AddRaftVoter:
+                voter_changes.on_add_request(self, step, connection, request)
+            case Api.RemoveRaftVoter:
+                voter_changes.on_remove_request(self, step, files, connection, request)
+            case Api.UpdateRaftVoter:
+                voter_changes.on_update_request(self, step, files, connection, request)
             case _:
                 leader_fetches.on_fetch_request(self, step, connection, request)
 
@@ -350,6 +372,8 @@ class RaftClient(RaftState):
             leadership.on_begin_ended(self, step, ended, peer)
         elif kind == "end":
             leadership.on_end_ended(self, step, ended, peer)
+        elif kind == voter_requests.KIND:
+            voter_requests.on_ended(self, step, ended, peer)
         else:
             elections.on_vote_ended(self, step, ended, peer)
 
@@ -375,6 +399,10 @@ class RaftClient(RaftState):
             snapshotting.clean(self, step, files)
         elif name == leadership.APPEND_LINGER:
             self._drain(step, files)
+        elif name == voter_changes.VOTER_CHANGE:
+            voter_changes.on_timeout(self, step)
+        elif name == UPDATE_VOTER:
+            voter_requests.on_update_timer(self, step)
         elif name == CHECK_QUORUM and isinstance(role, Leader):
             elections.on_check_quorum_timeout(self, step)
         elif name == BEGIN_QUORUM and isinstance(role, Leader):
@@ -385,7 +413,7 @@ class RaftClient(RaftState):
         role = self.quorum.role
         if end is None or not isinstance(role, Leader):
             return
-        mine = role.replicas[self.config.node_id]
+        mine = role.progress(self.voters, self.config.key)
         mine.end_offset = max(mine.end_offset, end)
         if leadership.update_high_watermark(self, step, role, self.config.node_id):
             leader_fetches.complete_all(self, step)
@@ -404,6 +432,10 @@ class RaftClient(RaftState):
         elif isinstance(role, Leader):
             if not role.started and not quorum.waiting:
                 leadership.start_epoch(self, step, files, role)
+            if quorum.records.voter_sets:
+                voter_changes.advance(self, step, role)
+        if self.voter_change is not None and not isinstance(quorum.role, Leader):
+            voter_changes.abandon(self, step)
         if self.parked and not isinstance(quorum.role, Leader):
             leader_fetches.complete_all(self, step)
         if self.pending.values and not isinstance(quorum.role, Leader):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 from google.protobuf.message import Message
 
+from actors.log.batch import Batch, LogRecord
 from actors.log.replica_log import ReplicaLog
 from actors.node.errors import KafkaError
 from actors.node.fault import FatalFault
@@ -15,11 +17,15 @@ from actors.node.messages import Api
 from actors.node.network_client import Ended, NetworkClient
 from actors.node.spec import node_name
 from actors.node.step import Step
+from actors.quorum.control_records import BOOTSTRAP_OFFSET, VotersEntry
 from actors.quorum.quorum_state import QuorumState
 from actors.quorum.raft_config import RaftConfig
 from actors.quorum.snapshots import Snapshots
-from actors.trace.events import LogFlush
+from actors.quorum.voter_set import ReplicaKey, VoterSet
+from actors.trace.events import LogFlush, QVoters, VotersCause
 from actors.versions import check_fields, request_version
+from krift.v1.common_pb2 import NodeEndpoint
+from krift.v1.records_pb2 import ControlRecord, KRaftVersionRecord
 
 CONNECTION = "raft"
 """Connection of Vote, BeginQuorumEpoch and EndQuorumEpoch; a parked Fetch on it would hold them up."""
@@ -67,12 +73,25 @@ class PendingRecords(msgspec.Struct):
     values: list[bytes] = []
 
 
+class VoterChange(msgspec.Struct):
+    """A voter that is being added or removed (``AddVoterHandlerState``, ``RemoveVoterHandlerState``). connection: who
+    waits for the answer to ``request``, "" nobody. offset: of the VotersRecord, -1 before it is appended."""
+
+    connection: str
+    request: Message
+    voter: ReplicaKey
+    added: bool
+    offset: int = -1
+
+
 class RaftState(msgspec.Struct):
     """All of a quorum member. ``actors.quorum.raft_client.RaftClient`` is the door to it.
 
     flushes: open Syncs of the log. fetch: see FetchInFlight; fetch_backoff: it pauses. bootstrap: voters among which
     a random one was asked for; fetch_target: the one that was drawn (-1 none). delivered: end of what take_commits
-    handed out. announced: last (leader, epoch) that take_leader_changes gave.
+    handed out. announced: last (leader, epoch) that take_leader_changes gave. voter_change: the one that this leader
+    was asked for and that is not committed. voter_request_due: this follower has to see whether the voters should be
+    others.
     """
 
     config: RaftConfig = RaftConfig()
@@ -91,8 +110,20 @@ class RaftState(msgspec.Struct):
     delivered: int = 0
     announced_leader: int = -1
     announced_epoch: int = -1
+    voter_change: VoterChange | None = None
+    voter_request_due: bool = False
 
     # ---- what it knows -----------------------------------------------------------------------------------
+
+    @property
+    def voters(self) -> VoterSet:
+        """The voters in force."""
+        return self.quorum.records.voters
+
+    @property
+    def is_voter(self) -> bool:
+        """Whether this replica is one of them."""
+        return self.quorum.is_voter
 
     @property
     def last_epoch(self) -> int:
@@ -105,7 +136,14 @@ class RaftState(msgspec.Struct):
 
     def control_records(self, end: int) -> list[bytes]:
         """The quorum's own records that a snapshot which ends at ``end`` begins with: at kraft.version 0, none."""
-        return []
+        level, entry = self.quorum.records.kraft_version_at(end - 1), self.quorum.records.voters_at(end - 1)
+        if level == 0 or entry is None:
+            return []
+        records = (
+            ControlRecord(k_raft_version=KRaftVersionRecord(k_raft_version=level)),
+            ControlRecord(voters=entry.voters.to_record()),
+        )
+        return [record.SerializeToString(deterministic=True) for record in records]
 
     # ---- serving -----------------------------------------------------------------------------------------
 
@@ -162,8 +200,9 @@ class RaftState(msgspec.Struct):
 
     # ---- what peers say about the leader -----------------------------------------------------------------
 
-    def learn(self, step: Step, epoch: int, leader_id: int) -> None:
+    def learn(self, step: Step, epoch: int, leader_id: int, has_endpoint: bool = False) -> None:
         """Adopt an epoch, or the leader of the present one where none was known, that a message names (-1 none).
+        ``has_endpoint``: the message says where that leader listens; otherwise the voter set does, or nothing.
         Raises FatalFault if that contradicts what this node knows: the epoch has two leaders, or this node is said to
         lead and knows nothing of it, as its disk was lost (``KafkaRaftClient.maybeTransition``)."""
         quorum = self.quorum
@@ -172,31 +211,72 @@ class RaftState(msgspec.Struct):
         if not quorum.is_consistent_leader(epoch, leader_id):
             leads = f"{quorum.leader_id} leads" if quorum.has_leader else "nobody leads"
             raise FatalFault(f"was told that {leader_id} leads epoch {epoch}, and knows that {leads} {quorum.epoch}")
-        reachable = leader_id >= 0 and self.config.voters.is_voter(leader_id)
+        reachable = leader_id >= 0 and (has_endpoint or self.voters.is_voter(leader_id))
         if epoch > quorum.epoch:
             if reachable:
                 quorum.transition_to_follower(step, self.log.end_offset, epoch, leader_id)
             else:
                 quorum.transition_to_unattached(step, self.log.end_offset, epoch, leader_id)
-        elif reachable and not quorum.has_leader:
+        elif reachable and not (quorum.has_leader and quorum.knows_endpoint):
             quorum.transition_to_follower(step, self.log.end_offset, epoch, leader_id)
 
-    def learn_from_response(self, step: Step, error: int, epoch: int, leader_id: int) -> bool:
+    def learn_from_response(
+        self, step: Step, error: int, epoch: int, leader_id: int, endpoints: Iterable[NodeEndpoint] = ()
+    ) -> bool:
         """The part that is common to all responses; True if there is nothing more to do with this one. Raises
         FatalFault if this node asked for what nobody may ask for (``KafkaRaftClient.maybeHandleCommonResponse``)."""
         before = self.quorum.epoch
+        known = any(each.node_id == leader_id for each in endpoints)
         if epoch < before or error == KafkaError.UNKNOWN_LEADER_EPOCH:
             return True
         if epoch > before or error in (KafkaError.FENCED_LEADER_EPOCH, KafkaError.NOT_LEADER_OR_FOLLOWER):
-            self.learn(step, epoch, leader_id)
+            self.learn(step, epoch, leader_id, known)
             return True
         if leader_id >= 0 and not self.quorum.has_leader:
-            self.learn(step, epoch, leader_id)
+            self.learn(step, epoch, leader_id, known)
         elif error == KafkaError.INVALID_REQUEST:
             raise FatalFault("received an INVALID_REQUEST error, which was not expected")
         return error != KafkaError.NONE
 
+    def leader_endpoints(self) -> list[NodeEndpoint]:
+        """Where the leader listens, for those who ask; nothing where nobody is known to lead."""
+        return [self.voters.endpoint(self.quorum.leader_id)] if self.quorum.has_leader else []
+
     # ---- the log -----------------------------------------------------------------------------------------
+
+    def append_control(self, step: Step, files: Files, epoch: int, records: list[ControlRecord]) -> int:
+        """Append control records of this leader's own as one batch, and follow them at once; the offset of the last.
+        Whatever was accepted before must have been appended before."""
+        values = [record.SerializeToString(deterministic=True) for record in records]
+        lines = [LogRecord(step.wall_ms, value=value) for value in values]
+        batch = self.log.append_records(step, files, lines, epoch, is_control=True)
+        self.take_control_batch(step, batch, "append")
+        self.flush(step, files)
+        return batch.last_offset
+
+    def take_control_batch(self, step: Step, batch: Batch, cause: VotersCause) -> None:
+        """Follow what a batch that was appended says of the voters."""
+        if batch.is_control and self.quorum.records.append(batch):
+            self.record_voters(step, cause)
+            self.quorum.on_voters_changed(step)
+
+    def record_voters(self, step: Step, cause: VotersCause) -> None:
+        """Trace the voters in force, unless they are static."""
+        entry = self.quorum.records.last_voters
+        if entry is None:
+            entry = VotersEntry(BOOTSTRAP_OFFSET, 0, VoterSet())
+        step.record(
+            QVoters(
+                self.config.directory_id,
+                entry.offset,
+                entry.epoch,
+                self.quorum.epoch,
+                entry.voters.members,
+                self.log.end_offset,
+                self.log.high_watermark,
+                cause,
+            )
+        )
 
     def flush(self, step: Step, files: Files) -> None:
         """Make everything in the log durable."""
@@ -217,6 +297,8 @@ class RaftState(msgspec.Struct):
     def truncate(self, step: Step, files: Files, offset: int) -> None:
         """Cut the log where it diverges. A Sync that is open no longer vouches for what was cut."""
         self.log.truncate_to(step, files, offset, "diverge", self.quorum.epoch)
+        if self.quorum.records.truncate_new(self.log.end_offset):
+            self.record_voters(step, "truncate")
         for flush in self.flushes:
             flush.end = min(flush.end, self.log.end_offset)
         self.flush(step, files)

@@ -43,12 +43,14 @@ class Unattached(msgspec.Struct, tag="unattached"):
 
 
 class Prospective(msgspec.Struct, tag="prospective"):
-    """Asks for PreVotes; the epoch stays (KIP-996). Keeps the leader and the vote that it had."""
+    """Asks for PreVotes; the epoch stays (KIP-996). Keeps the leader and the vote that it had. ``has_endpoint``: it
+    knows where that leader listens."""
 
     epoch: int
     leader_id: int = -1
     voted: ReplicaKey | None = None
     election: EpochElection = msgspec.field(default_factory=EpochElection)
+    has_endpoint: bool = False
 
 
 class Candidate(msgspec.Struct, tag="candidate"):
@@ -68,14 +70,16 @@ class ReplicaProgress(msgspec.Struct):
     last_fetch_ms: int = -1
     last_caught_up_ms: int = -1
     leader_end_at_last_fetch: int = -1
+    directory_id: str = ""
 
 
 class Leader(msgspec.Struct, tag="leader"):
     """Leads its epoch, whose first offset is ``epoch_start``.
 
-    started: the LeaderChange record was appended. high_watermark_known: the rule held once. replicas: by replica
-    id, this node included. fetched: voters that fetched since check-quorum was last satisfied. begin_due: voters to
-    send BeginQuorumEpoch to.
+    started: the LeaderChange record was appended. high_watermark_known: the rule held once. replicas: the voters that
+    fetched, and this node if it is one, by id. observers: the other replicas that fetched, by key (a voter's id with
+    another directory is no voter). fetched: voters that fetched since check-quorum was last satisfied. begin_due:
+    voters to send BeginQuorumEpoch to.
     """
 
     epoch: int
@@ -84,8 +88,31 @@ class Leader(msgspec.Struct, tag="leader"):
     started: bool = False
     high_watermark_known: bool = False
     replicas: dict[int, ReplicaProgress] = {}
+    observers: dict[str, ReplicaProgress] = {}
     fetched: list[int] = []
     begin_due: list[int] = []
+
+    def progress(self, voters: VoterSet, key: ReplicaKey) -> ReplicaProgress:
+        """What is known of a replica, now also if nothing was before."""
+        if voters.has(key):
+            known = self.replicas.setdefault(key.id, ReplicaProgress())
+        else:
+            known = self.observers.setdefault(str(key), ReplicaProgress())
+        known.directory_id = key.directory_id or known.directory_id
+        return known
+
+    def follow_voters(self, voters: VoterSet) -> None:
+        """Other voters are in force: a replica that was an observer may be a voter now, and the other way round
+        (``LeaderState.updateVoterAndObserverStates``)."""
+        known = {
+            **self.observers,
+            **{str(ReplicaKey(replica, each.directory_id)): each for replica, each in self.replicas.items()},
+        }
+        keys = {voter: str(voters.key(voter)) for voter in voters.ids}
+        self.replicas = {voter: known.pop(key) for voter, key in keys.items() if key in known}
+        self.observers = known
+        self.fetched = [voter for voter in self.fetched if voter in voters.ids]
+        self.begin_due = [voter for voter in self.begin_due if voter in voters.ids]
 
     def voters_by_descending_end(self, voters: list[int]) -> list[int]:
         """``voters``, those with the longest logs first: they make the best successors."""

@@ -128,6 +128,9 @@ def _replace_log(raft: RaftState, step: Step, files: Files, freezing: Freezing) 
     raft.log.restart_at(step, files, snapshot.base, role.epoch)
     for flush in raft.flushes:
         flush.end = raft.log.end_offset
+    if snapshot.control:
+        raft.quorum.records.load_snapshot(snapshot)
+        raft.record_voters(step, "snapshot")
 
 
 def record(raft: RaftState, step: Step, op: Literal["create", "fetch", "load", "delete"], snapshot: Snapshot) -> None:
@@ -181,7 +184,9 @@ def _drop_oldest(raft: RaftState, step: Step, files: Files) -> bool:
 
 
 def _forget_below_start(raft: RaftState, step: Step, files: Files) -> None:
-    """Remove the snapshots that end before the log starts: nobody is given them any more."""
+    """Remove the snapshots that end before the log starts, and forget the voters of then: nobody is given them any
+    more."""
+    raft.quorum.records.truncate_old(raft.log.start_offset)
     for stored in [each for each in raft.snapshots.stored if each.id.end < raft.log.start_offset]:
         raft.snapshots.stored.remove(stored)
         files.delete(step, stored.id.file)

@@ -99,11 +99,15 @@ class QRole(TraceEvent, frozen=True, tag="q.role"):
     votes: list[int] = []
 
 
+VotersCause = Literal["start", "append", "fetch", "truncate", "snapshot"]
+
+
 class QVoters(TraceEvent, frozen=True, tag="q.voters"):
     """Another voter set is in force at a member of the quorum; only where kraft.version is 1 (KIP-853).
 
-    offset: of the VotersRecord that holds it, -1 if the directory was formatted with it and no record has it yet.
-    epoch: leader epoch of that record, 0 with offset -1. leader_epoch: the member's own epoch at this moment. members:
+    offset: of the VotersRecord that holds it, -1 if the directory was formatted with it and no record has it yet; of a
+    set that was found in a snapshot the last offset that this stands for. epoch: leader epoch of that record (or of the
+    last in the snapshot), 0 with offset -1. leader_epoch: the member's own epoch at this moment. members:
     voter id -> directory id. log_end, high_watermark: of the member's log right after the change. cause: start (found
     on the disk when the incarnation began), append (it leads and wrote the record; of a new epoch's leader it is the
     set in force written down once more, if at all), fetch (copied from the leader), truncate (a newer record was cut
@@ -117,7 +121,7 @@ class QVoters(TraceEvent, frozen=True, tag="q.voters"):
     members: dict[str, str]
     log_end: int
     high_watermark: int
-    cause: Literal["start", "append", "fetch", "truncate", "snapshot"]
+    cause: VotersCause
 
 
 class QApply(TraceEvent, frozen=True, tag="q.apply"):
@@ -339,8 +343,8 @@ class OpInvoke(TraceEvent, frozen=True, tag="op.invoke"):
     ``digest`` of the payload (``actors.log.batch.payload_digest``); poll: ``offset``, ``isolation``; list:
     ``timestamp``, ``isolation``, ``version``, ``replica_id`` (-1: as a client; else as that broker, which is told the
     log end instead of what clients see).
-    admin: ``admin`` has the operation (elect-leaders, alter-config, describe-quorum) under "call", and its arguments;
-    ``tp`` is empty."""
+    admin: ``admin`` has the operation (elect-leaders, alter-config, describe-quorum, add-voter, remove-voter) under
+    "call", and its arguments; ``tp`` is empty."""
 
     op: str
     kind: Literal["send", "poll", "list", "admin"]
@@ -365,7 +369,7 @@ class OpReturn(TraceEvent, frozen=True, tag="op.return"):
     field for it). ``broker``: who answered. ``version`` and ``correlation_id``: of the answer to a send or list.
     ``error``: code of the last error, 0 none.
     admin: ``admin`` has the operation under "call" and, where it was answered, under "results" an error name by
-    topic partition or resource; of describe-quorum what it was told."""
+    topic partition, resource or controller; of describe-quorum what it was told."""
 
     op: str
     kind: Literal["send", "poll", "list", "admin"]

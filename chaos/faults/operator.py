@@ -84,3 +84,44 @@ class QuorumDescription(AdminAction, frozen=True):
 
     def describe(self) -> str:
         return "of the metadata log"
+
+
+class _VoterAction(AdminAction, frozen=True):
+    """A change of one voter, with the directory that an operator finds in the voter set or, of a controller that is not
+    in it, on its disk."""
+
+    controllers: tuple[Selector, ...] = ()
+
+    def arguments(self, view: ClusterView, nodes: Sequence[str]) -> dict[str, Any] | None:
+        chosen = select(self.controllers, view, nodes)
+        if not chosen:
+            return None
+        name = chosen[0]
+        directory = self._directory(view, name)
+        return {"controller": name, "directory": directory} if directory else None
+
+    def _directory(self, view: ClusterView, name: str) -> str:
+        raise NotImplementedError
+
+    def describe(self) -> str:
+        return ", ".join(map(str, self.controllers))
+
+
+class VoterAddition(_VoterAction, frozen=True):
+    """AddRaftVoter."""
+
+    kind: ClassVar[str] = "add-voter"
+    call: ClassVar[str] = "add-voter"
+
+    def _directory(self, view: ClusterView, name: str) -> str:
+        return view.directories.get(name, "")
+
+
+class VoterRemoval(_VoterAction, frozen=True):
+    """RemoveRaftVoter."""
+
+    kind: ClassVar[str] = "remove-voter"
+    call: ClassVar[str] = "remove-voter"
+
+    def _directory(self, view: ClusterView, name: str) -> str:
+        return view.voter_directories.get(name) or view.directories.get(name, "")

@@ -15,6 +15,7 @@ from actors.features import FEATURES
 from actors.node.errors import KafkaError
 from actors.node.messages import Api
 from actors.node.spec import METADATA_PARTITION
+from actors.quorum.raft_config import KRAFT_VERSION_FEATURE
 from actors.versions import API_VERSIONS
 from chaos.errors import Mistake, nearest
 from chaos.scenario.durations import format_duration, format_versions
@@ -83,6 +84,7 @@ def check_references(scenario: Scenario, document: Document) -> list[Mistake]:
     for index, defect in enumerate(scenario.defects):
         if defect not in DEFECTS:
             mistakes.unknown(("defects", index), defect, "defect", DEFECTS)
+    _check_voters(scenario.features, ("features",), scenario, scenario.nodes, mistakes)
     _check_workload(scenario, mistakes)
     for index, chaos in enumerate(scenario.chaos):
         _check_chaos(("chaos", index), chaos, scenario, nodes, mistakes)
@@ -96,6 +98,8 @@ def check_references(scenario: Scenario, document: Document) -> list[Mistake]:
 def _check_variant(path: Path_, variant: Variant, scenario: Scenario, nodes: list[str], mistakes: Mistakes) -> None:
     _check_switches(path, variant.features, variant.versions, variant.nodes, nodes, mistakes)
     check_config((*path, "config"), variant.config, SERVER_SCOPES, mistakes)
+    merged = {**scenario.features, **variant.features}
+    _check_voters(merged, (*path, "features"), scenario, variant.nodes, mistakes)
     _check_outcome(path, variant.expect, variant.must_happen or [], scenario, nodes, mistakes)
     for index, chaos in enumerate(scenario.chaos if variant.duration is not None else []):
         end = chaos_end_us(chaos)
@@ -115,6 +119,27 @@ def _check_cluster(scenario: Scenario, mistakes: Mistakes) -> None:
             mistakes.add(path, "names that begin with __ are Kafka's own", "another name")
         check_config((*path, "config"), topic.config, ("topic",), mistakes)
         _check_assignment(path, topic, cluster.brokers, mistakes)
+
+
+def _check_voters(
+    features: Mapping[str, str], place: Path_, scenario: Scenario, nodes: Mapping[str, NodeOverride], mistakes: Mistakes
+) -> None:
+    """What is only possible where the voters are in the log; all nodes must agree on where they are."""
+    own = {f"nodes.{name}": override.features for name, override in nodes.items()}
+    own |= {
+        f"chaos[{index}]": chaos.action.rolling_bounce.features
+        for index, chaos in enumerate(scenario.chaos)
+        if chaos.action is not None and chaos.action.rolling_bounce is not None
+    }
+    for where, switches in own.items():
+        if KRAFT_VERSION_FEATURE in switches:
+            mistakes.add(place, f"{where} has a level of {KRAFT_VERSION_FEATURE} of its own", "one level for all nodes")
+    level = features.get(KRAFT_VERSION_FEATURE, FEATURES[KRAFT_VERSION_FEATURE].default)
+    kinds = {chaos.action.kind for chaos in scenario.chaos if chaos.action is not None}
+    changed = scenario.cluster.spare_controllers or kinds & {"add_voter", "remove_voter"}
+    if level == "0" and changed:
+        wrong = "the voters cannot be changed: they are those of controller.quorum.voters"
+        mistakes.add(place, wrong, f'{KRAFT_VERSION_FEATURE}: "1"')
 
 
 def _check_assignment(path: Path_, topic: Topic, brokers: int, mistakes: Mistakes) -> None:
@@ -218,6 +243,8 @@ def _config_expected(key: ConfigKey, value: Any) -> str:
         if isinstance(value, int) and not isinstance(value, bool) and key.low <= value <= key.high:
             return ""
         return f"a whole number from {key.low} to {key.high}"
+    if not key.choices:
+        return "" if isinstance(value, str) else "a text"
     return "" if str(value) in key.choices else "one of " + ", ".join(key.choices)
 
 
@@ -343,6 +370,13 @@ def _check_action(place: Path_, action: Action, scenario: Scenario, nodes: list[
             _check_topic_partition((*place, "elect", "partitions", index), tp, scenario, mistakes)
     if action.configure is not None:
         _check_configure((*place, "configure"), action.configure, scenario, nodes, mistakes)
+    for kind, change in (("add-voter", action.add_voter), ("remove-voter", action.remove_voter)):
+        if change is not None:
+            path = (*place, kind, "controller")
+            _check_servers(path, change.controller, scenario, nodes, mistakes)
+            for number, selector in enumerate(change.controller):
+                if _role(selector) != "controller":
+                    mistakes.add((*path, number), f"{selector} is no controller", "controllers alone")
     if action.controlled_shutdown is not None:
         path = (*place, "controlled-shutdown", "targets")
         _check_servers(path, action.controlled_shutdown.targets, scenario, nodes, mistakes)

@@ -78,6 +78,8 @@ def _values(key: ConfigKey) -> str:
         return "`true`, `false`"
     if key.choices:
         return ", ".join(f"`{choice}`" for choice in key.choices)
+    if isinstance(key.default, str):
+        return "any text"
     return f"{key.low} and up" if key.high == 2**31 - 1 else f"{key.low} to {key.high}"
 
 

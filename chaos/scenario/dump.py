@@ -35,6 +35,7 @@ def resolved_document(scenario: Scenario, plan: Plan) -> dict[str, Any]:
         "duration": format_duration(plan.duration_us),
         "cluster": {
             "voters": scenario.cluster.voters,
+            "spare-controllers": scenario.cluster.spare_controllers,
             "brokers": scenario.cluster.brokers,
             "topics": {t.name: {"replicas": t.replicas, "config": dict(t.config)} for t in plan.cluster.topics},
             "config": dict(plan.config),

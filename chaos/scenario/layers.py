@@ -25,6 +25,7 @@ SETTINGS = (
     "nodes.NODE.config.KEY",
     "nodes.NODE.versions.API",
     "cluster.voters",
+    "cluster.spare-controllers",
     "cluster.brokers",
     "duration",
     "seed",
@@ -62,7 +63,7 @@ def _near(target: str) -> str:
 def _target(target: str) -> Path_ | None:
     if target in ("seed", "duration"):
         return (target,)
-    if target in ("cluster.voters", "cluster.brokers"):
+    if target in ("cluster.voters", "cluster.spare-controllers", "cluster.brokers"):
         return tuple(target.split("."))
     head, _, rest = target.partition(".")
     if head == "cluster":

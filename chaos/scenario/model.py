@@ -83,6 +83,9 @@ class Cluster(Model):
     """Voters (controllers) and brokers, the topics they start with, and the configuration of both."""
 
     voters: int = Field(3, ge=1, le=9, description="controller-1 to controller-N")
+    spare_controllers: int = Field(
+        0, ge=0, le=6, description="As many more controllers, numbered on, that are no voters at first."
+    )
     brokers: int = Field(3, ge=1, le=50, description="broker-1 to broker-N")
     topics: dict[TopicName, Topic] = Field(min_length=1, max_length=100, description="Topics by name.")
     config: Config = Field({}, description="Of controllers and brokers, Kafka's keys.")
@@ -353,6 +356,12 @@ class DescribeQuorum(Model):
     """A look at the quorum's members (DescribeQuorum)."""
 
 
+class ChangeVoter(Model):
+    """A controller becomes a voter (AddRaftVoter), or a voter is one no longer (RemoveRaftVoter)."""
+
+    controller: Selectors = Field(description="A selector of a controller; of several the first.")
+
+
 class ControlledShutdown(Model):
     """Controllers or brokers are asked to stop, as by SIGTERM, and started again at its end."""
 
@@ -378,6 +387,8 @@ class Action(Model):
     elect: Elect | None = None
     configure: Configure | None = None
     describe_quorum: DescribeQuorum | None = None
+    add_voter: ChangeVoter | None = None
+    remove_voter: ChangeVoter | None = None
     controlled_shutdown: ControlledShutdown | None = None
     rolling_bounce: RollingBounce | None = None
 

@@ -35,7 +35,7 @@ def client_names(scenario: Scenario) -> list[tuple[str, list[str], Client]]:
 def node_names(scenario: Scenario) -> list[str]:
     """All nodes in the run's order: controllers, brokers, clients, and the operator's admin client where there is
     something for it to do."""
-    controllers = [f"controller-{number}" for number in range(1, scenario.cluster.voters + 1)]
+    controllers = [f"controller-{number}" for number in range(1, controller_count(scenario) + 1)]
     brokers = [f"broker-{number}" for number in range(1, scenario.cluster.brokers + 1)]
     clients = [name for _, names, _ in client_names(scenario) for name in names]
     return [*controllers, *brokers, *clients, *([ADMIN] if needs_admin(scenario) else [])]
@@ -44,4 +44,9 @@ def node_names(scenario: Scenario) -> list[str]:
 def needs_admin(scenario: Scenario) -> bool:
     """Whether an operator asks the cluster for something."""
     kinds = [chaos.action.kind for chaos in scenario.chaos if chaos.action is not None]
-    return any(kind in ("elect", "configure", "describe_quorum") for kind in kinds)
+    return any(kind in ("elect", "configure", "describe_quorum", "add_voter", "remove_voter") for kind in kinds)
+
+
+def controller_count(scenario: Scenario) -> int:
+    """How many controllers there are, voters or not."""
+    return scenario.cluster.voters + scenario.cluster.spare_controllers

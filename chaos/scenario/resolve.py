@@ -13,14 +13,21 @@ from actors.config import CONFIG, config_text, default_config
 from actors.control import Predicate
 from actors.defects import DEFECTS
 from actors.features import default_features
-from actors.node.spec import FIRST_CONTROLLER_ID, ClusterSpec, NodeSpec, Role, TopicSpec
+from actors.node.spec import FIRST_CONTROLLER_ID, ClusterSpec, NodeSpec, Role, TopicSpec, node_name
 from actors.versions import default_ranges
 from chaos.errors import InputError, Mistake, nearest
 from chaos.faults.base import Bounce
 from chaos.faults.clock import ClockJump, SkewedClock
 from chaos.faults.disk import DiskSlowness, DiskWipe, PowerLoss, TornTail
 from chaos.faults.network import NetworkDelay, NetworkDrop, NetworkDuplicate, NetworkPartition, NetworkReorder, Reach
-from chaos.faults.operator import ADMIN, Configuration, LeaderElection, QuorumDescription
+from chaos.faults.operator import (
+    ADMIN,
+    Configuration,
+    LeaderElection,
+    QuorumDescription,
+    VoterAddition,
+    VoterRemoval,
+)
 from chaos.faults.process import NodeBounce, NodeCrash, NodePause, NodeShutdown
 from chaos.plan import AnyFault, At, Expectation, Plan, PlanBudgets, ScheduledFault, Seen
 from chaos.scenario.checks import FEATURE_GROUPS
@@ -121,11 +128,13 @@ def _uuid(*parts: object) -> str:
 def _cluster(scenario: Scenario) -> ClusterSpec:
     brokers = list(range(1, scenario.cluster.brokers + 1))
     voters = [FIRST_CONTROLLER_ID + number for number in range(scenario.cluster.voters)]
+    spare = [voters[-1] + 1 + number for number in range(scenario.cluster.spare_controllers)]
+    directories = {voter: _uuid("directory", scenario.seed, node_name(voter)) for voter in voters}
     topics = [
         TopicSpec(name, _uuid("topic", scenario.seed, name), _assignment(topic, brokers), dict(topic.config))
         for name, topic in scenario.cluster.topics.items()
     ]
-    return ClusterSpec(_uuid("cluster", scenario.seed, scenario.name), voters, brokers, topics)
+    return ClusterSpec(_uuid("cluster", scenario.seed, scenario.name), voters, brokers, topics, spare, directories)
 
 
 def _assignment(topic: Topic, brokers: list[int]) -> list[list[int]]:
@@ -155,7 +164,7 @@ class _Builder:
 
     def nodes(self) -> list[NodeSpec]:
         """Controllers, brokers, clients."""
-        ids = [*self.cluster.voters, *self.cluster.brokers]
+        ids = [*self.cluster.voters, *self.cluster.spare_controllers, *self.cluster.brokers]
         names = node_names(self.scenario)
         servers = [self._server(name, node_id) for name, node_id in zip(names, ids, strict=False)]
         clients = [
@@ -265,7 +274,8 @@ def _scheduled(index: int, chaos: Chaos, scenario: Scenario, drawn: dict[str, li
             return ClockJump(drawing("clock-jump.nodes", given.clock_jump.nodes), given.clock_jump.by)
         return NodePause(drawing("pause", given.pause))
 
-    def done(given: Action) -> AnyFault:
+    def done(given: Action | None) -> AnyFault:
+        assert given is not None, "the model admits exactly one"
         if given.elect is not None:
             named = () if given.elect.partitions == ["all"] else tuple(given.elect.partitions)
             return LeaderElection(named, given.elect.type)
@@ -279,14 +289,14 @@ def _scheduled(index: int, chaos: Chaos, scenario: Scenario, drawn: dict[str, li
         if given.rolling_bounce is not None:
             targets = drawing("rolling-bounce.targets", given.rolling_bounce.targets)
             return NodeBounce(targets, _bounce(given.rolling_bounce))
+        if given.add_voter is not None:
+            return VoterAddition(drawing("add-voter.controller", given.add_voter.controller))
+        if given.remove_voter is not None:
+            return VoterRemoval(drawing("remove-voter.controller", given.remove_voter.controller))
         return QuorumDescription()
 
     nodes = node_names(scenario)
-    if chaos.fault is not None:
-        fault = broken(chaos.fault)
-    else:
-        assert chaos.action is not None, "the model admits exactly one"
-        fault = done(chaos.action)
+    fault = done(chaos.action) if chaos.fault is None else broken(chaos.fault)
     until = None if chaos.until is None else _moment(chaos.until)
     return ScheduledFault(f"f{index + 1}", fault, _moment(chaos.when), chaos.lasts, until, chaos.optional)
 

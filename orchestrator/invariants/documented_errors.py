@@ -28,6 +28,7 @@ _LEADER = frozenset({E.NOT_LEADER_OR_FOLLOWER, E.KAFKA_STORAGE_ERROR})
 _EPOCH = frozenset({E.FENCED_LEADER_EPOCH, E.UNKNOWN_LEADER_EPOCH})
 _QUORUM = frozenset({E.INCONSISTENT_CLUSTER_ID, E.FENCED_LEADER_EPOCH, E.INVALID_VOTER_KEY, E.INVALID_REQUEST})
 _CONTROLLER = frozenset({E.NOT_CONTROLLER, E.REQUEST_TIMED_OUT, E.STALE_BROKER_EPOCH, E.BROKER_ID_NOT_REGISTERED})
+_VOTERS = frozenset({E.INCONSISTENT_CLUSTER_ID, E.NOT_LEADER_OR_FOLLOWER, E.REQUEST_TIMED_OUT})
 
 DOCUMENTED: dict[str, frozenset[KafkaError]] = {
     "Produce": _ANY
@@ -128,6 +129,9 @@ DOCUMENTED: dict[str, frozenset[KafkaError]] = {
     | {E.DUPLICATE_BROKER_REGISTRATION, E.INCONSISTENT_CLUSTER_ID, E.INVALID_REGISTRATION},
     "BrokerHeartbeat": _ANY | _CONTROLLER,
     "AllocateProducerIds": _ANY | _CONTROLLER,
+    "AddRaftVoter": _ANY | _VOTERS | {E.DUPLICATE_VOTER},
+    "RemoveRaftVoter": _ANY | _VOTERS | {E.VOTER_NOT_FOUND},
+    "UpdateRaftVoter": _ANY | _VOTERS | {E.FENCED_LEADER_EPOCH, E.UNKNOWN_LEADER_EPOCH, E.VOTER_NOT_FOUND},
 }
 """API -> errors that its answers may carry, in whichever version knows them (X7 looks at versions)."""
 

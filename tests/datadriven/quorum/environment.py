@@ -7,6 +7,8 @@ requests to it wait for the verb ``answer``. Messages move with ``stabilize`` or
 
 from __future__ import annotations
 
+from typing import Any
+
 from google.protobuf.message import Message
 
 from actors.log.batch import EMPTY_PREFIX_HASH, LogRecord, make_batch
@@ -18,13 +20,16 @@ from actors.quorum.quorum_state import role_name
 from actors.quorum.quorum_state_store import QUORUM_STATE_FILE, ElectionState, write_election_state
 from actors.quorum.raft_client import METADATA_LOG_FILE
 from actors.quorum.roles import Follower, Prospective, Unattached
-from actors.quorum.voter_set import ReplicaKey
+from actors.quorum.voter_set import ReplicaKey, endpoint
 from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
 from krift.v1.quorum_pb2 import (
+    AddRaftVoterRequest,
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
     EndQuorumEpochRequest,
     EndQuorumEpochResponse,
+    RemoveRaftVoterRequest,
+    UpdateRaftVoterRequest,
     VoteRequest,
     VoteResponse,
 )
@@ -40,6 +45,8 @@ TIMERS = {
     "begin-quorum": "raft/begin-quorum",
     "linger": "raft/append-linger",
     "fetch-backoff": "raft/fetch-backoff",
+    "update-voter": "raft/update-voter",
+    "voter-change": "raft/voter-change",
 }
 
 
@@ -85,9 +92,11 @@ class Environment:
     # ---- the cluster -----------------------------------------------------------------------------------------
 
     def verb_cluster(self, command: Command) -> str:
-        """cluster voters=3 features=(kip-996=off) [timers]: the shape of the quorum."""
+        """cluster voters=3 [spare=1] features=(kip-996=off) [timers]: the shape of the quorum."""
         voters = list(range(101, 101 + command.number("voters", 3)))
-        self.quorum.cluster = ClusterSpec("krift", voters, [1])
+        spare = [voters[-1] + 1 + number for number in range(command.number("spare", 0))]
+        directories = {voter: f"dir-{who(voter)}" for voter in voters}
+        self.quorum.cluster = ClusterSpec("krift", voters, [1], [], spare, directories)
         self.quorum.features = dict(item.split("=") for item in command.many("features", "()"))
         self.quorum.show_timers = command.has("timers")
         return ""
@@ -103,6 +112,15 @@ class Environment:
         api = next(iter(command.arguments))
         bounds = [int(part) for part in command.text(api).split("-")]
         self.quorum.versions.setdefault(full_name(command.words[0]), {})[api] = bounds
+        return ""
+
+    def verb_configure(self, command: Command) -> str:
+        """configure c4 advertised.listeners=elsewhere [auto-join]: what a node is configured with, from its next start
+        on."""
+        given: dict[str, Any] = {key: command.text(key) for key in command.arguments}
+        if command.has("auto-join"):
+            given["controller.quorum.auto.join.enable"] = True
+        self.quorum.configs[full_name(command.words[0])] = given
         return ""
 
     def verb_disk(self, command: Command) -> str:
@@ -128,8 +146,10 @@ class Environment:
         return self._told()
 
     def verb_wipe(self, command: Command) -> str:
-        """wipe c1: kill a node and empty its disk."""
+        """wipe c1 [directory=dir-new]: kill a node and empty its disk."""
         name = full_name(command.words[0])
+        if "directory" in command.arguments:
+            self.quorum.directories[name] = command.text("directory")
         self.quorum.crash(name)
         self.quorum.disks[name], self.quorum.durable[name] = {}, {}
         return self._told()
@@ -247,7 +267,21 @@ class Environment:
         """replicas c1: what the leader knows of the others."""
         role = self._member(command).raft.quorum.role
         replicas = getattr(role, "replicas", {})
-        return "\n".join(f"{who(replica)} end={replicas[replica].end_offset}" for replica in sorted(replicas))
+        observers = getattr(role, "observers", {})
+        lines = [f"{who(replica)} end={replicas[replica].end_offset}" for replica in sorted(replicas)]
+        for key in sorted(observers):
+            replica, _, directory = key.partition("/")
+            lines.append(f"observer {who(int(replica))} {directory} end={observers[key].end_offset}")
+        return "\n".join(lines)
+
+    def verb_voters(self, command: Command) -> str:
+        """voters c1: those in force in its log, and the level of kraft.version."""
+        records = self._member(command).raft.quorum.records
+        entry, level = records.last_voters, records.kraft_version
+        where = "" if entry is None else f" offset={entry.offset}"
+        named = (f"{who(voter)}/{records.voters.node(voter).directory_id or '?'}" for voter in records.voters.ids)
+        hosts = {node.host for node in records.voters.nodes.values()} - {full_name(who(v)) for v in records.voters.ids}
+        return f"{','.join(named)}{where} kraft.version={level}" + "".join(f" host={host}" for host in sorted(hosts))
 
     def verb_commits(self, command: Command) -> str:
         """commits c1: what the state machine is given, and who it hears is leader."""
@@ -351,9 +385,58 @@ class Environment:
             request.replica_state.replica_id = replica
         else:
             request.replica_id = replica
+        if version >= 17:
+            partition.replica_directory_id = command.text("directory", f"dir-{command.text('from')}")
         if "hw" in command.arguments:
             partition.high_watermark = command.number("hw")
         return self._request(command, request, version)
+
+    def verb_add_voter(self, command: Command) -> str:
+        """add-voter to=c1 voter=c4 [directory=..] [host=..] [no-ack] [version=1]: an operator adds a voter."""
+        version, voter = command.number("version", 1), node_id(command.text("voter"))
+        request = AddRaftVoterRequest(
+            cluster_id=command.text("cluster", "krift"),
+            timeout_ms=1000,
+            voter_id=voter,
+            voter_directory_id=command.text("directory", f"dir-{command.text('voter')}"),
+        )
+        if not command.has("no-listeners"):
+            request.listeners.append(endpoint(max(voter, 0), command.text("host", "")))
+        if version >= 1:
+            request.ack_when_committed = not command.has("no-ack")
+        return self._request(command, request, version)
+
+    def verb_remove_voter(self, command: Command) -> str:
+        """remove-voter to=c1 voter=c4 [directory=..]: an operator removes a voter."""
+        request = RemoveRaftVoterRequest(
+            cluster_id=command.text("cluster", "krift"),
+            voter_id=node_id(command.text("voter")),
+            voter_directory_id=command.text("directory", f"dir-{command.text('voter')}"),
+        )
+        return self._request(command, request, 0)
+
+    def verb_update_voter(self, command: Command) -> str:
+        """update-voter to=c1 voter=c2 epoch=1 [directory=..] [host=..] [supports=(0,1)]: a voter says what it is."""
+        voter = node_id(command.text("voter"))
+        low, high = command.numbers("supports", "(0,1)")
+        request = UpdateRaftVoterRequest(
+            cluster_id=command.text("cluster", "krift"),
+            current_leader_epoch=command.number("epoch"),
+            voter_id=voter,
+            voter_directory_id=command.text("directory", f"dir-{command.text('voter')}"),
+            min_supported_k_raft_version=low,
+            max_supported_k_raft_version=high,
+        )
+        if not command.has("no-listeners"):
+            request.listeners.append(endpoint(max(voter, 0), command.text("host", "")))
+        return self._request(command, request, 0)
+
+    def verb_leave(self, command: Command) -> str:
+        """leave 3: whoever sent the transcript's third request hangs up."""
+        connection = f"test>{command.words[0]}"
+        for member in self.quorum.members.values():
+            member.raft.on_disconnected(connection)
+        return ""
 
     def _take(self, source: str, target: str, fetch: bool) -> Letter:
         """The newest request from ``source`` to ``target`` that is (not) a Fetch."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 from google.protobuf.message import Message
@@ -100,6 +101,8 @@ class Quorum:
     lines: list[str] = field(default_factory=list)
     observer: Callable[[str, TraceEvent], None] = lambda name, event: None
     show_timers: bool = False
+    directories: dict[str, str] = field(default_factory=dict)
+    configs: dict[str, dict[str, Any]] = field(default_factory=dict)
     draws: int = 0
 
     # ---- life ------------------------------------------------------------------------------------------------
@@ -113,8 +116,9 @@ class Quorum:
             name,
             "controller" if role == "controller" else "broker",
             node_id,
-            f"dir-{short(name)}",
+            self.directories.get(name, f"dir-{short(name)}"),
             msgspec.structs.replace(self.cluster, cluster_id=self.cluster_ids.get(name, self.cluster.cluster_id)),
+            config=self.configs.get(name, {}),
             features=self.features,
             versions=ranges,
             defects=defects,
@@ -285,7 +289,7 @@ class Quorum:
     @property
     def scripted(self) -> set[str]:
         """Voters that do not run and for which the transcript answers."""
-        names = {node_name(voter) for voter in self.cluster.voters}
+        names = {node_name(voter) for voter in [*self.cluster.voters, *self.cluster.spare_controllers]}
         return {name for name in names if name not in self.members and name not in self.incarnations}
 
     def fail(self, name: str, call: int, reason: str) -> None:

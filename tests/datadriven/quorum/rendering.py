@@ -6,13 +6,19 @@ from google.protobuf.message import Message
 
 from actors.node.errors import error_name
 from actors.node.spec import node_name
-from actors.trace.events import LogAppend, LogFlush, LogHw, LogTrunc, QPersist, QRole, QVote, TraceEvent
+from actors.trace.events import LogAppend, LogFlush, LogHw, LogTrunc, QPersist, QRole, QVote, QVoters, TraceEvent
 from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
 from krift.v1.quorum_pb2 import (
+    AddRaftVoterRequest,
+    AddRaftVoterResponse,
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
     EndQuorumEpochRequest,
     EndQuorumEpochResponse,
+    RemoveRaftVoterRequest,
+    RemoveRaftVoterResponse,
+    UpdateRaftVoterRequest,
+    UpdateRaftVoterResponse,
     VoteRequest,
     VoteResponse,
 )
@@ -41,6 +47,9 @@ def describe_event(name: str, event: TraceEvent) -> str | None:
         case QRole():
             votes = f" votes={','.join(who(vote) for vote in event.votes)}" if event.votes else ""
             return f"{me} role {event.role} epoch={event.epoch} leader={who(event.leader_id)}{votes}"
+        case QVoters():
+            members = ",".join(f"{who(int(voter))}/{directory}" for voter, directory in event.members.items())
+            return f"{me} voters ({members}) at {event.offset} by {event.cause}"
         case LogAppend():
             kind = "control " if event.control else ""
             return f"{me} append {kind}{event.base}-{event.last} epoch={event.batch_epoch}"
@@ -72,6 +81,14 @@ def _request(message: Message) -> str | None:
             preferred = [info.candidate_id for info in message.preferred_candidates] or message.preferred_successors
             names = ",".join(who(voter) for voter in preferred)
             return f"EndQuorumEpoch v{message.header.api_version} epoch={message.leader_epoch} preferred=({names})"
+        case AddRaftVoterRequest():
+            ack = "" if message.ack_when_committed else " no-ack"
+            return f"AddRaftVoter v{message.header.api_version} {_voter(message)}{ack}"
+        case RemoveRaftVoterRequest():
+            return f"RemoveRaftVoter v{message.header.api_version} {_voter(message)}"
+        case UpdateRaftVoterRequest():
+            hosts = ",".join(listener.host for listener in message.listeners)
+            return f"UpdateRaftVoter v{message.header.api_version} {_voter(message)} host={hosts}"
         case FetchRequest():
             fetch = message.topics[0].partitions[0]
             wish = f" hw={fetch.high_watermark}" if fetch.HasField("high_watermark") else ""
@@ -80,6 +97,10 @@ def _request(message: Message) -> str | None:
                 where = f"offset={fetch.fetch_offset} seed-last-epoch={fetch.seed_last_fetched_epoch}"
             return f"Fetch v{message.header.api_version} epoch={fetch.current_leader_epoch} {where}{wish}"
     return None
+
+
+def _voter(message: AddRaftVoterRequest | RemoveRaftVoterRequest | UpdateRaftVoterRequest) -> str:
+    return f"{who(message.voter_id)}/{message.voter_directory_id}"
 
 
 def _error(*codes: int) -> str:
@@ -96,6 +117,14 @@ def _response(message: Message) -> str | None:
             name = message.DESCRIPTOR.name.removesuffix("Response")
             error = _error(message.error_code, message.partition_error_code)
             return f"={name}{error} epoch={message.leader_epoch} leader={who(message.leader_id)}"
+        case AddRaftVoterResponse() | RemoveRaftVoterResponse():
+            name = message.DESCRIPTOR.name.removesuffix("Response")
+            reason = f" ({message.error_message})" if message.error_message else ""
+            return f"={name}{_error(message.error_code)}{reason}"
+        case UpdateRaftVoterResponse():
+            leader = message.current_leader
+            error = _error(message.error_code)
+            return f"=UpdateRaftVoter{error} epoch={leader.leader_epoch} leader={who(leader.leader_id)}"
         case FetchResponse():
             return f"=Fetch{_fetch_response(message)}"
     return None

@@ -1,0 +1,281 @@
+"""Changes of the voter set, at the leader: AddRaftVoter, RemoveRaftVoter and UpdateRaftVoter (KIP-853;
+``AddVoterHandler.java``, ``RemoveVoterHandler.java``, ``UpdateVoterHandler.java``).
+
+One at a time: a change begins when the one before is committed, and when this leader has committed something of its own
+epoch, so that no other leader's change can turn up behind it. So two sets that follow each other differ by one voter,
+and every majority of the one shares a voter with every majority of the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from actors.node.error_responses import error_response
+from actors.node.errors import KafkaError
+from actors.node.files import Files
+from actors.node.messages import Api
+from actors.node.network_client import NetworkClient
+from actors.node.spec import node_name
+from actors.node.step import Step
+from actors.quorum import leader_fetches, leadership
+from actors.quorum.control_records import BOOTSTRAP_OFFSET
+from actors.quorum.raft_state import CONNECTION, RaftState, VoterChange
+from actors.quorum.roles import Leader
+from actors.quorum.snapshots import read_snapshot
+from actors.quorum.voter_set import LATEST_KRAFT_VERSION, ReplicaKey, VoterNode, VoterSet
+from actors.versions import request_version
+from krift.v1.common_pb2 import LeaderAndEpoch, NodeEndpoint
+from krift.v1.quorum_pb2 import (
+    AddRaftVoterRequest,
+    AddRaftVoterResponse,
+    RemoveRaftVoterRequest,
+    RemoveRaftVoterResponse,
+    UpdateRaftVoterRequest,
+    UpdateRaftVoterResponse,
+)
+from krift.v1.records_pb2 import ControlRecord
+
+VOTER_CHANGE = "raft/voter-change"
+"""Timer that ends the wait for a change to be committed."""
+
+CAUGHT_UP_WITHIN_MS = 3_600_000
+"""A replica that was caught up once and fetched within this time can become a voter."""
+
+ACK_WHEN_COMMITTED_VERSION = 1
+"""First version of AddRaftVoter that can do without the commit."""
+
+
+class Refused(Exception):
+    """A request that is answered with an error, and why."""
+
+    def __init__(self, error: KafkaError, reason: str) -> None:
+        super().__init__(reason)
+        self.error, self.reason = error, reason
+
+
+def load(raft: RaftState, step: Step) -> None:
+    """At the start: the voters are static, or what the log says; below that, what the snapshot says at which the log
+    begins, or what the directory was formatted with."""
+    config, records = raft.config, raft.quorum.records
+    if config.kraft_version == 0:
+        records.static_voters = config.voters
+        return
+    base = raft.log.base.offset
+    stored = [each for each in raft.snapshots.stored if each.id.end == base]
+    if stored:
+        records.load_snapshot(read_snapshot(stored[0].content))
+    elif config.voters.ids:
+        records.load(BOOTSTRAP_OFFSET, 0, config.voters, config.kraft_version)
+    for batch in raft.log.batches:
+        records.append(batch)
+    if records.voter_sets:
+        raft.record_voters(step, "start")
+
+
+# ---- requests ----------------------------------------------------------------------------------------------
+
+
+def on_add_request(raft: RaftState, step: Step, connection: str, request: AddRaftVoterRequest) -> None:
+    """Begin to add a voter. Whether it can become one shows when a connection to it is there (``poll``)."""
+    try:
+        role = _leader(raft, Api.AddRaftVoter, request)
+        key = _key(request)
+        _host(request.listeners, key.id)
+        voters = _changeable(raft, role)
+        if voters.is_voter(key.id):
+            raise Refused(KafkaError.DUPLICATE_VOTER, f"{key.id} is a voter already")
+    except Refused as refused:
+        response = AddRaftVoterResponse(error_code=refused.error, error_message=refused.reason)
+        raft.answer(step, connection, request, response)
+        return
+    _begin(raft, step, VoterChange(connection, request, key, added=True))
+
+
+def on_remove_request(
+    raft: RaftState, step: Step, files: Files, connection: str, request: RemoveRaftVoterRequest
+) -> None:
+    """Remove a voter, be it this leader."""
+    try:
+        role = _leader(raft, Api.RemoveRaftVoter, request)
+        key = _key(request)
+        voters = _changeable(raft, role).remove_voter(key)
+        if voters is None:
+            raise Refused(KafkaError.VOTER_NOT_FOUND, f"{key} is no voter, or the only one")
+    except Refused as refused:
+        response = RemoveRaftVoterResponse(error_code=refused.error, error_message=refused.reason)
+        raft.answer(step, connection, request, response)
+        return
+    change = VoterChange(connection, request, key, added=False)
+    _begin(raft, step, change)
+    change.offset = _append(raft, step, files, role, voters)
+
+
+def on_update_request(
+    raft: RaftState, step: Step, files: Files, connection: str, request: UpdateRaftVoterRequest
+) -> None:
+    """Take over what a voter says of itself. The answer does not wait for the commit."""
+    error = KafkaError.NONE
+    try:
+        role = _leader(raft, Api.UpdateRaftVoter, request, request.current_leader_epoch)
+        key = _key(request)
+        voters = _changeable(raft, role)
+        supported = (request.min_supported_k_raft_version, request.max_supported_k_raft_version)
+        node = VoterNode(key.directory_id, *supported, _host(request.listeners, key.id))
+        level = raft.quorum.records.kraft_version
+        if not node.min_kraft_version <= level <= node.max_kraft_version:
+            raise Refused(KafkaError.INVALID_REQUEST, f"it does not support kraft.version {level}")
+        updated = voters.update_voter(key.id, node)
+        if updated is None:
+            raise Refused(KafkaError.VOTER_NOT_FOUND, f"{key} is no voter")
+        _append(raft, step, files, role, updated)
+    except Refused as refused:
+        error = refused.error
+    leader = LeaderAndEpoch(leader_id=raft.quorum.leader_id, leader_epoch=raft.quorum.epoch)
+    raft.answer(step, connection, request, UpdateRaftVoterResponse(error_code=error, current_leader=leader))
+
+
+Request = AddRaftVoterRequest | RemoveRaftVoterRequest | UpdateRaftVoterRequest
+
+
+def _leader(raft: RaftState, api: Api, request: Request, epoch: int | None = None) -> Leader:
+    """This leader's role. Raises Refused if it is none, or not in ``epoch``, or must not answer at all."""
+    refusal = raft.refusal(api, request)
+    if refusal:
+        raise Refused(refusal, "")
+    mine = raft.quorum.epoch
+    if epoch is not None and epoch != mine:
+        known = epoch < mine
+        raise Refused(KafkaError.FENCED_LEADER_EPOCH if known else KafkaError.UNKNOWN_LEADER_EPOCH, f"epoch {mine}")
+    role = raft.quorum.role
+    if not isinstance(role, Leader) or not role.started:
+        raise Refused(KafkaError.NOT_LEADER_OR_FOLLOWER, "")
+    return role
+
+
+def _key(request: Request) -> ReplicaKey:
+    if request.voter_id < 0 or not request.voter_directory_id:
+        raise Refused(KafkaError.INVALID_REQUEST, "the request names no voter with its directory")
+    return ReplicaKey(request.voter_id, request.voter_directory_id)
+
+
+def _host(listeners: Iterable[NodeEndpoint], voter: int) -> str:
+    """Where a voter says that it listens."""
+    hosts = [each.host for each in listeners if each.node_id == voter and each.host]
+    if not hosts:
+        raise Refused(KafkaError.INVALID_REQUEST, "the request does not say where the voter listens")
+    return hosts[0]
+
+
+def _changeable(raft: RaftState, role: Leader) -> VoterSet:
+    """The voters, if they may be changed now; Kafka's order."""
+    if raft.voter_change is not None:
+        raise Refused(KafkaError.REQUEST_TIMED_OUT, "another change of the voters is under way")
+    if not role.high_watermark_known:
+        raise Refused(KafkaError.REQUEST_TIMED_OUT, "nothing of this epoch is committed yet")
+    level, entry = raft.quorum.records.kraft_version, raft.quorum.records.last_voters
+    if level < 1:
+        raise Refused(KafkaError.UNSUPPORTED_VERSION, f"kraft.version is {level}")
+    if entry is None or entry.offset >= raft.log.high_watermark:
+        raise Refused(KafkaError.REQUEST_TIMED_OUT, "the last change of the voters is not committed yet")
+    return entry.voters
+
+
+# ---- on its way --------------------------------------------------------------------------------------------
+
+
+def _begin(raft: RaftState, step: Step, change: VoterChange) -> None:
+    raft.voter_change = change
+    step.set_timer(VOTER_CHANGE, raft.config.request_timeout_ms)
+
+
+def poll(raft: RaftState, step: Step, files: Files, net: NetworkClient, role: Leader) -> None:
+    """Go on with a voter that is to be added, as soon as it says what it supports."""
+    change = raft.voter_change
+    if change is None or change.offset >= 0:
+        return
+    name = node_name(change.voter.id)
+    if not net.usable(name, CONNECTION):
+        _end(raft, step, KafkaError.REQUEST_TIMED_OUT, "the new voter cannot be reached")
+        return
+    if not net.ready(step, name, CONNECTION):
+        return
+    level = raft.quorum.records.kraft_version
+    if not supports_reconfiguration(net, name):
+        _end(raft, step, KafkaError.INVALID_REQUEST, f"the new voter does not support kraft.version {level}")
+        return
+    known = role.observers.get(str(change.voter))
+    if known is None or min(known.last_caught_up_ms, known.last_fetch_ms) < max(0, step.wall_ms - CAUGHT_UP_WITHIN_MS):
+        _end(raft, step, KafkaError.REQUEST_TIMED_OUT, "the new voter is lagging behind")
+        return
+    request = change.request
+    assert isinstance(request, AddRaftVoterRequest)
+    host = _host(request.listeners, change.voter.id)
+    node = VoterNode(change.voter.directory_id, 0, LATEST_KRAFT_VERSION, host)
+    voters = raft.voters.add_voter(change.voter.id, node)
+    if voters is None:
+        raise AssertionError(f"{change.voter} became a voter while it was being added")
+    change.offset = _append(raft, step, files, role, voters)
+    if not _waits_for_commit(request):
+        _answer(raft, step, change, KafkaError.NONE, "")
+
+
+def supports_reconfiguration(net: NetworkClient, name: str) -> bool:
+    """Whether a connected peer can be a voter at kraft.version 1: whether it speaks of directories."""
+    vote, fetch = net.version(name, CONNECTION, Api.Vote), net.version(name, CONNECTION, Api.Fetch)
+    return vote is not None and fetch is not None and vote >= 1 and fetch >= leader_fetches.NODE_ENDPOINTS_VERSION
+
+
+def _append(raft: RaftState, step: Step, files: Files, role: Leader, voters: VoterSet) -> int:
+    """Write the new voters, behind everything that was accepted before; they are in force at once."""
+    leadership.drain(raft, step, files, role)
+    offset = raft.append_control(step, files, role.epoch, [ControlRecord(voters=voters.to_record())])
+    leader_fetches.complete_all(raft, step)
+    return offset
+
+
+def _waits_for_commit(request: AddRaftVoterRequest) -> bool:
+    return request_version(request) < ACK_WHEN_COMMITTED_VERSION or request.ack_when_committed
+
+
+def advance(raft: RaftState, step: Step, role: Leader) -> None:
+    """The high watermark may have moved: a change that it has passed is over. A leader that removed itself goes then,
+    whether or not anybody waits for that."""
+    change, entry = raft.voter_change, raft.quorum.records.last_voters
+    if change is not None and 0 <= change.offset < raft.log.high_watermark:
+        _end(raft, step, KafkaError.NONE, "")
+    removed = entry is not None and not raft.is_voter and role.high_watermark_known
+    if removed and entry is not None and entry.offset < raft.log.high_watermark:
+        raft.quorum.transition_to_resigned(step, raft.log.end_offset)
+
+
+def on_timeout(raft: RaftState, step: Step) -> None:
+    """The wait is over; what was appended stays, and may be committed yet."""
+    if raft.voter_change is not None:
+        _end(raft, step, KafkaError.REQUEST_TIMED_OUT, "")
+
+
+def abandon(raft: RaftState, step: Step) -> None:
+    """The leadership is over, and with it what this node knows of the change."""
+    if raft.voter_change is not None:
+        _end(raft, step, KafkaError.NOT_LEADER_OR_FOLLOWER, "")
+
+
+def on_disconnected(raft: RaftState, connection: str) -> None:
+    """Nobody waits for the answer any more; the change goes on."""
+    if raft.voter_change is not None and raft.voter_change.connection == connection:
+        raft.voter_change.connection = ""
+
+
+def _end(raft: RaftState, step: Step, error: KafkaError, reason: str) -> None:
+    change, raft.voter_change = raft.voter_change, None
+    step.cancel_timer(VOTER_CHANGE)
+    if change is not None:
+        _answer(raft, step, change, error, reason)
+
+
+def _answer(raft: RaftState, step: Step, change: VoterChange, error: KafkaError, reason: str) -> None:
+    connection, change.connection = change.connection, ""
+    if connection:
+        response = error_response(change.request, error)
+        response.error_message = reason
+        raft.answer(step, connection, change.request, response)

@@ -1,0 +1,69 @@
+"""What is known of the voters while a run goes on."""
+
+from __future__ import annotations
+
+from actors.node.spec import ClusterSpec
+from actors.trace.events import AnyTraceEvent, NodeUp, QRole, QVoters, Stamped
+from chaos.faults.operator import VoterAddition, VoterRemoval
+from chaos.scenario.selectors import Selector, parse_selector
+from chaos.view import ClusterView, new_view
+
+NODES = ["controller-1", "controller-2", "controller-3"]
+
+
+def seen(*events: tuple[str, AnyTraceEvent]) -> ClusterView:
+    """The view of a cluster with two voters and a spare controller after these events."""
+    view = new_view(ClusterSpec("c", [101, 102], [], [], [103]))
+    for number, (node, body) in enumerate(events):
+        view.fold(Stamped("r", node, 0, number, number, 0, "", "", body))
+    return view
+
+
+def up(node: str, directory: str) -> tuple[str, AnyTraceEvent]:
+    """A node starts."""
+    return node, NodeUp("controller", 101, directory, False, False)
+
+
+def voters(node: str, offset: int, epoch: int, **members: str) -> tuple[str, AnyTraceEvent]:
+    """A voter set is in force at a node: v101="a" stands for voter 101 with directory a."""
+    ids = {name[1:]: directory for name, directory in members.items()}
+    return node, QVoters("d", offset, epoch, epoch, ids, offset + 1, offset, "append")
+
+
+def leads(node: str, epoch: int, log_end: int) -> tuple[str, AnyTraceEvent]:
+    """A leader is elected."""
+    return node, QRole("d", epoch, "leader", 101, log_end)
+
+
+def test_the_newest_set_counts_until_it_is_lost() -> None:
+    """Shows that events may come late, and that a set which a later leader's log lacks never was."""
+    assert seen().voters == ["controller-1", "controller-2"] and seen().voter_directories == {}
+    first, second = voters("controller-1", 2, 1, v101="a", v102="b"), voters("controller-1", 9, 1, v101="a")
+    assert seen(first, second).voters == seen(second, first).voters == ["controller-1"]
+    assert seen(first, second, leads("controller-2", 2, 10)).voters == ["controller-1"]
+    lost = seen(first, second, leads("controller-2", 2, 9))
+    assert lost.voters == ["controller-1", "controller-2"]
+    lost.fold(Stamped("r", "controller-3", 0, 9, 9, 0, "", "", second[1]))
+    assert lost.voters == ["controller-1", "controller-2"], "told of late"
+
+
+def aimed(action: VoterAddition | VoterRemoval, view: ClusterView) -> tuple[str, str] | None:
+    """Controller and directory that the operator names."""
+    found = action.aim("f1", view, NODES, frozenset())
+    return None if found is None else (found.parameters["controller"], found.parameters["directory"])
+
+
+def chosen(text: str) -> tuple[Selector, ...]:
+    """One selector."""
+    return (parse_selector(text),)
+
+
+def test_an_operator_names_the_directory_that_is_meant() -> None:
+    """Shows that what is added has the directory of now, and that what is removed has that of the voter set, if it is
+    in there; whoever never started has none to name."""
+    view = seen(voters("controller-1", 2, 1, v101="a", v102="b"), up("controller-2", "new"), up("controller-3", "c"))
+    assert aimed(VoterAddition(chosen("controller-2")), view) == ("controller-2", "new")
+    assert aimed(VoterRemoval(chosen("controller-2")), view) == ("controller-2", "b")
+    assert aimed(VoterRemoval(chosen("controller-3")), view) == ("controller-3", "c")
+    assert aimed(VoterAddition(chosen("controller-1")), view) is None
+    assert aimed(VoterAddition(chosen("active-controller")), view) is None
