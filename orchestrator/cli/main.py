@@ -23,6 +23,7 @@ COMMANDS = {
     "replay": "Step a run again and compare every effect.",
     "compare": "Run the same seeds under two settings, and tell how they differ.",
     "exam": "Put the checks to the test: planted bugs, and what looks wrong and is legal.",
+    "explore": "Take the voters through every order of events, within bounds.",
     "campaign": "Do thousands of runs on Spark, and sum them up.",
     "shrink": "Make a failing run small: the scenario that still fails, with its story.",
     "incidents": "List the library of incidents, or show one.",

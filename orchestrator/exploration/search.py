@@ -1,0 +1,342 @@
+"""Breadth first through all states that the budgets allow: the first violation has a shortest path."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+
+import msgspec
+
+from actors.quorum.quorum_state import ELECTION
+from actors.quorum.raft_state import CONNECTION
+from orchestrator.exploration.cluster import (
+    FREE,
+    QUORUM_STATE_SYNCED,
+    Claim,
+    Cluster,
+    Exchange,
+    Move,
+    State,
+    Stepped,
+    Used,
+)
+from orchestrator.exploration.models import Model
+from orchestrator.exploration.place import Facts
+from orchestrator.exploration.promises import VOTER_SOUND, Broken, History, Promises
+
+NOTHING_USED: Used = (0, 0, 0, 0)
+LOOK_EVERY = 256
+"""States between two looks at the clock and at whoever wants an end."""
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """Where a search stands. ``states``: distinct ones; ``depth``: moves from the start; ``frontier``: states to be
+    looked at in this depth and the next."""
+
+    states: int
+    transitions: int
+    depth: int
+    frontier: int
+    seconds: float
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One move of a path: from where, what, and how it ended."""
+
+    before: State
+    move: Move
+    end: Stepped
+
+
+class Found(msgspec.Struct, frozen=True):
+    """What a search came to. ``exhausted``: there is no other state within the budgets. ``reached``: what was seen ->
+    (how often, on a way to a new state; moves to the first time). ``path``: to what was broken; ``opening``: what led
+    to where the search began."""
+
+    states: int
+    transitions: int
+    depth: int
+    exhausted: bool
+    interrupted: bool
+    reached: dict[str, tuple[int, int]]
+    seconds: float
+    voter_steps: int
+    broken: Broken | None
+    opening: list[Step]
+    path: list[Step]
+
+
+class Search:
+    """One search of ``model``. ``tell``: is told of the progress, now and then. ``seen``: distinct states, with
+    the least that was used on a way to each."""
+
+    def __init__(self, model: Model, tell: Callable[[Progress], None] = lambda _: None) -> None:
+        self.model = model
+        self.cluster = Cluster(model.specs, model.fetching, model.looking, model.reduced)
+        self._promises = Promises(self.cluster.names, self.cluster.ids)
+        self._tell = tell
+        self.stopped = False
+        self._histories: list[History] = []
+        self._history_numbers: dict[History, int] = {}
+        self._notes: dict[tuple[int, tuple[Claim, ...], tuple[int, ...]], tuple[int, Broken | None]] = {}
+        self._alone: dict[tuple[int, int, int], Broken | None] = {}
+        self._pairs: dict[tuple[int, int], Broken | None] = {}
+        self._disks: dict[tuple[int, ...], Broken | None] = {}
+        self._openings: dict[State, list[Step]] = {}
+        self._lefts: dict[Used, tuple[bool, ...]] = {}
+        self.seen: dict[State, list[Used]] = {}
+        self._nodes: list[tuple[State, Used]] = []
+        self._parents: list[int] = []
+        self._reached: Counter[str] = Counter()
+        self._first: dict[str, int] = {}
+        self._transitions = 0
+        self._depth = 0
+        self._broken: Broken | None = None
+        self._last: Step | None = None
+        self._last_parent = -1
+
+    def situation(self, state: State) -> tuple[tuple[Facts, ...], History]:
+        """What promises are judged by in a state."""
+        places = self.cluster.places
+        return tuple(places.facts[place] for place in state[: len(self.cluster.names)]), self._histories[state[-1]]
+
+    def stop(self) -> None:
+        """Come to an end soon."""
+        self.stopped = True
+
+    def run(self) -> Found:
+        """Search until something is broken, all is seen, the model's number of states is reached, or ``stop``."""
+        began = time.monotonic()
+        with _no_garbage():
+            self._begin()
+            exhausted = self._broken is None and self._all(began)
+        return Found(
+            len(self.seen),
+            self._transitions,
+            self._depth,
+            exhausted,
+            self.stopped,
+            {mark: (self._reached[mark], self._first[mark]) for mark in self._first},
+            time.monotonic() - began,
+            self.cluster.places.steps,
+            self._broken,
+            self._opening(),
+            self._path(),
+        )
+
+    # ---- breadth first -----------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        history = self._number(self._promises.nothing_yet())
+        for end in self.cluster.first():
+            state: State = (*end.places, end.wire, history)
+            self._openings[state] = []
+            if self.model.led:
+                state = self._led(state)
+            if state not in self.seen:
+                self._add(state, NOTHING_USED, -1)
+
+    def _led(self, state: State) -> State:
+        """The state once the first voter was elected and all others follow it; their Fetches are on the way."""
+        none_left = (True, False, False, False)
+        elected = False
+        opening = self._openings[state]
+        while True:
+            for move in self.cluster.moves(state, none_left):
+                timer = not elected and move.steps == ((0, ("timer", ELECTION)),)
+                exchange = move.about[0] if move.kind in ("request", "response") else None
+                told = isinstance(exchange, Exchange) and exchange.connection == CONNECTION
+                if timer or told or move.steps[0][1] == QUORUM_STATE_SYNCED:
+                    end = next(self.cluster.ends(state, move))
+                    after, broken = self._noted(state, move, end)
+                    assert after is not None and broken is None
+                    opening.append(Step(state, move, end))
+                    state, elected = after, elected or timer
+                    break
+            else:
+                self._openings[state] = opening
+                return state
+
+    def _all(self, began: float) -> bool:
+        begin = 0
+        while begin < len(self._nodes):
+            end = len(self._nodes)
+            self._depth += 1
+            for index in range(begin, end):
+                if index % LOOK_EVERY == 0:
+                    if self.stopped:
+                        return False
+                    seconds = time.monotonic() - began
+                    waiting = len(self._nodes) - index
+                    self._tell(Progress(len(self.seen), self._transitions, self._depth, waiting, seconds))
+                if self._expand(index):
+                    return False
+            begin = end
+        self._depth -= 1
+        return True
+
+    def _expand(self, index: int) -> bool:
+        """Look at all that can follow. True: the search is over."""
+        state, used = self._nodes[index]
+        seen = self.seen
+        for move in self.cluster.moves(state, self._left(used)):
+            spent = used
+            cost = move.cost
+            if cost != FREE:
+                spent = (*used[:cost], used[cost] + 1, *used[cost + 1 :])  # type: ignore[assignment]
+            for end in self.cluster.ends(state, move):
+                self._transitions += 1
+                after, broken = self._noted(state, move, end)
+                if after is None:
+                    continue
+                if broken is None:
+                    known = seen.get(after)
+                    if known is not None:
+                        if any(all(map(int.__le__, one, spent)) for one in known):
+                            continue
+                    else:
+                        broken = self._judged(after, move)
+                        self._see(state, move, end, after)
+                if broken is not None:
+                    self._broken, self._last, self._last_parent = broken, Step(state, move, end), index
+                    return True
+                self._add(after, spent, index)
+        return len(seen) >= self.model.states
+
+    def _left(self, used: Used) -> tuple[bool, ...]:
+        """Which budgets are not used up."""
+        found = self._lefts.get(used)
+        if found is None:
+            within = [caps for caps in self.model.budgets if all(map(int.__le__, used, caps))]
+            found = self._lefts[used] = tuple(any(caps[i] > used[i] for caps in within) for i in range(len(used)))
+        return found
+
+    def _add(self, state: State, used: Used, parent: int) -> None:
+        self.seen.setdefault(state, []).append(used)
+        self._nodes.append((state, used))
+        self._parents.append(parent)
+
+    # ---- judging -----------------------------------------------------------------------------------------
+
+    def _number(self, history: History) -> int:
+        found = self._history_numbers.setdefault(history, len(self._histories))
+        if found == len(self._histories):
+            self._histories.append(history)
+        return found
+
+    def _noted(self, state: State, move: Move, end: Stepped) -> tuple[State | None, Broken | None]:
+        """The state at the end of a move, None beyond the highest epoch; and what the move itself broke."""
+        places = self.cluster.places
+        if end.error:
+            return (*end.places, end.wire, state[-1]), Broken(VOTER_SOUND, f"{self.cluster.names[end.by]}: {end.error}")
+        numbers = tuple([places.facts_number[place] for place in end.places])
+        key = (state[-1], end.claims, numbers)
+        found = self._notes.get(key)
+        if found is None:
+            found = self._notes[key] = self._note(state[-1], end)
+        history, broken = found
+        return (None if history < 0 else (*end.places, end.wire, history)), broken
+
+    def _note(self, history_number: int, end: Stepped) -> tuple[int, Broken | None]:
+        all_facts = [self.cluster.places.facts[place] for place in end.places]
+        if any(facts.epoch > self.model.epochs for facts in all_facts):
+            return -1, None
+        history, broken = self._promises.told(self._histories[history_number], end.claims)
+        for voter, facts in enumerate(all_facts):
+            if broken is None:
+                history, broken = self._promises.noted(history, voter, facts)
+        return self._number(history), broken
+
+    def _judged(self, state: State, move: Move) -> Broken | None:
+        """The first promise that a new state breaks."""
+        places, promises, voters = self.cluster.places, self._promises, len(self.cluster.names)
+        if move.kind == "restart":
+            voter = move.steps[0][0]
+            if found := promises.restarted(voter, places.facts[state[voter]], self._histories[state[-1]]):
+                return found
+        numbers = [places.facts_number[place] for place in state[:voters]]
+        history = state[-1]
+        for voter, number in enumerate(numbers):
+            key = (voter, number, history)
+            if key not in self._alone:
+                facts = places.facts[state[voter]]
+                self._alone[key] = promises.alone(voter, facts, self._histories[history])
+            if found := self._alone[key]:
+                return found
+            for other in range(voter):
+                pair = (number, numbers[other])
+                if pair not in self._pairs:
+                    self._pairs[pair] = promises.together(
+                        voter, other, places.facts[state[voter]], places.facts[state[other]]
+                    )
+                if found := self._pairs[pair]:
+                    return found
+        disks = (*numbers, history)
+        if disks not in self._disks:
+            all_facts = [places.facts[place] for place in state[:voters]]
+            self._disks[disks] = promises.on_disks(all_facts, self._histories[history])
+        return self._disks[disks]
+
+    def _see(self, state: State, move: Move, end: Stepped, after: State) -> None:
+        """Note what was seen on the way to a new state."""
+        for mark in end.marks:
+            self._mark(mark)
+        if move.kind in ("restart", "drop", "orphan"):
+            self._mark(MARK_OF_MOVE[move.kind])
+        if after[-1] != state[-1]:
+            before, now = self._histories[state[-1]], self._histories[after[-1]]
+            if len(now.leaders) > len(before.leaders):
+                self._mark(("leader", "second leader", "third leader")[min(len(now.leaders), 3) - 1])
+                if len({leader for _, leader in now.leaders}) > 1:
+                    self._mark("leadership changed hands")
+
+    def _mark(self, mark: str) -> None:
+        self._reached[mark] += 1
+        self._first.setdefault(mark, self._depth)
+
+    # ---- the way back ------------------------------------------------------------------------------------
+
+    def _indices(self) -> list[int]:
+        indices, index = [], self._last_parent
+        while index >= 0:
+            indices.append(index)
+            index = self._parents[index]
+        return indices[::-1]
+
+    def _opening(self) -> list[Step]:
+        return [] if self._last is None else self._openings[self._nodes[self._indices()[0]][0]]
+
+    def _path(self) -> list[Step]:
+        if self._last is None:
+            return []
+        indices = self._indices()
+        return [*(self._between(one, other) for one, other in pairwise(indices)), self._last]
+
+    def _between(self, index: int, after: int) -> Step:
+        """A move that leads from one state to the next."""
+        state, used = self._nodes[index]
+        return next(
+            Step(state, move, end)
+            for move in self.cluster.moves(state, self._left(used))
+            for end in self.cluster.ends(state, move)
+            if self._noted(state, move, end) == (self._nodes[after][0], None)
+        )
+
+
+MARK_OF_MOVE = {"restart": "crash", "drop": "connection dropped", "orphan": "request of one that gave up"}
+
+
+@contextmanager
+def _no_garbage() -> Iterator[None]:
+    """The collector would look again and again at millions of tuples, none of which is in a cycle."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

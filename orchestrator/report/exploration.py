@@ -1,0 +1,113 @@
+"""What an exploration came to, as text and as JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from orchestrator.exploration.models import Model
+from orchestrator.exploration.promises import PROMISES
+from orchestrator.exploration.search import Found
+from orchestrator.invariants.fold import Finding
+from orchestrator.report.console import Page
+
+ONE = {"time-outs": "time-out", "crashes": "crash", "dropped connections": "dropped connection", "records": "record"}
+BUDGETS = ("time-outs", "crashes", "dropped connections", "records")
+
+
+class Explored(msgspec.Struct, frozen=True):
+    """``story``: of the shortest path to what was broken. ``findings``: what the invariants say of it. ``missing``:
+    what the model must see, and did not. ``outcome``: held, violated, inconclusive or interrupted."""
+
+    model: Model
+    found: Found
+    outcome: str
+    missing: list[str]
+    opening: list[str]
+    story: list[str]
+    findings: list[Finding]
+
+
+def bounds(model: Model) -> str:
+    """What a model is bounded by, in words."""
+    ways = [
+        " and ".join(
+            f"{count} {what if count > 1 else ONE[what]}" for count, what in zip(caps, BUDGETS, strict=True) if count
+        )
+        or "nothing of that"
+        for caps in model.budgets
+    ]
+    return f"up to epoch {model.epochs}, with at most {', or '.join(ways)}"
+
+
+def print_exploration(page: Page, explored: Explored) -> None:
+    """The text of the command."""
+    found, model = explored.found, explored.model
+    page.say(f"{model.name}: {model.about[0].lower()}{model.about[1:].rstrip('.')}; {bounds(model)}")
+    whole = "all there are" if found.exhausted else f"all within {found.depth} moves and some more"
+    rate = found.states / max(found.seconds, 0.001)
+    page.say(
+        f"{found.states:,} distinct states ({whole}), {found.transitions:,} transitions, "
+        f"{found.voter_steps:,} steps of a voter, {found.seconds:.1f} s, {rate:,.0f} states/s"
+    )
+    page.say("reached, with the number of new states and the moves to the first:")
+    for mark, (times, depth) in sorted(found.reached.items(), key=lambda item: (item[1][1], item[0])):
+        page.say(f"  {mark:32} {times:>9,} {depth:>4}")
+    if found.broken is not None:
+        _print_broken(page, explored)
+    elif explored.outcome == "interrupted":
+        page.say("interrupted; nothing is broken in what was seen")
+    elif explored.missing:
+        page.say(f"inconclusive: never seen: {', '.join(explored.missing)}")
+    else:
+        page.say("nothing is broken")
+
+
+def _print_broken(page: Page, explored: Explored) -> None:
+    broken = explored.found.broken
+    assert broken is not None
+    page.say(f"broken: {broken.promise} ({PROMISES[broken.promise]}): {broken.sentence}")
+    if explored.opening:
+        page.say(f"the shortest way, after {len(explored.opening)} moves that elected controller-1:")
+    else:
+        page.say("the shortest way, from empty disks:")
+    for number, line in enumerate(explored.story, 1):
+        page.say(f"  {number:>2}. {line}")
+    for finding in explored.findings:
+        page.say(f"  {finding.invariant} of its trace: {finding.sentence}")
+
+
+def exploration_json(explored: Explored) -> str:
+    """One object."""
+    found, model = explored.found, explored.model
+    value: dict[str, Any] = {
+        "schema": "krift/exploration/v1",
+        "model": model.name,
+        "outcome": explored.outcome,
+        "features": model.specs[0].features,
+        "defects": model.specs[0].defects,
+        "epochs": model.epochs,
+        "budgets": [dict(zip(BUDGETS, caps, strict=True)) for caps in model.budgets],
+        "reduced": model.reduced,
+        "looking": model.looking,
+        "states": found.states,
+        "exhausted": found.exhausted,
+        "transitions": found.transitions,
+        "depth": found.depth,
+        "voter_steps": found.voter_steps,
+        "seconds": round(found.seconds, 1),
+        "reached": {mark: {"states": times, "depth": depth} for mark, (times, depth) in found.reached.items()},
+        "missing": explored.missing,
+        "broken": None,
+    }
+    if found.broken is not None:
+        value["broken"] = {
+            "promise": found.broken.promise,
+            "invariant": PROMISES[found.broken.promise],
+            "sentence": found.broken.sentence,
+            "opening": explored.opening,
+            "story": explored.story,
+            "findings": [msgspec.to_builtins(finding) for finding in explored.findings],
+        }
+    return msgspec.json.encode(value).decode() + "\n"

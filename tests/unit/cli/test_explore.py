@@ -1,0 +1,71 @@
+"""The command ``krift explore``."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from orchestrator.cli.explore import explore
+from orchestrator.exploration.models import MODELS, with_voters
+from orchestrator.exploration.search import Search
+from tests.unit.cli.command import krift
+
+
+def test_the_shortest_way_to_a_defect_is_told() -> None:
+    """Shows 1, the promise, and the story that ends with the crash that loses the vote."""
+    ended = krift("explore", "election", "--defect", "vote-before-sync", "--quiet")
+    assert ended.code == 1, ended.err
+    assert "broken: a vote that was given is kept (Q2): controller-2 gave controller-1 its vote of epoch 1" in ended.out
+    assert "   6. controller-2 crashes and comes back with what was synced -> unattached in epoch 0" in ended.out
+    assert (
+        "Q2 of its trace: controller-2 granted its vote in epoch 1 to 101 before the vote was on its disk" in ended.out
+    )
+
+
+def test_the_object_for_programs_has_the_story_too() -> None:
+    """Shows one object on stdout, with the features and budgets that were asked for."""
+    ended = krift(
+        *("explore", "election", "--set", "kip-996=off", "--defect", "vote-before-sync", "--json", "--quiet"),
+        *("--epochs", "1", "--timeouts", "1", "--crashes", "1"),
+    )
+    assert ended.code == 1, ended.err
+    found = msgspec.json.decode(ended.out)
+    assert found["features"]["kip-996"] == "off"
+    assert found["budgets"] == [{"time-outs": 1, "crashes": 1, "dropped connections": 0, "records": 0}]
+    assert found["broken"]["invariant"] == "Q2"
+    assert len(found["broken"]["story"]) == 4
+
+
+def test_what_was_never_seen_makes_it_inconclusive() -> None:
+    """Shows 3, and what is missing, where the states do not suffice for a leader."""
+    ended = krift("explore", "replication", "--states", "50", "--drops", "1", "--quiet")
+    assert ended.code == 3, ended.err
+    assert "inconclusive: never seen: second leader" in ended.out
+    assert "with at most 1 dropped connection" in ended.out
+
+
+def test_wrong_names_are_told() -> None:
+    """Shows 2 with the nearest name."""
+    ended = krift("explore", "election", "--defect", "double-votes")
+    assert ended.code == 2
+    assert "did you mean double-vote?" in ended.err
+    assert krift("explore", "election", "--defect", "list-log-end").code == 2
+    assert "no value of it; expected off" in krift("explore", "election", "--set", "kip-996=on").err
+    assert "did you mean kip-996?" in krift("explore", "election", "--set", "kip-99=off").err
+    assert krift("explore", "elections").code == 2
+
+
+def test_an_interrupted_exploration_tells_what_it_saw(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shows the outcome of a Ctrl-C: neither held nor inconclusive."""
+    run = Search.run
+
+    def interrupted(search: Search) -> object:
+        search.stop()
+        return run(search)
+
+    monkeypatch.setattr(Search, "run", interrupted)
+    explored = explore(with_voters(MODELS["election"], {}, []), quiet=True)
+    assert explored.outcome == "interrupted"
+    ended = krift("explore", "election", "--quiet")
+    assert ended.code == 130
+    assert "interrupted; nothing is broken in what was seen" in ended.out

@@ -1,0 +1,1 @@
+"""Tests of the exploration of the voters."""

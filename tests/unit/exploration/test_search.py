@@ -1,0 +1,130 @@
+"""The exploration finds what is wrong by the shortest way, finds nothing else, and leaves nothing out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from actors.node.codec import decode, encode
+from orchestrator.exploration.cluster import Used
+from orchestrator.exploration.models import MODELS, Model, with_voters
+from orchestrator.exploration.promises import ONE_VOTE, OWN_EPOCH, VOTE_KEPT, Committed, History, Promises
+from orchestrator.exploration.search import Search
+from orchestrator.exploration.story import evidence, tell
+from orchestrator.exploration.voter import VoterNode, normalise
+
+
+def _model(name: str, *budgets: Used, defects: tuple[str, ...] = (), pre_vote: bool = True, **changes: Any) -> Model:
+    features = {} if pre_vote else {"kip-996": "off"}
+    return msgspec.structs.replace(with_voters(MODELS[name], features, defects), budgets=budgets, **changes)
+
+
+FOUND = {
+    "double-vote": (_model("election", (2, 0, 0, 0), epochs=1, defects=("double-vote",)), ONE_VOTE, "Q2", 12),
+    "vote-before-sync": (
+        _model("election", (1, 1, 0, 0), epochs=1, defects=("vote-before-sync",)),
+        VOTE_KEPT,
+        "Q2",
+        6,
+    ),
+    "commit-old-epoch": (
+        _model("replication", (1, 0, 0, 0), defects=("commit-old-epoch",), pre_vote=False),
+        OWN_EPOCH,
+        "Q8",
+        13,
+    ),
+}
+
+
+@pytest.mark.parametrize(("model", "promise", "invariant", "moves"), FOUND.values(), ids=FOUND)
+def test_defects_are_found_by_the_shortest_way(model: Model, promise: str, invariant: str, moves: int) -> None:
+    """Shows that a defect is found with no schedule given, by so many moves, and that the trace of these moves violates
+    the invariant that is meant for it."""
+    search = Search(model)
+    found = search.run()
+    assert found.broken is not None
+    assert found.broken.promise == promise
+    assert len(found.path) == len(tell(search.cluster, found.path)) == moves
+    assert invariant in {finding.invariant for finding in evidence(search.cluster, found)}
+
+
+def test_nothing_is_found_in_the_code_as_it_is() -> None:
+    """Shows that all of a small space is seen, crashes and broken connections in it, that leaders are, and that
+    nothing is broken."""
+    search = Search(_model("election", (1, 0, 1, 0), (0, 2, 0, 0), epochs=1))
+    found = search.run()
+    assert found.broken is None
+    assert found.exhausted
+    assert found.path == []
+    assert {"leader", "crash", "connection dropped", "request of one that gave up"} <= set(found.reached)
+
+
+def test_no_outcome_is_left_out_by_the_reduction() -> None:
+    """Shows that with and without the reduction voters come to the same facts with the same histories, and that it
+    leaves out states."""
+    seen, states = [], []
+    for reduced in (True, False):
+        search = Search(_model("election", (1, 0, 0, 0), (0, 1, 0, 0), epochs=1, reduced=reduced))
+        assert search.run().exhausted
+        outcomes = {search.situation(state) for state in search.seen}
+        seen.append({outcome for outcome in outcomes if not any(facts.waiting for facts in outcome[0])})
+        states.append(len(search.seen))
+    assert seen[0] == seen[1]
+    assert states[0] < states[1]
+
+
+def test_a_voter_in_its_normal_form_stays_as_it_is() -> None:
+    """Shows that bringing a voter into its normal form twice is bringing it there once."""
+    search = Search(_model("replication", (1, 1, 1, 0), states=300))
+    search.run()
+    for place in search.cluster.places.all:
+        node: VoterNode = decode(place.node, VoterNode)
+        assert all(old == new for old, new in normalise(node).items())
+        assert encode(node) == place.node
+
+
+def test_a_search_comes_to_an_end_when_it_is_asked_to() -> None:
+    """Shows that a search that was stopped tells what it saw, and does not claim to have seen all."""
+    search = Search(_model("election", (2, 0, 0, 0)), lambda progress: search.stop())
+    found = search.run()
+    assert found.interrupted
+    assert not found.exhausted
+    assert 0 < found.states < 1000
+
+
+def test_voters_that_look_for_a_leader_draw_whom_they_ask() -> None:
+    """Shows that a voter that looks for its leader may ask any other one: three voters begin in eight ways."""
+    for looking, starts in ((True, 8), (False, 1)):
+        search = Search(_model("election", (0, 0, 0, 0), looking=looking, fetching=True, states=starts))
+        search.run()
+        assert len(search.cluster.first()) == starts
+
+
+def test_a_leader_without_what_was_committed_is_noticed() -> None:
+    """Shows that leader completeness, the one committed prefix and the disks of a majority are judged."""
+    search = Search(_model("replication", (0, 0, 0, 0)))
+    search.run()
+    promises = Promises(search.cluster.names, search.cluster.ids)
+    state = next(iter(search.seen))
+    leader = search.cluster.places.facts[state[0]]
+    assert leader.leading
+    committed = (Committed((1, 1, 4711), 0),)
+    history = History(((1, 101),), ((1, 101),) * 3, committed)
+    broken = promises.alone(0, leader, history)
+    assert broken is not None
+    assert broken.promise == "leader completeness"
+    broken = promises.alone(0, leader._replace(high_watermark=1), history)
+    assert broken is not None
+    assert broken.promise == "the committed prefix is one"
+    broken = promises.on_disks([leader] * 3, history)
+    assert broken is not None
+    assert broken.promise == "what is committed is on the disks of a majority"
+    other = leader._replace(log=((1, 1, 4711),))
+    broken = promises.together(0, 1, leader, other)
+    assert broken is not None
+    assert broken.promise == "log matching"
+    _, broken = promises.noted(history, 1, leader)
+    assert broken is not None
+    assert broken.promise == "one leader per epoch"
