@@ -112,6 +112,13 @@ _ALL: tuple[Defect, ...] = (
         "P12",
         "A follower whose log diverges in an epoch drops all of that epoch.",
     ),
+    Defect(
+        "answer-of-former-leader",
+        "actors.broker",
+        "P12",
+        "A follower takes what its former leader answers to the fetch that was under way when it was replaced.",
+        nemesis="isr",
+    ),
     Defect("leader-skips-offset", "actors.log", "P14", "A leader leaves out an offset now and then."),
     Defect(
         "follower-takes-produce",

@@ -223,6 +223,9 @@ class ReplicaFetcherManager(msgspec.Struct):
         for tp, data in answers:
             run, offset = sent.get(tp, (-1, -1))
             state, partition = fetcher.states.get(tp), partitions.get(tp)
+            if "answer-of-former-leader" in turn.step.defects and not data.error_code:
+                state = next((each.states[tp] for each in self.fetchers.values() if tp in each.states), None)
+                run = -1 if state is None else state.run
             if state is None or partition is None or state.run != run or partition.log.end_offset != offset:
                 continue
             if self._take(turn, fetcher, partition, state, data):

@@ -17,8 +17,9 @@ from orchestrator.runner import REPEAT
 RUNS_MAX = 60
 """Runs that a defect gets at most."""
 
-ROUNDS = (2, 6, 20, RUNS_MAX)
-"""After so many runs of each defect those that are dead are laid aside."""
+ROUNDS = (1, 2, 3, 5, 8, 12, 17, 24, 34, 46, RUNS_MAX)
+"""After so many runs of each defect those that are dead are laid aside. Most die in the first few: short rounds at
+first do little for nothing, and later ones still have enough runs for several cores."""
 
 Do = Callable[[Sequence[Attempt]], Iterable[Attempted]]
 """Carries out runs, in any order, wherever it likes."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.trace.events import LogAppend, LogTrunc, PartAssume, Stamped
+from actors.trace.events import LogAppend, LogTrunc, PartAssume, RepFetch, Stamped
 from orchestrator.invariants.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.log_fold import LogInvariant
 from orchestrator.invariants.log_mirror import LogMirror
@@ -92,32 +92,86 @@ class QuorumLogMatching(LogMatching):
     tested_when = "a voter or broker appends a batch of the metadata log whose end and epoch another append had"
 
 
-class TruncationEndsOnTheLineage(LogInvariant[State]):
+class AskedFetch(msgspec.Struct, frozen=True, gc=False):
+    """The last Fetch that a leader took note of on a connection: its number there, and the follower's leader epoch."""
+
+    number: str
+    leader_epoch: int
+    by: Witness
+
+
+class FetchesAsked(State):
+    """Connection -> AskedFetch; the most recent ones."""
+
+    asked: dict[str, AskedFetch] = {}
+
+
+CONNECTIONS_KEPT = 256
+
+
+class TruncationEndsOnTheLineage(LogInvariant[FetchesAsked]):
     """A follower truncates to meet its leader's log: to the last boundary that both have, and no further. Less would
-    leave records that the leader never had; more gives up copies of what is committed, which may be the last ones.
+    leave records that the leader never had; more gives up copies of what is committed, which may be the last ones. And
+    what a leader answered in one leader epoch says nothing of the log in the next.
 
     Example: broker-3 holds orders-0 up to 1,310, of which the leader of epoch 5 has everything up to 1,250, and cuts
     to 1,204; or it appends the leader's 1,250 on top of an end at which the two logs differ (KAFKA-7164).
     """
 
     id = "P12"
-    title = "Truncation ends on the leader's lineage, and does not go below what both logs share"
+    title = "Followers truncate to the leader's lineage, not below it, and take no answer of another leader epoch"
     source = "KIP-279; KAFKA-7164; KAFKA-7415"
-    tested_when = "a replica truncates because its log diverges, or appends its first batch under a leader epoch"
-    types = (LogTrunc, LogAppend)
+    tested_when = (
+        "a replica truncates because its log diverges, appends its first batch under a leader epoch, or does either by "
+        "the answer to a Fetch that its leader took note of"
+    )
+    types = (LogTrunc, LogAppend, RepFetch)
     before_types = (LogTrunc, LogAppend)
     cases = {LogAppend: ("follower",)}
 
-    def initial(self, key: str, profile: Profile) -> State:
-        return State(key)
+    def initial(self, key: str, profile: Profile) -> FetchesAsked:
+        return FetchesAsked(key)
 
-    def before(self, state: State, event: Stamped, mirror: LogMirror) -> Emissions:
+    def before(self, state: FetchesAsked, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
         if type(body) is LogAppend:
-            return self._appended(state, event, body, mirror) if body.role == "follower" else NOTHING
+            if body.role != "follower":
+                return NOTHING
+            return self._late(state, event, body.leader_epoch) or self._appended(state, event, body, mirror)
         assert type(body) is LogTrunc
+        if body.reason != "diverge":
+            return NOTHING
+        return self._late(state, event, body.leader_epoch) or self._truncated(state, event, body, mirror)
+
+    def step(self, state: FetchesAsked, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        if type(body) is RepFetch and event.req and body.follower_epoch >= 0:
+            connection, _, number = event.req.rpartition("#")
+            state.asked[connection] = AskedFetch(number, body.follower_epoch, witness(event))
+            if len(state.asked) > CONNECTIONS_KEPT:
+                del state.asked[next(iter(state.asked))]
+        return NOTHING
+
+    def _late(self, state: FetchesAsked, event: Stamped, leader_epoch: int) -> Emissions:
+        """The answer that a follower acts on against the Fetch that it belongs to, where the trace tells of both."""
+        connection, _, number = event.req.rpartition("#")
+        asked = state.asked.get(connection)
+        if asked is None or asked.number != number:
+            return NOTHING
+        state.tested += 1
+        if asked.leader_epoch == leader_epoch:
+            return NOTHING
+        return self.violated(
+            state.key,
+            f"{event.node} acted under leader epoch {leader_epoch} of {state.key} on what {asked.by.node} answered to "
+            f"its fetch of leader epoch {asked.leader_epoch}",
+            asked.by,
+            event,
+        )
+
+    def _truncated(self, state: FetchesAsked, event: Stamped, body: LogTrunc, mirror: LogMirror) -> Emissions:
         leader = mirror.lineage_log(body.leader_epoch)
-        if body.reason != "diverge" or leader is None:
+        if leader is None:
             return NOTHING
         state.tested += 1
         log = mirror.replica(event.node).log
@@ -133,7 +187,7 @@ class TruncationEndsOnTheLineage(LogInvariant[State]):
             event,
         )
 
-    def _appended(self, state: State, event: Stamped, body: LogAppend, mirror: LogMirror) -> Emissions:
+    def _appended(self, state: FetchesAsked, event: Stamped, body: LogAppend, mirror: LogMirror) -> Emissions:
         replica = mirror.replica(event.node)
         if replica.follows == body.leader_epoch:
             return NOTHING  # where its first append under this epoch was right, P3 keeps watch over the next ones

@@ -64,6 +64,9 @@ PROOFS: dict[str, Proof] = {
     "truncate-whole-epoch": Proof(
         "tail", r"truncated orders-0 from [\d,]+ to 0 .* although it shared everything up to"
     ),
+    "answer-of-former-leader": Proof(
+        "former-leader", r"broker-3 acted under leader epoch 1 of orders-0 on what broker-1 answered to its fetch of"
+    ),
     "leader-skips-offset": Proof("out-of-sync", r"appended a batch to orders-0 at \d+, while its log ended at \d+"),
     "follower-takes-produce": Proof("there-and-back", r"as leader of epoch 1, which broker-2 took up"),
     "fetch-unfenced": Proof("there-and-back", r"took note of a fetch of broker-3 .* in leader epoch 0"),

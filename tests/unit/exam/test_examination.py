@@ -110,9 +110,9 @@ def test_the_object_for_programs() -> None:
         "survivors": ["list-behind"],
         "false_alarms": 0,
     }
-    assert found["detail"]["defects"][0]["kills"] == 2
+    assert found["detail"]["defects"][0]["kills"] == ROUNDS[0]
     text = exam_markdown(marks, ["krift", "exam"])
-    assert "| `raise` | X3 | 2 of 2 | 1 | 1.0 s |" in text
+    assert "| `raise` | X3 | 1 of 1 | 1 | 1.0 s |" in text
     assert "| `list-behind` | H6 | SURVIVED 2 |" in text
     assert text.endswith("Made by `krift exam`.\n")
 

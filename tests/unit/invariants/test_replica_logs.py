@@ -79,6 +79,30 @@ def test_an_append_off_the_lineage() -> None:
     )
 
 
+def test_the_answer_to_a_fetch_of_another_leader_epoch() -> None:
+    """Shows that what a follower appends or cuts by an answer belongs to a fetch of the leader epoch in which it does;
+    an answer to a fetch that the leader took no note of says nothing."""
+    for asked, number, violated in ((1, 5, 0), (0, 5, 1), (0, 6, 0)):
+        trace = led("a", "b")
+        trace.req = f"broker-3>broker-2:fetcher#{number}"
+        fetch = trace.fetched(2, 3, 2, epoch=asked)
+        trace.req = ""
+        trace.lead(2, 1)
+        trace.append("broker-2", "c", epoch=1)
+        trace.assume(3, 1, leader=2)
+        trace.req = "broker-3>broker-2:fetcher#5"
+        took = trace.append("broker-3", "c", epoch=1, role="follower")
+        trace.truncate("broker-3", 3)
+        result = trace.result("P12")
+        assert result.violated == 2 * violated
+        for finding in result.violations[:1]:
+            assert finding.events == [fetch, took]
+            assert finding.sentence == (
+                "broker-3 acted under leader epoch 1 of orders-0 on what broker-2 answered to its fetch of leader "
+                "epoch 0"
+            )
+
+
 def test_other_truncations_are_not_about_the_lineage() -> None:
     """Shows that a log which ends below its leader's start may be cut whole; an unknown epoch is no test."""
     trace = diverged()
