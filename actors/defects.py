@@ -118,6 +118,12 @@ _ALL: tuple[Defect, ...] = (
         "P12",
         "A follower takes what its former leader answers to the fetch that was under way when it was replaced.",
         nemesis="isr",
+        settings=(
+            "config.broker.session.timeout.ms=600",
+            "config.broker.heartbeat.interval.ms=150",
+            "nodes.producer-1.config.acks=1",
+            "nodes.producer-1.config.enable.idempotence=false",
+        ),
     ),
     Defect("leader-skips-offset", "actors.log", "P14", "A leader leaves out an offset now and then."),
     Defect(
