@@ -52,6 +52,13 @@ _ALL: tuple[Defect, ...] = (
         "A voter fetches with its leader's epoch for that of its last record, so that divergence goes unnoticed.",
     ),
     Defect(
+        "divergence-unseen",
+        "actors.quorum",
+        "Q6",
+        "A leader takes the log of whoever fetches from it for a part of its own.",
+        settings=("features.kip-996=off",),
+    ),
+    Defect(
         "commit-old-epoch",
         "actors.quorum",
         "Q8",

@@ -46,7 +46,7 @@ def on_fetch_request(raft: RaftState, step: Step, connection: str, request: Fetc
     if not is_metadata_fetch(request):
         _refuse(raft, step, connection, request, KafkaError.INVALID_REQUEST)
         return
-    answer = _validate(raft, request)
+    answer = _validate(raft, step, request)
     if answer.valid or answer.diverging is not None:
         _record_fetch(raft, step, request, _replica_id(request, version), answer)
     if answer.valid:
@@ -79,7 +79,7 @@ def complete(raft: RaftState, step: Step, connection: str) -> None:
     step.cancel_timer(f"{PARKED}{connection}")
     request = parked.request
     assert isinstance(request, FetchRequest)
-    raft.answer(step, connection, request, _response(raft, request, _validate(raft, request)))
+    raft.answer(step, connection, request, _response(raft, request, _validate(raft, step, request)))
 
 
 def complete_all(raft: RaftState, step: Step) -> None:
@@ -88,7 +88,7 @@ def complete_all(raft: RaftState, step: Step) -> None:
         complete(raft, step, connection)
 
 
-def _validate(raft: RaftState, request: FetchRequest) -> FetchAnswer:
+def _validate(raft: RaftState, step: Step, request: FetchRequest) -> FetchAnswer:
     """Check a Fetch in Kafka's order."""
     fetch = request.topics[0].partitions[0]
     last_epoch = last_fetched_epoch(fetch)
@@ -100,7 +100,8 @@ def _validate(raft: RaftState, request: FetchRequest) -> FetchAnswer:
     latest = raft.snapshots.latest
     if latest is not None and _needs_snapshot(raft, fetch.fetch_offset, last_epoch):
         return FetchAnswer(snapshot=latest)
-    diverging = diverging_epoch(raft.log, fetch.fetch_offset, last_epoch) if raft.config.divergence != "off" else None
+    looks = raft.config.divergence != "off" and "divergence-unseen" not in step.defects
+    diverging = diverging_epoch(raft.log, fetch.fetch_offset, last_epoch) if looks else None
     return FetchAnswer(valid=diverging is None, diverging=diverging)
 
 

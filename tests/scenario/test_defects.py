@@ -45,6 +45,7 @@ PROOFS: dict[str, Proof] = {
     "vote-for-any": Proof("stale-voter", r"granted \d+ its vote in epoch \d+, whose log ends at"),
     "epoch-reset": Proof("quorum", r"stored epoch 0 while its disk had epoch \d+"),
     "fetch-in-leader-epoch": Proof("quorum", r"hold offset \d+ of __cluster_metadata-0 in leader epoch \d+, and"),
+    "divergence-unseen": Proof("own-tail", r"hold offset \d+ of __cluster_metadata-0 in leader epoch 2"),
     "commit-old-epoch": Proof("old-epoch", r"moved its high watermark to \d+, past an entry of epoch \d+ and none"),
     "quorum-hw-regress": Proof("quorum", r"high watermark .*below \d+, to which epoch \d+ had committed it", (1, 3)),
     "stale-leader-epoch": Proof(
