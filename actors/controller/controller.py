@@ -33,6 +33,7 @@ from actors.metadata.image_records import EMPTY_DIGEST, extend_digest, load_reco
 from actors.metadata.registrations import FENCE, NO_LEADER, UNFENCE, PartitionRegistration
 from actors.node.error_responses import error_response
 from actors.node.errors import KafkaError
+from actors.node.fault import FatalFault
 from actors.node.files import Files
 from actors.node.step import Step
 from actors.quorum.raft_client import RaftClient
@@ -136,8 +137,10 @@ class Controller(msgspec.Struct):
                 self._activate(step, files, raft)
 
     def _load(self, snapshot: Snapshot) -> None:
-        """Take up what a snapshot holds in place of the state so far (``QuorumController.handleLoadSnapshot``)."""
-        assert not self.active, "asked to load a snapshot, but this is the active controller"
+        """Take up what a snapshot holds in place of the state so far. Raises FatalFault where this is the active
+        controller (``QuorumController.handleLoadSnapshot``)."""
+        if self.active:
+            raise FatalFault("asked to load a snapshot, but this is the active controller")
         self.state = ControllerState()
         load_records(self.state, snapshot.records, snapshot.end - 1)
         if self.config.pushes_metadata:

@@ -4,6 +4,7 @@ leader's begins puts it in the place of its log (``KafkaRaftClient.handleFetchSn
 from __future__ import annotations
 
 from actors.node.errors import KafkaError
+from actors.node.fault import FatalFault
 from actors.node.files import Files
 from actors.node.messages import Api
 from actors.node.network_client import Ended, NetworkClient
@@ -120,22 +121,20 @@ def on_fetch_snapshot_ended(raft: RaftState, step: Step, files: Files, ended: En
     if gone:
         # The leader has deleted it, and has a newer one: its answer to the next Fetch tells.
         raft.snapshots.download = None
-    elif not _take(raft, step, files, download, response):
-        return False
+    else:
+        _take(raft, step, files, download, response)
     role.has_fetched = True
     role.timed_out = False
     step.set_timer(FETCH_TIMEOUT, raft.config.fetch_timeout_ms, wall=True)
     return error != KafkaError.POSITION_OUT_OF_RANGE
 
 
-def _take(raft: RaftState, step: Step, files: Files, download: Download, response: FetchSnapshotResponse) -> bool:
-    """Take over a piece; False for one of another snapshot, or of another place in it, which Kafka stops at."""
-    got = SnapshotId(response.snapshot_id.end_offset, response.snapshot_id.epoch)
-    if got != download.id or response.position != len(download.content) or not response.unaligned_records:
-        raft.snapshots.download = None
-        return False
+def _take(raft: RaftState, step: Step, files: Files, download: Download, response: FetchSnapshotResponse) -> None:
+    """Take over a piece. Raises FatalFault for one of another snapshot, or of another place in it."""
+    got, at = SnapshotId(response.snapshot_id.end_offset, response.snapshot_id.epoch), len(download.content)
+    if got != download.id or response.position != at:
+        raise FatalFault(f"got bytes {response.position}- of snapshot {got.file}, not {at}- of {download.id.file}")
     download.content += response.unaligned_records
     if len(download.content) == response.size:
         raft.snapshots.download = None
         snapshotting.freeze(raft, step, files, StoredSnapshot(download.id, download.content), "fetch")
-    return True

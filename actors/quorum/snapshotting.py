@@ -12,6 +12,7 @@ from actors.log.batch import Batch
 from actors.log.replica_log import LogBase, ReplicaLog, load_log
 from actors.node.codec import decode
 from actors.node.events import DiskImage
+from actors.node.fault import FatalFault
 from actors.node.files import Files
 from actors.node.spec import METADATA_PARTITION
 from actors.node.step import Step
@@ -35,7 +36,7 @@ CLEAN = "raft/clean-snapshots"
 
 def load(raft: RaftState, step: Step, files: Files, file: str, disk: DiskImage) -> None:
     """Read snapshots and log. A snapshot beyond the end of the log takes its place: the process died before the log was
-    given up for it, or the log has lost what the snapshot has."""
+    given up for it, or the log has lost what the snapshot has. FatalFault: no snapshot ends where the log begins."""
     snapshots = raft.snapshots
     snapshots.stored, broken = load_snapshots(disk)
     for each in broken:
@@ -60,7 +61,7 @@ def _base(raft: RaftState, entries: list[bytes]) -> LogBase:
     for stored in raft.snapshots.stored:
         if stored.id.end == first.base_offset:
             return read_snapshot(stored.content).base
-    raise AssertionError(f"the metadata log begins at {first.base_offset}, where no snapshot ends")
+    raise FatalFault(f"the metadata log begins at {first.base_offset}, where no snapshot ends")
 
 
 def _is_beyond(snapshot_id: SnapshotId, log: ReplicaLog) -> bool:
@@ -115,13 +116,14 @@ def on_synced(raft: RaftState, step: Step, files: Files, file: str, upto: int) -
 
 
 def _replace_log(raft: RaftState, step: Step, files: Files, freezing: Freezing) -> None:
-    """What was fetched is durable: the log begins at its end. Who stopped following meanwhile has no use for it."""
+    """What was fetched is durable: the log begins at its end. Who stopped following meanwhile has no use for it. Raises
+    FatalFault if the log has more, as where a disk was lost."""
     stored, role = freezing.stored, raft.quorum.role
     if not isinstance(role, Follower) or role.epoch != freezing.epoch:
         files.delete(step, stored.id.file)
         return
     if not _is_beyond(stored.id, raft.log):
-        raise AssertionError(f"snapshot {stored.id} was fetched for a log that ends at {raft.log.end_offset}")
+        raise FatalFault(f"fetched a snapshot up to {stored.id.end} for a log that ends at {raft.log.end_offset}")
     snapshot = read_snapshot(stored.content)
     raft.snapshots.add(stored)
     record(raft, step, "fetch", snapshot)

@@ -11,8 +11,8 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from actors.log.batch import EMPTY_PREFIX_HASH, LogRecord, make_batch
-from actors.node.codec import encode
+from actors.log.batch import EMPTY_PREFIX_HASH, Batch, LogRecord, make_batch
+from actors.node.codec import decode, encode
 from actors.node.errors import KafkaError
 from actors.node.spec import METADATA_TOPIC, METADATA_TOPIC_ID, ClusterSpec
 from actors.node.step import Step
@@ -20,6 +20,7 @@ from actors.quorum.quorum_state import role_name
 from actors.quorum.quorum_state_store import QUORUM_STATE_FILE, ElectionState, write_election_state
 from actors.quorum.raft_client import METADATA_LOG_FILE
 from actors.quorum.roles import Follower, Prospective, Unattached
+from actors.quorum.snapshots import CHECKPOINT_SUFFIX, Snapshot, write_snapshot
 from actors.quorum.voter_set import ReplicaKey, endpoint
 from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
 from krift.v1.quorum_pb2 import (
@@ -28,7 +29,10 @@ from krift.v1.quorum_pb2 import (
     BeginQuorumEpochResponse,
     EndQuorumEpochRequest,
     EndQuorumEpochResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
     RemoveRaftVoterRequest,
+    SnapshotId,
     UpdateRaftVoterRequest,
     VoteRequest,
     VoteResponse,
@@ -47,6 +51,7 @@ TIMERS = {
     "fetch-backoff": "raft/fetch-backoff",
     "update-voter": "raft/update-voter",
     "voter-change": "raft/voter-change",
+    "clean": "raft/clean-snapshots",
 }
 
 
@@ -75,6 +80,16 @@ def log_entries(batches: list[str]) -> list[bytes]:
     return entries
 
 
+def snapshot_of(entries: list[bytes], end: int, epoch: int) -> Snapshot:
+    """A snapshot that stands for what these batches have below ``end``, or for something else if they have less."""
+    batches: list[Batch] = [decode(entry, Batch) for entry in entries]
+    ph = next((batch.ph for batch in batches if batch.end_offset == end), end)
+    return Snapshot(end, epoch, 0, ph, 0, [], [NO_OP] * 4)
+
+
+NO_OP = MetadataRecord(no_op=NoOpRecord()).SerializeToString()
+
+
 class Environment:
     """One transcript's quorum."""
 
@@ -92,12 +107,15 @@ class Environment:
     # ---- the cluster -----------------------------------------------------------------------------------------
 
     def verb_cluster(self, command: Command) -> str:
-        """cluster voters=3 [spare=1] features=(kip-996=off) [timers]: the shape of the quorum."""
+        """cluster voters=3 [spare=1] features=(kip-996=off) config=(metadata.max.retention.ms=5) [timers]: the shape
+        of the quorum."""
         voters = list(range(101, 101 + command.number("voters", 3)))
         spare = [voters[-1] + 1 + number for number in range(command.number("spare", 0))]
         directories = {voter: f"dir-{who(voter)}" for voter in voters}
         self.quorum.cluster = ClusterSpec("krift", voters, [1], [], spare, directories)
         self.quorum.features = dict(item.split("=") for item in command.many("features", "()"))
+        pairs = (item.split("=") for item in command.many("config", "()"))
+        self.quorum.config = {key: int(value) for key, value in pairs}
         self.quorum.show_timers = command.has("timers")
         return ""
 
@@ -124,14 +142,23 @@ class Environment:
         return ""
 
     def verb_disk(self, command: Command) -> str:
-        """disk c1 epoch=3 leader=c2 voted=c1 log=(1:3,2:1): what a node will find when it starts."""
+        """disk c1 epoch=3 leader=c2 voted=c1 log=(1:3,2:1) snapshots=(3:1) start=3: what a node will find when it
+        starts. A snapshot is end:epoch; what the log has before ``start`` is gone."""
         disk = self.quorum.disks.setdefault(full_name(command.words[0]), {})
         if "epoch" in command.arguments:
             voted = node_id(command.text("voted", "none"))
             key = None if voted < 0 else ReplicaKey(voted)
             election = ElectionState(command.number("epoch"), node_id(command.text("leader", "none")), key)
             disk[QUORUM_STATE_FILE] = [write_election_state(election, self.quorum.cluster.voters, 0)]
-        disk[METADATA_LOG_FILE] = log_entries(command.many("log", "()"))
+        entries = log_entries(command.many("log", "()"))
+        for file in [file for file in disk if file.endswith(CHECKPOINT_SUFFIX)]:
+            del disk[file]
+        for name in command.many("snapshots", "()"):
+            made = snapshot_of(entries, *(int(part) for part in name.split(":")))
+            disk[made.id.file] = [write_snapshot(made)]
+        batches: list[Batch] = [decode(entry, Batch) for entry in entries]
+        start = command.number("start", 0)
+        disk[METADATA_LOG_FILE] = [encode(batch) for batch in batches if batch.base_offset >= start]
         return ""
 
     def verb_start(self, command: Command) -> str:
@@ -205,9 +232,9 @@ class Environment:
         return self._told()
 
     def verb_lose(self, command: Command) -> str:
-        """lose c1 [fetch] to=c2 reason=timeout: the newest request (or Fetch) to c2 ends without an answer."""
+        """lose c1 [fetch|piece] to=c2 reason=timeout: the newest request (Fetch, FetchSnapshot) gets no answer."""
         source, target = full_name(command.words[0]), full_name(command.text("to"))
-        letter = self._take(source, target, command.has("fetch"))
+        letter = self._take(source, target, command)
         self.quorum.fail(letter.source, letter.call, command.text("reason", "timeout"))
         return self._told()
 
@@ -224,6 +251,26 @@ class Environment:
         member = self._member(command)
         self.quorum.step(member, member.raft.begin_shutdown)
         return self._told()
+
+    def verb_snapshot(self, command: Command) -> str:
+        """snapshot c1: its state machine takes what is committed and makes a snapshot, or is told that none is due."""
+        member, told = self._member(command), self.verb_commits(command)
+        due: list[bool] = []
+
+        def make(step: Step) -> None:
+            due.append(member.raft.is_snapshot_due(step))
+            if due[0]:
+                member.raft.create_snapshot(step, member.files, [NO_OP] * 4, 0)
+
+        self.quorum.step(member, make)
+        return "\n".join([told, self._told() if due[0] else "none is due"])
+
+    def verb_snapshots(self, command: Command) -> str:
+        """snapshots c1: those that it has, and where its log starts."""
+        raft = self._member(command).raft
+        names = " ".join(f"({stored.id.end},{stored.id.epoch})" for stored in raft.snapshots.stored)
+        on_disk = sum(file.endswith(CHECKPOINT_SUFFIX) for file in self._member(command).disk)
+        return f"start={raft.log.start_offset} end={raft.end_offset} snapshots={names or 'none'} files={on_disk}"
 
     # ---- looking ---------------------------------------------------------------------------------------------
 
@@ -287,7 +334,9 @@ class Environment:
         """commits c1: what the state machine is given, and who it hears is leader."""
         raft = self._member(command).raft
         step = Step(self.quorum.now_ms)
-        lines = [f"commit {batch.base_offset}-{batch.last_offset}" for batch in raft.take_commits(step)]
+        loaded = raft.take_snapshot(step)
+        lines = [] if loaded is None else [f"load ({loaded.end},{loaded.epoch})"]
+        lines += [f"commit {batch.base_offset}-{batch.last_offset}" for batch in raft.take_commits(step)]
         changes = raft.take_leader_changes()
         return "\n".join(
             lines
@@ -438,20 +487,39 @@ class Environment:
             member.raft.on_disconnected(connection)
         return ""
 
-    def _take(self, source: str, target: str, fetch: bool) -> Letter:
-        """The newest request from ``source`` to ``target`` that is (not) a Fetch."""
+    def verb_fetch_snapshot(self, command: Command) -> str:
+        """fetch-snapshot to=c1 from=c2 epoch=2 id=(3,2) position=0 [max=100] [topic=..] [partition=..] [version=1]."""
+        end, epoch = command.numbers("id")
+        request = FetchSnapshotRequest(
+            cluster_id=command.text("cluster", "krift"),
+            replica_id=node_id(command.text("from")),
+            max_bytes=command.number("max", 2**31 - 1),
+            topic=command.text("topic", METADATA_TOPIC),
+            partition=command.number("partition", 0),
+            current_leader_epoch=command.number("epoch"),
+            snapshot_id=SnapshotId(end_offset=end, epoch=epoch),
+            position=command.number("position", 0),
+        )
+        return self._request(command, request, command.number("version", 1))
+
+    def _take(self, source: str, target: str, command: Command) -> Letter:
+        """The newest request from ``source`` to ``target``: a Fetch, a FetchSnapshot ("piece"), or another one."""
+        fetch, piece = command.has("fetch"), command.has("piece")
         for letter in reversed(self.quorum.queue):
             if (letter.source, letter.target, letter.is_reply) == (source, target, False):
-                if isinstance(letter.message, FetchRequest) == fetch:
+                kinds = isinstance(letter.message, FetchRequest), isinstance(letter.message, FetchSnapshotRequest)
+                if kinds == (fetch, piece):
                     self.quorum.queue.remove(letter)
                     return letter
         raise AssertionError(f"no such request from {source} to {target} is under way")
 
     def verb_answer(self, command: Command) -> str:
         """answer c2 to=c1 [granted] [error=..] [top-error=..] epoch=.. leader=..: answer the newest request of c1;
-        answer c2 fetch to=c1 ... [hw=..] [diverging=(3,2)] [next=2] [records=(3:2)] [base=4]: its newest Fetch."""
+        answer c2 fetch to=c1 ... [hw=..] [diverging=(3,2)] [next=2] [snapshot=(9,3)] [records=(3:2)] [base=4]: its
+        newest Fetch;
+        answer c2 piece to=c1 ... id=(9,3) bytes=(0,20): its newest FetchSnapshot, with a part of it (-1: the end)."""
         source, target = full_name(command.text("to")), full_name(command.words[0])
-        letter = self._take(source, target, command.has("fetch"))
+        letter = self._take(source, target, command)
         error = KafkaError[command.text("error", "NONE")]
         top = KafkaError[command.text("top-error", "NONE")]
         leader, epoch = node_id(command.text("leader", "none")), command.number("epoch", 0)
@@ -469,11 +537,25 @@ class Environment:
                 response = BeginQuorumEpochResponse(partition_error_code=error, leader_id=leader, leader_epoch=epoch)
             case EndQuorumEpochRequest():
                 response = EndQuorumEpochResponse(partition_error_code=error, leader_id=leader, leader_epoch=epoch)
+            case FetchSnapshotRequest():
+                response = self._fetch_snapshot_response(command, error, leader, epoch)
             case _:
                 response = self._fetch_response(command, error, leader, epoch)
         reply = Letter(letter.target, letter.source, letter.connection, letter.call, response, True)
         self.quorum.deliver(reply)
         return self._told()
+
+    def _fetch_snapshot_response(self, command: Command, error: int, leader: int, epoch: int) -> FetchSnapshotResponse:
+        response = FetchSnapshotResponse(partition_error_code=error)
+        response.current_leader.leader_id, response.current_leader.leader_epoch = leader, epoch
+        if not error:
+            end, last_epoch = command.numbers("id")
+            content = write_snapshot(snapshot_of([], end, last_epoch))
+            first, last = command.numbers("bytes")
+            response.snapshot_id.end_offset, response.snapshot_id.epoch = end, last_epoch
+            response.size, response.position = len(content), first
+            response.unaligned_records = content[first : len(content) if last < 0 else last]
+        return response
 
     def _fetch_response(self, command: Command, error: int, leader: int, epoch: int) -> FetchResponse:
         data = FetchResponse.PartitionData(error_code=error, high_watermark=command.number("hw", -1))
@@ -482,6 +564,8 @@ class Environment:
             data.diverging_epoch.epoch, data.diverging_epoch.end_offset = command.numbers("diverging")
         if "next" in command.arguments:
             data.error_code, data.seed_next_fetch_offset = KafkaError.OFFSET_OUT_OF_RANGE, command.number("next")
+        if "snapshot" in command.arguments:
+            data.snapshot_id.end_offset, data.snapshot_id.epoch = command.numbers("snapshot")
         base = command.number("base", 0)
         for batch in command.many("records", "()"):
             batch_epoch, count = (int(part) for part in batch.split(":"))

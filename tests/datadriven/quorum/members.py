@@ -89,6 +89,7 @@ class Quorum:
 
     cluster: ClusterSpec
     features: dict[str, str] = field(default_factory=dict)
+    config: dict[str, int] = field(default_factory=dict)
     now_ms: int = 0
     members: dict[str, Member] = field(default_factory=dict)
     disks: dict[str, dict[str, list[bytes]]] = field(default_factory=dict)
@@ -118,7 +119,7 @@ class Quorum:
             node_id,
             self.directories.get(name, f"dir-{short(name)}"),
             msgspec.structs.replace(self.cluster, cluster_id=self.cluster_ids.get(name, self.cluster.cluster_id)),
-            config=self.configs.get(name, {}),
+            config={**self.config, **self.configs.get(name, {})},
             features=self.features,
             versions=ranges,
             defects=defects,

@@ -6,7 +6,19 @@ from google.protobuf.message import Message
 
 from actors.node.errors import error_name
 from actors.node.spec import node_name
-from actors.trace.events import LogAppend, LogFlush, LogHw, LogTrunc, QPersist, QRole, QVote, QVoters, TraceEvent
+from actors.trace.events import (
+    LogAppend,
+    LogFlush,
+    LogHw,
+    LogStart,
+    LogTrunc,
+    QPersist,
+    QRole,
+    QSnap,
+    QVote,
+    QVoters,
+    TraceEvent,
+)
 from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
 from krift.v1.quorum_pb2 import (
     AddRaftVoterRequest,
@@ -15,6 +27,8 @@ from krift.v1.quorum_pb2 import (
     BeginQuorumEpochResponse,
     EndQuorumEpochRequest,
     EndQuorumEpochResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
     RemoveRaftVoterRequest,
     RemoveRaftVoterResponse,
     UpdateRaftVoterRequest,
@@ -57,6 +71,10 @@ def describe_event(name: str, event: TraceEvent) -> str | None:
             return f"{me} flush end={event.end}"
         case LogTrunc():
             return f"{me} truncate {event.was} to {event.to}"
+        case LogStart():
+            return f"{me} log starts at {event.new} ({event.reason})"
+        case QSnap():
+            return f"{me} snapshot {event.op} ({event.end},{event.epoch})"
         case LogHw():
             counted = f" counted={','.join(who(replica) for replica in event.counted)}" if event.counted else ""
             return f"{me} high watermark {event.new}{counted}"
@@ -96,6 +114,10 @@ def _request(message: Message) -> str | None:
             if fetch.HasField("seed_last_fetched_epoch"):
                 where = f"offset={fetch.fetch_offset} seed-last-epoch={fetch.seed_last_fetched_epoch}"
             return f"Fetch v{message.header.api_version} epoch={fetch.current_leader_epoch} {where}{wish}"
+        case FetchSnapshotRequest():
+            wanted = f"({message.snapshot_id.end_offset},{message.snapshot_id.epoch})"
+            where = f"epoch={message.current_leader_epoch} snapshot={wanted} position={message.position}"
+            return f"FetchSnapshot v{message.header.api_version} {where}"
     return None
 
 
@@ -125,6 +147,8 @@ def _response(message: Message) -> str | None:
             leader = message.current_leader
             error = _error(message.error_code)
             return f"=UpdateRaftVoter{error} epoch={leader.leader_epoch} leader={who(leader.leader_id)}"
+        case FetchSnapshotResponse():
+            return f"=FetchSnapshot{_fetch_snapshot_response(message)}"
         case FetchResponse():
             return f"=Fetch{_fetch_response(message)}"
     return None
@@ -141,7 +165,21 @@ def _fetch_response(message: FetchResponse) -> str:
         text += f" diverging=({data.diverging_epoch.epoch},{data.diverging_epoch.end_offset})"
     if data.HasField("seed_next_fetch_offset"):
         text += f" next={data.seed_next_fetch_offset}"
+    if data.HasField("snapshot_id"):
+        text += f" snapshot=({data.snapshot_id.end_offset},{data.snapshot_id.epoch})"
     if data.records:
         last = data.records[-1]
         text += f" records={data.records[0].base_offset}-{last.base_offset + len(last.records) - 1}"
     return text
+
+
+def _fetch_snapshot_response(message: FetchSnapshotResponse) -> str:
+    if message.error_code:
+        return _error(message.error_code)
+    leader = message.current_leader
+    text = f"{_error(message.partition_error_code)} epoch={leader.leader_epoch} leader={who(leader.leader_id)}"
+    if message.partition_error_code:
+        return text
+    got = f"({message.snapshot_id.end_offset},{message.snapshot_id.epoch})"
+    end = message.position + len(message.unaligned_records)
+    return f"{text} snapshot={got} bytes={message.position}-{end} of {message.size}"
