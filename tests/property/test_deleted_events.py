@@ -21,6 +21,7 @@ from tests.harness.pieces import recorded
 CRASH = "parity/scenarios/leader-crash"
 BOUNCE = "parity/scenarios/bounce"
 OPERATOR = "parity/scenarios/operator"
+VOTERS = "scenario/voters/change-that-is-lost"
 LINKS = "parity/scenarios/link-faults"
 DISKS = "parity/scenarios/disk-faults"
 
@@ -128,5 +129,5 @@ def test_without_run_meta_nothing_is_held() -> None:
 
 def test_roles_record_what_gaps_are_taken_to_hide() -> None:
     """Shows that the runs above record events of every type but one, which is in no trace."""
-    seen = {event.type for name in (CRASH, BOUNCE, LINKS, DISKS, OPERATOR) for event in recorded(name)}
+    seen = {event.type for name in (CRASH, BOUNCE, LINKS, DISKS, OPERATOR, VOTERS) for event in recorded(name)}
     assert set(EVENT_TYPES) - seen == {"run.repeat"}
