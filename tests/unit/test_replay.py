@@ -19,6 +19,7 @@ from actors.trace.journal import (
     encode_header,
     frame,
     read_segment,
+    unframe,
 )
 from tests.harness.toys import PingNode, PongNode, ask, new_toy, say, toy_spec
 
@@ -113,7 +114,7 @@ def test_a_changed_byte_is_damage() -> None:
     """Shows that a byte changed anywhere before the last entry (a length, a checksum, a content) is refused with its
     place, and not taken for a tail that a kill has torn; nor is one in the last entry's checksum or content."""
     (data,) = journal()
-    last = len(data) - len(encode_entry(0, EVENTS[-1], []))
+    last = len(data) - len(frame(unframe(data)[0][-1]))
     for position in (*range(0, last, 7), last + 5, len(data) - 1):
         changed = data[:position] + bytes([data[position] ^ 1]) + data[position + 1 :]
         with pytest.raises(JournalError, match=r"damaged at byte \d+ of"):
