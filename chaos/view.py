@@ -71,7 +71,7 @@ class ClusterView(msgspec.Struct):
     up: node -> incarnation that is running. started: node -> newest incarnation, running or not.
     registrations: broker -> the last metadata records about it, in their order.
     controller: name of the quorum's leader, "" if none is known.
-    roles: controller -> its role in the quorum since it started.
+    roles: controller that runs -> its role in the quorum since it started.
     led: controller -> newest quorum epoch that it led. begun_at: quorum epoch -> end of its leader's log then.
     """
 
@@ -110,6 +110,8 @@ class ClusterView(msgspec.Struct):
         elif isinstance(body, NodeDown):
             if self.up.get(event.node) == event.incarnation:
                 del self.up[event.node]
+            if self.started.get(event.node, 0) <= event.incarnation:
+                self.roles.pop(event.node, None)
 
     def _on_change(self, body: PartChange) -> None:
         found = self.partitions.get(body.tp)
@@ -197,7 +199,8 @@ class ClusterView(msgspec.Struct):
         if node not in self.up:
             return False
         if node not in self.brokers:
-            return self.controller != "" and self.roles.get(node) in ("leader", "follower")
+            # Somebody that is cut off may be in a higher epoch, which nobody leads.
+            return "leader" in self.roles.values() and self.roles.get(node) in ("leader", "follower")
         mine = [found for found in self.partitions.values() if node in map(node_name, found.replicas)]
         return not self.is_fenced(node) and all(node in map(node_name, found.isr) for found in mine)
 

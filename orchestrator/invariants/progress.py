@@ -33,13 +33,21 @@ SECOND_US = 1_000_000
 
 class Calls(State):
     """since_us, core: of the window, -1 while there is none. frozen: faults that stop the node's clock; thawed_us:
-    when the last one ended. slow_until_us: node -> when the last thing that a slow disk held up is over."""
+    when the last one ended. slow_until_us: node -> when the last thing that a slow disk held up is over. quorum_us: how
+    long the quorum may take from the window's beginning until it commits."""
 
     since_us: int = -1
     core: set[str] = set()
     frozen: set[str] = set()
     thawed_us: int = 0
     slow_until_us: dict[str, int] = {}
+    quorum_us: int = 0
+
+
+COMMITTED_FIRST = frozenset(
+    {"BrokerRegistration", "AlterPartition", "AllocateProducerIds", "ElectLeaders", "IncrementalAlterConfigs"}
+)
+"""APIs that a controller answers when the quorum has committed what came of them."""
 
 
 class CallsEnd(KeyedInvariant[Calls]):
@@ -47,7 +55,8 @@ class CallsEnd(KeyedInvariant[Calls]):
 
     Example: broker-2 fetches from broker-1, which is stopped; replica.socket.timeout.ms passes, and the fetch is still
     open when broker-1 goes on. Or both are well and in reach, and broker-1 never answers. (A Produce may wait at the
-    server as long as its client does, and a node that a fault stopped tells the time anew.)
+    server as long as its client does, a controller's answer waits for the quorum, and a node that a fault stopped tells
+    the time anew.)
     """
 
     id = "X2"
@@ -62,7 +71,7 @@ class CallsEnd(KeyedInvariant[Calls]):
         return (CtlWindow, CtlFault)
 
     def initial(self, key: str, profile: Profile) -> Calls:
-        return Calls(key)
+        return Calls(key, quorum_us=beta(profile, "L1"))
 
     def hear(self, state: Calls, event: Stamped) -> Emissions:
         body: Any = event.body
@@ -105,7 +114,8 @@ class CallsEnd(KeyedInvariant[Calls]):
                 f"time-out is {body.timeout_ms:,} ms",
                 event,
             )
-        within = 0 <= state.since_us <= began_us and body.dst in state.core and state.key in state.core
+        settled_us = state.since_us + (state.quorum_us if body.api in COMMITTED_FIRST else 0)
+        within = state.since_us >= 0 and settled_us <= began_us and body.dst in state.core and state.key in state.core
         if began_us <= state.slow_until_us.get(body.dst, 0):
             return NOTHING
         if body.outcome == "timeout" and within and body.api != "Produce":

@@ -130,6 +130,21 @@ def test_a_bounce_starts_a_node_that_a_point_kills_while_it_stops() -> None:
     assert [fault.took_effect for fault in stage.conductor.outcomes] == [True, True]
 
 
+def test_a_controller_is_back_though_another_stands_in_vain() -> None:
+    """Shows that a voter that is cut off, in an epoch that nobody leads, holds up no bounce."""
+    stage = bounce("{targets: [controller-2, broker-1]}")
+    stage.up("controller-2")
+    stage.tell("controller-1", QRole("d", 1, "leader", 101, 0, []))
+    stage.tell("controller-2", QRole("d", 1, "follower", 101, 0, []))
+    stage.run_until(SECOND)
+    assert asked(stage) == ["controller-2"]
+    stage.tell("controller-3", QRole("d", 2, "candidate", -1, 0, []))
+    down(stage, "controller-2")
+    stage.up("controller-2", 1)
+    stage.tell("controller-2", QRole("d", 1, "follower", 101, 0, []), 1)
+    assert asked(stage) == ["controller-2", "broker-1"]
+
+
 def test_a_bounce_waits_for_the_isr() -> None:
     """Shows that an unfenced broker holds up the others until it is in the ISRs of all its partitions."""
     stage = bounce("{targets: [broker-2, broker-1]}")
