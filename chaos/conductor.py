@@ -33,6 +33,7 @@ from actors.trace.events import (
     PartAssume,
     PartChange,
     QRole,
+    QVoters,
     Stamped,
     TraceEvent,
 )
@@ -56,7 +57,7 @@ Status = Literal[
 NOT_CONVERGED: Final = "did not converge"
 """Status of a run in which everybody was back in the end, and the cluster was not steady."""
 
-VIEWED: frozenset[type[TraceEvent]] = frozenset({PartChange, PartAssume, QRole, BrokerReg, NodeUp, NodeDown})
+VIEWED: frozenset[type[TraceEvent]] = frozenset({PartChange, PartAssume, QRole, QVoters, BrokerReg, NodeUp, NodeDown})
 """Events that change the view of the cluster."""
 
 

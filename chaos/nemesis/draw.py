@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from chaos.nemesis.faults import ACTION_KINDS, DRAWERS, LASTING
+from actors.quorum.raft_config import KRAFT_VERSION_FEATURE
+from chaos.nemesis.faults import ACTION_KINDS, DRAWERS, LASTING, VOTER_CHANGES
 from chaos.nemesis.model import NOTHING, Nemesis
 from chaos.nemesis.patterns import PATTERNS
 from chaos.nemesis.scene import SINGLE_SERVERS, Cast, Part, Scene, pick, stream
@@ -32,14 +33,18 @@ def draw(nemesis: Nemesis, seed: int) -> Part:
     ]
     least = min(max(1, pick(shape, nemesis.shape.min_insync_replicas)), *map(len, replicas))
     config = config_of(nemesis, seed, timers)
+    features = features_of(nemesis, seed)
+    changing = features.get(KRAFT_VERSION_FEATURE) == "1"
+    spare = pick(stream(nemesis.name, seed, "spare"), nemesis.shape.spare_controllers) if changing else 0
     workload = workload_of(nemesis, seed, TOPIC, brokers, timers, chaos_us)
     cast = Cast(
-        [f"controller-{number}" for number in range(1, voters + 1)],
+        [f"controller-{number}" for number in range(1, voters + spare + 1)],
         [f"broker-{number}" for number in range(1, brokers + 1)],
         client_names(workload),
         TOPIC,
         {f"{TOPIC}-{number}": len(each) for number, each in enumerate(replicas)},
         config.get(UNCLEAN) is True,
+        changing,
     )
     return {
         "schema": "krift/v1",
@@ -49,12 +54,13 @@ def draw(nemesis: Nemesis, seed: int) -> Part:
         "duration": format_duration(chaos_us),
         "cluster": {
             "voters": voters,
+            **({"spare-controllers": spare} if spare else {}),
             "brokers": brokers,
             "topics": {TOPIC: {"replicas": replicas, "config": {"min.insync.replicas": least}}},
             "config": config,
         },
-        "features": features_of(nemesis, seed),
-        "nodes": server_overrides(nemesis, seed, cast.servers),
+        "features": features,
+        "nodes": server_overrides(nemesis, seed, cast),
         "workload": workload,
         "chaos": chaos_of(nemesis, seed, cast, chaos_us),
         **healing_of(nemesis, seed),
@@ -66,7 +72,7 @@ def draw(nemesis: Nemesis, seed: int) -> Part:
 
 
 def _nobody() -> Cast:
-    return Cast([], [], [], TOPIC, {}, False)
+    return Cast([], [], [], TOPIC, {}, False, False)
 
 
 def chaos_of(nemesis: Nemesis, seed: int, cast: Cast, chaos_us: int) -> list[Part]:
@@ -119,7 +125,10 @@ def _scene(nemesis: Nemesis, seed: int, cast: Cast, chaos_us: int, purpose: str)
 def _entry(scene: Scene, near: int, within: int) -> Part:
     """A fault with its beginning and its end, or an action."""
     course = scene.nemesis.chaos
-    kind = scene.pick(scene.nemesis.faults)
+    faults = scene.nemesis.faults
+    if not scene.cast.changing:
+        faults = {kind: weight for kind, weight in faults.items() if kind not in VOTER_CHANGES}
+    kind = scene.pick(faults)
     what = "action" if kind in ACTION_KINDS else "fault"
     seen = scene.pick(course.begins) == "seen"
     at_us = near + scene.draw.randrange(within // 1000 + 1) * 1000

@@ -28,6 +28,9 @@ KINDS = (*FAULT_KINDS, *ACTION_KINDS)
 LASTING = tuple(name.replace("_", "-") for name in Action.LASTING)
 """Actions that have an end of their own."""
 
+VOTER_CHANGES = ("add-voter", "remove-voter")
+"""Actions that there are where the voters are in the log."""
+
 FILES = ("quorum-state", "__cluster_metadata-0", "replication-offset-checkpoint")
 
 
@@ -162,6 +165,17 @@ def _configure(scene: Scene) -> Part:
 @drawer("describe-quorum")
 def _describe_quorum(scene: Scene) -> Part:
     return {}
+
+
+@drawer("add-voter")
+def _add_voter(scene: Scene) -> Part:
+    """Of anybody: a spare controller, one that was removed, or whose disk was wiped; a voter already is refused."""
+    return {"controller": scene.draw.choice(scene.cast.controllers)}
+
+
+@drawer("remove-voter")
+def _remove_voter(scene: Scene) -> Part:
+    return {"controller": scene.one(VOTERS)}
 
 
 @drawer("controlled-shutdown")

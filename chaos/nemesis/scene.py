@@ -49,7 +49,7 @@ def pick(draw: random.Random, weights: Mapping[T, float]) -> T:
 
 class Cast(msgspec.Struct, frozen=True):
     """Who and what there is in a drawn cluster. tps: topic partitions -> number of replicas. unclean: whether records
-    may be given up for a leader."""
+    may be given up for a leader. changing: whether voters can be added and removed."""
 
     controllers: list[str]
     brokers: list[str]
@@ -57,6 +57,7 @@ class Cast(msgspec.Struct, frozen=True):
     topic: str
     tps: dict[str, int]
     unclean: bool
+    changing: bool
 
     @property
     def servers(self) -> list[str]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 
 from actors.node.messages import API_NAMES, Api
+from actors.quorum.raft_config import KRAFT_VERSION_FEATURE
 from actors.versions import API_VERSIONS
 from chaos.nemesis.model import NOTHING, Nemesis, Timers
-from chaos.nemesis.scene import Part, Scene, pick, stream
+from chaos.nemesis.scene import Cast, Part, Scene, pick, stream
 from chaos.scenario.yaml_tree import parse_scalar
 
 TIMERS: dict[Timers, dict[str, int]] = {
@@ -55,10 +56,18 @@ OLDER: dict[str, dict[Api, int]] = {
 the drawn clients (max-timestamp is of ListOffsets version 7) cannot work."""
 
 
+WITH_DIRECTORIES: dict[Api, int] = {Api.Vote: 1, Api.Fetch: 17}
+"""The first versions that tell directories, by which members know each other where the voters are in the log."""
+
+
 def features_of(nemesis: Nemesis, seed: int) -> dict[str, str]:
-    """A value for each feature that the nemesis has weights for."""
+    """A value for each feature that the nemesis has weights for. A Fetch as KIP-595 first proposed it tells no
+    directory, so voters that are known by theirs do not use it."""
     draw = stream(nemesis.name, seed, "features")
-    return {name: pick(draw, values) for name, values in nemesis.features.items()}
+    found = {name: pick(draw, values) for name, values in nemesis.features.items()}
+    if found.get(KRAFT_VERSION_FEATURE) == "1" and "kip-595.divergence" in found:
+        found["kip-595.divergence"] = "kafka"
+    return found
 
 
 def config_of(nemesis: Nemesis, seed: int, timers: Timers) -> Part:
@@ -76,10 +85,12 @@ def client_config(timers: Timers) -> Part:
     return {key: value for key, value in TIMERS[timers].items() if key in CLIENT_TIMERS}
 
 
-def older_versions(draw: random.Random, kind: str) -> dict[str, str]:
+def older_versions(draw: random.Random, kind: str, cast: Cast) -> dict[str, str]:
     """What an older controller or broker speaks."""
     found = {}
     for api, least in OLDER[kind].items():
+        if cast.changing:
+            least = max(least, WITH_DIRECTORIES.get(api, 0))
         low, high = API_VERSIONS[api]
         found[API_NAMES[api]] = f"{low}-{draw.randint(least, high - 1)}"
     return found
@@ -90,13 +101,13 @@ def newest_versions(kind: str) -> dict[str, str]:
     return {API_NAMES[api]: "{}-{}".format(*API_VERSIONS[api]) for api in OLDER[kind]}
 
 
-def server_overrides(nemesis: Nemesis, seed: int, servers: list[str]) -> Part:
+def server_overrides(nemesis: Nemesis, seed: int, cast: Cast) -> Part:
     """``nodes`` of the scenario: the servers that are older."""
     draw = stream(nemesis.name, seed, "versions/servers")
     found: Part = {}
-    for name in servers:
+    for name in cast.servers:
         if pick(draw, nemesis.versions.servers) == "older":
-            found[name] = {"versions": older_versions(draw, name.partition("-")[0])}
+            found[name] = {"versions": older_versions(draw, name.partition("-")[0], cast)}
     return found
 
 
@@ -123,5 +134,6 @@ def bounce_settings(scene: Scene, targets: str) -> Part:
     if to == "newest":
         return {"versions": {name: text for kind in kinds for name, text in newest_versions(kind).items()}}
     if to == "older":
-        return {"versions": {n: text for kind in kinds for n, text in older_versions(scene.draw, kind).items()}}
+        older = [older_versions(scene.draw, kind, scene.cast) for kind in kinds]
+        return {"versions": {name: text for each in older for name, text in each.items()}}
     return {}

@@ -117,7 +117,11 @@ def test_everything_is_drawn_sooner_or_later(plans: list[Plan]) -> None:
     assert kinds == set(KINDS)
     for name, feature in FEATURES.items():
         assert {plan.features[name] for plan in plans} == set(feature.values) - {UNPROTECTED}
-    assert {sum(node.role == "controller" for node in plan.nodes) for plan in plans} == {1, 3, 4, 5}
+    assert {len(plan.cluster.voters) for plan in plans} == {1, 3, 4, 5}
+    assert {sum(node.role == "controller" for node in plan.nodes) - len(plan.cluster.voters) for plan in plans} == {
+        0,
+        1,
+    }
     assert {sum(node.role == "broker" for node in plan.nodes) for plan in plans} == {3, 4, 5}
     assert {plan.config["unclean.leader.election.enable"] for plan in plans} == {False, True}
     assert {plan.config["metadata.propagation"] for plan in plans} == {"log", "push"}

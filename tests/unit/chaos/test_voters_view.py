@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from actors.node.spec import ClusterSpec
 from actors.trace.events import AnyTraceEvent, NodeUp, QRole, QVoters, Stamped
+from chaos.conductor import VIEWED
 from chaos.faults.operator import VoterAddition, VoterRemoval
 from chaos.scenario.selectors import Selector, parse_selector
 from chaos.view import ClusterView, new_view
@@ -67,3 +68,8 @@ def test_an_operator_names_the_directory_that_is_meant() -> None:
     assert aimed(VoterRemoval(chosen("controller-3")), view) == ("controller-3", "c")
     assert aimed(VoterAddition(chosen("controller-1")), view) is None
     assert aimed(VoterAddition(chosen("active-controller")), view) is None
+
+
+def test_whoever_keeps_the_view_is_told_of_voters() -> None:
+    """Shows that changes of the voters are among the events that a runtime hands to the conductor."""
+    assert QVoters in VIEWED
