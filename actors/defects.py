@@ -238,7 +238,13 @@ _ALL: tuple[Defect, ...] = (
     Defect("never-stand", "actors.quorum", "L1", "A follower that hears no more of its leader does not stand."),
     Defect("no-new-leader", "actors.controller", "L3", "When a leader is fenced, nobody is elected in its place."),
     Defect("isr-never-expands", "actors.broker", "L4", "A leader takes nobody back into the ISR.", "KAFKA-4485"),
-    Defect("isr-swaps-members", "actors.broker", "L15", "A leader that takes a replica into the ISR drops the others."),
+    Defect(
+        "isr-swaps-members",
+        "actors.broker",
+        "L15",
+        "A leader that takes a replica into the ISR drops the others.",
+        nemesis="isr",
+    ),
     Defect("retry-forgotten", "actors.client", "L5", "A batch that is to be sent again is not.", nemesis="clients"),
     Defect(
         "consumer-gives-up",
