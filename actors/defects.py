@@ -66,6 +66,61 @@ _ALL: tuple[Defect, ...] = (
         "KAFKA-12619",
     ),
     Defect("quorum-hw-regress", "actors.quorum", "Q9", "A quorum leader lets its high watermark go down."),
+    Defect(
+        "half-elects",
+        "actors.quorum",
+        "Q5",
+        "A candidate leads with the votes of half of the voters.",
+    ),
+    Defect(
+        "vote-by-epoch",
+        "actors.quorum",
+        "Q10",
+        "A voter looks at the last epoch of a candidate's log alone, not at where it ends.",
+    ),
+    Defect(
+        "apply-uncommitted",
+        "actors.quorum",
+        "Q11",
+        "State machines are handed all that is in the log, committed or not.",
+    ),
+    Defect(
+        "leader-resumes",
+        "actors.quorum",
+        "Q12",
+        "A voter that led goes on as leader of the same epoch after a restart.",
+        "KAFKA-10527",
+    ),
+    Defect("observer-stands", "actors.quorum", "Q15", "A broker that hears no more of the leader stands for election."),
+    Defect(
+        "append-in-resignation",
+        "actors.quorum",
+        "Q16",
+        "A leader that resigns still appends what it had accepted.",
+        "KAFKA-13104",
+    ),
+    Defect(
+        "no-check-quorum",
+        "actors.quorum",
+        "Q17",
+        "A leader stays although no majority fetches from it.",
+        "KAFKA-15489",
+    ),
+    Defect(
+        "diverging-epoch-start",
+        "actors.quorum",
+        "Q18",
+        "A fetch that diverges in an epoch is told where that epoch begins, not where it ends.",
+    ),
+    Defect(
+        "reply-before-commit",
+        "actors.controller",
+        "Q19",
+        "The controller answers when a change is appended, not when it is committed.",
+    ),
+    Defect(
+        "pre-vote-for-all", "actors.quorum", "L2", "A voter promises its vote to whoever asks, even while it leads."
+    ),
     Defect("stale-leader-epoch", "actors.controller", "P1", "An election reuses the leader epoch."),
     Defect(
         "partition-epoch-stands",
@@ -322,7 +377,7 @@ _ALL: tuple[Defect, ...] = (
     Defect(
         "fetch-before-sync",
         "actors.quorum",
-        "Q9",
+        "Q7",
         "A voter fetches on, which acknowledges what it has, before that is on its disk.",
     ),
     Defect(

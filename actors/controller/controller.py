@@ -219,7 +219,8 @@ class Controller(msgspec.Struct):
         without records of its own waits for all that were appended, since it may tell of them; a refusal of the whole
         request tells of nothing and waits for nothing (``ControllerWriteEvent``)."""
         self._append(step, files, raft, changes)
-        if getattr(response, "error_code", 0) or self.last_appended < self.committed:
+        waits = self.last_appended >= self.committed and "reply-before-commit" not in step.defects
+        if getattr(response, "error_code", 0) or not waits:
             _reply(step, connection, response, version)
         else:
             self.purgatory.add(DeferredReply(self.last_appended, connection, version, request, response))

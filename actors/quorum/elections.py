@@ -75,6 +75,8 @@ def _decide(raft: RaftState, step: Step, request: VoteRequest) -> bool:
     """Grant or refuse, and take note of what was decided."""
     candidate = ReplicaKey(request.replica_id, request.replica_directory_id)
     up_to_date = raft.is_up_to_date(request.last_offset_epoch, request.last_offset) or "vote-for-any" in step.defects
+    if "vote-by-epoch" in step.defects:
+        up_to_date = request.last_offset_epoch >= raft.last_epoch
     granted = raft.quorum.can_grant_vote(candidate, up_to_date, request.pre_vote, step)
     role = raft.quorum.role
     if granted and not request.pre_vote and isinstance(role, Unattached | Prospective) and role.voted != candidate:
@@ -124,7 +126,7 @@ def on_fetch_timeout(raft: RaftState, step: Step) -> None:
     role = raft.quorum.role
     if not isinstance(role, Follower):
         return
-    if raft.is_voter and "never-stand" not in step.defects:
+    if (raft.is_voter and "never-stand" not in step.defects) or "observer-stands" in step.defects:
         stand_for_election(raft, step)
     else:
         role.timed_out = True
@@ -182,7 +184,8 @@ def advance(raft: RaftState, step: Step) -> None:
     if isinstance(role, Prospective) and role.election.is_granted(raft.voters):
         become_candidate(raft, step)
     elif isinstance(role, Candidate) and not quorum.waiting:
-        if role.election.is_granted(raft.voters) or "same-epoch-leader" in step.defects:
+        half = "half-elects" in step.defects and 2 * len(role.election.granting) >= len(raft.voters.ids)
+        if role.election.is_granted(raft.voters) or half or "same-epoch-leader" in step.defects:
             quorum.transition_to_leader(step, raft.log.end_offset)
 
 

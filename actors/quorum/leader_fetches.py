@@ -47,6 +47,8 @@ def on_fetch_request(raft: RaftState, step: Step, connection: str, request: Fetc
         _refuse(raft, step, connection, request, KafkaError.INVALID_REQUEST)
         return
     answer = _validate(raft, step, request)
+    if "diverging-epoch-start" in step.defects and answer.diverging is not None:
+        answer = FetchAnswer(diverging=(answer.diverging[0], raft.log.epoch_end_offset(answer.diverging[0] - 1)[1]))
     if answer.valid or answer.diverging is not None:
         _record_fetch(raft, step, request, _replica_id(request, version), answer)
     if answer.valid:

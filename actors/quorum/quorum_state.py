@@ -207,6 +207,8 @@ class QuorumState(msgspec.Struct):
         """Whether this node grants a vote of its present epoch. ``up_to_date``: the candidate's log is not behind."""
         role = self.role
         if pre_vote:
+            if "pre-vote-for-all" in step.defects:
+                return True
             if isinstance(role, Follower):
                 return up_to_date and not role.has_fetched
             return up_to_date and not isinstance(role, Leader)
@@ -225,7 +227,10 @@ class QuorumState(msgspec.Struct):
         election = ElectionState() if stored is None else read_election_state(stored)
         if "epoch-reset" in step.defects:
             election, log_epoch = ElectionState(), 0
-        self._enter(step, self._initial_role(election, log_epoch), log_end)
+        role = self._initial_role(election, log_epoch)
+        if "leader-resumes" in step.defects and isinstance(role, Resigned):
+            role = Leader(role.epoch, log_end, [], replicas={config.node_id: ReplicaProgress()})
+        self._enter(step, role, log_end)
         if isinstance(self.role, Follower):
             self._start_follower_timers(step)
         elif isinstance(self.role, Resigned):

@@ -178,7 +178,7 @@ class RaftClient(RaftState):
     def take_commits(self, step: Step) -> list[Batch]:
         """Batches committed since the last call, control batches included: each once per incarnation, from offset 0 or
         the end of the last snapshot on."""
-        committed = self.log.high_watermark
+        committed = self.log.high_watermark if "apply-uncommitted" not in step.defects else self.log.end_offset
         if self.delivered >= committed:
             return []
         batches = self.log.read(self.delivered, committed, 2**62)
@@ -403,7 +403,7 @@ class RaftClient(RaftState):
             voter_changes.on_timeout(self, step)
         elif name == UPDATE_VOTER:
             voter_requests.on_update_timer(self, step)
-        elif name == CHECK_QUORUM and isinstance(role, Leader):
+        elif name == CHECK_QUORUM and isinstance(role, Leader) and "no-check-quorum" not in step.defects:
             elections.on_check_quorum_timeout(self, step)
         elif name == BEGIN_QUORUM and isinstance(role, Leader):
             leadership.on_begin_quorum_timer(self, step, role)
@@ -438,6 +438,8 @@ class RaftClient(RaftState):
             voter_changes.abandon(self, step)
         if self.parked and not isinstance(quorum.role, Leader):
             leader_fetches.complete_all(self, step)
+        if "append-in-resignation" in step.defects and isinstance(quorum.role, Resigned) and self.pending.values:
+            leadership.drain(self, step, files, Leader(quorum.epoch, 0, []))
         if self.pending.values and not isinstance(quorum.role, Leader):
             self.pending = PendingRecords()
             step.cancel_timer(leadership.APPEND_LINGER)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from actors.node.spec import METADATA_PARTITION
 from actors.trace.events import TraceEvent
 from orchestrator.invariants.fold import Profile, Route, St
 from orchestrator.invariants.log_mirror import LOGS, LogMirror, loss_budget
 from orchestrator.invariants.mirror_fold import MirrorFold, MirrorInvariant
+from orchestrator.invariants.voter_sets import VoterSets
 
 
 class LogInvariant(MirrorInvariant[LogMirror, St]):
@@ -31,4 +33,5 @@ class LogFold(MirrorFold):
         super().__init__(name, route, (*LOGS, *leadership), invariants)
 
     def mirror(self, key: str, profile: Profile) -> LogMirror:
-        return LogMirror(tp=key, budget=loss_budget(profile, key))
+        voters = VoterSets.starting_with(profile.voters if key == METADATA_PARTITION else ())
+        return LogMirror(tp=key, budget=loss_budget(profile, key), voters=voters)

@@ -20,9 +20,10 @@ from bisect import bisect_left, bisect_right
 
 import msgspec
 
-from actors.node.spec import node_name
+from actors.node.spec import METADATA_PARTITION, node_name
 from actors.trace.events import (
     LogAppend,
+    LogFlush,
     LogHw,
     LogStart,
     LogTrunc,
@@ -31,12 +32,14 @@ from actors.trace.events import (
     PartAssume,
     PartChange,
     QRole,
+    QVoters,
     RpcReply,
     Stamped,
     TraceEvent,
 )
 from orchestrator.invariants.fold import Profile, Witness, witness
 from orchestrator.invariants.producer_state import ProducerStates
+from orchestrator.invariants.voter_sets import VoterSets, is_majority
 
 ELR = "eligible.leader.replicas.version"
 """The feature of eligible leader replicas."""
@@ -181,14 +184,18 @@ class Loss(msgspec.Struct):
 class LossBudget(msgspec.Struct, frozen=True):
     """When a committed record may be gone: once ``min_isr`` replicas held and lost it. Without eligible leader replicas
     also if the last member of the ISR did: it stays in the ISR whatever it has left (KIP-966, "last replica
-    standing")."""
+    standing"). quorum: this is the metadata log, of which only a disk that lost what it had synced takes anything, and
+    which is gone once no majority of the voters is left that must have it."""
 
     min_isr: int = 1
     elr: bool = False
+    quorum: bool = False
 
 
 def loss_budget(profile: Profile, tp: str) -> LossBudget:
     """The budget of a topic partition."""
+    if tp == METADATA_PARTITION:
+        return LossBudget(quorum=True)
     min_isr = int(profile.topic_setting(tp, "min.insync.replicas", default=1))
     return LossBudget(max(min_isr, 1), profile.feature(ELR) not in ("", "0"))
 
@@ -196,8 +203,8 @@ def loss_budget(profile: Profile, tp: str) -> LossBudget:
 class Replica(msgspec.Struct):
     """One replica. ``leads``: leader epoch it leads now, -1 none; ``follows``: leader epoch under which it appended
     last as a follower, -1 if its log was cut since; ``incarnation``: of the process that recorded last;
-    ``high_watermark``: its own; ``losses``: whatever it has lost; ``away``: it has lost something, and its next process
-    has not taken up a role yet."""
+    ``high_watermark``: its own; ``flushed``: end of what is on its disk (metadata log only); ``losses``: whatever it
+    has lost; ``away``: it has lost something, and its next process has not taken up a role yet."""
 
     log: Prefix = msgspec.field(default_factory=Prefix)
     leads: int = -1
@@ -205,6 +212,7 @@ class Replica(msgspec.Struct):
     incarnation: int = 0
     away: bool = False
     high_watermark: int = 0
+    flushed: int = 0
     losses: list[Loss] = []
 
 
@@ -257,8 +265,8 @@ LOGS: tuple[type[TraceEvent], ...] = (LogAppend, LogHw, LogTrunc, LogStart, Node
 LEADERSHIP: tuple[type[TraceEvent], ...] = (PartAssume, PartChange, RpcReply)
 """Types of the events that say who leads a partition, and in which leader epoch a broker answers."""
 
-QUORUM_LEADERSHIP: tuple[type[TraceEvent], ...] = (QRole,)
-"""The same for the metadata log."""
+QUORUM_LEADERSHIP: tuple[type[TraceEvent], ...] = (QRole, QVoters, LogFlush)
+"""The same for the metadata log; with who votes, and what is durable there."""
 
 
 ANSWERS_REMEMBERED = 4096
@@ -290,6 +298,8 @@ class LogMirror(msgspec.Struct):
     newly_committed: list[BatchFacts] = []
     """What the event just taken has committed, in offset order."""
     producers: ProducerStates = msgspec.field(default_factory=ProducerStates)
+    voters: VoterSets = msgspec.field(default_factory=VoterSets)
+    """Of the metadata log."""
     answers: dict[str, Served] = {}
     """"connection/correlation id" -> what the server knew that answered this request; the most recent ones."""
 
@@ -346,6 +356,11 @@ class LogMirror(msgspec.Struct):
     def loss_excuses(self, offset: int, budget: LossBudget) -> bool:
         """Whether a committed record may be gone because of what disks lost."""
         lost = [loss for replica in self.replicas.values() if (loss := _loss_of(replica, offset)) is not None]
+        if budget.quorum:
+            voters = self.voters.newest
+            without = sum(self.highest_committed_of(voter) <= offset for voter in voters)
+            # A voter that came back with another directory is no voter, and cannot vote for what it forgot.
+            return bool(lost) and not self.voters.with_directories and is_majority(without, voters)
         return len(lost) >= budget.min_isr or (not budget.elr and any(loss.alone for loss in lost))
 
     def highest_committed_of(self, node: str) -> int:
@@ -388,6 +403,11 @@ class LogMirror(msgspec.Struct):
             self._change(body)
         elif type(body) is NodeDown:
             self._lose(event.node, body)
+        elif type(body) is LogFlush:
+            replica = self.replica(event.node)
+            replica.flushed = max(replica.flushed, body.end)
+        elif type(body) is QVoters:
+            self.voters.take(event, body)
 
     def _answer(self, body: RpcReply) -> None:
         for told in body.partitions:
@@ -416,6 +436,7 @@ class LogMirror(msgspec.Struct):
         self.producers.cut(node, replica.log)
         replica.follows = -1
         replica.high_watermark = min(replica.high_watermark, to)
+        replica.flushed = min(replica.flushed, to)
 
     def _start(self, node: str, body: LogStart) -> None:
         """A snapshot took the place of a log: of what it stands for, all that is known is the prefix hash at its end.
@@ -425,6 +446,7 @@ class LogMirror(msgspec.Struct):
         replica = self.replica(node)
         self._freeze(replica)
         replica.log = Prefix(body.new, body.ph, body.epoch)
+        replica.flushed = body.new
         self.producers.cut(node, replica.log)
         replica.follows = -1
 
@@ -452,17 +474,21 @@ class LogMirror(msgspec.Struct):
             replica.log.cut(log_end)
             self.producers.cut(event.node, replica.log)
             replica.high_watermark = min(replica.high_watermark, log_end)
+            replica.flushed = min(replica.flushed, log_end)
 
     def _lose(self, node: str, body: NodeDown) -> None:
-        replica = self.replica(node)
+        replica = self.replicas.get(node)
+        if replica is None:
+            return
         self._freeze(replica)
         first = body.lost.get(self.tp, replica.log.end)
-        if first < replica.log.end:
+        if first < (replica.flushed if self.budget.quorum else replica.log.end):
             replica.away = True
             replica.losses.append(Loss(first, replica.log.end, [node_name(member) for member in self.isr] == [node]))
         replica.log.cut(first)
         self.producers.cut(node, replica.log)
         replica.high_watermark = min(replica.high_watermark, first)
+        replica.flushed = min(replica.flushed, first)
 
     def _lead(self, event: Stamped, epoch: int, log_end: int) -> None:
         replica = self.replica(event.node)

@@ -51,6 +51,20 @@ from orchestrator.invariants.quorum import (
     OwnEpochCommit,
     VotesGoToTheUpToDate,
 )
+from orchestrator.invariants.quorum_commits import (
+    AcknowledgedMetadataStays,
+    CommittedIsDurable,
+    DivergenceIsExact,
+    StateMachinesAgree,
+)
+from orchestrator.invariants.quorum_elections import (
+    ControllersActInOffice,
+    LeaderCompleteness,
+    LeaderHasAMajority,
+    LeadersOnlyAppend,
+    OnlyVotersStand,
+)
+from orchestrator.invariants.quorum_time import CutOffLeadersStepDown, LeaderIsLeftInPeace
 from orchestrator.invariants.reads import (
     ConsumersGoForward,
     OnlyCommittedIsShown,
@@ -80,7 +94,20 @@ AnyFold = Fold[Any]
 
 
 def _metadata_log() -> list[LogInvariant[Any]]:
-    return [QuorumLogMatching(), OwnEpochCommit(), CommittedMetadataStays()]
+    return [
+        LeaderHasAMajority(),
+        QuorumLogMatching(),
+        CommittedIsDurable(),
+        OwnEpochCommit(),
+        CommittedMetadataStays(),
+        LeaderCompleteness(),
+        StateMachinesAgree(),
+        LeadersOnlyAppend(),
+        OnlyVotersStand(),
+        ControllersActInOffice(),
+        DivergenceIsExact(),
+        AcknowledgedMetadataStays(),
+    ]
 
 
 def _partition_logs() -> list[LogInvariant[Any]]:
@@ -144,7 +171,9 @@ def folds(only: Collection[str] | None = None) -> list[AnyFold]:
         OnlyDocumentedErrors(),
         RefusalIsBrief(),
         HighWatermarkFollows(),
+        CutOffLeadersStepDown(),
         LeaderIsElected(),
+        LeaderIsLeftInPeace(),
         PartitionGetsALeader(),
         IsrIsWhole(),
         SendsReturn(),

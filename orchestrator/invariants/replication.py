@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import msgspec
 
 from actors.node.spec import node_name
-from actors.trace.events import LogHw, LogTrunc, PartAssume, PartChange, RepFetch, Stamped
+from actors.trace.events import LogHw, LogTrunc, PartAssume, PartChange, RepFetch, Stamped, TraceEvent
 from orchestrator.invariants.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.log_fold import LogInvariant
 from orchestrator.invariants.log_mirror import Commit, Lineage, LogMirror, LossBudget, Taint, loss_budget
@@ -38,9 +39,9 @@ class CleanLeaderHasEverything(LogInvariant[Completeness]):
     title = "A cleanly elected leader has everything that was committed"
     source = "KIP-101; KIP-966; Raft 5.4 (Leader Completeness)"
     tested_when = "a leader's log at its election is compared with what an older leader epoch committed"
-    types = (PartAssume, LogHw)
+    types: ClassVar[tuple[type[TraceEvent], ...]] = (PartAssume, LogHw)
     cases = {LogHw: ("leader",)}
-    exemptions = {
+    exemptions: ClassVar[Mapping[str, str]] = {
         "unclean-election": UNCLEAN,
         "loss-budget": LOST,
     }
@@ -55,8 +56,12 @@ class CleanLeaderHasEverything(LogInvariant[Completeness]):
                 return self._committed_late(state, event, body, mirror)
             return NOTHING
         assert type(body) is PartAssume
-        lineage = mirror.lineages.get(body.leader_epoch)
-        if body.role != "leader" or lineage is None or lineage.assumed.id != event.id:
+        return self._elected(state, event, body.leader_epoch, mirror) if body.role == "leader" else NOTHING
+
+    def _elected(self, state: Completeness, event: Stamped, epoch: int, mirror: LogMirror) -> Emissions:
+        """A leader took up an epoch: it is to have what older ones committed."""
+        lineage = mirror.lineages.get(epoch)
+        if lineage is None or lineage.assumed.id != event.id:
             return NOTHING
         state.newest = max(state.newest, lineage.epoch)
         lost = next((taint for taint in mirror.taints if taint.epoch == lineage.epoch), None)

@@ -5,7 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from actors.node.spec import METADATA_PARTITION, node_name
-from actors.trace.events import BrokerReg, NodeDown, NodeUp, OpInvoke, OpReturn, QRole, Rpc, RpcReply, RunEnd, Stamped
+from actors.trace.events import (
+    BrokerReg,
+    ConfigChange,
+    IsrPropose,
+    NodeDown,
+    NodeUp,
+    OpInvoke,
+    OpReturn,
+    PartChange,
+    QApply,
+    QPersist,
+    QRole,
+    QVote,
+    QVoters,
+    Rpc,
+    RpcReply,
+    RunEnd,
+    Stamped,
+)
 from orchestrator.invariants.fold import Route
 
 _NONE: tuple[str, ...] = ()
@@ -23,12 +41,19 @@ def _partition_keys(event: Stamped) -> Sequence[str]:
     return (tp,) if tp and tp != METADATA_PARTITION else _NONE
 
 
+_OF_THE_QUORUM = frozenset(
+    {QRole, QVote, QPersist, QVoters, QApply, NodeUp, NodeDown, ConfigChange, BrokerReg, PartChange, IsrPropose}
+)
+"""Types that concern the metadata log whatever partition they are about: what members do, what controllers write and
+tell."""
+
+
 def _metadata_keys(event: Stamped) -> Sequence[str]:
     body = event.body
-    if type(body) is NodeDown:
-        return (METADATA_PARTITION,) if METADATA_PARTITION in body.lost else _NONE
-    if type(body) is QRole:
+    if type(body) in _OF_THE_QUORUM:
         return (METADATA_PARTITION,)
+    if type(body) is OpInvoke or type(body) is OpReturn:
+        return (METADATA_PARTITION,) if body.kind == "admin" else _NONE
     return (METADATA_PARTITION,) if event.tp == METADATA_PARTITION else _NONE
 
 
@@ -80,7 +105,7 @@ def _broker_keys(event: Stamped) -> Sequence[str]:
 PARTITION = Route("partition", _partition_keys, about="topic partition, the metadata log apart")
 """By topic partition, the metadata log apart."""
 
-METADATA_LOG = Route("metadata-log", _metadata_keys, about="the metadata log")
+METADATA_LOG = Route("metadata-log", _metadata_keys, about="the metadata log, its members and its writers")
 """The metadata log: one key."""
 
 LIST_OFFSETS = Route(

@@ -48,6 +48,16 @@ PROOFS: dict[str, Proof] = {
     "divergence-unseen": Proof("own-tail", r"hold offset \d+ of __cluster_metadata-0 in leader epoch 2"),
     "commit-old-epoch": Proof("old-epoch", r"moved its high watermark to \d+, past an entry of epoch \d+ and none"),
     "quorum-hw-regress": Proof("quorum", r"high watermark .*below \d+, to which epoch \d+ had committed it", (1, 3)),
+    "half-elects": Proof("four-voters", r"leads epoch \d+ with the votes of \S+, \S+, out of the 4 voters"),
+    "vote-by-epoch": Proof("rejoins", r"controller-2 leads .* and lacks what controller-1 committed up to \d+"),
+    "apply-uncommitted": Proof("divided", r"handed its state machine .* up to \d+, with a high watermark of \d+"),
+    "leader-resumes": Proof("divided", r"leads epoch \d+ after it had led epoch \d+ before its restart"),
+    "observer-stands": Proof("divided", r"broker-\d became prospective in epoch \d+ and is none of the voters"),
+    "append-in-resignation": Proof("divided", r"appended to the metadata log as leader of epoch 1, and does not lead"),
+    "no-check-quorum": Proof("divided", r"controller-\d still led epoch 1 5 s after the last time that a majority"),
+    "diverging-epoch-start": Proof("divided", r"epoch 1 up to 0; right is epoch 1 up to \d+"),
+    "reply-before-commit": Proof("comes-back", r"its ISR \[1, 2, 3\] of orders-0 was accepted, at offset \d+ of .* no"),
+    "pre-vote-for-all": Proof("rejoins", r"became \S+ in epoch 2 while controller-1, leader of epoch 1, was followed"),
     "stale-leader-epoch": Proof(
         "out-of-sync", r"gave leader epoch 0 of orders-0 to broker-\d after it had given it to"
     ),
@@ -113,9 +123,7 @@ PROOFS: dict[str, Proof] = {
     "raise": Proof("out-of-sync", r"broker-\d raised an exception: RuntimeError: the defect raise"),
     "lose-trace": Proof("out-of-sync", r"lacks its event \d*99|which does not come before in the trace"),
     "clean-start-after-crash": Proof("lost-tail", r"broker-2 came back to orders-0 and may be elected; of what was"),
-    "fetch-before-sync": Proof(
-        "slow-voters", r"epoch \d+ has a high watermark of \d+ in the metadata log, below \d+, to which epoch 1 had"
-    ),
+    "fetch-before-sync": Proof("slow-voters", r"high watermark to \d+, which controller-1 had on disk, out of 3"),
     "watermark-before-truncation": Proof("two-tails", r"broker-1 set its high watermark .*, which no leader committed"),
     "isr-answer-awaited": Proof("open-proposal", r"broker-2 did not get into the ISR of orders-0 within"),
     "isr-in-new-epochs-only": Proof("open-proposal", r"broker-2 did not get into the ISR of orders-0 within"),

@@ -68,6 +68,13 @@ def _metadata_log(random: Random, trace: TraceBuilder) -> None:
         trace.high_watermark(node, random.randrange(end + 1), epoch, METADATA_PARTITION, role)
     elif random.random() < 0.2:
         trace.truncate(node, random.randrange(end + 1), METADATA_PARTITION)
+    elif random.random() < 0.3:
+        trace.flush(node, end)
+    elif random.random() < 0.3:
+        trace.apply(node, random.choice([0, max(end - 1, 0)]), end)
+    else:
+        told = random.choice([(-1, -1), (0, 1), (1, end)])
+        trace.asked(node, random.choice([101, 102, 103]), random.randrange(end + 1), random.randrange(3), epoch, told)
 
 
 def _uids(random: Random, trace: TraceBuilder) -> list[str]:

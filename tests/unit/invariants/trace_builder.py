@@ -10,8 +10,10 @@ from actors.trace.events import (
     AnyTraceEvent,
     BrokerReg,
     ConsPos,
+    CtlWindow,
     IsrPropose,
     LogAppend,
+    LogFlush,
     LogHw,
     LogTrunc,
     NodeDown,
@@ -21,6 +23,7 @@ from actors.trace.events import (
     PartAssume,
     PartChange,
     Polled,
+    QApply,
     QPersist,
     QRole,
     QVote,
@@ -36,6 +39,7 @@ from orchestrator.invariants.conclusion import InvariantResult
 
 TP = "orders-0"
 BROKERS = (1, 2, 3)
+VOTERS = (101, 102, 103)
 
 
 class TraceBuilder:
@@ -55,7 +59,8 @@ class TraceBuilder:
         self.incarnations: dict[str, int] = {}
         self.logs: dict[tuple[str, str], list[tuple[int, int]]] = {}
         self.operations = 0
-        settings = {"features": {"kip-207": "kafka", "kip-595.own-epoch-commit": "kafka"}, **profile}
+        features = {"kip-207": "kafka", "kip-595.own-epoch-commit": "kafka", "kip-595.leader-progress": "kafka"}
+        settings = {"voters": list(VOTERS), "features": {**features, "kip-996": "kafka"}, **profile}
         self.emit("driver", RunMeta("s", "v", "sim", 1, [], settings))
 
     # ---- events as such ----------------------------------------------------------------------------------
@@ -116,9 +121,28 @@ class TraceBuilder:
         """A vote was decided; ``asks``, ``has``: (last epoch, end) of the candidate's and of the voter's log."""
         return self.emit(node, QVote(f"dir-{node}", epoch, candidate, granted, pre, *asks, *has))
 
-    def role(self, node: str, epoch: int, role: Any, leader: int = -1, log_end: int = 0) -> str:
+    def role(self, node: str, epoch: int, role: Any, leader: int = -1, log_end: int = 0, directory: str = "") -> str:
         """A quorum role was taken up."""
-        return self.emit(node, QRole(f"dir-{node}", epoch, role, leader, log_end))
+        return self.emit(node, QRole(directory or f"dir-{node}", epoch, role, leader, log_end))
+
+    def flush(self, node: str, end: int) -> str:
+        """A member's metadata log is on its disk up to ``end``."""
+        return self.emit(node, LogFlush(METADATA_PARTITION, end))
+
+    def apply(self, node: str, start: int, end: int, ph: int | None = None) -> str:
+        """A state machine was handed [start, end) of the metadata log, by default that of its own node."""
+        own = dict(self.logs.get((METADATA_PARTITION, node), [(0, 0)]))
+        return self.emit(node, QApply(start, end, own.get(end, 0) if ph is None else ph))
+
+    def asked(
+        self, leader: str, follower: int, offset: int, last_epoch: int, epoch: int, told: tuple[int, int] = (-1, -1)
+    ) -> str:
+        """A quorum leader took note of a fetch, and told that the logs part where ``told`` says."""
+        return self.emit(leader, RepFetch(METADATA_PARTITION, follower, epoch, epoch, -1, offset, last_epoch, *told))
+
+    def window(self, phase: Literal["open", "close"], *core: str) -> str:
+        """A stability window."""
+        return self.emit("driver", CtlWindow("w", phase, list(core)))
 
     # ---- logs --------------------------------------------------------------------------------------------
 
@@ -355,4 +379,4 @@ def hash_of(below: int, epoch: int, uids: Collection[str], salt: int) -> int:
     return value
 
 
-__all__ = ["BROKERS", "METADATA_PARTITION", "TP", "TraceBuilder"]
+__all__ = ["BROKERS", "METADATA_PARTITION", "TP", "VOTERS", "TraceBuilder"]

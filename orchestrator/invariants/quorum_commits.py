@@ -1,0 +1,386 @@
+"""What is committed in the metadata log: on whose disks it is, who is handed it, how logs meet again, and that what
+somebody was told of stays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from actors.node.spec import node_name
+from actors.trace.events import (
+    ConfigChange,
+    IsrPropose,
+    LogHw,
+    LogTrunc,
+    OpInvoke,
+    OpReturn,
+    PartChange,
+    QApply,
+    QRole,
+    RepFetch,
+    Stamped,
+)
+from orchestrator.invariants.fold import NOTHING, Emissions, Profile, State, Witness, witness
+from orchestrator.invariants.log_fold import LogInvariant
+from orchestrator.invariants.log_mirror import LogMirror, Prefix
+from orchestrator.invariants.quorum_elections import WIPED
+from orchestrator.invariants.replica_logs import PrefixFact
+from orchestrator.invariants.voter_sets import is_majority
+
+
+class CommittedIsDurable(LogInvariant[State]):
+    """A quorum survives that its members lose power because what counts as committed lies on the disks of a majority. A
+    high watermark that counts what is only in memory is taken back by the next outage of that majority.
+
+    Example: controller-2 fetches on, which acknowledges offsets up to 120, while its disk has those up to 112 only;
+    controller-1 takes 120 for committed and loses power together with controller-2. The voters are those in the log of
+    the leader, which counts for nothing itself if it is none of them.
+    """
+
+    id = "Q7"
+    title = "A quorum leader's high watermark covers only what a majority of the voters has on disk"
+    source = "KIP-595; Kafka's RaftEventSimulationTest, MajorityReachedHighWatermark; KAFKA-10533"
+    tested_when = "a quorum leader moves its high watermark"
+    types = (LogHw,)
+    cases = {LogHw: ("leader",)}
+    exemptions = {"disk-lost": "The disk of a voter that had it was wiped, or lost what it had synced."}
+
+    def initial(self, key: str, profile: Profile) -> State:
+        return State(key)
+
+    def step(self, state: State, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        assert type(body) is LogHw
+        voters = mirror.voters.of(event.node)
+        if body.role != "leader" or not voters:
+            return NOTHING
+        state.tested += 1
+        durable, lost = [], []
+        for voter in sorted(voters):
+            replica = mirror.replica(voter)
+            if replica.flushed >= body.new and replica.log.matches(body.new, body.ph) is not False:
+                durable.append(voter)
+            elif any(loss.start < body.new <= loss.end for loss in replica.losses):
+                lost.append(voter)
+        if is_majority(len(durable), voters):
+            return NOTHING
+        sentence = (
+            f"{event.node}, leader of epoch {body.leader_epoch}, moved its high watermark to {body.new:,}, which "
+            f"{', '.join(durable) or 'nobody'} had on disk, out of {len(voters)} voters"
+        )
+        if is_majority(len(durable) + len(lost), voters):
+            return self.excused("disk-lost", state.key, sentence, event)
+        return self.violated(state.key, sentence, event)
+
+
+class Applied(msgspec.Struct):
+    """What one incarnation of a member knows: its high watermark, and what its state machine was handed."""
+
+    incarnation: int
+    high_watermark: int = 0
+    end: int = 0
+    by: Witness | None = None
+
+
+class Application(State):
+    """members: by node. facts: end of what was handed out -> its prefix hash, by whom first."""
+
+    members: dict[str, Applied] = {}
+    facts: dict[int, PrefixFact] = {}
+
+
+FACTS_KEPT = 1 << 12
+
+
+class StateMachinesAgree(LogInvariant[Application]):
+    """Controllers and brokers do what the committed log says. One that is handed an entry that is not committed, one
+    twice, or not all of them, holds another cluster for true than the rest.
+
+    Example: broker-2 applies the fencing of broker-3 from offset 118, which only the old leader had; the new one never
+    heard of it, and broker-2 alone takes broker-3 for fenced (KAFKA-10632 has entries that were never handed out).
+    """
+
+    id = "Q11"
+    title = "State machines are handed the same log: all of it, in order, once, and after it is committed"
+    source = "Raft 5.4.3 (State Machine Safety); KAFKA-10632; Kafka's RaftEventSimulationTest, ConsistentCommittedData"
+    tested_when = "a member hands committed entries to its state machine"
+    types = (QApply, LogHw)
+    exemptions = {"loss-budget": WIPED}
+
+    def initial(self, key: str, profile: Profile) -> Application:
+        return Application(key)
+
+    def step(self, state: Application, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        member = state.members.get(event.node)
+        if member is None or member.incarnation != event.incarnation:
+            member = state.members[event.node] = Applied(event.incarnation)
+        if type(body) is LogHw:
+            member.high_watermark = body.new
+            return NOTHING
+        assert type(body) is QApply
+        state.tested += 1
+        before, by = member.end, member.by
+        member.end, member.by = body.end, witness(event)
+        if body.start != before:
+            return self.violated(
+                state.key,
+                f"{event.node} handed its state machine the metadata log from {body.start:,} on after it had handed it "
+                f"what is below {before:,}",
+                by,
+                event,
+            )
+        if body.end > member.high_watermark:
+            return self.violated(
+                state.key,
+                f"{event.node} handed its state machine the metadata log up to {body.end:,}, with a high watermark of "
+                f"{member.high_watermark:,}",
+                event,
+            )
+        return self._compare(state, event, body, mirror)
+
+    def _compare(self, state: Application, event: Stamped, body: QApply, mirror: LogMirror) -> Emissions:
+        fact = state.facts.setdefault(body.end, PrefixFact(body.ph, witness(event)))
+        if len(state.facts) > FACTS_KEPT:
+            state.facts = {end: each for end, each in state.facts.items() if end > mirror.floor}
+        if fact.ph != body.ph:
+            who, other = f"{fact.by.node} was handed", fact.by
+        elif body.end <= mirror.committed.end and mirror.committed.matches(body.end, body.ph) is False:
+            who, other = "was committed", None
+        else:
+            return NOTHING
+        sentence = (
+            f"{event.node} was handed the metadata log up to {body.end:,}, and below that it is not the one that {who}"
+        )
+        if mirror.taints:
+            return self.excused("loss-budget", state.key, sentence, other, event)
+        return self.violated(state.key, sentence, other, event)
+
+
+class Told(msgspec.Struct, frozen=True):
+    """Where a leader told a follower that their logs part."""
+
+    leader_epoch: int
+    end: int
+    by: Witness
+
+
+class Answers(State):
+    """Follower -> the last answer of that kind."""
+
+    told: dict[str, Told] = {}
+
+
+class DivergenceIsExact(LogInvariant[Answers]):
+    """A follower cuts its log to what its leader tells it. Told too much it keeps entries that the leader never had,
+    told too little it gives up what may be committed, told nothing it appends to another log than the leader's.
+
+    Example: the leader of epoch 5 has epoch 1 up to 3, epoch 3 up to 6 and epoch 5 from there; to a fetch from 6 with
+    last epoch 2 the right answer is epoch 1 up to 3. The follower may need several rounds, and cuts at least that far.
+    """
+
+    id = "Q18"
+    title = (
+        "A fetch is told that it diverges if it does and only then, and where: by the largest epoch not above its own"
+    )
+    source = "KIP-595, Fetch; Kafka's KafkaRaftClientTest, testLeaderImmediatelySendsDivergingEpoch"
+    tested_when = "a fetch diverges, or a follower cuts its log because of that"
+    types = (RepFetch, LogTrunc)
+
+    def initial(self, key: str, profile: Profile) -> Answers:
+        return Answers(key)
+
+    def step(self, state: Answers, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        if type(body) is LogTrunc:
+            return self._cut(state, event, body)
+        assert type(body) is RepFetch
+        follower = node_name(body.follower)
+        given = (body.diverging_epoch, body.diverging_end)
+        if given == (-1, -1):
+            state.told.pop(follower, None)
+        else:
+            state.tested += 1
+            state.told[follower] = Told(body.leader_epoch, body.diverging_end, witness(event))
+        log = mirror.lineage_log(body.leader_epoch)
+        if body.error or log is None or not _is_remembered(log, body):
+            return NOTHING
+        batch = log.batch_at(body.offset - 1) if body.offset else None
+        fits = body.offset == 0 or (batch is not None and batch.epoch == body.last_fetched_epoch)
+        right = (-1, -1) if fits else _end_of_epoch(log, body.last_fetched_epoch)
+        if right is None or given == right:
+            return NOTHING
+        return self.violated(
+            state.key,
+            f"{event.node}, leader of epoch {body.leader_epoch}, told {follower}, which fetched from {body.offset:,} "
+            f"with last epoch {body.last_fetched_epoch}, {_in_words(given)}; right is {_in_words(right)}",
+            event,
+        )
+
+    def _cut(self, state: Answers, event: Stamped, body: LogTrunc) -> Emissions:
+        told = state.told.pop(event.node, None)
+        if body.reason != "diverge" or told is None or told.leader_epoch != body.leader_epoch:
+            return NOTHING
+        state.tested += 1
+        if body.to <= told.end:
+            return NOTHING
+        return self.violated(
+            state.key,
+            f"{event.node} cut its log to {body.to:,} after its leader had told it that their logs part at "
+            f"{told.end:,} at the latest",
+            told.by,
+            event,
+        )
+
+
+def _is_remembered(log: Prefix, fetch: RepFetch) -> bool:
+    """Whether what the answer rests on was not forgotten."""
+    return log.floor == 0 or (fetch.offset > log.floor and fetch.last_fetched_epoch > log.floor_epoch)
+
+
+def _end_of_epoch(log: Prefix, epoch: int) -> tuple[int, int] | None:
+    """The largest epoch of a log that is not above ``epoch``, and its exclusive end; None if there is none."""
+    for index in range(len(log.batches) - 1, -1, -1):
+        if log.batches[index].epoch <= epoch:
+            return log.batches[index].epoch, log.ends[index]
+    return None
+
+
+def _in_words(answer: tuple[int, int]) -> str:
+    return "nothing of a divergence" if answer == (-1, -1) else f"epoch {answer[0]} up to {answer[1]:,}"
+
+
+class Written(msgspec.Struct, frozen=True):
+    """A record that a controller wrote for somebody who waits for it: at an offset, in a quorum epoch. wall_us: when;
+    what: it says."""
+
+    offset: int
+    quorum_epoch: int
+    wall_us: int
+    by: Witness
+    what: str = ""
+
+
+class Acknowledged(msgspec.Struct, frozen=True):
+    """What somebody was told."""
+
+    sentence: str
+    record: Written
+    by: Witness
+
+
+class Acknowledgements(State):
+    """changes: topic partition, or resource -> the most recent records. asked: operation -> when it began. kept: what
+    was acknowledged, until it is long committed."""
+
+    changes: dict[str, list[Written]] = {}
+    asked: dict[str, int] = {}
+    kept: list[Acknowledged] = []
+
+
+CHANGES_KEPT = 64
+
+
+class AcknowledgedMetadataStays(LogInvariant[Acknowledgements]):
+    """A change that the controller has confirmed is in force: a leader counts on its ISR, an operator on the
+    configuration. Confirmed before it is committed, or lost afterwards, it was a lie.
+
+    Example: controller-1 accepts the ISR [1, 2] of orders-0 at offset 118 and says so before the quorum has it; it is
+    killed, controller-2 leads from 112 on, and its ISR is still [1, 2, 3], while broker-1 no longer waits for broker-3.
+    """
+
+    id = "Q19"
+    title = "A change that the controller has confirmed is committed, and in the log of every later leader"
+    source = "KIP-595; KIP-631; Kafka's ControllerWriteEvent"
+    tested_when = "a broker or an operator is told that a change was made, or another leader is elected after that"
+    types = (PartChange, ConfigChange, IsrPropose, OpInvoke, OpReturn, QRole)
+    cases = {OpInvoke: ("admin",), OpReturn: ("admin",)}
+    exemptions = {"loss-budget": WIPED}
+
+    def initial(self, key: str, profile: Profile) -> Acknowledgements:
+        return Acknowledgements(key)
+
+    def step(self, state: Acknowledgements, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        if type(body) is PartChange:
+            what = f"{body.leader_epoch}/{body.partition_epoch}/{sorted(body.isr)}"
+            self._wrote(state, body.tp, Written(body.offset, body.quorum_epoch, event.wall, witness(event), what))
+        elif type(body) is ConfigChange:
+            self._wrote(state, body.resource, Written(body.offset, body.quorum_epoch, event.wall, witness(event)))
+        elif type(body) is OpInvoke:
+            state.asked[body.op] = event.wall
+        elif type(body) is IsrPropose:
+            if body.outcome == "accepted":
+                what = f"{body.leader_epoch}/{body.partition_epoch + 1}/{sorted(body.isr)}"
+                records = [each for each in state.changes.get(body.tp, ()) if each.what == what]
+                sentence = f"{event.node} was told that its ISR {sorted(body.isr)} of {body.tp} was accepted"
+                return self._told(state, event, records, sentence, mirror)
+        elif type(body) is OpReturn:
+            return self._returned(state, event, body, mirror)
+        elif type(body) is QRole and body.role == "leader":
+            return self._elected(state, event, body, mirror)
+        return NOTHING
+
+    def _wrote(self, state: Acknowledgements, name: str, record: Written) -> None:
+        known = state.changes.setdefault(name, [])
+        known.append(record)
+        del known[:-CHANGES_KEPT]
+
+    def _returned(self, state: Acknowledgements, event: Stamped, body: OpReturn, mirror: LogMirror) -> Emissions:
+        asked = state.asked.pop(body.op, None)
+        if asked is None or body.outcome != "ok":
+            return NOTHING
+        found: list[Any] = []
+        for name, error in body.admin.get("results", {}).items():
+            if error != "NONE" or name not in state.changes:
+                continue
+            sentence = f"{event.node} was told that {body.admin['call']} of {name} was done"
+            records = [each for each in state.changes[name] if each.wall_us >= asked]
+            found.extend(self._told(state, event, records, sentence, mirror))
+        return found
+
+    def _told(
+        self, state: Acknowledgements, event: Stamped, records: list[Written], sentence: str, mirror: LogMirror
+    ) -> Emissions:
+        """Of the records that may be meant (a request that is tried again may be carried out twice) one is to be
+        committed. Where there is none, nothing had to be changed."""
+        if not records:
+            return NOTHING
+        state.tested += 1
+        for record in records:
+            if _is_committed(mirror, record):
+                state.kept.append(Acknowledged(sentence, record, witness(event)))
+                return NOTHING
+        last = records[-1]
+        said = f"{sentence}, at offset {last.offset:,} of the metadata log in epoch {last.quorum_epoch}"
+        return self.violated(state.key, f"{said}, which no leader had committed", last.by, event)
+
+    def _elected(self, state: Acknowledgements, event: Stamped, body: QRole, mirror: LogMirror) -> Emissions:
+        log = mirror.replica(event.node).log
+        state.kept = [each for each in state.kept if each.record.offset >= log.floor]
+        for each in state.kept:
+            if each.record.quorum_epoch >= body.epoch:
+                continue
+            state.tested += 1
+            batch = log.batch_at(each.record.offset)
+            if batch is not None and batch.epoch == each.record.quorum_epoch:
+                continue
+            sentence = (
+                f"{each.sentence}; {event.node}, leader of epoch {body.epoch}, has no entry of epoch "
+                f"{each.record.quorum_epoch} at offset {each.record.offset:,} of the metadata log, where that was"
+            )
+            state.kept = [other for other in state.kept if other is not each]
+            if any(taint.epoch <= body.epoch for taint in mirror.taints):
+                return self.excused("loss-budget", state.key, sentence, each.by, event)
+            return self.violated(state.key, sentence, each.by, event)
+        return NOTHING
+
+
+def _is_committed(mirror: LogMirror, record: Written) -> bool:
+    """Whether some leader has committed the record."""
+    committed = mirror.committed
+    if record.offset < committed.floor:
+        return True
+    batch = committed.batch_at(record.offset)
+    return batch is not None and batch.epoch == record.quorum_epoch

@@ -1,0 +1,285 @@
+"""Who may stand for election in the quorum, who wins, and what a leader may do with the epoch that it won."""
+
+from __future__ import annotations
+
+import msgspec
+
+from actors.node.spec import node_name
+from actors.trace.events import (
+    BrokerReg,
+    ConfigChange,
+    LogAppend,
+    LogHw,
+    LogTrunc,
+    NodeUp,
+    PartChange,
+    QRole,
+    QVote,
+    Stamped,
+)
+from orchestrator.invariants.fold import NOTHING, Emissions, Profile, State, Witness, witness
+from orchestrator.invariants.log_fold import LogInvariant
+from orchestrator.invariants.log_mirror import LogMirror
+from orchestrator.invariants.replication import CleanLeaderHasEverything, Completeness
+from orchestrator.invariants.voter_sets import is_majority
+
+EPOCHS_KEPT = 64
+WIPED = "Disks of voters that the schedule wiped took it: no majority was left that must have it."
+
+
+class Granted(msgspec.Struct, frozen=True):
+    """A vote that was granted, by a voter whose metadata lies in ``directory_id``."""
+
+    directory_id: str
+    by: Witness
+
+
+class Ballots(State):
+    """Epoch -> candidate -> voter -> vote."""
+
+    votes: dict[int, dict[int, dict[str, Granted]]] = {}
+
+
+class LeaderHasAMajority(LogInvariant[Ballots]):
+    """Two majorities of one voter set always share a voter, and that is all that keeps two leaders out of one epoch,
+    and a leader without the committed log out of office. Who leads with fewer votes, or with votes of strangers, has
+    neither.
+
+    Example: of five voters controller-1 has its own vote and that of controller-2 in epoch 7, and leads; controller-3
+    to controller-5 elect another one. The voter set is the last one in the log of the leader.
+    """
+
+    id = "Q5"
+    title = "A quorum leader has the votes of a majority of the voters in its log"
+    source = "Raft 5.2; KIP-595; KIP-853"
+    tested_when = "a voter becomes leader"
+    types = (QVote, QRole)
+
+    def initial(self, key: str, profile: Profile) -> Ballots:
+        return Ballots(key)
+
+    def step(self, state: Ballots, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        if type(body) is QVote:
+            if body.granted and not body.pre:
+                ballot = state.votes.setdefault(body.epoch, {}).setdefault(body.candidate, {})
+                ballot[event.node] = Granted(body.directory_id, witness(event))
+                if len(state.votes) > EPOCHS_KEPT:
+                    del state.votes[min(state.votes)]
+            return NOTHING
+        assert type(body) is QRole
+        voters = mirror.voters.of(event.node)
+        if body.role != "leader" or not voters:
+            return NOTHING
+        state.tested += 1
+        votes = state.votes.get(body.epoch, {}).get(body.leader_id, {})
+        told = {node_name(voter) for voter in body.votes} or set(votes)  # a vote that is on its way does not count
+        counted = [name for name, vote in votes.items() if name in told and voters.get(name) in ("", vote.directory_id)]
+        if is_majority(len(counted), voters):
+            return NOTHING
+        first = next((votes[name].by for name in counted), None)
+        return self.violated(
+            state.key,
+            f"{event.node} leads epoch {body.epoch} with the votes of {', '.join(sorted(counted)) or 'nobody'}, out of "
+            f"the {len(voters)} voters {', '.join(sorted(voters))}",
+            first,
+            event,
+        )
+
+
+class OnlyVotersStand(LogInvariant[State]):
+    """Who is no voter any more, or not yet, does not know what the voters know: it need not have what they committed,
+    and an epoch that it raises disturbs a quorum that it does not belong to.
+
+    Example: controller-3 was removed from the voters and has that record in its log; its fetch times out, and it stands
+    for election (KAFKA-17067). A leader that was removed goes on until its removal is committed.
+    """
+
+    id = "Q15"
+    title = "Only voters stand for election, by the voter set in their own log"
+    source = "KIP-595; KIP-853; KAFKA-17067"
+    tested_when = "a member becomes prospective, candidate or leader"
+    types = (QRole,)
+
+    def initial(self, key: str, profile: Profile) -> State:
+        return State(key)
+
+    def step(self, state: State, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        assert type(body) is QRole
+        voters = mirror.voters.of(event.node)
+        if body.role not in ("prospective", "candidate", "leader") or not voters:
+            return NOTHING
+        state.tested += 1
+        if voters.get(event.node) in ("", body.directory_id):
+            return NOTHING
+        as_whom = "" if event.node not in voters else ", who are known with another directory of it"
+        return self.violated(
+            state.key,
+            f"{event.node} became {body.role} in epoch {body.epoch} and is none of the voters "
+            f"{', '.join(sorted(voters))} in its log{as_whom}",
+            event,
+        )
+
+
+class Led(msgspec.Struct, frozen=True):
+    """That a node took up the leadership of an epoch."""
+
+    epoch: int
+    incarnation: int
+    by: Witness
+
+
+class Leaderships(State):
+    """now: node -> the epoch that it leads. before: node, or node and directory -> the last epoch that it led; wiped:
+    nodes whose disks were wiped since."""
+
+    now: dict[str, Led] = {}
+    before: dict[str, Led] = {}
+    wiped: set[str] = set()
+
+
+class LeadersOnlyAppend(LogInvariant[Leaderships]):
+    """What a leader has appended may be on a majority already. If it cuts its log while it leads, or comes back from a
+    restart and goes on in the epoch that it led, it writes other entries at offsets and in an epoch that are taken.
+
+    Example: controller-1 leads epoch 7 and appends up to 130, loses what it had not flushed in a crash, and goes on as
+    leader of epoch 7 at 126: offset 128 of epoch 7 is two different records.
+    """
+
+    id = "Q12"
+    title = "A quorum leader only appends, and leads an epoch in one incarnation alone"
+    source = "Raft 5.3 (Leader Append-Only); KAFKA-10527"
+    tested_when = "a node that has led cuts its log, or becomes leader again"
+    types = (QRole, LogTrunc, NodeUp)
+    exemptions = {"wiped": "The disk of the former leader was wiped, and with it the epochs that it had led."}
+
+    def initial(self, key: str, profile: Profile) -> Leaderships:
+        return Leaderships(key)
+
+    def step(self, state: Leaderships, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        if type(body) is NodeUp:
+            if body.wiped:
+                state.wiped.add(event.node)
+            return NOTHING
+        if type(body) is LogTrunc:
+            return self._cut(state, event, body)
+        assert type(body) is QRole
+        if body.role != "leader":
+            state.now.pop(event.node, None)
+            return NOTHING
+        identity = f"{event.node}/{body.directory_id}" if mirror.voters.with_directories else event.node
+        known = state.before.get(identity)
+        led = state.now[event.node] = Led(body.epoch, event.incarnation, witness(event))
+        if known is None or known.incarnation == event.incarnation:
+            state.before[identity] = led
+            return NOTHING
+        state.tested += 1
+        state.before[identity] = led
+        if body.epoch > known.epoch:
+            return NOTHING
+        sentence = f"{event.node} leads epoch {body.epoch} after it had led epoch {known.epoch} before its restart"
+        if event.node in state.wiped:
+            return self.excused("wiped", state.key, sentence, known.by, event)
+        return self.violated(state.key, sentence, known.by, event)
+
+    def _cut(self, state: Leaderships, event: Stamped, body: LogTrunc) -> Emissions:
+        if all(led.by.node != event.node for led in state.before.values()):
+            return NOTHING
+        state.tested += 1
+        led = state.now.get(event.node)
+        if led is None or led.incarnation != event.incarnation:
+            return NOTHING
+        return self.violated(
+            state.key,
+            f"{event.node} cut its log from {body.was:,} to {body.to:,} while it led epoch {led.epoch}",
+            led.by,
+            event,
+        )
+
+
+class LeaderCompleteness(CleanLeaderHasEverything):
+    """A quorum leader has everybody copy its log. What was committed and it lacks is gone, and brokers that acted on it
+    know of leaders and replicas of which the cluster knows nothing.
+
+    Example: the leader of epoch 4 committed up to 120; the leader of epoch 5 begins with a log that ends at 112, or has
+    other entries there. Whichever of the two comes last in the trace shows it.
+    """
+
+    id = "Q10"
+    title = "A quorum leader has everything that was committed in older epochs"
+    source = "Raft 5.4 (Leader Completeness); KIP-595"
+    tested_when = "a leader's log at its election is compared with what an older epoch committed"
+    types = (QRole, LogHw)
+    exemptions = {"loss-budget": WIPED}
+
+    def step(self, state: Completeness, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        if type(body) is LogHw:
+            return super().step(state, event, mirror)
+        assert type(body) is QRole
+        if body.role != "leader":
+            return NOTHING
+        return self._elected(state, event, body.epoch, mirror)
+
+
+class ActedAs(State):
+    """Node -> the leadership that it took up last, and the event that ended it, if one has."""
+
+    led: dict[str, Led] = {}
+    ended: dict[str, Witness] = {}
+
+
+_WHAT = {
+    PartChange: "changed a partition",
+    BrokerReg: "changed a registration",
+    ConfigChange: "changed a configuration",
+    LogAppend: "appended to the metadata log",
+}
+
+
+class ControllersActInOffice(LogInvariant[ActedAs]):
+    """The controller acts for the quorum while its node leads. One that goes on after its node has lost the leadership,
+    or begins before it has it, decides on a state that is not the quorum's, and answers for what nobody will commit.
+
+    Example: controller-1 resigns in epoch 7, as no majority fetches any more, and its controller, which was not told,
+    appends another change of orders-0 (KAFKA-13104).
+    """
+
+    id = "Q16"
+    title = "Controllers write between their node's election and its next change of role, and in its epoch"
+    source = "KIP-595; KAFKA-13104"
+    tested_when = "a controller changes a partition, a registration or a configuration, or appends to the metadata log"
+    types = (QRole, NodeUp, LogAppend, PartChange, BrokerReg, ConfigChange)
+    cases = {LogAppend: ("leader",)}
+
+    def initial(self, key: str, profile: Profile) -> ActedAs:
+        return ActedAs(key)
+
+    def step(self, state: ActedAs, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        if type(body) is NodeUp:
+            state.led.pop(event.node, None)
+            return NOTHING
+        if type(body) is QRole:
+            if body.role == "leader":
+                state.led[event.node] = Led(body.epoch, event.incarnation, witness(event))
+            elif state.led.pop(event.node, None) is not None:
+                state.ended[event.node] = witness(event)
+            return NOTHING
+        epoch = -1
+        if type(body) is LogAppend:
+            if body.role != "leader":
+                return NOTHING
+            epoch = body.batch_epoch
+        elif type(body) is PartChange or type(body) is ConfigChange:
+            epoch = body.quorum_epoch
+        state.tested += 1
+        led = state.led.get(event.node)
+        if led is not None and epoch in (-1, led.epoch):
+            return NOTHING
+        did = f"{event.node} {_WHAT[type(body)]}" + (f" as leader of epoch {epoch}" if epoch >= 0 else "")
+        if led is not None:
+            return self.violated(state.key, f"{did}, and leads epoch {led.epoch}", led.by, event)
+        return self.violated(state.key, f"{did}, and does not lead", state.ended.get(event.node), event)

@@ -1,0 +1,255 @@
+"""Q7, Q11, Q18 and Q19: what is committed in the metadata log, and what others are told of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from actors.node.spec import METADATA_PARTITION
+from actors.trace.events import ConfigChange, OpInvoke, OpReturn
+from tests.unit.invariants.test_quorum import FOLLOWER, LEADER, committed
+from tests.unit.invariants.test_quorum_elections import copied
+from tests.unit.invariants.trace_builder import TP, TraceBuilder
+
+# ---- Q7 --------------------------------------------------------------------------------------------------------
+
+
+def appended(*flushed: str, wiped: str = "") -> TraceBuilder:
+    """Two voters have one record; those named have it on disk, and one loses its disk. Then it is committed."""
+    trace = TraceBuilder()
+    trace.append(LEADER, "m", epoch=1, tp=METADATA_PARTITION)
+    copied(trace, FOLLOWER, 1)
+    for node in flushed:
+        trace.flush(node, 1)
+    if wiped:
+        trace.down(wiped, "lossy", lost={METADATA_PARTITION: 0})
+    trace.high_watermark(LEADER, 1, 1, METADATA_PARTITION)
+    return trace
+
+
+def test_committed_is_on_a_majority_of_disks() -> None:
+    """Shows that two of three disks are enough, and that a broker's is none of them."""
+    result = appended(LEADER, FOLLOWER).result("Q7")
+    assert (result.status, result.tested) == ("held", 1)
+    trace = appended(LEADER, "broker-1")
+    found = trace.result("Q7").violations[0]
+    assert (found.events, found.sentence) == (
+        [trace.events[-1].id],
+        (
+            "controller-1, leader of epoch 1, moved its high watermark to 1, which controller-1 had on disk, out of 3 "
+            "voters"
+        ),
+    )
+
+
+def test_a_flush_of_another_log_does_not_count() -> None:
+    """Shows that a voter which has other entries there, or cut what it had flushed, does not have it on disk."""
+    trace = TraceBuilder()
+    trace.append(LEADER, "m", epoch=1, tp=METADATA_PARTITION)
+    trace.append(FOLLOWER, "other", epoch=1, tp=METADATA_PARTITION, role="follower")
+    trace.append("controller-3", "m", epoch=1, tp=METADATA_PARTITION, role="follower")
+    for node in (LEADER, FOLLOWER, "controller-3"):
+        trace.flush(node, 1)
+    trace.truncate("controller-3", 0, METADATA_PARTITION)
+    trace.high_watermark(LEADER, 1, 1, METADATA_PARTITION)
+    assert trace.result("Q7").status == "violated"
+
+
+def test_a_wiped_disk_had_it() -> None:
+    """Shows that a disk that lost what it had synced excuses, and that one which had not synced it does not."""
+    assert appended(LEADER, FOLLOWER, wiped=FOLLOWER).result("Q7").excused == {"disk-lost": 1}
+    assert appended(LEADER, wiped=FOLLOWER).result("Q7").status == "violated"
+
+
+# ---- Q11 -------------------------------------------------------------------------------------------------------
+
+
+def handed_out() -> TraceBuilder:
+    """Leader and follower have two records, committed; the leader's state machine got both."""
+    trace = TraceBuilder()
+    committed(trace, 1, 2)
+    copied(trace, FOLLOWER, 2)
+    trace.high_watermark(FOLLOWER, 2, 1, METADATA_PARTITION, "follower")
+    trace.apply(LEADER, 0, 2)
+    return trace
+
+
+def test_state_machines_agree() -> None:
+    """Shows that entries may come in other portions, and from the beginning again after a restart."""
+    trace = handed_out()
+    trace.apply(FOLLOWER, 0, 1)
+    trace.apply(FOLLOWER, 1, 2)
+    trace.up(FOLLOWER, "controller")
+    trace.high_watermark(FOLLOWER, 1, 1, METADATA_PARTITION, "follower")
+    trace.apply(FOLLOWER, 0, 1)
+    result = trace.result("Q11")
+    assert (result.status, result.tested) == ("held", 4)
+
+
+@pytest.mark.parametrize(("start", "end", "says"), [(1, 2, "from 1 on after"), (0, 3, "up to 3, with a high")])
+def test_a_hole_and_too_much(start: int, end: int, says: str) -> None:
+    """Shows that a hole, and what is above the member's high watermark, violate Q11."""
+    trace = handed_out()
+    trace.apply(FOLLOWER, start, end)
+    assert says in trace.result("Q11").violations[0].sentence
+
+
+def test_an_entry_twice() -> None:
+    """Shows that the same entries once more in one incarnation violate Q11, with both events as evidence."""
+    trace = handed_out()
+    first = trace.apply(FOLLOWER, 0, 2)
+    again = trace.apply(FOLLOWER, 0, 2)
+    assert trace.result("Q11").violations[0].events == [first, again]
+
+
+def test_other_entries() -> None:
+    """Shows that other entries violate Q11, against another member's and against what was committed."""
+    trace = handed_out()
+    trace.apply(FOLLOWER, 0, 2, ph=99)
+    assert trace.result("Q11").violations[0].sentence == (
+        "controller-2 was handed the metadata log up to 2, and below that it is not the one that controller-1 was "
+        "handed"
+    )
+    alone = TraceBuilder()
+    committed(alone, 1)
+    alone.apply(LEADER, 0, 1, ph=99)
+    assert alone.result("Q11").violations[0].sentence.endswith("it is not the one that was committed")
+
+
+# ---- Q18 -------------------------------------------------------------------------------------------------------
+
+
+def three_epochs() -> TraceBuilder:
+    """A leader with epoch 1 at 0-2, epoch 3 at 3-5 and epoch 5 at 6-8."""
+    trace = TraceBuilder()
+    for epoch in (1, 3, 5):
+        trace.append(LEADER, "a", "b", "c", epoch=epoch, tp=METADATA_PARTITION)
+    trace.role(LEADER, 5, "leader", 101, 9)
+    return trace
+
+
+def test_the_right_answers() -> None:
+    """Shows the answers that hold: the end of the largest epoch not above the fetcher's, nothing for a fetch that fits,
+    and a cut at least that far."""
+    trace = three_epochs()
+    trace.asked(LEADER, 102, 6, 2, 5, (1, 3))
+    trace.append(FOLLOWER, "a", "b", "c", epoch=1, tp=METADATA_PARTITION, role="follower")
+    trace.append(FOLLOWER, "x", "y", "z", epoch=2, tp=METADATA_PARTITION, role="follower")
+    trace.truncate(FOLLOWER, 3, METADATA_PARTITION, epoch=5)
+    trace.asked(LEADER, 102, 3, 1, 5)
+    trace.asked(LEADER, 103, 0, 0, 5)
+    trace.asked(LEADER, 103, 9, 5, 5)
+    result = trace.result("Q18")
+    assert (result.status, result.tested) == ("held", 2)
+
+
+@pytest.mark.parametrize(
+    ("offset", "last_epoch", "told", "says"),
+    [
+        (6, 2, (1, 2), "epoch 1 up to 2; right is epoch 1 up to 3"),
+        (6, 2, (3, 6), "epoch 3 up to 6; right is epoch 1 up to 3"),
+        (6, 2, (-1, -1), "nothing of a divergence; right is epoch 1 up to 3"),
+        (7, 3, (-1, -1), "nothing of a divergence; right is epoch 3 up to 6"),
+        (6, 3, (3, 6), "epoch 3 up to 6; right is nothing of a divergence"),
+    ],
+)
+def test_wrong_answers(offset: int, last_epoch: int, told: tuple[int, int], says: str) -> None:
+    """Shows that another end, another epoch, and saying nothing or too much violate Q18."""
+    trace = three_epochs()
+    answer = trace.asked(LEADER, 102, offset, last_epoch, 5, told)
+    found = trace.result("Q18").violations[0]
+    assert found.events == [answer]
+    assert found.sentence.endswith(says)
+
+
+def test_a_cut_that_is_not_enough() -> None:
+    """Shows that a follower which keeps more than it was told violates Q18."""
+    trace = three_epochs()
+    answer = trace.asked(LEADER, 102, 6, 2, 5, (1, 3))
+    for epoch in (1, 2, 2):
+        trace.append(FOLLOWER, "a", "b", epoch=epoch, tp=METADATA_PARTITION, role="follower")
+    cut = trace.truncate(FOLLOWER, 4, METADATA_PARTITION, epoch=5)
+    assert trace.result("Q18").violations[0].events == [answer, cut]
+
+
+def test_an_epoch_older_than_all() -> None:
+    """Shows that nothing is demanded where the leader has no epoch that old: Kafka then tells its log's end."""
+    trace = three_epochs()
+    trace.asked(LEADER, 102, 6, 0, 5, (5, 9))
+    assert trace.result("Q18").status == "held"
+
+
+# ---- Q19 -------------------------------------------------------------------------------------------------------
+
+
+def changed(trace: TraceBuilder) -> str:
+    """controller-1, leader of epoch 1, changes an ISR at offset 0 of the metadata log."""
+    change = trace.change(1, 0, isr=[1, 2], cause="alter-isr", partition_epoch=1, offset=0)
+    trace.append(LEADER, "m", epoch=1, tp=METADATA_PARTITION)
+    return change
+
+
+def test_an_accepted_isr_is_committed() -> None:
+    """Shows that an ISR which is accepted once it is committed, and is in the next leader's log, holds Q19; one that
+    was rejected, or that nobody had to write, tests nothing."""
+    trace = TraceBuilder()
+    changed(trace)
+    trace.propose(1, [1, 2, 3], outcome="INVALID_UPDATE_VERSION")
+    trace.propose(1, [1, 2, 3], outcome="accepted")
+    trace.high_watermark(LEADER, 1, 1, METADATA_PARTITION)
+    trace.propose(1, [1, 2], outcome="accepted")
+    copied(trace, FOLLOWER, 1)
+    trace.role(FOLLOWER, 2, "leader", 102, 1)
+    result = trace.result("Q19")
+    assert (result.status, result.tested) == ("held", 2)
+
+
+def test_accepted_too_early() -> None:
+    """Shows that an ISR which is accepted before it is committed violates Q19."""
+    trace = TraceBuilder()
+    change = changed(trace)
+    told = trace.propose(1, [1, 2], outcome="accepted")
+    found = trace.result("Q19").violations[0]
+    assert (found.events, found.sentence) == (
+        [change, told],
+        (
+            "broker-1 was told that its ISR [1, 2] of orders-0 was accepted, at offset 0 of the metadata log in epoch "
+            "1, which no leader had committed"
+        ),
+    )
+
+
+def test_accepted_and_lost() -> None:
+    """Shows that a later leader without what was confirmed violates Q19, once."""
+    trace = TraceBuilder()
+    changed(trace)
+    trace.high_watermark(LEADER, 1, 1, METADATA_PARTITION)
+    told = trace.propose(1, [1, 2], outcome="accepted")
+    leads = trace.role(FOLLOWER, 2, "leader", 102)
+    trace.role(FOLLOWER, 3, "leader", 102)
+    result = trace.result("Q19")
+    assert (result.violated, result.violations[0].events) == (1, [told, leads])
+
+
+def configured(trace: TraceBuilder, call: str = "alter-config", error: str = "NONE", outcome: str = "ok") -> str:
+    """An operator changes a configuration, or asks for an election."""
+    resource = "topic/orders" if call == "alter-config" else TP
+    trace.emit("admin-1", OpInvoke("a:1", "admin", "", admin={"call": call}))
+    if call == "alter-config":
+        trace.emit(LEADER, ConfigChange(0, 1, resource, "k", "v"))
+    else:
+        trace.change(2, 1, offset=0)
+    trace.append(LEADER, "m", epoch=1, tp=METADATA_PARTITION)
+    admin = {"call": call, "results": {resource: error}}
+    return trace.emit("admin-1", OpReturn("a:1", "admin", "", outcome, admin=admin))  # type: ignore[arg-type]
+
+
+def test_what_an_operator_is_told() -> None:
+    """Shows that an operator's operations are judged as well, and those that failed are not."""
+    for call in ("alter-config", "elect-leaders"):
+        trace = TraceBuilder()
+        configured(trace, call)
+        assert f"admin-1 was told that {call} of" in trace.result("Q19").violations[0].sentence
+    for how in ({"error": "NOT_CONTROLLER"}, {"outcome": "unknown"}):
+        failed = TraceBuilder()
+        configured(failed, **how)
+        assert failed.result("Q19").status == "vacuous"

@@ -1,0 +1,194 @@
+"""Q17 and L2: leaders that have to go, and leaders that may stay."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from actors.node.spec import METADATA_PARTITION
+from actors.trace.events import CtlFault, DiskRuleChange
+from actors.trace.run_events import ClockSet
+from tests.unit.invariants.test_quorum import FOLLOWER, LEADER
+from tests.unit.invariants.trace_builder import TraceBuilder
+
+THIRD = "controller-3"
+VOTERS = (LEADER, FOLLOWER, THIRD)
+SECOND = 1_000_000
+
+
+def led(**profile: Any) -> TraceBuilder:
+    """controller-1 leads epoch 1 from 0.001 s on; a fetch of controller-2 arrives at 1 s."""
+    trace = TraceBuilder(**profile)
+    trace.role(LEADER, 1, "leader", 101)
+    trace.wall = SECOND
+    trace.asked(LEADER, 102, 0, 0, 1)
+    return trace
+
+
+def passes(trace: TraceBuilder, seconds: float) -> TraceBuilder:
+    """Time goes by."""
+    trace.wall += round(seconds * SECOND)
+    trace.end()
+    return trace
+
+
+# ---- Q17 -------------------------------------------------------------------------------------------------------
+
+
+def test_a_leader_steps_down() -> None:
+    """Shows that a leader which resigns after 1.5 times the fetch timeout holds Q17, and an earlier end is no test."""
+    trace = led()
+    trace.wall += 3 * SECOND
+    trace.role(LEADER, 1, "resigned", 101)
+    result = passes(trace, 60).result("Q17")
+    assert (result.status, result.tested) == ("held", 1)
+    early = led()
+    early.role(LEADER, 2, "follower", 102)
+    assert passes(early, 60).result("Q17").status == "vacuous"
+
+
+def test_a_leader_stays() -> None:
+    """Shows that a leader which stays for longer than that, and 2 s, violates Q17."""
+    trace = led()
+    leads = trace.events[1].id
+    found = passes(trace, 6).result("Q17").violations[0]
+    assert (found.events, found.sentence) == (
+        [leads],
+        "controller-1 still led epoch 1 5 s after the last time that a majority of the 3 voters had fetched from it",
+    )
+
+
+def test_who_keeps_a_leader_in_office() -> None:
+    """Shows that a majority of fetches does, of voters, that fit the log; of five voters one other is not enough."""
+    trace = led()
+    for _ in range(4):
+        trace.wall += 2 * SECOND
+        trace.asked(LEADER, 103, 0, 0, 1)
+    assert trace.result("Q17").status == "vacuous"
+    for how in ({"follower": 1}, {"follower": 101}, {"told": (1, 0)}):
+        other = led()
+        for _ in range(4):
+            other.wall += 2 * SECOND
+            other.asked(LEADER, **{"follower": 102, "offset": 3, "last_epoch": 1, "epoch": 1, **how})  # type: ignore[arg-type]
+        assert other.result("Q17").status == "violated", how
+    five = led(voters=[101, 102, 103, 104, 105])
+    for _ in range(4):
+        five.wall += 2 * SECOND
+        five.asked(LEADER, 102, 0, 0, 1)
+    assert five.result("Q17").status == "violated"
+
+
+def test_who_need_not_step_down() -> None:
+    """Shows that a lone voter, one that ended, and one where the feature is off are not judged."""
+    lone = led(voters=[101])
+    ended = led()
+    ended.down(LEADER)
+    off = led(features={"kip-595.leader-progress": "off"})
+    for trace in (lone, ended, off):
+        assert passes(trace, 60).result("Q17").status == "vacuous"
+
+
+def test_time_that_does_not_count() -> None:
+    """Shows that a pause, a wrong clock and a slow disk stop the count, and that it begins anew when they are over."""
+    pause = [CtlFault("f", "pause", phase, [LEADER], {}) for phase in ("start", "stop")]
+    clock = [ClockSet("f", "start", 9 * SECOND, 0), ClockSet("f", "stop", 0, 0)]
+    disk = [DiskRuleChange("r", phase, 0, SECOND, 0) for phase in ("start", "stop")]
+    for late, (start, stop) in ((0, pause), (9, clock), (1, disk)):
+        trace = led()
+        node = "driver" if isinstance(start, CtlFault) else LEADER
+        trace.emit(node, start)
+        trace.wall += 60 * SECOND
+        trace.emit(node, stop)
+        trace.wall += (4 + late) * SECOND
+        trace.emit("driver", CtlFault("g", "crash", "start", ["broker-1"], {}))
+        assert trace.result("Q17").status == "vacuous"
+        assert passes(trace, 2).result("Q17").status == "violated"
+
+
+# ---- L2 --------------------------------------------------------------------------------------------------------
+
+
+def well(trace: TraceBuilder, epoch: int = 1) -> None:
+    """controller-1 leads, the others follow it, and have fetched and appended just now."""
+    trace.role(LEADER, epoch, "leader", 101)
+    for number, node in ((102, FOLLOWER), (103, THIRD)):
+        trace.role(node, epoch, "follower", 101)
+        trace.asked(LEADER, number, 0, 0, epoch)
+        trace.append(node, "m", epoch=epoch, tp=METADATA_PARTITION, role="follower")
+
+
+def test_a_leader_is_left_in_peace() -> None:
+    """Shows that a window which ends with the leader of its beginning holds L2, and one without a leader is no test."""
+    trace = TraceBuilder()
+    trace.window("open", *VOTERS)
+    trace.window("close", *VOTERS)
+    well(trace)
+    trace.window("open", *VOTERS)
+    trace.role(THIRD, 1, "prospective", 101)
+    trace.role(THIRD, 1, "follower", 101)
+    trace.window("close", *VOTERS)
+    trace.role(LEADER, 2, "unattached")
+    result = trace.result("L2")
+    assert (result.status, result.tested) == ("held", 1)
+
+
+def test_a_leader_is_disturbed() -> None:
+    """Shows that a higher epoch of a voter of the core violates L2, once a window."""
+    trace = TraceBuilder()
+    well(trace)
+    leads = trace.events[1].id
+    trace.window("open", *VOTERS)
+    raised = trace.role(THIRD, 5, "candidate")
+    trace.role(LEADER, 5, "unattached")
+    result = trace.result("L2")
+    assert (result.violated, result.violations[0].events) == (1, [leads, raised])
+    assert result.violations[0].sentence == (
+        "controller-3 became candidate in epoch 5 while controller-1, leader of epoch 1, was followed by a majority of "
+        "the voters and no fault was in force"
+    )
+
+
+def test_who_is_not_left_in_peace() -> None:
+    """Shows that nothing is demanded of one who is not in the core, for a leader that nobody has heard of lately, or
+    for one whose successor had its majority promised before."""
+    outside = TraceBuilder()
+    well(outside)
+    outside.window("open", LEADER, FOLLOWER)
+    outside.role(THIRD, 5, "candidate")
+    assert outside.result("L2").tested == 1
+    silent = TraceBuilder()
+    well(silent)
+    silent.wall += 2 * SECOND
+    silent.window("open", *VOTERS)
+    silent.role(THIRD, 5, "candidate")
+    assert silent.result("L2").status == "vacuous"
+    promised = TraceBuilder()
+    promised.vote(FOLLOWER, 1, 103, pre=True)
+    well(promised)
+    promised.window("open", *VOTERS)
+    promised.role(THIRD, 2, "candidate")
+    assert promised.result("L2").status == "vacuous"
+
+
+def test_a_promise_to_disturb_is_none() -> None:
+    """Shows that pre-votes which are granted while the leader is well excuse nothing."""
+    trace = TraceBuilder()
+    well(trace)
+    trace.window("open", *VOTERS)
+    trace.vote(FOLLOWER, 1, 103, pre=True)
+    trace.role(THIRD, 2, "candidate")
+    assert trace.result("L2").status == "violated"
+
+
+def test_old_peers_and_no_pre_vote() -> None:
+    """Shows that a voter which speaks no PreVote is an excuse, and that without the feature nothing is promised."""
+    for profile in ({"versions": {"Vote": [0, 1]}}, {"nodes": {LEADER: {"versions": {"Vote": [0, 0]}}}}):
+        trace = TraceBuilder(**profile)  # type: ignore[arg-type]
+        well(trace)
+        trace.window("open", *VOTERS)
+        trace.role(THIRD, 5, "candidate")
+        assert trace.result("L2").excused == {"old-peer": 1}
+    off = TraceBuilder(features={"kip-996": "off"})
+    well(off)
+    off.window("open", *VOTERS)
+    off.role(THIRD, 5, "candidate")
+    assert off.result("L2").status == "vacuous"
