@@ -18,6 +18,7 @@ from actors.trace.events import (
     PartChange,
     QApply,
     QRole,
+    QSnap,
     RepFetch,
     Stamped,
 )
@@ -105,7 +106,7 @@ class StateMachinesAgree(LogInvariant[Application]):
     title = "State machines are handed the same log: all of it, in order, once, and after it is committed"
     source = "Raft 5.4.3 (State Machine Safety); KAFKA-10632; Kafka's RaftEventSimulationTest, ConsistentCommittedData"
     tested_when = "a member hands committed entries to its state machine"
-    types = (QApply, LogHw)
+    types = (QApply, QSnap, LogHw)
     exemptions = {"loss-budget": WIPED}
 
     def initial(self, key: str, profile: Profile) -> Application:
@@ -118,6 +119,11 @@ class StateMachinesAgree(LogInvariant[Application]):
             member = state.members[event.node] = Applied(event.incarnation)
         if type(body) is LogHw:
             member.high_watermark = body.new
+            return NOTHING
+        if type(body) is QSnap:
+            if body.op == "load":
+                member.end, member.by = body.end, witness(event)
+                member.high_watermark = max(member.high_watermark, body.end)
             return NOTHING
         assert type(body) is QApply
         state.tested += 1

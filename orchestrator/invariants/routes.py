@@ -15,8 +15,8 @@ from actors.trace.events import (
     OpReturn,
     PartChange,
     QApply,
-    QPersist,
     QRole,
+    QSnap,
     QVote,
     QVoters,
     Rpc,
@@ -42,7 +42,7 @@ def _partition_keys(event: Stamped) -> Sequence[str]:
 
 
 _OF_THE_QUORUM = frozenset(
-    {QRole, QVote, QPersist, QVoters, QApply, NodeUp, NodeDown, ConfigChange, BrokerReg, PartChange, IsrPropose}
+    {QRole, QVote, QVoters, QApply, QSnap, NodeUp, NodeDown, ConfigChange, BrokerReg, PartChange, IsrPropose}
 )
 """Types that concern the metadata log whatever partition they are about: what members do, what controllers write and
 tell."""

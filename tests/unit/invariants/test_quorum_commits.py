@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from actors.node.spec import METADATA_PARTITION
-from actors.trace.events import ConfigChange, OpInvoke, OpReturn
+from actors.trace.events import ConfigChange, OpInvoke, OpReturn, QSnap
 from tests.unit.invariants.test_quorum import FOLLOWER, LEADER, committed
 from tests.unit.invariants.test_quorum_elections import copied
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
@@ -83,6 +83,20 @@ def test_state_machines_agree() -> None:
     trace.apply(FOLLOWER, 0, 1)
     result = trace.result("Q11")
     assert (result.status, result.tested) == ("held", 4)
+
+
+def test_a_snapshot_is_a_new_beginning() -> None:
+    """Shows that what follows a snapshot begins at its end, without a word about what it stands for."""
+    trace = handed_out()
+    trace.up(FOLLOWER, "controller")
+    trace.emit(FOLLOWER, QSnap("dir", "load", 1, 1, 0, 0))
+    trace.high_watermark(FOLLOWER, 2, 1, METADATA_PARTITION, "follower")
+    trace.apply(FOLLOWER, 1, 2)
+    result = trace.result("Q11")
+    assert (result.status, result.tested) == ("held", 2)
+    trace.emit(FOLLOWER, QSnap("dir", "create", 2, 1, 0, 0))
+    trace.apply(FOLLOWER, 0, 1)
+    assert trace.result("Q11").status == "violated"
 
 
 @pytest.mark.parametrize(("start", "end", "says"), [(1, 2, "from 1 on after"), (0, 3, "up to 3, with a high")])
