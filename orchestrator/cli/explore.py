@@ -9,8 +9,8 @@ from actors.defects import DEFECTS
 from actors.features import FEATURES
 from chaos.errors import InputError, Mistake, nearest
 from orchestrator.cli.status_line import StatusLine
-from orchestrator.exploration.models import MODELS, Model, with_voters
-from orchestrator.exploration.search import Progress, Search
+from orchestrator.exploration.models import MODELS, Model, must_see, with_voters
+from orchestrator.exploration.search import MARKS, Progress, Search
 from orchestrator.exploration.story import evidence, tell
 from orchestrator.interrupts import Interrupts
 from orchestrator.report.console import page
@@ -33,6 +33,7 @@ _Count = click.IntRange(0, 9)
 @click.option("--records", type=_Count, help="Records that a leader is given to append.")
 @click.option("--looking", is_flag=True, help="Voters that know no leader look for it with Fetches.")
 @click.option("--every-order", is_flag=True, help="Leave out no order, not even those that come to the same.")
+@click.option("--show", type=click.Choice(MARKS), help="Tell the shortest way to this, if it is reached.")
 @click.option("--json", "as_json", is_flag=True, help="One object on stdout, and nothing else.")
 @click.option("--quiet", is_flag=True, help="No progress on stderr.")
 def command(
@@ -47,6 +48,7 @@ def command(
     records: int | None,
     looking: bool,
     every_order: bool,
+    show: str | None,
     as_json: bool,
     quiet: bool,
 ) -> int:
@@ -64,7 +66,7 @@ def command(
     if looking:
         chosen = msgspec.structs.replace(chosen, looking=True, fetching=True)
     chosen = msgspec.structs.replace(chosen, reduced=not every_order)
-    explored = explore(chosen, quiet)
+    explored = explore(chosen, quiet, show or "")
     if as_json:
         page().raw(exploration_json(explored))
     else:
@@ -72,22 +74,25 @@ def command(
     return EXIT[explored.outcome]
 
 
-def explore(model: Model, quiet: bool) -> Explored:
-    """Explore a model; Ctrl-C ends it with what was seen."""
+def explore(model: Model, quiet: bool, show: str = "") -> Explored:
+    """Explore a model; Ctrl-C ends it with what was seen. ``show``: one of MARKS to which the way is wanted."""
     with StatusLine(quiet) as line:
         search = Search(model, lambda progress: line.show(lambda: _stand(progress)))
         with Interrupts(search.stop):
             found = search.run()
-    missing = [mark for mark in model.must if mark not in found.reached]
+    missing = [
+        mark for mark in dict.fromkeys((*must_see(model), *([show] if show else ()))) if mark not in found.reached
+    ]
     if found.broken is not None:
         outcome = "violated"
     elif found.interrupted:
         outcome = "interrupted"
     else:
         outcome = "inconclusive" if missing else "held"
-    findings = [] if found.broken is None else evidence(search.cluster, found)
+    findings = [] if found.broken is None else evidence(search.cluster, [*found.opening, *found.path])
     story, opening = tell(search.cluster, found.path), tell(search.cluster, found.opening)
-    return Explored(model, found, outcome, missing, opening, story, findings)
+    shown = tell(search.cluster, search.way(show)) if show in found.reached else []
+    return Explored(model, found, outcome, missing, opening, story, findings, show, shown)
 
 
 def _stand(progress: Progress) -> str:

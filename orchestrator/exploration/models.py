@@ -11,7 +11,7 @@ from actors.features import default_features
 from actors.node.messages import Api
 from actors.node.spec import FIRST_CONTROLLER_ID, ClusterSpec, NodeSpec, node_name
 from actors.versions import API_VERSIONS
-from orchestrator.exploration.cluster import Used
+from orchestrator.exploration.cluster import CRASH, DROP, TIMEOUT, Used
 
 QUORUM_APIS = (Api.Fetch, Api.ApiVersions, Api.Vote, Api.BeginQuorumEpoch, Api.EndQuorumEpoch)
 
@@ -61,6 +61,20 @@ MODELS: dict[str, Model] = {
         ),
     )
 }
+
+
+def must_see(model: Model) -> list[str]:
+    """What has to be seen of ``must`` within the bounds, which may have been changed."""
+    beyond = set()
+    if model.epochs < 2 or not any(caps[TIMEOUT] for caps in model.budgets):
+        beyond |= {"second leader", "leadership changed hands", "divergence truncated"}
+    if not any(caps[TIMEOUT] > 1 for caps in model.budgets):
+        beyond.add("vote refused")
+    if not any(caps[CRASH] for caps in model.budgets):
+        beyond.add("crash")
+    if not any(caps[DROP] for caps in model.budgets):
+        beyond.add("connection dropped")
+    return [mark for mark in model.must if mark not in beyond]
 
 
 def with_voters(model: Model, features: Mapping[str, str], defects: Sequence[str]) -> Model:

@@ -92,7 +92,7 @@ class Search:
         self._nodes: list[tuple[State, Used]] = []
         self._parents: list[int] = []
         self._reached: Counter[str] = Counter()
-        self._first: dict[str, int] = {}
+        self._first: dict[str, tuple[int, int, Step]] = {}
         self._transitions = 0
         self._depth = 0
         self._broken: Broken | None = None
@@ -120,12 +120,11 @@ class Search:
             self._depth,
             exhausted,
             self.stopped,
-            {mark: (self._reached[mark], self._first[mark]) for mark in self._first},
+            {mark: (self._reached[mark], self._first[mark][0]) for mark in self._first},
             time.monotonic() - began,
             self.cluster.places.steps,
             self._broken,
-            self._opening(),
-            self._path(),
+            *self._to_what_is_broken(),
         )
 
     # ---- breadth first -----------------------------------------------------------------------------------
@@ -200,7 +199,7 @@ class Search:
                             continue
                     else:
                         broken = self._judged(after, move)
-                        self._see(state, move, end, after)
+                        self._see(index, Step(state, move, end), after)
                 if broken is not None:
                     self._broken, self._last, self._last_parent = broken, Step(state, move, end), index
                     return True
@@ -281,40 +280,44 @@ class Search:
             self._disks[disks] = promises.on_disks(all_facts, self._histories[history])
         return self._disks[disks]
 
-    def _see(self, state: State, move: Move, end: Stepped, after: State) -> None:
-        """Note what was seen on the way to a new state."""
-        for mark in end.marks:
-            self._mark(mark)
-        if move.kind in ("restart", "drop", "orphan"):
-            self._mark(MARK_OF_MOVE[move.kind])
-        if after[-1] != state[-1]:
-            before, now = self._histories[state[-1]], self._histories[after[-1]]
+    def _see(self, index: int, step: Step, after: State) -> None:
+        """Note what was seen on the way from a state to a new one."""
+        marks = list(step.end.marks)
+        if step.move.kind in MARK_OF_MOVE:
+            marks.append(MARK_OF_MOVE[step.move.kind])
+        if after[-1] != step.before[-1]:
+            before, now = self._histories[step.before[-1]], self._histories[after[-1]]
             if len(now.leaders) > len(before.leaders):
-                self._mark(("leader", "second leader", "third leader")[min(len(now.leaders), 3) - 1])
+                marks.append(("leader", "second leader", "third leader")[min(len(now.leaders), 3) - 1])
                 if len({leader for _, leader in now.leaders}) > 1:
-                    self._mark("leadership changed hands")
-
-    def _mark(self, mark: str) -> None:
-        self._reached[mark] += 1
-        self._first.setdefault(mark, self._depth)
+                    marks.append("leadership changed hands")
+        for mark in marks:
+            self._reached[mark] += 1
+            if mark not in self._first:
+                self._first[mark] = (self._depth, index, step)
 
     # ---- the way back ------------------------------------------------------------------------------------
 
-    def _indices(self) -> list[int]:
-        indices, index = [], self._last_parent
-        while index >= 0:
-            indices.append(index)
-            index = self._parents[index]
-        return indices[::-1]
-
-    def _opening(self) -> list[Step]:
-        return [] if self._last is None else self._openings[self._nodes[self._indices()[0]][0]]
-
-    def _path(self) -> list[Step]:
+    def _to_what_is_broken(self) -> tuple[list[Step], list[Step]]:
         if self._last is None:
-            return []
-        indices = self._indices()
-        return [*(self._between(one, other) for one, other in pairwise(indices)), self._last]
+            return [], []
+        opening, path = self._way(self._last_parent)
+        return opening, [*path, self._last]
+
+    def way(self, mark: str) -> list[Step]:
+        """The shortest way to what was seen, from the first start of the voters."""
+        _, index, step = self._first[mark]
+        opening, path = self._way(index)
+        return [*opening, *path, step]
+
+    def _way(self, index: int) -> tuple[list[Step], list[Step]]:
+        """What led to where the search began, and the path from there to a state."""
+        indices = [index]
+        while (index := self._parents[index]) >= 0:
+            indices.append(index)
+        indices.reverse()
+        path = [self._between(one, other) for one, other in pairwise(indices)]
+        return self._openings[self._nodes[indices[0]][0]], path
 
     def _between(self, index: int, after: int) -> Step:
         """A move that leads from one state to the next."""
@@ -326,6 +329,13 @@ class Search:
             if self._noted(state, move, end) == (self._nodes[after][0], None)
         )
 
+
+MARKS = (
+    *("leader", "second leader", "third leader", "leadership changed hands", "leader resigned", "candidate"),
+    *("vote granted", "vote refused", "pre-vote granted", "pre-vote refused", "committed", "divergence truncated"),
+    *("crash", "connection dropped", "request of one that gave up"),
+)
+"""What a search takes note of."""
 
 MARK_OF_MOVE = {"restart": "crash", "drop": "connection dropped", "orphan": "request of one that gave up"}
 

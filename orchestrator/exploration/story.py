@@ -23,7 +23,7 @@ from krift.v1.quorum_pb2 import (
 from orchestrator.engines.in_process import InProcessEngine
 from orchestrator.exploration.cluster import QUORUM_STATE_SYNCED, Cluster, Exchange
 from orchestrator.exploration.place import Facts, Input
-from orchestrator.exploration.search import Found, Step
+from orchestrator.exploration.search import Step
 from orchestrator.invariants.fold import Finding, Profile
 from orchestrator.invariants.registry import INVARIANTS
 
@@ -131,11 +131,12 @@ def _log(facts: Facts) -> str:
 # ---- as a trace --------------------------------------------------------------------------------------------
 
 
-def evidence(cluster: Cluster, found: Found) -> list[Finding]:
-    """What the invariants of the quorum say of the trace that this path leaves: those that are violated."""
+def evidence(cluster: Cluster, path: Sequence[Step]) -> list[Finding]:
+    """What the invariants of the quorum say of the trace that a path leaves, which begins with the first start of the
+    voters: those that are violated."""
     chosen = [name for name in INVARIANTS if name.startswith(QUORUM_FAMILY)]
     engine = InProcessEngine(chosen, Profile(features=cluster.places.specs[0].features))
-    engine.feed_all(_trace(cluster, found))
+    engine.feed_all(_trace(cluster, path))
     return [
         violation
         for result in engine.results()
@@ -145,7 +146,7 @@ def evidence(cluster: Cluster, found: Found) -> list[Finding]:
     ]
 
 
-def _trace(cluster: Cluster, found: Found) -> Iterator[Stamped]:
+def _trace(cluster: Cluster, path: Sequence[Step]) -> Iterator[Stamped]:
     stampers = [Stamper("explored", name, 0) for name in cluster.names]
     now_us = 0
 
@@ -159,7 +160,7 @@ def _trace(cluster: Cluster, found: Found) -> Iterator[Stamped]:
         outcome, events = cluster.places.records(voter, -1, None)[0]
         yield from stamp(voter, [_up(cluster, voter), *events])
         yield from stamp(voter, _events(cluster, voter, outcome.place, QUORUM_STATE_SYNCED, None))
-    for step in [*found.opening, *found.path]:
+    for step in path:
         place = list(step.before[: len(cluster.names)])
         for voter, event in step.move.steps:
             if event[0] == "restart":

@@ -18,7 +18,8 @@ BUDGETS = ("time-outs", "crashes", "dropped connections", "records")
 
 class Explored(msgspec.Struct, frozen=True):
     """``story``: of the shortest path to what was broken. ``findings``: what the invariants say of it. ``missing``:
-    what the model must see, and did not. ``outcome``: held, violated, inconclusive or interrupted."""
+    what the model must see, and did not. ``outcome``: held, violated, inconclusive or interrupted.
+    ``shown``: the way to ``show``, which was asked for."""
 
     model: Model
     found: Found
@@ -27,6 +28,8 @@ class Explored(msgspec.Struct, frozen=True):
     opening: list[str]
     story: list[str]
     findings: list[Finding]
+    show: str = ""
+    shown: list[str] = []
 
 
 def bounds(model: Model) -> str:
@@ -54,6 +57,9 @@ def print_exploration(page: Page, explored: Explored) -> None:
     page.say("reached, with the number of new states and the moves to the first:")
     for mark, (times, depth) in sorted(found.reached.items(), key=lambda item: (item[1][1], item[0])):
         page.say(f"  {mark:32} {times:>9,} {depth:>4}")
+    if explored.shown:
+        page.say(f"the shortest way to {explored.show}, from empty disks:")
+        _print_story(page, explored.shown)
     if found.broken is not None:
         _print_broken(page, explored)
     elif explored.outcome == "interrupted":
@@ -72,10 +78,14 @@ def _print_broken(page: Page, explored: Explored) -> None:
         page.say(f"the shortest way, after {len(explored.opening)} moves that elected controller-1:")
     else:
         page.say("the shortest way, from empty disks:")
-    for number, line in enumerate(explored.story, 1):
-        page.say(f"  {number:>2}. {line}")
+    _print_story(page, explored.story)
     for finding in explored.findings:
         page.say(f"  {finding.invariant} of its trace: {finding.sentence}")
+
+
+def _print_story(page: Page, story: list[str]) -> None:
+    for number, line in enumerate(story, 1):
+        page.say(f"  {number:>2}. {line}")
 
 
 def exploration_json(explored: Explored) -> str:
@@ -99,6 +109,7 @@ def exploration_json(explored: Explored) -> str:
         "seconds": round(found.seconds, 1),
         "reached": {mark: {"states": times, "depth": depth} for mark, (times, depth) in found.reached.items()},
         "missing": explored.missing,
+        "shown": explored.shown,
         "broken": None,
     }
     if found.broken is not None:

@@ -38,10 +38,19 @@ def test_the_object_for_programs_has_the_story_too() -> None:
 
 def test_what_was_never_seen_makes_it_inconclusive() -> None:
     """Shows 3, and what is missing, where the states do not suffice for a leader."""
-    ended = krift("explore", "replication", "--states", "50", "--drops", "1", "--quiet")
+    ended = krift("explore", "replication", "--states", "50", "--drops", "1", "--show", "vote refused", "--quiet")
     assert ended.code == 3, ended.err
-    assert "inconclusive: never seen: second leader" in ended.out
+    assert "inconclusive: never seen: " in ended.out
     assert "with at most 1 dropped connection" in ended.out
+
+
+def test_the_way_to_what_was_reached_is_told() -> None:
+    """Shows 0 where all is seen that the bounds allow, and the story of an election."""
+    ended = krift("explore", "election", "--epochs", "1", "--timeouts", "1", "--show", "leader", "--quiet")
+    assert ended.code == 0, ended.err
+    assert "the shortest way to leader, from empty disks:" in ended.out
+    assert "   8. controller-1: quorum-state is synced -> leads, log 0@1" in ended.out
+    assert ended.out.endswith("nothing is broken\n")
 
 
 def test_wrong_names_are_told() -> None:

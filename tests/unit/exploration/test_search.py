@@ -47,18 +47,30 @@ def test_defects_are_found_by_the_shortest_way(model: Model, promise: str, invar
     assert found.broken is not None
     assert found.broken.promise == promise
     assert len(found.path) == len(tell(search.cluster, found.path)) == moves
-    assert invariant in {finding.invariant for finding in evidence(search.cluster, found)}
+    assert invariant in {finding.invariant for finding in evidence(search.cluster, [*found.opening, *found.path])}
 
 
 def test_nothing_is_found_in_the_code_as_it_is() -> None:
     """Shows that all of a small space is seen, crashes and broken connections in it, that leaders are, and that
     nothing is broken."""
-    search = Search(_model("election", (1, 0, 1, 0), (0, 2, 0, 0), epochs=1))
+    search = Search(_model("election", (1, 0, 1, 0), (0, 1, 0, 0), epochs=1))
     found = search.run()
     assert found.broken is None
     assert found.exhausted
     assert found.path == []
     assert {"leader", "crash", "connection dropped", "request of one that gave up"} <= set(found.reached)
+
+
+@pytest.mark.parametrize("mark", ["second leader", "crash", "connection dropped"])
+def test_the_folds_agree_that_nothing_is_wrong(mark: str) -> None:
+    """Shows that the trace of a way to something that is reached violates no invariant of the quorum, and that what is
+    said to be reached is."""
+    search = Search(_model("replication", (1, 0, 0, 0), (0, 1, 1, 0), states=4_000, pre_vote=False))
+    assert mark in search.run().reached
+    path = search.way(mark)
+    assert evidence(search.cluster, path) == []
+    leaders = {facts.leader_id for facts in (search.cluster.places.facts[place] for place in path[-1].end.places)}
+    assert (len(leaders - {-1}) > 1) == (mark == "second leader")
 
 
 def test_no_outcome_is_left_out_by_the_reduction() -> None:
