@@ -44,6 +44,9 @@ from orchestrator.invariants.voter_sets import VoterSets, is_majority
 ELR = "eligible.leader.replicas.version"
 """The feature of eligible leader replicas."""
 
+WIPED = "Disks of voters that the schedule wiped took it: no majority was left that must have it."
+"""When what a quorum committed may be gone."""
+
 EMPTY_LOG = 0
 """Offset 0: below it nothing can differ."""
 

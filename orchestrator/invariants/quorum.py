@@ -16,7 +16,7 @@ from orchestrator.invariants.fold import (
     witness,
 )
 from orchestrator.invariants.log_fold import LogInvariant
-from orchestrator.invariants.log_mirror import LogMirror
+from orchestrator.invariants.log_mirror import WIPED, LogMirror
 from orchestrator.invariants.routes import QUORUM, VOTER
 
 
@@ -324,6 +324,7 @@ class CommittedMetadataStays(LogInvariant[MetadataMarks]):
     tested_when = "a node moves its high watermark in the metadata log again, or cuts that log"
     types = (LogHw, LogTrunc)
     before_types = (LogTrunc,)
+    exemptions = {"loss-budget": WIPED}
 
     def initial(self, key: str, profile: Profile) -> MetadataMarks:
         return MetadataMarks(key)
@@ -347,7 +348,7 @@ class CommittedMetadataStays(LogInvariant[MetadataMarks]):
             return NOTHING
         return [
             *self._own(state, event, body),
-            *(self._among_leaders(state, event, body) if body.role == "leader" else ()),
+            *(self._among_leaders(state, event, body, mirror) if body.role == "leader" else ()),
         ]
 
     def _own(self, state: MetadataMarks, event: Stamped, body: LogHw) -> Emissions:
@@ -365,7 +366,7 @@ class CommittedMetadataStays(LogInvariant[MetadataMarks]):
             event,
         )
 
-    def _among_leaders(self, state: MetadataMarks, event: Stamped, body: LogHw) -> Emissions:
+    def _among_leaders(self, state: MetadataMarks, event: Stamped, body: LogHw, mirror: LogMirror) -> Emissions:
         here = state.epochs.get(body.leader_epoch)
         by = witness(event)
         if here is None:
@@ -383,11 +384,11 @@ class CommittedMetadataStays(LogInvariant[MetadataMarks]):
                 proof = marks.low_by
             else:
                 continue
-            return self.violated(
-                state.key,
+            sentence = (
                 f"epoch {newer} has a high watermark of {second:,} in the metadata log, below {first:,}, "
-                f"to which epoch {older} had committed it",
-                proof,
-                event,
+                f"to which epoch {older} had committed it"
             )
+            if mirror.taint_between(older, newer, first) is not None:
+                return self.excused("loss-budget", state.key, sentence, proof, event)
+            return self.violated(state.key, sentence, proof, event)
         return NOTHING

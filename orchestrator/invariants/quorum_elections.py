@@ -19,12 +19,11 @@ from actors.trace.events import (
 )
 from orchestrator.invariants.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.log_fold import LogInvariant
-from orchestrator.invariants.log_mirror import LogMirror
+from orchestrator.invariants.log_mirror import WIPED, LogMirror
 from orchestrator.invariants.replication import CleanLeaderHasEverything, Completeness
 from orchestrator.invariants.voter_sets import is_majority
 
 EPOCHS_KEPT = 64
-WIPED = "Disks of voters that the schedule wiped took it: no majority was left that must have it."
 
 
 class Granted(msgspec.Struct, frozen=True):

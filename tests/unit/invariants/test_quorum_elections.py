@@ -185,6 +185,18 @@ def test_a_wiped_disk_excuses_what_no_majority_is_left_to_have() -> None:
     assert lost_with_a_disk(third_has_it=True).result("Q10").status == "violated"
 
 
+def test_what_a_wiped_majority_committed_may_be_committed_again() -> None:
+    """Shows that Q9 allows a lower high watermark after such a loss, and only then."""
+    for third_has_it, status in ((False, "excused"), (True, "violated")):
+        trace = lost_with_a_disk(third_has_it)
+        trace.append(FOLLOWER, "x", epoch=2, tp=METADATA_PARTITION)
+        trace.high_watermark(FOLLOWER, 1, 2, METADATA_PARTITION)
+        trace.high_watermark(LEADER, 2, 1, METADATA_PARTITION)
+        found = trace.result("Q9")
+        assert (found.status if found.violated else "excused") == status
+        assert bool(found.excused) == (status == "excused")
+
+
 def test_what_was_never_on_disk_is_no_excuse() -> None:
     """Shows that a voter which loses what it had not synced gives nobody leave to lose it."""
     trace = TraceBuilder()
