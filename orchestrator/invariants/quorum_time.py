@@ -65,7 +65,6 @@ class CutOffLeadersStepDown(KeyedInvariant[Terms]):
     tested_when = "a leader gives up its leadership after that time"
     route = METADATA_LOG
     types = (QRole, RepFetch, QVoters, NodeDown)
-    requires = ("kip-595.leader-progress",)
 
     @property
     def news(self) -> tuple[type, ...]:
@@ -224,7 +223,6 @@ class LeaderIsLeftInPeace(KeyedInvariant[Calm]):
     route = METADATA_LOG
     types = (QRole, QVote, QVoters, LogAppend, RepFetch, NodeDown)
     cases = {LogAppend: ("follower",)}
-    requires = ("kip-996",)
     exemptions = {"old-peer": "A voter speaks no PreVote, or is being updated: then candidates do without."}
 
     @property

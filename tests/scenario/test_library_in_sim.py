@@ -128,6 +128,24 @@ def test_kip_595_figure_8_needs_an_entry_of_the_own_epoch(variant: str) -> None:
     assert (committed > cut.to) == (variant == "off")
 
 
+@pytest.mark.parametrize("variant", ["off", "seed", "kafka"])
+def test_kip_595_zombie_leader_steps_down_in_either_form(variant: str) -> None:
+    """Shows that a leader that is cut off leads on for good, or stands for the next epoch, or resigns."""
+    plan = resolve(library.load("kip-595-zombie-leader"), variant, seed=7)
+    played = play(plan)
+    assert_expected(plan, played)
+    roles = [e.body.role for e in played.result.trace if isinstance(e.body, QRole) and e.node == "controller-1"]
+    after = roles[roles.index("leader") + 1]
+    assert after == {"off": "follower", "seed": "candidate", "kafka": "resigned"}[variant]
+
+
+@pytest.mark.parametrize("variant", ["off", "kafka"])
+def test_kip_595_disruptive_voter_ends_the_term_of_a_good_leader_without_pre_vote(variant: str) -> None:
+    """Shows that a voter which comes back takes a good leader down, and that PreVote keeps it from that."""
+    plan = resolve(library.load("kip-595-disruptive-voter"), variant, seed=7)
+    assert_expected(plan, play(plan))
+
+
 @pytest.mark.parametrize("check", ["off", "kafka"])
 def test_a_voter_of_another_cluster_counts_only_where_nobody_looks(check: str) -> None:
     """Shows that a voter with the disk of another cluster follows nobody, unless nobody compares the ids."""
