@@ -17,10 +17,12 @@ from actors.trace.events import (
     PartAssume,
     PartChange,
     QRole,
+    QVoters,
     Stamped,
 )
 from orchestrator.invariants.fold import NOTHING, Emissions, Profile, Witness, witness
 from orchestrator.invariants.routes import BROKER, PARTITION, QUORUM
+from orchestrator.invariants.voter_sets import VoterSets, is_majority
 from orchestrator.invariants.windows import (
     Obligation,
     PartitionInvariant,
@@ -45,9 +47,9 @@ class VoterRole(msgspec.Struct, frozen=True):
 
 
 class Quorum(WindowState):
-    """voters: all that were ever in a core. roles: of those that are up."""
+    """voters: by whose log. roles: of the controllers that are up."""
 
-    voters: set[str] = set()
+    voters: VoterSets = msgspec.field(default_factory=VoterSets)
     roles: dict[str, VoterRole] = {}
 
 
@@ -65,20 +67,21 @@ class LeaderIsElected(WindowInvariant[Quorum]):
     source = "KIP-595; Raft 5.2"
     tested_when = "a leader is acknowledged by most voters in a window, after there was none"
     route = QUORUM
-    types = (QRole, NodeUp, NodeDown)
+    types = (QRole, QVoters, NodeUp, NodeDown)
 
     def initial(self, key: str, profile: Profile) -> Quorum:
-        return Quorum(key, beta_us=beta(profile, self.id))
+        return Quorum(key, beta_us=beta(profile, self.id), voters=VoterSets.starting_with(profile.voters))
 
     def look(self, state: Quorum, event: Stamped) -> None:
-        state.voters.update(name for name in state.core if name.startswith(CONTROLLER))
         self._judge(state, event)
 
     def step(self, state: Quorum, event: Stamped) -> Emissions:
         if not event.node.startswith(CONTROLLER):
             return NOTHING
         body = event.body
-        if type(body) is QRole:
+        if type(body) is QVoters:
+            state.voters.take(event, body)
+        elif type(body) is QRole:
             state.roles[event.node] = VoterRole(body.epoch, body.role, body.leader_id, witness(event))
         else:
             state.roles.pop(event.node, None)
@@ -94,11 +97,16 @@ class LeaderIsElected(WindowInvariant[Quorum]):
             self.oblige(state, "leader", event)
 
     def _acknowledged(self, state: Quorum) -> bool:
-        there = [known for name, known in state.roles.items() if name in state.core]
-        for leader in there:
+        there = {name: known for name, known in state.roles.items() if name in state.core}
+        for name, leader in there.items():
             if leader.role == "leader":
-                agreed = [each for each in there if (each.epoch, each.leader) == (leader.epoch, leader.leader)]
-                if 2 * len(agreed) > len(state.voters):
+                voters = state.voters.of(name)
+                agreed = [
+                    voter
+                    for voter, each in there.items()
+                    if voter in voters and (each.epoch, each.leader) == (leader.epoch, leader.leader)
+                ]
+                if is_majority(len(agreed), voters):
                     return True
         return False
 
@@ -107,7 +115,7 @@ class LeaderIsElected(WindowInvariant[Quorum]):
         told = ", ".join(f"{name} is {known.role} in epoch {known.epoch}" for name, known in there.items())
         return self.violated(
             state.key,
-            f"no quorum leader was acknowledged by most of the {len(state.voters)} voters {self.within(state)}: "
+            f"no quorum leader was acknowledged by most of the {len(state.voters.newest)} voters {self.within(state)}: "
             f"{told or 'none of them said what it is'}",
             obligation.by,
             *(known.by for known in list(there.values())[:2]),
