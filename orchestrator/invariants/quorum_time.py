@@ -274,6 +274,8 @@ class LeaderIsLeftInPeace(KeyedInvariant[Calm]):
             self._voted(state, event, body)
         elif type(body) is QVoters:
             state.voters.take(event, body)
+            if state.well is not None and state.well.leader not in state.voters.of(state.well.leader):
+                state.well = None
         elif type(body) is NodeDown:
             state.roles.pop(event.node, None)
         elif type(body) is QRole:
@@ -313,7 +315,8 @@ class LeaderIsLeftInPeace(KeyedInvariant[Calm]):
                 and event.wall - state.copied_us[voter][1] <= state.recent_us
             ]
             voters = state.voters.of(leader)
-            if voters and is_majority(sum(each in voters for each in (leader, *followers)), voters):
+            # One that is no voter any more resigns as soon as its removal is committed.
+            if leader in voters and is_majority(sum(each in voters for each in (leader, *followers)), voters):
                 state.well = InOffice(standing.epoch, leader, standing.by)
 
     def _disturbed(self, state: Calm, well: InOffice, event: Stamped, body: QRole) -> Emissions:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from actors.node.spec import METADATA_PARTITION
-from actors.trace.events import CtlFault, DiskRuleChange
+from actors.trace.events import CtlFault, DiskRuleChange, QVoters
 from actors.trace.run_events import ClockSet
 from tests.unit.invariants.test_quorum import FOLLOWER, LEADER
 from tests.unit.invariants.trace_builder import TraceBuilder
@@ -167,6 +167,21 @@ def test_who_is_not_left_in_peace() -> None:
     promised.window("open", *VOTERS)
     promised.role(THIRD, 2, "candidate")
     assert promised.result("L2").status == "vacuous"
+
+
+def test_a_leader_that_is_removed_goes() -> None:
+    """Shows that a leader which is no voter by its own log may be followed by another one, whenever that was."""
+    for opened_first in (False, True):
+        trace = TraceBuilder()
+        well(trace)
+        if opened_first:
+            trace.window("open", *VOTERS)
+        members = {"102": "", "103": ""}
+        trace.emit(LEADER, QVoters("dir", 5, 1, 1, members, 6, 5, "append"))
+        if not opened_first:
+            trace.window("open", *VOTERS)
+        trace.role(THIRD, 2, "candidate")
+        assert trace.result("L2").status == "vacuous"
 
 
 def test_a_promise_to_disturb_is_none() -> None:
