@@ -172,7 +172,7 @@ class ScenarioConductor:
         elif kind is OpReturn:
             self._succeeded(event)
         actions += self.injector.on_event(now_us, event)
-        if kind is PartChange:
+        if kind in (PartChange, QVoters):
             actions += self._widen(now_us)
         if self._begun:
             actions += self._advance(now_us)

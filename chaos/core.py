@@ -46,10 +46,14 @@ def staying(
 
 def _can_do_without(away: frozenset[str], view: ClusterView, nodes: Sequence[str], silent: Collection[str]) -> bool:
     """Whether the others can still make progress."""
-    voters = view.voters
-    if 2 * len([name for name in voters if name not in away]) <= len(voters):
+    if not _has_most(away, view):
         return False
     return all(_has_enough(tp, away, view, silent) for tp in view.partitions)
+
+
+def _has_most(away: Collection[str], view: ClusterView) -> bool:
+    """Whether most of the voters are not away."""
+    return 2 * len([name for name in view.voters if name not in away]) > len(view.voters)
 
 
 def _has_enough(tp: str, away: frozenset[str], view: ClusterView, silent: Collection[str]) -> bool:
@@ -63,9 +67,12 @@ def _has_enough(tp: str, away: frozenset[str], view: ClusterView, silent: Collec
 
 
 def stranded(away: Collection[str], view: ClusterView, unclean: bool) -> set[str]:
-    """Whom the core cannot do without after all: those who may lead a partition that nobody in the core may lead. What
-    a broker had asked for before it was silenced may be decided later, and an ISR shrink to who is away."""
+    """Whom the core cannot do without after all: those who may lead a partition that nobody in the core may lead, and
+    voters where most of them are away. What was asked for before may be decided later: an ISR shrinks to who is away,
+    or the voters become others."""
     found: set[str] = set()
+    if not _has_most(away, view):
+        found.update(name for name in view.voters if name in away)
     for tp, partition in view.partitions.items():
         able = [node_name(each) for each in partition.replicas] if unclean else view.able(tp)
         if able and all(name in away for name in able):

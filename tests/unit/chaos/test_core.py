@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from actors.control import Resume
-from actors.trace.events import CtlFault, CtlPhase, CtlWindow, NodeDown, PartChange
+from actors.trace.events import CtlFault, CtlPhase, CtlWindow, NodeDown, PartChange, QVoters
 from chaos.errors import InputError
 from chaos.scenario.loader import load_text
 from chaos.scenario.resolve import resolve
@@ -130,6 +130,16 @@ def test_a_drawn_core_gets_whom_it_cannot_do_without() -> None:
     stage.change(3, 1, [3], "alter-isr")
     assert stage.restarted() == ["broker-3"]
     assert stage.conductor.progress().waiting_for == "not back: broker-3"
+
+
+def test_a_drawn_core_gets_the_voters_that_it_lacks_when_the_voters_become_others() -> None:
+    """Shows that a removal of a voter that was under way when the chaos ended, and leaves a core of half the voters,
+    brings those back that are away."""
+    stage = healed("chaos: [{when: {at: 9s}, fault: {crash: [broker-3, controller-3]}, for: 1s}]\n" + RANDOM)
+    assert stage.restarted() == []
+    left = {"101": "a", "103": "c"}
+    stage.tell("controller-1", QVoters("a", 20, 2, 2, left, 21, 20, "append"))
+    assert stage.restarted() == ["broker-3", "controller-3"]
 
 
 def test_nobody_waits_for_who_cannot_stop_where_it_is() -> None:
