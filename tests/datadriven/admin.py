@@ -14,6 +14,7 @@ from krift.v1.admin_pb2 import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from krift.v1.quorum_pb2 import AddRaftVoterRequest, RemoveRaftVoterRequest
 from tests.datadriven.runner import Command
 
 
@@ -72,6 +73,13 @@ def describe_admin_request(request: Message) -> str:
             kind = "unclean" if request.election_type else "preferred"
             named = [f"{each.topic}-{index}" for each in request.topic_partitions for index in each.partitions]
             return f"ElectLeaders v{request.header.api_version} {kind} {' '.join(named) or 'all'}"
+        case AddRaftVoterRequest():
+            hosts = ",".join(listener.host for listener in request.listeners)
+            voter = f"{request.voter_id}/{request.voter_directory_id}"
+            return f"AddRaftVoter v{request.header.api_version} {voter} at {hosts} in {request.timeout_ms}ms"
+        case RemoveRaftVoterRequest():
+            voter = f"{request.voter_id}/{request.voter_directory_id}"
+            return f"RemoveRaftVoter v{request.header.api_version} {voter}"
         case IncrementalAlterConfigsRequest():
             return "IncrementalAlterConfigs " + "; ".join(
                 f"{_KINDS.get(each.resource_type, each.resource_type)}/{each.resource_name} "

@@ -154,7 +154,13 @@ class Environment:
                 response = self._listed(command, request, error)
             case Api.OffsetForLeaderEpoch:
                 response = self._epoch_ends(command, request, error)
-            case Api.ElectLeaders | Api.IncrementalAlterConfigs | Api.DescribeQuorum:
+            case (
+                Api.ElectLeaders
+                | Api.IncrementalAlterConfigs
+                | Api.DescribeQuorum
+                | Api.AddRaftVoter
+                | Api.RemoveRaftVoter
+            ):
                 response = self._administered(command, request, error)
             case Api.InitProducerId:
                 response = InitProducerIdResponse(error_code=error)
@@ -196,6 +202,14 @@ class Environment:
     def verb_describe_quorum(self, command: Command) -> str:
         """describe-quorum: likewise."""
         return self._invoke("describe-quorum", {})
+
+    def verb_add_voter(self, command: Command) -> str:
+        """add-voter controller-4 directory=dir: likewise."""
+        return self._invoke("add-voter", {"controller": command.words[0], "directory": command.text("directory")})
+
+    def verb_remove_voter(self, command: Command) -> str:
+        """remove-voter controller-4 directory=dir: likewise."""
+        return self._invoke("remove-voter", {"controller": command.words[0], "directory": command.text("directory")})
 
     def _invoke(self, kind: str, arguments: dict[str, Any]) -> str:
         self.asked += 1

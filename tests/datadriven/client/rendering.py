@@ -17,6 +17,7 @@ from krift.v1.list_offsets_pb2 import ListOffsetsRequest
 from krift.v1.metadata_pb2 import MetadataRequest
 from krift.v1.offset_for_leader_epoch_pb2 import OffsetForLeaderEpochRequest
 from krift.v1.produce_pb2 import ProduceRequest
+from krift.v1.quorum_pb2 import AddRaftVoterRequest, RemoveRaftVoterRequest
 from krift.v1.records_pb2 import RecordBatch
 from tests.datadriven.admin import describe_admin_request
 
@@ -153,7 +154,13 @@ def describe_call(name: str, call: Call) -> str:
 
 def _details(request: Message) -> list[str]:
     match request:
-        case ElectLeadersRequest() | IncrementalAlterConfigsRequest() | DescribeQuorumRequest():
+        case (
+            ElectLeadersRequest()
+            | IncrementalAlterConfigsRequest()
+            | DescribeQuorumRequest()
+            | AddRaftVoterRequest()
+            | RemoveRaftVoterRequest()
+        ):
             return [describe_admin_request(request).partition(" ")[2].removeprefix(f"v{request.header.api_version} ")]
         case ProduceRequest():
             parts = [

@@ -30,7 +30,7 @@ TOPIC_ID = "id-of-orders"
 PRODUCER_ID = 7
 ENDLESS = 2**62
 
-ADMIN_APIS = ("ElectLeaders", "IncrementalAlterConfigs", "DescribeQuorum")
+ADMIN_APIS = ("ElectLeaders", "IncrementalAlterConfigs", "DescribeQuorum", "AddRaftVoter", "RemoveRaftVoter")
 NODES: dict[Role, type[ClientNode]] = {
     "producer": ProducerNode,
     "consumer": ConsumerNode,
