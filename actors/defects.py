@@ -98,6 +98,7 @@ _ALL: tuple[Defect, ...] = (
         "Q16",
         "A leader that resigns still appends what it had accepted.",
         "KAFKA-13104",
+        settings=("config.controller.quorum.append.linger.ms=400", "config.metadata.max.idle.interval.ms=450"),
     ),
     Defect(
         "no-check-quorum",
