@@ -60,9 +60,7 @@ def _validate(raft: RaftState, request: VoteRequest) -> KafkaError:
         return KafkaError.INVALID_REQUEST
     if request.replica_epoch < raft.quorum.epoch:
         return KafkaError.FENCED_LEADER_EPOCH
-    if request.replica_id < 0:
-        return KafkaError.INVALID_REQUEST
-    return KafkaError.NONE
+    return raft.refusal_of_sender(Api.Vote, request.replica_id)
 
 
 def _check_voter_key(raft: RaftState, request: VoteRequest) -> KafkaError:

@@ -120,7 +120,7 @@ def on_begin_request(raft: RaftState, step: Step, connection: str, request: Begi
     if refusal:
         raft.answer(step, connection, request, BeginQuorumEpochResponse(error_code=refusal))
         return
-    error = _learn_from_leader(raft, step, request)
+    error = _learn_from_leader(raft, step, Api.BeginQuorumEpoch, request)
     wrong_id = request.voter_id >= 0 and request.voter_id != raft.config.node_id
     wrong_directory = request.voter_directory_id and request.voter_directory_id != raft.config.directory_id
     if not error and (wrong_id or wrong_directory):
@@ -132,14 +132,15 @@ def on_begin_request(raft: RaftState, step: Step, connection: str, request: Begi
 
 
 def _learn_from_leader(
-    raft: RaftState, step: Step, request: BeginQuorumEpochRequest | EndQuorumEpochRequest
+    raft: RaftState, step: Step, api: Api, request: BeginQuorumEpochRequest | EndQuorumEpochRequest
 ) -> KafkaError:
     """What a request from a leader tells (``KafkaRaftClient.validateVoterOnlyRequest``)."""
     leader_id, epoch = request.leader_id, request.leader_epoch
     if epoch < raft.quorum.epoch:
         return KafkaError.FENCED_LEADER_EPOCH
-    if leader_id < 0:
-        return KafkaError.INVALID_REQUEST
+    refusal = raft.refusal_of_sender(api, leader_id)
+    if refusal:
+        return refusal
     has_endpoint = any(each.node_id == leader_id for each in request.leader_endpoints)
     raft.learn(step, epoch, leader_id, has_endpoint)
     return KafkaError.NONE
@@ -190,7 +191,7 @@ def on_end_request(raft: RaftState, step: Step, connection: str, request: EndQuo
     if refusal:
         raft.answer(step, connection, request, EndQuorumEpochResponse(error_code=refusal))
         return
-    error = _learn_from_leader(raft, step, request)
+    error = _learn_from_leader(raft, step, Api.EndQuorumEpoch, request)
     role = raft.quorum.role
     if not error and isinstance(role, Follower) and role.leader_id == request.leader_id and raft.is_voter:
         preferred = [info.candidate_id for info in request.preferred_candidates] or list(request.preferred_successors)

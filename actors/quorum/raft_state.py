@@ -159,6 +159,18 @@ class RaftState(msgspec.Struct):
             return KafkaError.INCONSISTENT_CLUSTER_ID
         return KafkaError.NONE
 
+    def refusal_of_sender(self, api: Api, sender: int) -> KafkaError:
+        """The error for a candidate or leader that is none: INVALID_REQUEST for a negative id; INCONSISTENT_VOTER_SET
+        for one outside the voter set, at a member from before KIP-853, which knows version 0 of the RPC alone. Later
+        ones leave the voters to the log (``KafkaRaftClient.validateVoterOnlyRequest``)."""
+        if sender < 0:
+            return KafkaError.INVALID_REQUEST
+        bounds = self.config.versions.get(api.name)
+        before_kip_853 = bounds is not None and bounds[1] == 0
+        if before_kip_853 and not self.voters.is_voter(sender):
+            return KafkaError.INCONSISTENT_VOTER_SET
+        return KafkaError.NONE
+
     def answer(self, step: Step, connection: str, request: Any, response: Message) -> None:
         """Reply with ``response`` once the present role is durable."""
         check_fields(response, request_version(request))
