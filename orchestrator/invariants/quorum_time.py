@@ -193,6 +193,7 @@ class Calm(State):
     -> (epoch, when it last appended what its leader sent). pre_votes: "candidate/epoch" -> who would vote. earned:
     epochs that a candidate raised with a majority of these before the leader was seen to be well. core, since_us: of
     the window; well: its leader. recent_us: how long a fetch keeps a follower and a check-quorum from their time-outs.
+    calm_from_us: when the timers that a clock has jumped over are over.
     """
 
     roles: dict[str, Standing] = {}
@@ -204,6 +205,7 @@ class Calm(State):
     since_us: int = -1
     well: InOffice | None = None
     recent_us: int = 0
+    calm_from_us: int = 0
     old_peer: bool = False
     voters: VoterSets = msgspec.field(default_factory=VoterSets)
 
@@ -227,7 +229,7 @@ class LeaderIsLeftInPeace(KeyedInvariant[Calm]):
 
     @property
     def news(self) -> tuple[type, ...]:
-        return (CtlWindow,)
+        return (CtlWindow, CtlFault)
 
     def initial(self, key: str, profile: Profile) -> Calm:
         fetch_timeout_ms = min(
@@ -245,6 +247,11 @@ class LeaderIsLeftInPeace(KeyedInvariant[Calm]):
 
     def hear(self, state: Calm, event: Stamped) -> Emissions:
         body = event.body
+        if type(body) is CtlFault:
+            if body.kind.startswith("clock-"):
+                # A leader whose clock jumps ahead believes that nobody has fetched for long.
+                state.calm_from_us = event.wall + state.recent_us
+            return NOTHING
         assert type(body) is CtlWindow
         self._end(state)
         if body.phase == "open":
@@ -299,7 +306,7 @@ class LeaderIsLeftInPeace(KeyedInvariant[Calm]):
 
     def _look(self, state: Calm, event: Stamped) -> None:
         """Whether a leader is seen to be well: most voters follow it, fetched of late, and got what they fetched."""
-        if state.since_us < 0 or state.well is not None:
+        if state.since_us < 0 or state.well is not None or event.wall < state.calm_from_us:
             return
         for leader, standing in state.roles.items():
             if standing.role != "leader" or leader not in state.core:

@@ -208,3 +208,14 @@ def test_old_peers_and_no_pre_vote() -> None:
     off.window("open", *VOTERS)
     off.role(THIRD, 5, "candidate")
     assert off.result("L2").status == "violated"
+
+
+def test_a_leader_whose_clock_was_set_is_not_well_yet() -> None:
+    """Shows that a leader which resigns as its clock jumps ahead is not one that somebody disturbed."""
+    trace = TraceBuilder()
+    trace.emit("driver", CtlFault("f", "clock-skew", "stop", [LEADER], {}))
+    well(trace)
+    trace.window("open", *VOTERS)
+    trace.role(LEADER, 1, "resigned", 101)
+    trace.role(THIRD, 2, "candidate")
+    assert trace.result("L2").status == "vacuous"
