@@ -91,6 +91,21 @@ _ALL: tuple[Defect, ...] = (
         "A voter that led goes on as leader of the same epoch after a restart.",
         "KAFKA-10527",
     ),
+    Defect(
+        "snapshot-of-log-end",
+        "actors.quorum",
+        "Q13",
+        "A snapshot is called by where the log ends, not by where what was applied ends.",
+        settings=("config.metadata.log.max.record.bytes.between.snapshots=200",),
+    ),
+    Defect(
+        "snapshot-id-inclusive",
+        "actors.quorum",
+        "Q13",
+        "A snapshot is called by the last offset in it, not by the one behind it.",
+        "KAFKA-14618",
+        settings=("config.metadata.log.max.record.bytes.between.snapshots=200",),
+    ),
     Defect("observer-stands", "actors.quorum", "Q15", "A broker that hears no more of the leader stands for election."),
     Defect(
         "append-in-resignation",

@@ -86,10 +86,12 @@ def is_due(raft: RaftState, step: Step) -> bool:
 
 def create(raft: RaftState, step: Step, files: Files, records: list[bytes], digest: int) -> None:
     """Make a snapshot of what the state machine has applied: ``records`` are its state, ``digest`` that of the log."""
-    end = raft.log.boundary(raft.delivered)
+    applied = raft.delivered if "snapshot-of-log-end" not in step.defects else raft.log.end_offset
+    end = raft.log.boundary(applied)
     last = raft.log.read(end.offset - 1, end.offset, 1)[-1].records[-1]
     control = raft.control_records(end.offset)
-    snapshot = Snapshot(end.offset, end.epoch, last.timestamp_ms, end.ph, digest, control, records)
+    name = end.offset - ("snapshot-id-inclusive" in step.defects)
+    snapshot = Snapshot(name, end.epoch, last.timestamp_ms, end.ph, digest, control, records)
     raft.snapshots.start_counting(step.now_ms)
     freeze(raft, step, files, StoredSnapshot(snapshot.id, write_snapshot(snapshot)), "create")
 

@@ -64,6 +64,7 @@ from orchestrator.invariants.quorum_elections import (
     LeadersOnlyAppend,
     OnlyVotersStand,
 )
+from orchestrator.invariants.quorum_snapshots import SnapshotsAreCommitted
 from orchestrator.invariants.quorum_time import CutOffLeadersStepDown, LeaderIsLeftInPeace
 from orchestrator.invariants.reads import (
     ConsumersGoForward,
@@ -103,6 +104,7 @@ def _metadata_log() -> list[LogInvariant[Any]]:
         LeaderCompleteness(),
         StateMachinesAgree(),
         LeadersOnlyAppend(),
+        SnapshotsAreCommitted(),
         OnlyVotersStand(),
         ControllersActInOffice(),
         DivergenceIsExact(),

@@ -52,6 +52,10 @@ PROOFS: dict[str, Proof] = {
     "vote-by-epoch": Proof("rejoins", r"controller-2 leads .* and lacks what controller-1 committed up to \d+"),
     "apply-uncommitted": Proof("divided", r"handed its state machine .* up to \d+, with a high watermark of \d+"),
     "leader-resumes": Proof("divided", r"leads epoch \d+ after it had led epoch \d+ before its restart"),
+    "snapshot-of-log-end": Proof(
+        "snapshots", r"made a snapshot up to \d+ while the metadata log was committed up to \d+"
+    ),
+    "snapshot-id-inclusive": Proof("snapshots", r"made a snapshot up to \d+ that is not what was committed up to"),
     "observer-stands": Proof("divided", r"broker-\d became prospective in epoch \d+ and is none of the voters"),
     "append-in-resignation": Proof("divided", r"appended to the metadata log as leader of epoch 1, and does not lead"),
     "no-check-quorum": Proof("divided", r"controller-\d still led epoch 1 5 s after the last time that a majority"),
