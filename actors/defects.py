@@ -106,6 +106,21 @@ _ALL: tuple[Defect, ...] = (
         "KAFKA-14618",
         settings=("config.metadata.log.max.record.bytes.between.snapshots=200",),
     ),
+    Defect(
+        "voter-changes-overlap",
+        "actors.quorum",
+        "Q14",
+        "A change of the voters begins although the last one is under way.",
+        settings=("features.kraft.version=1",),
+    ),
+    Defect(
+        "removed-leader-counts",
+        "actors.quorum",
+        "Q14",
+        "A leader counts itself towards what is committed although it is no voter any more.",
+        "KAFKA-16530",
+        settings=("features.kraft.version=1",),
+    ),
     Defect("observer-stands", "actors.quorum", "Q15", "A broker that hears no more of the leader stands for election."),
     Defect(
         "append-in-resignation",

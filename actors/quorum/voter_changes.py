@@ -81,7 +81,7 @@ def on_add_request(raft: RaftState, step: Step, connection: str, request: AddRaf
         role = _leader(raft, Api.AddRaftVoter, request)
         key = _key(request)
         _host(request.listeners, key.id)
-        voters = _changeable(raft, role)
+        voters = _changeable(raft, step, role)
         if voters.is_voter(key.id):
             raise Refused(KafkaError.DUPLICATE_VOTER, f"{key.id} is a voter already")
     except Refused as refused:
@@ -98,7 +98,7 @@ def on_remove_request(
     try:
         role = _leader(raft, Api.RemoveRaftVoter, request)
         key = _key(request)
-        voters = _changeable(raft, role).remove_voter(key)
+        voters = _changeable(raft, step, role).remove_voter(key)
         if voters is None:
             raise Refused(KafkaError.VOTER_NOT_FOUND, f"{key} is no voter, or the only one")
     except Refused as refused:
@@ -118,7 +118,7 @@ def on_update_request(
     try:
         role = _leader(raft, Api.UpdateRaftVoter, request, request.current_leader_epoch)
         key = _key(request)
-        voters = _changeable(raft, role)
+        voters = _changeable(raft, step, role)
         supported = (request.min_supported_k_raft_version, request.max_supported_k_raft_version)
         node = VoterNode(key.directory_id, *supported, _host(request.listeners, key.id))
         level = raft.quorum.records.kraft_version
@@ -166,16 +166,17 @@ def _host(listeners: Iterable[NodeEndpoint], voter: int) -> str:
     return hosts[0]
 
 
-def _changeable(raft: RaftState, role: Leader) -> VoterSet:
+def _changeable(raft: RaftState, step: Step, role: Leader) -> VoterSet:
     """The voters, if they may be changed now; Kafka's order."""
-    if raft.voter_change is not None:
+    waits = "voter-changes-overlap" not in step.defects
+    if raft.voter_change is not None and waits:
         raise Refused(KafkaError.REQUEST_TIMED_OUT, "another change of the voters is under way")
     if not role.high_watermark_known:
         raise Refused(KafkaError.REQUEST_TIMED_OUT, "nothing of this epoch is committed yet")
     level, entry = raft.quorum.records.kraft_version, raft.quorum.records.last_voters
     if level < 1:
         raise Refused(KafkaError.UNSUPPORTED_VERSION, f"kraft.version is {level}")
-    if entry is None or entry.offset >= raft.log.high_watermark:
+    if entry is None or (entry.offset >= raft.log.high_watermark and waits):
         raise Refused(KafkaError.REQUEST_TIMED_OUT, "the last change of the voters is not committed yet")
     return entry.voters
 

@@ -66,6 +66,7 @@ from orchestrator.invariants.quorum_elections import (
 )
 from orchestrator.invariants.quorum_snapshots import SnapshotsAreCommitted
 from orchestrator.invariants.quorum_time import CutOffLeadersStepDown, LeaderIsLeftInPeace
+from orchestrator.invariants.quorum_voters import VoterChangesAreSerial
 from orchestrator.invariants.reads import (
     ConsumersGoForward,
     OnlyCommittedIsShown,
@@ -105,6 +106,7 @@ def _metadata_log() -> list[LogInvariant[Any]]:
         StateMachinesAgree(),
         LeadersOnlyAppend(),
         SnapshotsAreCommitted(),
+        VoterChangesAreSerial(),
         OnlyVotersStand(),
         ControllersActInOffice(),
         DivergenceIsExact(),

@@ -56,6 +56,8 @@ PROOFS: dict[str, Proof] = {
         "snapshots", r"made a snapshot up to \d+ while the metadata log was committed up to \d+"
     ),
     "snapshot-id-inclusive": Proof("snapshots", r"made a snapshot up to \d+ that is not what was committed up to"),
+    "voter-changes-overlap": Proof("voter-changes", r"wrote a voter set at \d+ while the last one, at \d+, was not"),
+    "removed-leader-counts": Proof("voter-changes", r"(controller-\d), leader .* counting .*\1.*, with the voters"),
     "observer-stands": Proof("divided", r"broker-\d became prospective in epoch \d+ and is none of the voters"),
     "append-in-resignation": Proof("divided", r"appended to the metadata log as leader of epoch 1, and does not lead"),
     "no-check-quorum": Proof("divided", r"controller-\d still led epoch 1 5 s after the last time that a majority"),
