@@ -48,12 +48,13 @@ def config(document: Part, other: Part, draw: random.Random) -> bool:
 
 
 def feature(document: Part, other: Part, draw: random.Random) -> bool:
-    """The value of one feature."""
-    names = sorted(other.get("features", {}))
+    """The value of one feature in which they differ."""
+    mine, theirs = document.get("features", {}), other.get("features", {})
+    names = sorted(name for name, value in theirs.items() if mine.get(name) != value)
     if not names:
         return False
     name = draw.choice(names)
-    document.setdefault("features", {})[name] = other["features"][name]
+    document["features"] = {**mine, name: theirs[name]}
     return True
 
 

@@ -118,12 +118,12 @@ def test_no_command_at_all() -> None:
 @pytest.mark.parametrize("indent", ["", "variants:\n  only:\n    "], ids=["scenario", "variant"])
 def test_an_expectation_that_nobody_checks(indent: str, tmp_path: Path) -> None:
     """Shows that an invariant which is not checked cannot be demanded, wherever that is written; it may be violated."""
-    ended = krift("run", scenario(tmp_path, f"{indent}expect: {{held: [X3, Q5]}}\n"), "--out", tmp_path / "runs")
+    ended = krift("run", scenario(tmp_path, f"{indent}expect: {{held: [X3, T8]}}\n"), "--out", tmp_path / "runs")
     assert (ended.code, ended.out) == (2, "")
-    assert "expect.held[1]: Q5 is not checked by this version of krift; expected one of Q1, Q2, " in ended.err
+    assert "expect.held[1]: T8 is not checked by this version of krift; expected one of Q1, Q2, " in ended.err
     assert f"small.yaml:{17 if indent else 15}: " in ended.err
     assert not (tmp_path / "runs").exists()
-    assert krift("run", scenario(tmp_path, f"{indent}expect: {{may: [Q5]}}\n"), "--dry-run").code == 0
+    assert krift("run", scenario(tmp_path, f"{indent}expect: {{may: [T8]}}\n"), "--dry-run").code == 0
 
 
 def test_an_out_that_cannot_be_written(tmp_path: Path) -> None:
