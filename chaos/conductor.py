@@ -25,6 +25,7 @@ from actors.control import AnyAction, Barrier, Invoke, RecordEvent
 from actors.node.spec import NodeSpec
 from actors.trace.events import (
     BrokerReg,
+    ClockSet,
     CtlPhase,
     CtlWindow,
     NodeDown,
@@ -37,6 +38,7 @@ from actors.trace.events import (
     Stamped,
     TraceEvent,
 )
+from chaos.clocks import Clocks
 from chaos.core import staying, stranded
 from chaos.injector import FaultOutcome, Injector
 from chaos.plan import Plan
@@ -105,6 +107,7 @@ class ScenarioConductor:
         self._invoked: dict[str, int] = {}
         self._core: list[str] = []
         self._windows = 0
+        self._clocks = Clocks()
         self._clients: dict[str, NodeSpec] = {node.name: node for node in plan.clients}
         self._unseen = {describe(predicate): predicate for predicate in plan.expect.must_happen}
         self._types = self._interesting()
@@ -142,6 +145,7 @@ class ScenarioConductor:
 
     def _set_wake(self) -> None:
         times = [self._deadline_us, self.injector.next_time_us() if self.phase == "chaos" else None]
+        times.append(self._clocks.settled_us if self._clocks.settled_us > self._now_us else None)
         self._wake_us = min((time for time in times if time is not None), default=None)
 
     def on_time(self, now_us: int) -> list[AnyAction]:
@@ -167,12 +171,16 @@ class ScenarioConductor:
             self.view.fold(event)
         self._look(event)
         actions: list[AnyAction] = []
-        if kind is NodeUp:
+        if kind is ClockSet:
+            self._clocks.take(now_us, event)
+        elif kind is NodeDown:
+            self._clocks.forget(event.node)
+        elif kind is NodeUp:
             actions += self._start_again(event)
         elif kind is OpReturn:
             self._succeeded(event)
         actions += self.injector.on_event(now_us, event)
-        if kind in (PartChange, QVoters):
+        if kind in (PartChange, QVoters, NodeUp):
             actions += self._widen(now_us)
         if self._begun:
             actions += self._advance(now_us)
@@ -283,8 +291,10 @@ class ScenarioConductor:
         return staying(faults, self.plan.core, self.view, self.plan.names, silent, self.plan.seed)
 
     def _is_lost(self) -> bool:
-        """Whether a partition has nobody left who may lead it: no cluster would converge."""
+        """Whether a partition has nobody left who may lead it, or the quorum: no cluster would converge."""
         there = set(self.view.up) - self.injector.away
+        if not self.view.has_quorum(self.injector.away):
+            return True
         return any(there.isdisjoint(self.view.able(tp)) for tp in self.view.partitions)
 
     def _widen(self, now_us: int) -> list[AnyAction]:
@@ -361,13 +371,11 @@ class ScenarioConductor:
 
     def _stable(self) -> list[str]:
         """The core of a stability window now, or []: all nodes but those that faults keep silent, as long as most of
-        the voters are among them."""
+        the voters are among them, and no clock that was set back keeps a timer from its end."""
         silent = self.injector.silent
-        if silent is None or not self._begun or self.finished:
+        if silent is None or not self._begun or self.finished or self._clocks.settled_us > self._now_us:
             return []
-        core = [name for name in self.plan.names if name not in silent]
-        voters = self.view.voters
-        return core if 2 * len([name for name in voters if name not in silent]) > len(voters) else []
+        return [name for name in self.plan.names if name not in silent] if self.view.has_quorum(silent) else []
 
     # ---- what others ask ----------------------------------------------------------------------------------
 

@@ -46,14 +46,9 @@ def staying(
 
 def _can_do_without(away: frozenset[str], view: ClusterView, nodes: Sequence[str], silent: Collection[str]) -> bool:
     """Whether the others can still make progress."""
-    if not _has_most(away, view):
+    if not view.has_quorum(away):
         return False
     return all(_has_enough(tp, away, view, silent) for tp in view.partitions)
-
-
-def _has_most(away: Collection[str], view: ClusterView) -> bool:
-    """Whether most of the voters are not away."""
-    return 2 * len([name for name in view.voters if name not in away]) > len(view.voters)
 
 
 def _has_enough(tp: str, away: frozenset[str], view: ClusterView, silent: Collection[str]) -> bool:
@@ -71,8 +66,8 @@ def stranded(away: Collection[str], view: ClusterView, unclean: bool) -> set[str
     voters where most of them are away. What was asked for before may be decided later: an ISR shrinks to who is away,
     or the voters become others."""
     found: set[str] = set()
-    if not _has_most(away, view):
-        found.update(name for name in view.voters if name in away)
+    if not view.has_quorum(away):
+        found.update(name for members in view.deciding_sets(away) for name in members if name in away)
     for tp, partition in view.partitions.items():
         able = [node_name(each) for each in partition.replicas] if unclean else view.able(tp)
         if able and all(name in away for name in able):

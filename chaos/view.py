@@ -67,6 +67,7 @@ class ClusterView(msgspec.Struct):
     """The cluster as its trace tells it so far; events of different nodes may come in any order.
 
     voters: names of the quorum's voters. voter_sets: where they are in the log, the last sets known of, in their order.
+    sets_in_force: controller -> the voter set in its own log, since it started.
     directories: node -> id of its directory, as it said when it started last.
     up: node -> incarnation that is running. started: node -> newest incarnation, running or not.
     registrations: broker -> the last metadata records about it, in their order.
@@ -87,6 +88,7 @@ class ClusterView(msgspec.Struct):
     led: dict[str, int] = {}
     begun_at: dict[int, int] = {}
     voter_sets: list[VotersView] = []
+    sets_in_force: dict[str, VotersView] = {}
     directories: dict[str, str] = {}
 
     def fold(self, event: Stamped) -> None:
@@ -99,7 +101,7 @@ class ClusterView(msgspec.Struct):
         elif isinstance(body, QRole):
             self._on_role(event.node, body)
         elif isinstance(body, QVoters):
-            self._on_voters(body)
+            self._on_voters(event.node, body)
         elif isinstance(body, BrokerReg):
             self._on_registration(event, body)
         elif isinstance(body, NodeUp):
@@ -143,18 +145,53 @@ class ClusterView(msgspec.Struct):
         elif body.epoch > self.quorum_epoch or node == self.controller:
             self.quorum_epoch, self.controller = body.epoch, ""
 
-    def _on_voters(self, body: QVoters) -> None:
+    def _on_voters(self, node: str, body: QVoters) -> None:
+        told = VotersView(body.epoch, body.offset, {node_name(int(each)): key for each, key in body.members.items()})
+        self.sets_in_force[node] = told
         if not body.members or self._is_lost(body.epoch, body.offset):
             return
-        told = VotersView(body.epoch, body.offset, {node_name(int(each)): key for each, key in body.members.items()})
         if told not in self.voter_sets:
-            self.voter_sets = sorted([*self.voter_sets, told], key=lambda each: (each.epoch, each.offset))[-KEPT:]
+            self.voter_sets = sorted([*self.voter_sets, told], key=_place)[-KEPT:]
         self.voters = list(self.voter_sets[-1].members)
 
     @property
     def voter_directories(self) -> dict[str, str]:
         """Voter -> id of its directory, where the voters are in the log."""
         return self.voter_sets[-1].members if self.voter_sets else {}
+
+    def deciding_sets(self, away: Collection[str]) -> list[dict[str, str]]:
+        """The voter sets by which the members that are not ``away`` count votes: voter -> id of its directory, "" for
+        any. A change that nobody has but a leader that is away holds for nobody else, and as it may have been
+        committed all the same, the newest set is always among them."""
+        newest = self.voter_directories or dict.fromkeys(self.voters, "")
+        held = [each.members for node, each in self.sets_in_force.items() if node in each.members and node not in away]
+        return [newest, *(members for members in held if members != newest)]
+
+    def has_quorum(self, away: Collection[str]) -> bool:
+        """Whether most of the voters are left without those that are ``away``, by whatever set they count. Who lost its
+        disk is another replica than the voter that it was (KIP-853)."""
+        return all(
+            2 * len(self._present(members, away)) > len(members) for members in self.deciding_sets(away)
+        ) and self._may_elect(away)
+
+    def _present(self, members: dict[str, str], away: Collection[str]) -> list[str]:
+        """Voters of a set that are not away, with the directories that they are known by."""
+        return [
+            name
+            for name, key in members.items()
+            if name not in away and (not key or self.directories.get(name, key) == key)
+        ]
+
+    def _may_elect(self, away: Collection[str]) -> bool:
+        """Whether some voter may win. Who has a newer voter set has a newer log, and gives no vote; and who removed
+        itself from the voters stands no more, although what it appended may never be committed: in Kafka the other one
+        of two voters cannot win then."""
+        held = {name: each for name, each in self.sets_in_force.items() if name not in away}
+        return not held or any(
+            2 * sum(name not in held or _place(held[name]) <= _place(mine) for name in present) > len(mine.members)
+            for candidate, mine in held.items()
+            if candidate in (present := self._present(mine.members, away))
+        )
 
     def _is_lost(self, quorum_epoch: int, offset: int) -> bool:
         """Whether a record that a leader appended is missing in the log of a later one."""
@@ -176,6 +213,7 @@ class ClusterView(msgspec.Struct):
 
     def _on_start(self, event: Stamped) -> None:
         self.roles.pop(event.node, None)
+        self.sets_in_force.pop(event.node, None)
         # A broker that came back must register again, whatever the controller still believes. The hybrid clock says
         # whether a registration that is already known is that one.
         known = self.registrations.get(event.node, [])
@@ -226,6 +264,10 @@ class ClusterView(msgspec.Struct):
     def leaders(self) -> dict[str, str]:
         """Topic partition -> name of its leader, "" where there is none."""
         return {tp: node_name(p.leader) if p.leader >= 0 else "" for tp, p in self.partitions.items()}
+
+
+def _place(voters: VotersView) -> tuple[int, int]:
+    return voters.epoch, voters.offset
 
 
 def _version(change: PartChange) -> tuple[int, int]:

@@ -47,6 +47,7 @@ def draw(nemesis: Nemesis, seed: int) -> Part:
         {f"{TOPIC}-{number}": len(each) for number, each in enumerate(replicas)},
         config.get(UNCLEAN) is True,
         changing,
+        voters,
     )
     return {
         "schema": "krift/v1",
@@ -80,7 +81,7 @@ def _expectation(features: Mapping[str, str]) -> Part:
 
 
 def _nobody() -> Cast:
-    return Cast([], [], [], TOPIC, {}, False, False)
+    return Cast([], [], [], TOPIC, {}, False, False, 0)
 
 
 def chaos_of(nemesis: Nemesis, seed: int, cast: Cast, chaos_us: int) -> list[Part]:
@@ -98,9 +99,26 @@ def chaos_of(nemesis: Nemesis, seed: int, cast: Cast, chaos_us: int) -> list[Par
     for index in range(number):
         scene = _scene(nemesis, seed, cast, chaos_us, f"faults/{index}")
         found.append(_entry(scene, near, within))
+    if cast.changing:
+        found = _bearable(found, cast.voters)
     if pick(stream(nemesis.name, seed, "healed"), course.healed) == "core":
         found += staying_of(nemesis, seed, cast, chaos_us)
     return [{**entry, "optional": True} for entry in found]
+
+
+def _bearable(parts: list[Part], voters: int) -> list[Part]:
+    """Without what would take the last of two voters away, or most of them their disks, by which they are known: no
+    cluster comes back from that."""
+    kept, removed, wiped = [], 0, 0
+    for entry in parts:
+        removes = "remove-voter" in entry.get("action", {})
+        wipes = "wipe" in entry.get("fault", {})
+        left = voters - removed - removes
+        if (removes or wipes) and (left < 2 or 2 * (wiped + wipes) >= left):
+            continue
+        removed, wiped = removed + removes, wiped + wipes
+        kept.append(entry)
+    return kept
 
 
 def healing_of(nemesis: Nemesis, seed: int) -> Part:

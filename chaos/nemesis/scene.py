@@ -49,7 +49,8 @@ def pick(draw: random.Random, weights: Mapping[T, float]) -> T:
 
 class Cast(msgspec.Struct, frozen=True):
     """Who and what there is in a drawn cluster. tps: topic partitions -> number of replicas. unclean: whether records
-    may be given up for a leader. changing: whether voters can be added and removed."""
+    may be given up for a leader. changing: whether voters can be added and removed. voters: how many of the controllers
+    are voters in the beginning."""
 
     controllers: list[str]
     brokers: list[str]
@@ -58,6 +59,7 @@ class Cast(msgspec.Struct, frozen=True):
     tps: dict[str, int]
     unclean: bool
     changing: bool
+    voters: int
 
     @property
     def servers(self) -> list[str]:

@@ -45,9 +45,19 @@ class Calls(State):
 
 
 COMMITTED_FIRST = frozenset(
-    {"BrokerRegistration", "AlterPartition", "AllocateProducerIds", "ElectLeaders", "IncrementalAlterConfigs"}
+    {
+        "BrokerRegistration",
+        "BrokerHeartbeat",
+        "AlterPartition",
+        "AllocateProducerIds",
+        "ElectLeaders",
+        "IncrementalAlterConfigs",
+        "AddRaftVoter",
+        "RemoveRaftVoter",
+    }
 )
-"""APIs that a controller answers when the quorum has committed what came of them."""
+"""APIs that a controller answers when the quorum has committed what came of them, or, where nothing did, what the
+answer rests on (``QuorumController.java``, ControllerWriteEvent)."""
 
 
 class CallsEnd(KeyedInvariant[Calls]):
@@ -82,7 +92,8 @@ class CallsEnd(KeyedInvariant[Calls]):
         if body.kind == "slow-disk" and body.phase == "stop":
             # What was written before still takes its time, and answers wait for it.
             until_us = event.wall + body.parameters["delay_max_us"]
-            state.slow_until_us |= dict.fromkeys(body.targets, until_us)
+            for node in body.targets:
+                state.slow_until_us[node] = max(until_us, state.slow_until_us.get(node, 0))
         if state.key in body.targets and body.kind not in LINK_FAULTS:
             state.thawed_us = event.wall
             if body.phase == "start":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from actors.control import Invoke, RecordEvent
-from actors.trace.events import BrokerReg, CtlFault, CtlPhase, CtlWindow, PartChange, QRole
+from actors.trace.events import BrokerReg, ClockSet, CtlFault, CtlPhase, CtlWindow, NodeDown, PartChange, QRole
 from tests.unit.chaos.stage import SECOND, Stage, plan_of
 
 CRASH = """
@@ -248,6 +248,30 @@ def test_only_who_is_silent_is_left_out_of_a_window(fault: str, away: int | None
     everybody = len(stage.plan.nodes)
     opened = [] if away is None else [("w2", "open", everybody - away)]
     assert windows(stage) == [("w1", "open", everybody), ("w1", "close", everybody), *opened]
+
+
+@pytest.mark.parametrize(
+    ("began", "rate_ppm", "late_s"),
+    [(5 * SECOND, 0, 5), (0, 2_000_000, 4), (-5 * SECOND, 0, 0)],
+)
+def test_no_window_while_timers_are_late(began: int, rate_ppm: int, late_s: int) -> None:
+    """Shows that a clock that is put back, by what it was ahead, keeps the window closed for as long: its timers end
+    that much later. A clock that was behind makes up for it, and a node that ends has no timers any more."""
+    for ends in (False, True):
+        fault = "fault: {clock-jump: {nodes: broker-1, by: +1s}}"
+        stage = Stage(plan_of(f"chaos: [{{when: {{at: 1s}}, {fault}, for: 2s}}]"))
+        stage.reach_time_0()
+        stage.run_until(SECOND)
+        stage.tell("broker-1", ClockSet("f1", "start", began, rate_ppm))
+        stage.run_until(3 * SECOND)
+        stage.tell("broker-1", ClockSet("f1", "stop", 0, 0))
+        if ends:
+            stage.tell("broker-1", NodeDown("crash"))
+            stage.up("broker-1", 1)
+        stage.run_until(3 * SECOND + max(0, late_s * SECOND - 1))
+        assert windows(stage)[-1][1] == ("close" if late_s and not ends else "open")
+        stage.run_until(3 * SECOND + late_s * SECOND)
+        assert windows(stage)[-1][1] == "open"
 
 
 def test_faults_that_overlap_leave_a_window_to_the_others() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from actors.control import Resume
-from actors.trace.events import CtlFault, CtlPhase, CtlWindow, NodeDown, PartChange, QVoters
+from actors.trace.events import CtlFault, CtlPhase, CtlWindow, NodeDown, NodeUp, PartChange, QVoters
 from chaos.errors import InputError
 from chaos.scenario.loader import load_text
 from chaos.scenario.resolve import resolve
@@ -140,6 +140,30 @@ def test_a_drawn_core_gets_the_voters_that_it_lacks_when_the_voters_become_other
     left = {"101": "a", "103": "c"}
     stage.tell("controller-1", QVoters("a", 20, 2, 2, left, 21, 20, "append"))
     assert stage.restarted() == ["broker-3", "controller-3"]
+
+
+def test_a_drawn_core_gets_a_voter_that_it_lacks_when_another_one_has_lost_its_disk() -> None:
+    """Shows that a node that comes back with a new directory is no voter any more, so that one that is away is brought
+    back, and that until then there is no window."""
+    stage = healed("chaos: [{when: {at: 9s}, fault: {crash: [broker-3, controller-3]}, for: 1s}]\n" + RANDOM)
+    told = {"101": "d", "102": "d", "103": "d"}
+    stage.tell("controller-1", QVoters("d", 2, 1, 1, told, 3, 3, "append"))
+    assert stage.restarted() == [] and stage.recorded(CtlWindow)[-1].phase == "open"
+    stage.tell("controller-2", NodeUp("controller", 102, "new", True, False), incarnation=1)
+    assert stage.restarted() == ["broker-3", "controller-3"]
+    assert stage.recorded(CtlWindow)[-1].phase == "close"
+    stage.tell("controller-3", NodeUp("controller", 103, "d", False, False), incarnation=1)
+    assert stage.recorded(CtlWindow)[-1].phase == "open"
+
+
+def test_a_quorum_that_is_lost_does_not_heal() -> None:
+    """Shows that no cluster is blamed that has lost the disks of most of its voters."""
+    stage = healed(BROKER + RANDOM + "budgets: {heal: 5s}\n")
+    stage.tell("controller-1", QVoters("d", 2, 1, 1, {"101": "d", "102": "d", "103": "d"}, 3, 3, "append"))
+    for name in ("controller-2", "controller-3"):
+        stage.tell(name, NodeUp("controller", 102, "new", True, False), incarnation=1)
+    stage.run_until(15 * SECOND)
+    assert stage.conductor.status == "did not heal"
 
 
 def test_nobody_waits_for_who_cannot_stop_where_it_is() -> None:

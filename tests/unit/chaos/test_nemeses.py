@@ -115,6 +115,25 @@ def _kinds(chaos: list[dict[str, dict[str, object]]]) -> list[str]:
     return [kind for entry in chaos for kind in entry.get("fault", entry.get("action", {}))]
 
 
+@pytest.mark.parametrize(("voters", "most"), [(1, 0), (2, 0), (3, 1), (5, 3)])
+def test_a_quorum_is_left_that_can_elect(voters: int, most: int) -> None:
+    """Shows that no schedule removes more voters than leave two, nor wipes as many as are needed where they are known
+    by their disks."""
+    text = (
+        SMALL.replace("crash: 1", "wipe: 1, remove-voter: 2") + "chaos: {number: {9: 1}}\nlike: {wiped: {voter: 1}}\n"
+    )
+    nemesis = sources.from_text(
+        f"{text}shape: {{voters: {{{voters}: 1}}}}\nfeatures: {{kraft.version: {{1: 1}}}}\n", "mine.yaml"
+    )
+    seen = set()
+    for seed in range(1, 41):
+        kinds = _kinds(nemesis.loaded(seed).document.value["chaos"])
+        removed, wiped = kinds.count("remove-voter"), kinds.count("wipe")
+        assert removed <= max(0, voters - 2) and (not wiped or 2 * wiped < voters - removed)
+        seen.add(removed)
+    assert max(seen) == most
+
+
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_a_pattern_fits_every_cluster(pattern: str) -> None:
     """Shows that each pattern is a legal schedule where there are few replicas or one voter, and late in the chaos."""

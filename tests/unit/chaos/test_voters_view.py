@@ -48,6 +48,40 @@ def test_the_newest_set_counts_until_it_is_lost() -> None:
     assert lost.voters == ["controller-1", "controller-2"], "told of late"
 
 
+def test_a_voter_without_its_disk_is_none() -> None:
+    """Shows that a node which came back with another directory does not count as the voter of its name, and that where
+    the voters are not in the log it does."""
+    sets = [voters(name, 2, 1, v101="a", v102="b", v103="c") for name in NODES]
+    there = [up(name, key) for name, key in zip(NODES, "abc", strict=True)]
+    assert seen(*there, *sets).has_quorum({"controller-2"})
+    there[1] = up("controller-2", "x")
+    assert not seen(*there, *sets).has_quorum({"controller-3"})
+    assert seen(*there, *sets).has_quorum(())
+    assert seen(up("controller-1", "x")).has_quorum(()) and not seen().has_quorum({"controller-1"})
+
+
+def test_a_set_that_only_some_know_of() -> None:
+    """Shows that most voters are needed by the set that each counts by: after a leader has removed one of three from
+    the log of its own, the other two are as many as they were."""
+    sets = [voters(name, 2, 1, v101="a", v102="b", v103="c") for name in NODES]
+    removed = voters("controller-1", 9, 1, v102="b", v103="c")
+    assert seen(*sets, removed).has_quorum({"controller-1"})
+    assert not seen(*sets, removed).has_quorum({"controller-2"})
+    assert not seen(*sets, removed).has_quorum({"controller-1", "controller-2"})
+    both = [voters(name, 9, 1, v102="b", v103="c") for name in NODES[1:]]
+    assert seen(*sets, removed, *both).has_quorum({"controller-1"})
+
+
+def test_one_of_two_voters_that_removed_itself() -> None:
+    """Shows that nobody can win where the newest log is of a node that counts itself out and the other one needs its
+    vote, and that the other one can as soon as it knows."""
+    sets = [voters(name, 2, 1, v101="a", v102="b") for name in NODES[:2]]
+    assert seen(*sets).has_quorum(())
+    removed = voters("controller-1", 9, 1, v102="b")
+    assert not seen(*sets, removed).has_quorum(())
+    assert seen(*sets, removed, voters("controller-2", 9, 1, v102="b")).has_quorum({"controller-1"})
+
+
 def aimed(action: VoterAddition | VoterRemoval, view: ClusterView) -> tuple[str, str] | None:
     """Controller and directory that the operator names."""
     found = action.aim("f1", view, NODES, frozenset())
