@@ -136,6 +136,7 @@ _ALL: tuple[Defect, ...] = (
         "Q17",
         "A leader stays although no majority fetches from it.",
         "KAFKA-15489",
+        nemesis="left-out",
     ),
     Defect(
         "diverging-epoch-start",
@@ -150,7 +151,11 @@ _ALL: tuple[Defect, ...] = (
         "The controller answers when a change is appended, not when it is committed.",
     ),
     Defect(
-        "pre-vote-for-all", "actors.quorum", "L2", "A voter promises its vote to whoever asks, even while it leads."
+        "pre-vote-for-all",
+        "actors.quorum",
+        "L2",
+        "A voter promises its vote to whoever asks, even while it leads.",
+        nemesis="left-out",
     ),
     Defect("stale-leader-epoch", "actors.controller", "P1", "An election reuses the leader epoch."),
     Defect(

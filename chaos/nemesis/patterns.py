@@ -99,6 +99,23 @@ def flapping(scene: Scene, at_us: int) -> list[Part]:
     return found
 
 
+def left_out(scene: Scene, at_us: int) -> list[Part]:
+    """A voter is cut off from the others for longer than anybody in the quorum waits, once or twice, and comes back to
+    others with which nothing is wrong: a leader has to have given up by then, and a follower must not disturb them."""
+    found = []
+    for _ in range(scene.draw.choice((1, 2))):
+        if at_us >= scene.chaos_us - 1000:
+            break
+        who = scene.draw.choice(("active-controller", "voters(follower)[0]"))
+        cut: Part = scene.draw.choice(
+            ({"partition": {"isolate": who}}, {"partition": {"between": [who], "and": ["controllers"]}})
+        )
+        lasts = _lasting(scene, 1_000_000, 5_000_000)
+        found.append(_entry(scene, at_us, cut, lasts))
+        at_us += lasts + _lasting(scene, 500_000, 1_500_000)
+    return found
+
+
 STRIKES = ("crash", "power-loss", "torn-tail", "pause")
 
 
@@ -167,6 +184,7 @@ PATTERNS: dict[str, Pattern] = {
     "divided-quorum": divided_quorum,
     "zombie-leader": zombie_leader,
     "flapping": flapping,
+    "left-out": left_out,
     "struck-in-role": struck_in_role,
     "unheard-leader": unheard_leader,
     "deaf-follower": deaf_follower,
