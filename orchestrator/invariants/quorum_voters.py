@@ -17,7 +17,7 @@ FORMATTED = -1
 """Offset of the set that a directory was formatted with: no record has it yet."""
 
 
-class InForce(msgspec.Struct, frozen=True):
+class SetInLog(msgspec.Struct, frozen=True):
     """The set in force in a member's log: offset of its record, names of the voters -> directories."""
 
     offset: int
@@ -28,7 +28,7 @@ class InForce(msgspec.Struct, frozen=True):
 class VoterChanges(State):
     """Member -> its set."""
 
-    sets: dict[str, InForce] = {}
+    sets: dict[str, SetInLog] = {}
 
 
 class VoterChangesAreSerial(LogInvariant[VoterChanges]):
@@ -60,7 +60,7 @@ class VoterChangesAreSerial(LogInvariant[VoterChanges]):
         if type(body) is LogHw:
             return self._committed(state, event, body, known) if body.role == "leader" else NOTHING
         assert type(body) is QVoters
-        state.sets[event.node] = InForce(body.offset, named(body.members), witness(event))
+        state.sets[event.node] = SetInLog(body.offset, named(body.members), witness(event))
         if known is None or body.cause not in ("append", "fetch"):
             return NOTHING
         if body.cause == "fetch" and known.offset == FORMATTED:
@@ -80,7 +80,7 @@ class VoterChangesAreSerial(LogInvariant[VoterChanges]):
         return self._guarded(state, event, body, known, mirror, what)
 
     def _guarded(
-        self, state: VoterChanges, event: Stamped, body: QVoters, known: InForce, mirror: LogMirror, what: str
+        self, state: VoterChanges, event: Stamped, body: QVoters, known: SetInLog, mirror: LogMirror, what: str
     ) -> Emissions:
         if known.offset >= body.high_watermark:
             return self.violated(
@@ -101,7 +101,7 @@ class VoterChangesAreSerial(LogInvariant[VoterChanges]):
             event,
         )
 
-    def _committed(self, state: VoterChanges, event: Stamped, body: LogHw, known: InForce | None) -> Emissions:
+    def _committed(self, state: VoterChanges, event: Stamped, body: LogHw, known: SetInLog | None) -> Emissions:
         if known is None or not body.counted:
             return NOTHING
         state.tested += 1
