@@ -157,6 +157,13 @@ _ALL: tuple[Defect, ...] = (
         "A voter promises its vote to whoever asks, even while it leads.",
         nemesis="left-out",
     ),
+    Defect(
+        "voters-outlive-their-record",
+        "actors.quorum",
+        "L9",
+        "A member that cuts its log goes on with the voters in what it cut.",
+        settings=("features.kraft.version=1",),
+    ),
     Defect("stale-leader-epoch", "actors.controller", "P1", "An election reuses the leader epoch."),
     Defect(
         "partition-epoch-stands",

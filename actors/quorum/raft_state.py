@@ -309,7 +309,8 @@ class RaftState(msgspec.Struct):
     def truncate(self, step: Step, files: Files, offset: int) -> None:
         """Cut the log where it diverges. A Sync that is open no longer vouches for what was cut."""
         self.log.truncate_to(step, files, offset, "diverge", self.quorum.epoch)
-        if self.quorum.records.truncate_new(self.log.end_offset):
+        keeps = "voters-outlive-their-record" in step.defects
+        if not keeps and self.quorum.records.truncate_new(self.log.end_offset):
             self.record_voters(step, "truncate")
         for flush in self.flushes:
             flush.end = min(flush.end, self.log.end_offset)

@@ -117,6 +117,16 @@ BOUNDS: dict[str, Bound] = {
         ),
         after=("L4",),
     ),
+    "L9": Bound(
+        "a change of the voters is committed or undone",
+        (
+            Timer("controller.quorum.fetch.timeout.ms", 1, "members hear of the leader, after a silent one"),
+            Timer("controller.quorum.request.timeout.ms", 2, "a fetch that is never answered, and a snapshot"),
+            Timer("reconnect.backoff.max.ms", 2, "their connections to the leader"),
+            Timer("controller.quorum.retry.backoff.ms", 2, "the pauses after errors"),
+        ),
+        after=("L1",),
+    ),
     "P18": Bound("a leader's high watermark follows what its replicas hold"),
 }
 """Invariant -> its bound."""

@@ -51,6 +51,7 @@ from orchestrator.invariants.quorum import (
     OwnEpochCommit,
     VotesGoToTheUpToDate,
 )
+from orchestrator.invariants.quorum_changes import VoterChangesEnd
 from orchestrator.invariants.quorum_commits import (
     AcknowledgedMetadataStays,
     CommittedIsDurable,
@@ -184,6 +185,7 @@ def folds(only: Collection[str] | None = None) -> list[AnyFold]:
         ConsumersCatchUp(),
         OperationsReturn(),
         BrokerIsUnfenced(),
+        VoterChangesEnd(),
         RetriesGetSomewhere(),
         AcknowledgedIsOnAll(),
         Converges(),

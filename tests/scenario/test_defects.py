@@ -64,6 +64,9 @@ PROOFS: dict[str, Proof] = {
     "diverging-epoch-start": Proof("divided", r"epoch 1 up to 0; right is epoch 1 up to \d+"),
     "reply-before-commit": Proof("comes-back", r"its ISR \[1, 2, 3\] of orders-0 was accepted, at offset \d+ of .* no"),
     "pre-vote-for-all": Proof("rejoins", r"became \S+ in epoch 2 while controller-1, leader of epoch 1, was followed"),
+    "voters-outlive-their-record": Proof(
+        "undone-change", r"were not in force everywhere within .*controller-3 has \S+, \S+, \S+, controller-4"
+    ),
     "stale-leader-epoch": Proof(
         "out-of-sync", r"gave leader epoch 0 of orders-0 to broker-\d after it had given it to"
     ),
