@@ -18,6 +18,7 @@ from orchestrator.invariants.fold import (
 from orchestrator.invariants.log_fold import LogInvariant
 from orchestrator.invariants.log_mirror import WIPED, LogMirror
 from orchestrator.invariants.routes import QUORUM, VOTER
+from orchestrator.invariants.voter_sets import KRAFT_VERSION
 
 
 class LeaderFact(msgspec.Struct, frozen=True):
@@ -73,7 +74,24 @@ class OneLeaderPerEpoch(KeyedInvariant[EpochLeaders]):
         )
 
 
-class VoterState(State):
+class IdentityState(State):
+    """Of one node. by_directory: at kraft.version 1 a voter is its id and its directory: with another directory it is
+    another one, of which nothing is known, and with the same one nothing excuses it. directory: the present one."""
+
+    by_directory: bool = False
+    directory: str = ""
+
+    def is_another(self, body: NodeUp) -> bool:
+        """Whether the incarnation that begins is another voter; where ids alone count, it never is."""
+        before, self.directory = self.directory, body.directory_id
+        return self.by_directory and before not in ("", body.directory_id)
+
+
+def _by_directory(profile: Profile) -> bool:
+    return profile.feature(KRAFT_VERSION) not in ("", "0")
+
+
+class VoterState(IdentityState):
     """Of one voter: votes granted, votes on disk (epoch -> candidate, with the event), and those granted
     before its disk was wiped."""
 
@@ -87,7 +105,7 @@ class OneDurableVotePerEpoch(KeyedInvariant[VoterState]):
     disk forgets it in a crash, and votes twice.
 
     Example: controller-2 grants epoch 7 to controller-1, is killed before quorum-state was written, comes back and
-    grants epoch 7 to controller-3.
+    grants epoch 7 to controller-3. At kraft.version 1 a voter that comes back with another directory is another one.
     """
 
     id = "Q2"
@@ -96,10 +114,10 @@ class OneDurableVotePerEpoch(KeyedInvariant[VoterState]):
     tested_when = "a real vote is granted, a candidate's own included"
     route = VOTER
     types = (QVote, QPersist, NodeUp)
-    exemptions = {"wiped": "The voter's disk was wiped between the two votes."}
+    exemptions = {"wiped": "The voter's disk was wiped between the two votes, at kraft.version 0."}
 
     def initial(self, key: str, profile: Profile) -> VoterState:
-        return VoterState(key)
+        return VoterState(key, by_directory=_by_directory(profile))
 
     def step(self, state: VoterState, event: Stamped) -> Emissions:
         body = event.body
@@ -108,10 +126,14 @@ class OneDurableVotePerEpoch(KeyedInvariant[VoterState]):
         if type(body) is QPersist:
             if body.voted_for >= 0:
                 state.persisted.setdefault(body.epoch, LeaderFact(body.voted_for, witness(event)))
-        elif type(body) is NodeUp and body.wiped:
-            state.wiped.update(state.granted)
-            state.granted.clear()
-            state.persisted.clear()
+        elif type(body) is NodeUp:
+            another = state.is_another(body)
+            if body.wiped and not state.by_directory:
+                state.wiped.update(state.granted)
+                another = True
+            if another:
+                state.granted.clear()
+                state.persisted.clear()
         return NOTHING
 
     def _vote(self, state: VoterState, event: Stamped, body: QVote) -> Emissions:
@@ -177,7 +199,7 @@ class VotesGoToTheUpToDate(KeyedInvariant[State]):
         )
 
 
-class VoterEpoch(State):
+class VoterEpoch(IdentityState):
     """Of one voter: its latest epoch on disk, and the one before its disk was wiped."""
 
     epoch: int = -1
@@ -200,15 +222,17 @@ class EpochsNeverGoBack(KeyedInvariant[VoterEpoch]):
     tested_when = "a voter stores an epoch or takes up a role, and has stored an epoch before"
     route = VOTER
     types = (QPersist, QRole, NodeUp)
-    exemptions = {"wiped": "The voter's disk was wiped."}
+    exemptions = {"wiped": "The voter's disk was wiped, at kraft.version 0."}
 
     def initial(self, key: str, profile: Profile) -> VoterEpoch:
-        return VoterEpoch(key)
+        return VoterEpoch(key, by_directory=_by_directory(profile))
 
     def step(self, state: VoterEpoch, event: Stamped) -> Emissions:
         body = event.body
         if type(body) is NodeUp:
-            if body.wiped and state.epoch >= 0:
+            if state.is_another(body):
+                state.epoch, state.by = -1, None
+            elif body.wiped and state.epoch >= 0 and not state.by_directory:
                 state.wiped_epoch, state.wiped_by = state.epoch, state.by
                 state.epoch, state.by = -1, None
             return NOTHING

@@ -119,6 +119,26 @@ def test_a_wiped_voter_is_excused_once() -> None:
     assert trace.result("Q2").status == "violated"
 
 
+def with_directories() -> TraceBuilder:
+    """A quorum at kraft.version 1."""
+    return TraceBuilder(features={"kraft.version": "1"})
+
+
+def test_another_directory_is_another_voter() -> None:
+    """Shows that at kraft.version 1 a voter with another directory may vote in any epoch without an excuse, and one
+    with the same directory has none, whatever the schedule did to it."""
+    trace = with_directories()
+    trace.up(FOLLOWER, "controller")
+    voted(trace, FOLLOWER, 7, 101)
+    trace.up(FOLLOWER, "controller", wiped=True, directory="another")
+    voted(trace, FOLLOWER, 7, 103)
+    result = trace.result("Q2")
+    assert (result.status, result.tested, result.excused) == ("held", 2, {})
+    trace.up(FOLLOWER, "controller", wiped=True, directory="another")
+    voted(trace, FOLLOWER, 7, 101)
+    assert trace.result("Q2").status == "violated"
+
+
 # ---- Q3 --------------------------------------------------------------------------------------------------------
 
 
@@ -160,6 +180,21 @@ def test_a_wiped_disk_excuses_one_step_back() -> None:
     result = trace.result("Q3")
     assert (result.status, result.excused) == ("held", {"wiped": 1})
     trace.persist(FOLLOWER, 3)
+    assert trace.result("Q3").status == "violated"
+
+
+def test_epochs_of_another_directory() -> None:
+    """Shows that at kraft.version 1 epochs begin anew with another directory, and go on with the same one."""
+    trace = with_directories()
+    trace.up(FOLLOWER, "controller")
+    trace.persist(FOLLOWER, 7)
+    trace.up(FOLLOWER, "controller", wiped=True, directory="another")
+    trace.persist(FOLLOWER, 2)
+    trace.persist(FOLLOWER, 3)
+    result = trace.result("Q3")
+    assert (result.status, result.tested, result.excused) == ("held", 1, {})
+    trace.up(FOLLOWER, "controller", wiped=True, directory="another")
+    trace.persist(FOLLOWER, 2)
     assert trace.result("Q3").status == "violated"
 
 
