@@ -265,7 +265,8 @@ class PartitionGetsALeader(PartitionInvariant[LedPartition]):
 
     def missed(self, state: LedPartition, name: str, obligation: Obligation) -> Emissions:
         newest = state.newest
-        assert newest is not None
+        if newest is None:
+            return NOTHING  # what there was of it was lost with the controller that had appended it
         change = newest.change
         able = change.replicas if state.unclean else [*change.isr, *change.elr]
         there = [node_name(replica) for replica in able if node_name(replica) in state.core]
