@@ -323,7 +323,8 @@ class IsrIsWhole(PartitionInvariant[PartitionState]):
                 self.oblige(state, name, event)
 
     def missed(self, state: PartitionState, name: str, obligation: Obligation) -> Emissions:
-        assert state.newest is not None
+        if state.newest is None:
+            return NOTHING  # what there was of it was lost with the controller that had appended it
         isr = ", ".join(map(node_name, state.isr))
         return self.violated(
             state.key,
