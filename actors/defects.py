@@ -111,7 +111,7 @@ _ALL: tuple[Defect, ...] = (
         "actors.quorum",
         "Q14",
         "A change of the voters begins although the last one is under way.",
-        settings=("features.kraft.version=1",),
+        nemesis="voters",
     ),
     Defect(
         "removed-leader-counts",
@@ -119,7 +119,7 @@ _ALL: tuple[Defect, ...] = (
         "Q14",
         "A leader counts itself towards what is committed although it is no voter any more.",
         "KAFKA-16530",
-        settings=("features.kraft.version=1",),
+        nemesis="voters",
     ),
     Defect("observer-stands", "actors.quorum", "Q15", "A broker that hears no more of the leader stands for election."),
     Defect(
@@ -162,7 +162,7 @@ _ALL: tuple[Defect, ...] = (
         "actors.quorum",
         "L9",
         "A member that cuts its log goes on with the voters in what it cut.",
-        settings=("features.kraft.version=1",),
+        nemesis="voters",
     ),
     Defect("stale-leader-epoch", "actors.controller", "P1", "An election reuses the leader epoch."),
     Defect(
