@@ -103,6 +103,8 @@ INCIDENTAL = {
     ("controller", "rpc EndQuorumEpoch"),
     ("controller", "log.trunc of metadata"),
     ("broker", "log.trunc of metadata"),
+    # Where snapshots are made, one that was too slow finds the entries that it lacks in a snapshot alone.
+    ("controller", "rpc FetchSnapshot"),
     # A follower cuts its log at a leader change if it got a batch that the next leader had not got yet.
     ("broker", "log.trunc"),
     # Near the end of a run, the answer may be under way when the nodes are stopped.
