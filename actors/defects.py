@@ -139,6 +139,12 @@ _ALL: tuple[Defect, ...] = (
         nemesis="left-out",
     ),
     Defect(
+        "quorum-fetch-unfenced",
+        "actors.quorum",
+        "Q18",
+        "A quorum leader does not look in which epoch a Fetch was made.",
+    ),
+    Defect(
         "diverging-epoch-start",
         "actors.quorum",
         "Q18",

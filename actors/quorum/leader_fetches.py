@@ -96,7 +96,8 @@ def _validate(raft: RaftState, step: Step, request: FetchRequest) -> FetchAnswer
     last_epoch = last_fetched_epoch(fetch)
     if request.max_wait_ms < 0 or fetch.fetch_offset < 0 or not 0 <= last_epoch <= fetch.current_leader_epoch:
         return FetchAnswer(KafkaError.INVALID_REQUEST)
-    error = leader_error(raft, fetch.current_leader_epoch)
+    epoch = raft.quorum.epoch if "quorum-fetch-unfenced" in step.defects else fetch.current_leader_epoch
+    error = leader_error(raft, epoch)
     if error:
         return FetchAnswer(error)
     latest = raft.snapshots.latest

@@ -183,11 +183,12 @@ class DivergenceIsExact(LogInvariant[Answers]):
 
     Example: the leader of epoch 5 has epoch 1 up to 3, epoch 3 up to 6 and epoch 5 from there; to a fetch from 6 with
     last epoch 2 the right answer is epoch 1 up to 3. The follower may need several rounds, and cuts at least that far.
+    A fetch that was made in another epoch is not taken note of: it was meant for another leader's log.
     """
 
     id = "Q18"
     title = (
-        "A fetch is told that it diverges if it does and only then, and where: by the largest epoch not above its own"
+        "A leader takes fetches of its own epoch alone, and says that they diverge if they do and only then, and where"
     )
     source = "KIP-595, Fetch; Kafka's KafkaRaftClientTest, testLeaderImmediatelySendsDivergingEpoch"
     tested_when = "a fetch diverges, or a follower cuts its log because of that"
@@ -202,6 +203,14 @@ class DivergenceIsExact(LogInvariant[Answers]):
             return self._cut(state, event, body)
         assert type(body) is RepFetch
         follower = node_name(body.follower)
+        if not body.error and body.follower_epoch not in (-1, body.leader_epoch):
+            state.tested += 1
+            return self.violated(
+                state.key,
+                f"{event.node}, leader of epoch {body.leader_epoch}, took note of a fetch that {follower} made in "
+                f"epoch {body.follower_epoch}",
+                event,
+            )
         given = (body.diverging_epoch, body.diverging_end)
         if given == (-1, -1):
             state.told.pop(follower, None)

@@ -60,6 +60,7 @@ PROOFS: dict[str, Proof] = {
     "removed-leader-counts": Proof("voter-changes", r"(controller-\d), leader .* counting .*\1.*, with the voters"),
     "observer-stands": Proof("divided", r"broker-\d became prospective in epoch \d+ and is none of the voters"),
     "append-in-resignation": Proof("divided", r"appended to the metadata log as leader of epoch 1, and does not lead"),
+    "quorum-fetch-unfenced": Proof("own-tail", r"took note of a fetch that controller-\d made in epoch \d+"),
     "no-check-quorum": Proof("divided", r"controller-\d still led epoch 1 5 s after the last time that a majority"),
     "diverging-epoch-start": Proof("divided", r"epoch 1 up to 0; right is epoch 1 up to \d+"),
     "reply-before-commit": Proof("comes-back", r"its ISR \[1, 2, 3\] of orders-0 was accepted, at offset \d+ of .* no"),

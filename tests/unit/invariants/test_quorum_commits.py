@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from actors.node.spec import METADATA_PARTITION
-from actors.trace.events import ConfigChange, OpInvoke, OpReturn, QSnap
+from actors.trace.events import ConfigChange, OpInvoke, OpReturn, QSnap, RepFetch
 from tests.unit.invariants.test_quorum import FOLLOWER, LEADER, committed
 from tests.unit.invariants.test_quorum_elections import copied
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
@@ -173,6 +173,14 @@ def test_wrong_answers(offset: int, last_epoch: int, told: tuple[int, int], says
     found = trace.result("Q18").violations[0]
     assert found.events == [answer]
     assert found.sentence.endswith(says)
+
+
+def test_a_fetch_of_another_epoch_is_not_taken_note_of() -> None:
+    """Shows that a leader which counts a fetch that was meant for the leader of another epoch violates Q18."""
+    for epoch, status in ((2, "vacuous"), (1, "violated"), (-1, "vacuous")):
+        trace = TraceBuilder()
+        trace.emit("controller-1", RepFetch(METADATA_PARTITION, 102, 2, epoch, -1, 0, 0, -1, -1))
+        assert trace.result("Q18").status == status
 
 
 def test_a_cut_that_is_not_enough() -> None:
