@@ -20,6 +20,7 @@ from actors.node.step import Step
 from actors.quorum.control_records import BOOTSTRAP_OFFSET, VotersEntry
 from actors.quorum.quorum_state import QuorumState
 from actors.quorum.raft_config import RaftConfig
+from actors.quorum.roles import Resigned
 from actors.quorum.snapshots import Snapshots
 from actors.quorum.voter_set import ReplicaKey, VoterSet
 from actors.trace.events import LogFlush, QVoters, VotersCause
@@ -219,6 +220,9 @@ class RaftState(msgspec.Struct):
         lead and knows nothing of it, as its disk was lost (``KafkaRaftClient.maybeTransition``)."""
         quorum = self.quorum
         if epoch < quorum.epoch:
+            return
+        if epoch == quorum.epoch and leader_id == self.config.node_id and isinstance(quorum.role, Resigned):
+            # The answer to what it asked before its term, which is over. Kafka forgets the requests of former roles.
             return
         if not quorum.is_consistent_leader(epoch, leader_id):
             leads = f"{quorum.leader_id} leads" if quorum.has_leader else "nobody leads"
