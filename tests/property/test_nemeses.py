@@ -26,8 +26,8 @@ from orchestrator.sim_run import SimRun, run_in_sim
 
 SEEDS = range(1, 1 + int(os.environ.get("KRIFT_SMOKE", "2")))
 MORE = {"everything": (3, 4, 5, 294), "quorum": (4704, 5280), "unclean": (3,)}
-"""Nemesis -> further seeds. everything, 294: a broker answers a Produce after it has lost one of its partitions. quorum,
-4704: brokers have heard of an epoch that a voter raised alone; 5280: a leader that has resigned hears that it leads."""
+"""Nemesis -> further seeds. everything, 294: a broker answers a Produce after it has lost one of its partitions.
+quorum, 4704: brokers have heard of an epoch that a voter raised alone; 5280: one that resigned hears that it leads."""
 CASES = [(name, seed) for name in library.names() for seed in sorted({*SEEDS, *MORE.get(name, ())})]
 DRAWN = range(1, 101)
 
