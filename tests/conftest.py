@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 # Before anything loads gRPC: a JVM that a later test starts is forked, and gRPC's handlers may abort the child.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
+# Failures that the user's campaigns have met are none of the tests' business.
+os.environ.pop("KRIFT_HOME", None)
+
 # The same examples each time, on every machine; KRIFT_RANDOM=1 looks further.
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("random", deadline=None, print_blob=True)

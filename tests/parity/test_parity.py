@@ -194,7 +194,7 @@ def test_incidental_kinds_exist(tmp_path: Path) -> None:
     """Shows that runs show the exempted roles and events, so that none is a slip of the pen."""
     kinds: set[tuple[str, str]] = set()
     with SimCluster() as sim:
-        for name in ("follower-crash", "leader-crash", "quorum-leader-cut", "operator"):
+        for name in ("follower-crash", "leader-crash", "quorum-leader-cut", "operator", "disk-faults"):
             kinds |= play(sim, CASES[name].plan(1), tmp_path / name).kinds
     assert {role for role, _ in INCIDENTAL} <= {role for role, _ in kinds}
     assert {what for _, what in INCIDENTAL} <= {what for _, what in kinds}
