@@ -11,7 +11,7 @@ from actors.node.spec import ClusterSpec
 from chaos.faults.clock import ClockJump, SkewedClock
 from chaos.faults.disk import DiskSlowness
 from chaos.faults.network import NetworkDelay, NetworkDrop, NetworkDuplicate, NetworkPartition, NetworkReorder, Reach
-from chaos.faults.operator import AdminAction, Configuration, LeaderElection
+from chaos.faults.operator import AdminAction, Configuration, LeaderElection, VoterAddition, VoterRemoval
 from chaos.faults.process import NodeBounce, NodeCrash, NodeShutdown
 from chaos.plan import AnyFault, At, Plan, ScheduledFault, Seen
 from chaos.scenario.clients import client_config, client_workload
@@ -139,6 +139,8 @@ def _reference(predicate: Predicate) -> dict[str, Any]:
 def _action(action: AdminAction) -> dict[str, Any]:
     if isinstance(action, LeaderElection):
         return {"partitions": list(action.partitions) or "all", "type": action.election}
+    if isinstance(action, VoterAddition | VoterRemoval):
+        return {"controller": _texts(action.controllers)}
     if not isinstance(action, Configuration):
         return {}
     values = {key: config_value(key, text) for key, text in action.values}

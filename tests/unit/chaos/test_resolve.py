@@ -217,3 +217,16 @@ def test_a_trigger_on_a_log_may_name_the_metadata_log() -> None:
     assert plan_of(seen).expect.must_happen[0].arguments == {"tp": "__cluster_metadata-0", "offset": 9}
     with pytest.raises(InputError, match="unknown topic partition __cluster_metadata-0"):
         plan_of("must-happen: [{leader-elected: {tp: __cluster_metadata-0}}]\n")
+
+
+def test_changes_of_the_voters_are_written_down() -> None:
+    """Shows that the resolved scenario names who is added and who is removed, and resolves to the same again."""
+    chaos = (
+        "chaos:\n"
+        "  - {when: {at: 1s}, action: {add-voter: {controller: controller-4}}}\n"
+        "  - {when: {at: 2s}, action: {remove-voter: {controller: controller-1}}}\n"
+    )
+    cluster = BASE.replace("cluster:\n", "features: {kraft.version: '1'}\ncluster:\n  spare-controllers: 1\n")
+    text = resolve(load_text(cluster + chaos, "mine.yaml")).yaml()
+    assert "controller-4" in text and "remove-voter" in text
+    assert resolve(load_text(text, "again.yaml")).yaml() == text
