@@ -61,7 +61,8 @@ class _Course:
         self.started_us = -1
         self.ended_us = -1
         self.missing: set[str] = set()
-        self.down: list[str] = []
+        self.down: dict[str, int] = {}
+        """Nodes that it stopped -> in which incarnation."""
         self.bounce: RollingBounce | None = None
         self.stays = False
 
@@ -285,7 +286,7 @@ class Injector:
             return []
         course.aimed, course.phase, course.started_us = aimed, "in force", now_us
         course.missing = {*aimed.rules, *aimed.stopped, *aimed.operations}
-        course.down = list(aimed.stopped)
+        course.down = {node: self._present_incarnation(node) for node in aimed.stopped}
         self.operations.update(aimed.operations)
         if aimed.bounce is not None:
             return [self._record(course, "start"), *self._begin_bounce(course, aimed, aimed.bounce, now_us)]
@@ -302,14 +303,21 @@ class Injector:
         aimed = course.aimed
         assert aimed is not None, "only what began can end"
         course.phase, course.ended_us = "ended", now_us
-        if aimed.points:
-            # Another fault, on whose way down the point was, may have had the node started already.
-            course.down = [node for node in course.down if node not in self.view.up]
-        for node in course.down:
-            self.awaited.setdefault(node, self._crashed_incarnation(node))
-        ends = [action for action in aimed.end if not self._comes_too_early(aimed, action)]
-        restarts = [Restart(node) for node in course.down] if aimed.points else []
+        gone = self._to_be_started(course)
+        self.awaited |= {node: course.down[node] for node in gone}
+        ends = [action for action in aimed.end if not isinstance(action, Restart) or action.node in gone]
+        ends = [action for action in ends if not self._comes_too_early(aimed, action)]
+        restarts = [Restart(node) for node in gone] if aimed.points else []
         return [*ends, *restarts, self._record(course, "stop")]
+
+    def _to_be_started(self, course: _Course) -> list[str]:
+        """Nodes that it stopped and that nobody has started since: a point may lie on the way down from another fault, so
+        that two faults stop one node, and the one that is over first has it started."""
+        return [
+            node
+            for node, incarnation in course.down.items()
+            if self._present_incarnation(node) == incarnation and node not in self.awaited
+        ]
 
     def _comes_too_early(self, aimed: Aimed, action: AnyAction) -> bool:
         """Whether a node that was only asked to stop is still at it; it is started again when it is down."""
@@ -325,8 +333,10 @@ class Injector:
         restart = self.leaving.pop(event.node, None)
         if restart is not None:
             # One that a point killed on its way down stays there as long as that fault lasts.
-            held = any(event.node in course.down for course in self.courses if course.phase == "in force")
-            return [] if held else [restart]
+            if any(event.node in course.down for course in self.courses if course.phase == "in force"):
+                del self.awaited[event.node]
+                return []
+            return [restart]
         if event.node in self._busy() or event.body.mode == "end":
             return []
         self.fallen.add(event.node)
@@ -334,7 +344,7 @@ class Injector:
 
     def _raise(self, node: str) -> list[AnyAction]:
         self.fallen.discard(node)
-        self.awaited[node] = self._crashed_incarnation(node)
+        self.awaited[node] = self._present_incarnation(node)
         return [Restart(node)]
 
     # ---- rolling bounces ----------------------------------------------------------------------------------
@@ -349,9 +359,7 @@ class Injector:
         """What a bounce wants, and its end if that was all."""
         assert course.bounce is not None
         for node in (action.node for action in actions if isinstance(action, Restart)):
-            # A point killed it on its way down: that fault must not start it a second time.
-            for other in self.courses:
-                other.down = [each for each in other.down if each != node]
+            self.awaited.setdefault(node, self._present_incarnation(node))
         return [*actions, *self._end(course, now_us)] if course.bounce.done else actions
 
     def _end_what_is_done(self, now_us: int) -> list[AnyAction]:
@@ -362,7 +370,7 @@ class Injector:
                     actions += self._end(course, now_us)
         return actions
 
-    def _crashed_incarnation(self, node: str) -> int:
+    def _present_incarnation(self, node: str) -> int:
         return self.view.started.get(node, 0)
 
     def _busy(self) -> frozenset[str]:
@@ -411,7 +419,7 @@ class Injector:
         for course in self.courses:
             if course.aimed is None or course.aimed.points.get(point) != event.node or course.phase != "in force":
                 continue
-            course.down.append(event.node)
+            course.down[event.node] = event.incarnation
             course.missing.clear()
             if course.scheduled.for_us is not None and course.ends_us is None:
                 course.ends_us = now_us + course.scheduled.for_us

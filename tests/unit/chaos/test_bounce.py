@@ -77,6 +77,28 @@ def test_a_node_that_a_point_kills_while_it_stops_is_started_when_that_fault_is_
     assert [fault.took_effect for fault in stage.conductor.outcomes] == [True, True]
 
 
+def test_a_node_that_is_back_from_its_point_is_not_stopped_or_started_any_more() -> None:
+    """Shows that the end of a shutdown leaves a node alone which a point killed meanwhile, and which that fault's end
+    has started: nobody waits for it."""
+    stage = Stage(
+        plan_of(
+            "chaos:\n"
+            "  - {when: {at: 1s}, fault: {crash: {nodes: broker-1, at: after-sync, of: orders-0}}, for: 500ms}\n"
+            "  - {when: {at: 2s}, action: {controlled-shutdown: {targets: broker-1}}, for: 3s}\n"
+        )
+    )
+    stage.reach_time_0()
+    stage.run_until(3 * SECOND)
+    stage.tell("broker-1", NodeDown("crash", "f1/1 after-sync of orders-0"))
+    stage.run_until(4 * SECOND)
+    assert stage.restarted() == ["broker-1"]
+    stage.up("broker-1", 1)
+    stage.run_until(7 * SECOND)
+    assert stage.restarted() == ["broker-1"]
+    assert stage.conductor.injector.awaited == {}
+    assert stage.conductor.injector.leaving == {}
+
+
 def test_no_other_fault_stops_a_node_that_is_stopping() -> None:
     """Shows that a crash passes over a node which an operator has stopped, until it is back."""
     crash = "  - {when: {at: 2s}, fault: {crash: brokers}, for: 1s}\n"
