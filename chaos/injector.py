@@ -311,8 +311,8 @@ class Injector:
         return [*ends, *restarts, self._record(course, "stop")]
 
     def _to_be_started(self, course: _Course) -> list[str]:
-        """Nodes that it stopped and that nobody has started since. A point may lie on the way down from another fault, so
-        that two faults stop one node: the one that is over first has it started."""
+        """Nodes that it stopped and that nobody has started since. A point may lie on the way down from another fault:
+        then two faults stop one node, and the one that is over first has it started."""
         return [
             node
             for node, incarnation in course.down.items()
