@@ -34,13 +34,13 @@ lint: $(GENERATED) ## format, lint, types, layers and wire
 	@echo "buf"; $(BIN)/buf lint proto
 	@echo "codespell"; git ls-files -z | xargs -0 $(BIN)/codespell
 
-# First the tests that need neither Ray nor Spark, on two workers; then the others, which wait much of their time: three
-# processes do them file by file, each with at most one Ray cluster and one JVM at a time. pytest says 5 where PYTEST_ARGS
+# First the tests that need neither Ray nor Spark; then the others, file by file, each of the two workers with at most one Ray
+# cluster and one JVM at a time. A third would leave live nodes too little time. pytest says 5 where PYTEST_ARGS
 # leaves no test to run.
 test: java lint ## everything that a change must pass
 	@alone=0; $(BIN)/pytest -n 2 -m "not ray and not spark" $(PYTEST_ARGS) || alone=$$?; \
 	[ $$alone -eq 0 ] || [ $$alone -eq 5 ] || exit $$alone; \
-	cluster=0; $(BIN)/pytest -n 3 --dist loadfile -m "ray or spark" $(PYTEST_ARGS) || cluster=$$?; \
+	cluster=0; $(BIN)/pytest -n 2 --dist loadfile -m "ray or spark" $(PYTEST_ARGS) || cluster=$$?; \
 	[ $$cluster -eq 0 ] || { [ $$cluster -eq 5 ] && [ $$alone -eq 0 ]; }
 
 demo: java $(GENERATED) ## KIP-207 on a live cluster: the incident without it, and its absence with it

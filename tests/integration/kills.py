@@ -35,24 +35,31 @@ VICTIMS = [
 ]
 EVERY_MS = 2500
 DOWN_MS = 1200
+SLACK_MS = 6000
+"""For the processes to come back in, all in all."""
 FEW_KILLS = 5
 
 
 def kill_scenario(seed: int, kills: int) -> str:
-    """A scenario file with ``kills`` crashes, one node at a time: who and when is drawn, to the millisecond."""
+    """A scenario file with ``kills`` crashes, one node at a time: who and when is drawn, to the millisecond. Each comes
+    when the last one's victim is back, however long the machine takes for that."""
     draw = random.Random(f"kills/{seed}")
     chaos = []
     for number in range(kills):
-        at = 300 + number * EVERY_MS + draw.randrange(EVERY_MS - DOWN_MS - 300)
-        victim = draw.choice(VICTIMS)
-        chaos.append({"when": {"at": f"{at}ms"}, "fault": {"crash": victim}, "for": f"{DOWN_MS}ms"})
+        after_ms = 300 + draw.randrange(EVERY_MS - DOWN_MS - 300)
+        when = (
+            {"at": f"{after_ms}ms"}
+            if number == 0
+            else {"seen": "node-restarted", "nth": number, "delay": f"{after_ms}ms"}
+        )
+        chaos.append({"when": when, "fault": {"crash": draw.choice(VICTIMS)}, "for": f"{DOWN_MS}ms"})
     return yaml.safe_dump(
         {
             "schema": "krift/v1",
             "name": f"kills-{seed}",
             "about": "Processes are killed at drawn moments; each comes back from its disk.",
             "seed": seed,
-            "duration": f"{kills * EVERY_MS + 1000}ms",
+            "duration": f"{kills * EVERY_MS + SLACK_MS}ms",
             "cluster": {
                 "voters": 3,
                 "brokers": 3,
