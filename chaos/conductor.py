@@ -90,7 +90,7 @@ class ScenarioConductor:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.view: ClusterView = new_view(plan.cluster)
+        self.view: ClusterView = new_view(plan.cluster, plan.strangers)
         self.injector = Injector(plan.schedule, plan.nodes, self.view)
         self.phase: Phase = "starting"
         self.status: Status = "running"
@@ -143,8 +143,13 @@ class ScenarioConductor:
         # Asked for after each event of a run, and changed by few of them: so it is kept.
         return self._wake_us
 
+    @property
+    def _has_faults_to_move(self) -> bool:
+        """Whether faults begin and end now, or bounces that have begun go on."""
+        return self.phase in ("chaos", "healing")
+
     def _set_wake(self) -> None:
-        times = [self._deadline_us, self.injector.next_time_us() if self.phase == "chaos" else None]
+        times = [self._deadline_us, self.injector.next_time_us() if self._has_faults_to_move else None]
         times.append(self._clocks.settled_us if self._clocks.settled_us > self._now_us else None)
         self._wake_us = min((time for time in times if time is not None), default=None)
 
@@ -152,8 +157,10 @@ class ScenarioConductor:
         """Move the schedule, end the chaos, or give up."""
         self._now_us = now_us
         actions: list[AnyAction] = []
-        if self.phase == "chaos" and (self._deadline_us is None or now_us < self._deadline_us):
+        if self._has_faults_to_move and (self._deadline_us is None or now_us < self._deadline_us):
             actions += self.injector.on_time(now_us)
+            if self.phase == "healing":
+                actions += self._advance(now_us)
         if self._deadline_us is not None and now_us >= self._deadline_us:
             actions += self._heal(now_us) if self.phase == "chaos" else self._give_up(now_us)
         actions = self._framed(actions)
@@ -370,12 +377,14 @@ class ScenarioConductor:
         return [*before, *actions]
 
     def _stable(self) -> list[str]:
-        """The core of a stability window now, or []: all nodes but those that faults keep silent, as long as most of
-        the voters are among them, and no clock that was set back keeps a timer from its end."""
+        """The core of a stability window now, or []: the cluster's nodes but those that faults keep silent, as long as
+        most of the voters are among them, and no clock that was set back keeps a timer from its end."""
         silent = self.injector.silent
         if silent is None or not self._begun or self.finished or self._clocks.settled_us > self._now_us:
             return []
-        return [name for name in self.plan.names if name not in silent] if self.view.has_quorum(silent) else []
+        if not self.view.has_quorum(silent):
+            return []
+        return [name for name in self.plan.names if name not in silent and name not in self.view.strangers]
 
     # ---- what others ask ----------------------------------------------------------------------------------
 

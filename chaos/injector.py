@@ -79,10 +79,10 @@ class _Course:
 
     @property
     def due_us(self) -> int | None:
-        """When it is due for its next move, if that is known."""
+        """When it is due for its next move, if that is known and it does not stay."""
         if self.phase == "waiting":
             return self.begins_us
-        if self.phase != "in force":
+        if self.phase != "in force" or self.stays:
             return None
         return self.ends_us if self.bounce is None else self.bounce.deadline_us
 
@@ -122,7 +122,7 @@ class Injector:
         return {ClockSet, LinkRuleChange, DiskRuleChange, NodeDown, NodeUp, *triggers}
 
     def next_time_us(self) -> int | None:
-        """When the next fault begins or ends, if that is known."""
+        """When the next fault begins, goes on or ends, if that is known."""
         return min((course.due_us for course in self.courses if course.due_us is not None), default=None)
 
     @property

@@ -133,9 +133,15 @@ class Plan(msgspec.Struct, frozen=True):
         """The nodes that have a workload."""
         return [node for node in self.nodes if node.node_id < 0 and node.role != "admin"]
 
+    @property
+    def strangers(self) -> list[str]:
+        """Nodes whose disks belong to another cluster: the others have nothing to do with them."""
+        return [node.name for node in self.nodes if node.cluster.cluster_id != self.cluster.cluster_id]
+
     def profile(self) -> dict[str, Any]:
         """Features, config and versions of the cluster and where nodes differ: ``profile`` of ``run.meta``."""
         differing: dict[str, dict[str, Any]] = {}
+        strangers = self.strangers
         for node in self.nodes:
             other: dict[str, Any] = {}
             if node.features != self.features:
@@ -143,6 +149,8 @@ class Plan(msgspec.Struct, frozen=True):
             if node.versions != self.versions:
                 other["versions"] = node.versions
             config = {key: value for key, value in node.config.items() if self.config.get(key, value) != value}
+            if node.name in strangers:
+                other["cluster_id"] = node.cluster.cluster_id
             if config or node.node_id < 0:
                 other["config"] = config if node.node_id >= 0 else node.config
             if other:

@@ -68,7 +68,8 @@ class ClusterView(msgspec.Struct):
 
     voters: names of the quorum's voters. voter_sets: where they are in the log, the last sets known of, in their order.
     sets_in_force: controller -> the voter set in its own log, since it started.
-    directories: node -> id of its directory, as it said when it started last.
+    directories: node -> id of its directory, as it said when it started last. strangers: nodes whose disks belong to
+    another cluster.
     up: node -> incarnation that is running. started: node -> newest incarnation, running or not.
     registrations: broker -> the last metadata records about it, in their order.
     controller: name of the quorum's leader, "" if none is known.
@@ -90,6 +91,7 @@ class ClusterView(msgspec.Struct):
     voter_sets: list[VotersView] = []
     sets_in_force: dict[str, VotersView] = {}
     directories: dict[str, str] = {}
+    strangers: frozenset[str] = frozenset()
 
     def fold(self, event: Stamped) -> None:
         """Take note of an event; those of other types change nothing."""
@@ -175,11 +177,11 @@ class ClusterView(msgspec.Struct):
         ) and self._may_elect(away)
 
     def _present(self, members: dict[str, str], away: Collection[str]) -> list[str]:
-        """Voters of a set that are not away, with the directories that they are known by."""
+        """Voters of a set that are not away, of this cluster, with the directories that they are known by."""
         return [
             name
             for name, key in members.items()
-            if name not in away and (not key or self.directories.get(name, key) == key)
+            if name not in away and name not in self.strangers and (not key or self.directories.get(name, key) == key)
         ]
 
     def _may_elect(self, away: Collection[str]) -> bool:
@@ -233,9 +235,9 @@ class ClusterView(msgspec.Struct):
 
     def is_back(self, node: str) -> bool:
         """Whether a controller or broker has taken its place: in the quorum under a leader; unfenced, and in the ISR of
-        all of its partitions."""
-        if node not in self.up:
-            return False
+        all of its partitions. A stranger has none."""
+        if node not in self.up or node in self.strangers:
+            return node in self.up
         if node not in self.brokers:
             # Somebody that is cut off may be in a higher epoch, which nobody leads.
             return "leader" in self.roles.values() and self.roles.get(node) in ("leader", "follower")
@@ -288,7 +290,7 @@ def _take_newest(found: PartitionView) -> None:
         found.leader, found.leader_epoch = newest.leader, newest.leader_epoch
 
 
-def new_view(cluster: ClusterSpec) -> ClusterView:
+def new_view(cluster: ClusterSpec, strangers: Collection[str] = ()) -> ClusterView:
     """The view before anything was seen."""
     partitions = {
         topic_partition(topic.name, number): PartitionView(list(replicas))
@@ -296,4 +298,4 @@ def new_view(cluster: ClusterSpec) -> ClusterView:
         for number, replicas in enumerate(topic.replicas)
     }
     brokers, voters = ([node_name(each) for each in ids] for ids in (cluster.brokers, cluster.voters))
-    return ClusterView(brokers, partitions, voters)
+    return ClusterView(brokers, partitions, voters, strangers=frozenset(strangers))

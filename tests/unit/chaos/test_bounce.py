@@ -259,3 +259,31 @@ def test_a_node_that_ends_by_itself_comes_back_with_the_healing() -> None:
     stage.run_until(10 * SECOND)
     assert stage.restarted() == ["broker-3"]
     assert stage.conductor.progress().waiting_for == "not back: broker-3"
+
+
+def test_a_node_that_does_not_come_back_is_waited_for_in_the_healing_too_no_longer_than_the_time_out() -> None:
+    """Shows that a bounce which the end of the chaos finds under way goes on when its time-out is over."""
+    stage = bounce("{targets: [broker-1, broker-2], timeout: 20s}")
+    stage.run_until(9 * SECOND)
+    down(stage, "broker-1")
+    stage.run_until(28 * SECOND)
+    assert (stage.conductor.phase, asked(stage)) == ("healing", ["broker-1"])
+    stage.run_until(30 * SECOND)
+    assert asked(stage) == ["broker-1", "broker-2"]
+
+
+def test_a_stranger_has_no_place_to_take_up_again() -> None:
+    """Shows that a bounce waits for a voter of another cluster to start and for nothing else."""
+    stage = Stage(
+        plan_of(
+            "nodes: {controller-2: {cluster-id: another}}\n"
+            "chaos: [{when: {at: 1s}, action: {rolling-bounce: {targets: [controller-2, controller-3]}}}]\n"
+        )
+    )
+    stage.reach_time_0()
+    stage.run_until(2 * SECOND)
+    assert asked(stage) == ["controller-2"]
+    down(stage, "controller-2")
+    stage.up("controller-2", 1)
+    stage.tell("controller-3", QRole("d", 1, "follower", 101, 0))
+    assert asked(stage) == ["controller-2", "controller-3"]

@@ -103,6 +103,13 @@ def test_layers_win_from_the_cluster_to_the_node() -> None:
     }
 
 
+def test_a_disk_of_another_cluster_is_in_the_profile() -> None:
+    """Shows which nodes are strangers, and that invariants are told of their cluster."""
+    plan = plan_of("nodes: {controller-1: {cluster-id: another}}\n")
+    assert plan.strangers == ["controller-1"]
+    assert plan.profile()["nodes"]["controller-1"] == {"cluster_id": "another"}
+
+
 def test_a_variant_wins_over_the_scenario_and_a_setting_over_both() -> None:
     """Shows the order of layers, with a feature's plain name in a later layer over a single switch before it."""
     loaded = load_text(BASE + RICH)
