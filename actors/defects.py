@@ -145,6 +145,13 @@ _ALL: tuple[Defect, ...] = (
         "A quorum leader does not look in which epoch a Fetch was made.",
     ),
     Defect(
+        "any-cluster-served",
+        "actors.quorum",
+        "Q18",
+        "A member of the quorum does not look from which cluster a request comes.",
+        nemesis="strangers",
+    ),
+    Defect(
         "diverging-epoch-start",
         "actors.quorum",
         "Q18",
@@ -164,9 +171,16 @@ _ALL: tuple[Defect, ...] = (
         nemesis="left-out",
     ),
     Defect(
-        "voters-outlive-their-record",
+        "voters-of-old",
         "actors.quorum",
         "L9",
+        "A member that copies a change of the voters goes on with those that it knows.",
+        nemesis="voters",
+    ),
+    Defect(
+        "voters-outlive-their-record",
+        "actors.quorum",
+        "Q14",
         "A member that cuts its log goes on with the voters in what it cut.",
         nemesis="voters",
     ),

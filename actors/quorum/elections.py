@@ -24,7 +24,7 @@ PRE_VOTE_VERSION = 2
 def on_vote_request(raft: RaftState, step: Step, connection: str, request: VoteRequest) -> None:
     """Answer a Vote request."""
     error, granted = KafkaError.NONE, False
-    refusal = raft.refusal(Api.Vote, request)
+    refusal = raft.refusal(step, Api.Vote, request)
     if request.pre_vote and not raft.config.pre_vote:
         refusal = KafkaError.UNSUPPORTED_VERSION
     if refusal:

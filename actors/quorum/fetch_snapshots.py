@@ -25,7 +25,7 @@ from krift.v1.quorum_pb2 import FetchSnapshotRequest, FetchSnapshotResponse
 
 def on_fetch_snapshot_request(raft: RaftState, step: Step, connection: str, request: FetchSnapshotRequest) -> None:
     """Answer with a piece of a snapshot."""
-    refusal = raft.refusal(Api.FetchSnapshot, request)
+    refusal = raft.refusal(step, Api.FetchSnapshot, request)
     if refusal:
         raft.answer(step, connection, request, FetchSnapshotResponse(error_code=refusal))
         return

@@ -39,7 +39,7 @@ class FetchAnswer(msgspec.Struct, frozen=True):
 def on_fetch_request(raft: RaftState, step: Step, connection: str, request: FetchRequest) -> None:
     """Answer a Fetch of the metadata log, now or later."""
     version = request_version(request)
-    refusal = raft.refusal(Api.Fetch, request)
+    refusal = raft.refusal(step, Api.Fetch, request)
     if refusal:
         _refuse(raft, step, connection, request, refusal)
         return

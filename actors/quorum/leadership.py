@@ -118,7 +118,7 @@ def poll_begin(raft: RaftState, step: Step, net: NetworkClient, role: Leader) ->
 
 def on_begin_request(raft: RaftState, step: Step, connection: str, request: BeginQuorumEpochRequest) -> None:
     """Answer BeginQuorumEpoch: follow the leader that it announces."""
-    refusal = raft.refusal(Api.BeginQuorumEpoch, request)
+    refusal = raft.refusal(step, Api.BeginQuorumEpoch, request)
     if refusal:
         raft.answer(step, connection, request, BeginQuorumEpochResponse(error_code=refusal))
         return
@@ -189,7 +189,7 @@ def poll_end(raft: RaftState, step: Step, net: NetworkClient, role: Resigned) ->
 
 def on_end_request(raft: RaftState, step: Step, connection: str, request: EndQuorumEpochRequest) -> None:
     """Answer EndQuorumEpoch: a follower of the sender stands for election, the sooner the better its log is."""
-    refusal = raft.refusal(Api.EndQuorumEpoch, request)
+    refusal = raft.refusal(step, Api.EndQuorumEpoch, request)
     if refusal:
         raft.answer(step, connection, request, EndQuorumEpochResponse(error_code=refusal))
         return

@@ -148,7 +148,7 @@ class RaftState(msgspec.Struct):
 
     # ---- serving -----------------------------------------------------------------------------------------
 
-    def refusal(self, api: Api, request: Any) -> KafkaError:
+    def refusal(self, step: Step, api: Api, request: Any) -> KafkaError:
         """The top-level error for a request of a version that this node does not speak, or of another cluster."""
         bounds = self.config.versions.get(api.name)
         if bounds is not None and not bounds[0] <= request_version(request) <= bounds[1]:
@@ -156,7 +156,8 @@ class RaftState(msgspec.Struct):
         named = request.cluster_id
         if api == Api.Fetch:
             named = named or request.seed_cluster_id
-        if self.config.check_cluster_id and named and named != self.config.cluster_id:
+        checks = self.config.check_cluster_id and "any-cluster-served" not in step.defects
+        if checks and named and named != self.config.cluster_id:
             return KafkaError.INCONSISTENT_CLUSTER_ID
         return KafkaError.NONE
 
@@ -272,6 +273,8 @@ class RaftState(msgspec.Struct):
 
     def take_control_batch(self, step: Step, batch: Batch, cause: VotersCause) -> None:
         """Follow what a batch that was appended says of the voters."""
+        if cause == "fetch" and "voters-of-old" in step.defects:
+            return
         if batch.is_control and self.quorum.records.append(batch):
             self.record_voters(step, cause)
             self.quorum.on_voters_changed(step)

@@ -78,7 +78,7 @@ def load(raft: RaftState, step: Step) -> None:
 def on_add_request(raft: RaftState, step: Step, connection: str, request: AddRaftVoterRequest) -> None:
     """Begin to add a voter. Whether it can become one shows when a connection to it is there (``poll``)."""
     try:
-        role = _leader(raft, Api.AddRaftVoter, request)
+        role = _leader(raft, step, Api.AddRaftVoter, request)
         key = _key(request)
         _host(request.listeners, key.id)
         voters = _changeable(raft, step, role)
@@ -96,7 +96,7 @@ def on_remove_request(
 ) -> None:
     """Remove a voter, be it this leader."""
     try:
-        role = _leader(raft, Api.RemoveRaftVoter, request)
+        role = _leader(raft, step, Api.RemoveRaftVoter, request)
         key = _key(request)
         voters = _changeable(raft, step, role).remove_voter(key)
         if voters is None:
@@ -116,7 +116,7 @@ def on_update_request(
     """Take over what a voter says of itself. The answer does not wait for the commit."""
     error = KafkaError.NONE
     try:
-        role = _leader(raft, Api.UpdateRaftVoter, request, request.current_leader_epoch)
+        role = _leader(raft, step, Api.UpdateRaftVoter, request, request.current_leader_epoch)
         key = _key(request)
         voters = _changeable(raft, step, role)
         supported = (request.min_supported_k_raft_version, request.max_supported_k_raft_version)
@@ -137,9 +137,9 @@ def on_update_request(
 Request = AddRaftVoterRequest | RemoveRaftVoterRequest | UpdateRaftVoterRequest
 
 
-def _leader(raft: RaftState, api: Api, request: Request, epoch: int | None = None) -> Leader:
+def _leader(raft: RaftState, step: Step, api: Api, request: Request, epoch: int | None = None) -> Leader:
     """This leader's role. Raises Refused if it is none, or not in ``epoch``, or must not answer at all."""
-    refusal = raft.refusal(api, request)
+    refusal = raft.refusal(step, api, request)
     if refusal:
         raise Refused(refusal, "")
     mine = raft.quorum.epoch

@@ -74,11 +74,12 @@ def _check_value(path: Path_, key: str, value: str, mistakes: Mistakes) -> None:
 def _check_bounds(nemesis: Nemesis, mistakes: Mistakes) -> None:
     """Sizes that a scenario would not take."""
     most = {"voters": 9, "brokers": 50, "partitions": 1000, "replicas": 50, "min-insync-replicas": 50}
-    most["spare-controllers"] = 6
+    most |= {"spare-controllers": 6, "strangers": 4}
     shape = nemesis.shape
     sizes = {
         "voters": shape.voters,
         "spare-controllers": shape.spare_controllers,
+        "strangers": shape.strangers,
         "brokers": shape.brokers,
         "partitions": shape.partitions,
         "replicas": shape.replicas,
@@ -86,7 +87,7 @@ def _check_bounds(nemesis: Nemesis, mistakes: Mistakes) -> None:
     }
     for name, counts in sizes.items():
         for count in counts:
-            least = 0 if name == "spare-controllers" else 1
+            least = 0 if name in ("spare-controllers", "strangers") else 1
             if not least <= count <= most[name]:
                 mistakes.add(("shape", name, str(count)), f"{count} {name}", f"{least} to {most[name]}")
     for low, high in nemesis.chaos.duration:

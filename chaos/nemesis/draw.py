@@ -9,7 +9,7 @@ from chaos.nemesis.faults import ACTION_KINDS, DRAWERS, LASTING, VOTER_CHANGES
 from chaos.nemesis.model import NOTHING, Nemesis
 from chaos.nemesis.patterns import PATTERNS
 from chaos.nemesis.scene import SINGLE_SERVERS, Cast, Part, Scene, pick, stream
-from chaos.nemesis.settings import config_of, features_of, server_overrides
+from chaos.nemesis.settings import config_of, features_of, server_overrides, strangers_of
 from chaos.nemesis.workload import client_names, workload_of
 from chaos.scenario.durations import format_duration
 from chaos.scenario.scalars import RANDOM
@@ -39,8 +39,9 @@ def draw(nemesis: Nemesis, seed: int) -> Part:
     changing = features.get(KRAFT_VERSION_FEATURE) == "1"
     spare = pick(stream(nemesis.name, seed, "spare"), nemesis.shape.spare_controllers) if changing else 0
     workload = workload_of(nemesis, seed, TOPIC, brokers, timers, chaos_us)
+    controllers = [f"controller-{number}" for number in range(1, voters + spare + 1)]
     cast = Cast(
-        [f"controller-{number}" for number in range(1, voters + spare + 1)],
+        controllers,
         [f"broker-{number}" for number in range(1, brokers + 1)],
         client_names(workload),
         TOPIC,
@@ -48,6 +49,7 @@ def draw(nemesis: Nemesis, seed: int) -> Part:
         config.get(UNCLEAN) is True,
         changing,
         voters,
+        strangers_of(nemesis, seed, controllers[:voters]),
     )
     return {
         "schema": "krift/v1",
@@ -86,7 +88,7 @@ def _is_disruptive(features: Mapping[str, str]) -> bool:
 
 
 def _nobody() -> Cast:
-    return Cast([], [], [], TOPIC, {}, False, False, 0)
+    return Cast([], [], [], TOPIC, {}, False, False, 0, [])
 
 
 def chaos_of(nemesis: Nemesis, seed: int, cast: Cast, chaos_us: int) -> list[Part]:
@@ -105,21 +107,21 @@ def chaos_of(nemesis: Nemesis, seed: int, cast: Cast, chaos_us: int) -> list[Par
         scene = _scene(nemesis, seed, cast, chaos_us, f"faults/{index}")
         found.append(_entry(scene, near, within))
     if cast.changing:
-        found = _bearable(found, cast.voters)
+        found = _bearable(found, cast.voters, len(cast.strangers))
     if pick(stream(nemesis.name, seed, "healed"), course.healed) == "core":
         found += staying_of(nemesis, seed, cast, chaos_us)
     return [{**entry, "optional": True} for entry in found]
 
 
-def _bearable(parts: list[Part], voters: int) -> list[Part]:
-    """Without what would take the last of two voters away, or most of them their disks, by which they are known: no
-    cluster comes back from that."""
+def _bearable(parts: list[Part], voters: int, strangers: int) -> list[Part]:
+    """Without what would take the last of two voters away, or most of them their disks, by which they are known, or
+    leave strangers as many as the others: no cluster comes back from that."""
     kept, removed, wiped = [], 0, 0
     for entry in parts:
         removes = "remove-voter" in entry.get("action", {})
         wipes = "wipe" in entry.get("fault", {})
         left = voters - removed - removes
-        if (removes or wipes) and (left < 2 or 2 * (wiped + wipes) >= left):
+        if (removes or wipes) and (left < 2 or 2 * (wiped + wipes + strangers) >= left):
             continue
         removed, wiped = removed + removes, wiped + wipes
         kept.append(entry)

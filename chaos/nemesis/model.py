@@ -115,10 +115,12 @@ Isolation = Literal["read_uncommitted", "read_committed"]
 
 class Shape(Model):
     """Of the cluster and its topic. Replicas are at most as many as brokers, and min.insync.replicas as replicas. Spare
-    controllers are there where ``kraft.version`` is 1."""
+    controllers are there where ``kraft.version`` is 1. Strangers are voters whose disks belong to another cluster, at
+    most as many as the others can do without."""
 
     voters: Counts = {3: 1}
     spare_controllers: Counts = {0: 1}
+    strangers: Counts = {0: 1}
     brokers: Counts = {3: 1}
     partitions: Counts = {1: 1}
     replicas: Counts = {3: 1}

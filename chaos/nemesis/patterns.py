@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from chaos.nemesis.faults import LASTING
+from chaos.nemesis.faults import DRAWERS, LASTING
 from chaos.nemesis.scene import Part, Scene
 from chaos.scenario.selectors import ROLES
 
@@ -116,6 +116,21 @@ def left_out(scene: Scene, at_us: int) -> list[Part]:
     return found
 
 
+def unheard_change(scene: Scene, at_us: int) -> list[Part]:
+    """A leader is cut off in the moment in which it writes a change of the voters into its log, for longer than the
+    others wait for it: they do without the change, and it has to be undone."""
+    cut: Part = {"partition": {"isolate": "active-controller"}}
+    lasts = _lasting(scene, 1_500_000, 4_000_000)
+    if not scene.cast.changing:
+        return [_entry(scene, at_us, cut, lasts)]
+    kind = scene.draw.choice(("add-voter", "add-voter", "remove-voter"))
+    when: Part = {"seen": {"voters-appended": {}}, "nth": scene.draw.choice((1, 1, 2))}
+    return [
+        {"when": {"at": scene.duration(at_us)}, "action": {kind: DRAWERS[kind](scene)}},
+        {"when": when, "fault": cut, "for": scene.duration(lasts)},
+    ]
+
+
 STRIKES = ("crash", "power-loss", "torn-tail", "pause")
 
 
@@ -185,6 +200,7 @@ PATTERNS: dict[str, Pattern] = {
     "zombie-leader": zombie_leader,
     "flapping": flapping,
     "left-out": left_out,
+    "unheard-change": unheard_change,
     "struck-in-role": struck_in_role,
     "unheard-leader": unheard_leader,
     "deaf-follower": deaf_follower,

@@ -50,7 +50,7 @@ def pick(draw: random.Random, weights: Mapping[T, float]) -> T:
 class Cast(msgspec.Struct, frozen=True):
     """Who and what there is in a drawn cluster. tps: topic partitions -> number of replicas. unclean: whether records
     may be given up for a leader. changing: whether voters can be added and removed. voters: how many of the controllers
-    are voters in the beginning."""
+    are voters in the beginning. strangers: those of them whose disks belong to another cluster."""
 
     controllers: list[str]
     brokers: list[str]
@@ -60,6 +60,7 @@ class Cast(msgspec.Struct, frozen=True):
     unclean: bool
     changing: bool
     voters: int
+    strangers: list[str]
 
     @property
     def servers(self) -> list[str]:

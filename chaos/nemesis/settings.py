@@ -56,6 +56,9 @@ OLDER: dict[str, dict[Api, int]] = {
 the drawn clients (max-timestamp is of ListOffsets version 7) cannot work."""
 
 
+ANOTHER_CLUSTER = "another"
+"""Id of the cluster that strangers belong to."""
+
 WITH_DIRECTORIES: dict[Api, int] = {Api.Vote: 1, Api.Fetch: 17}
 """The first versions that tell directories, by which members know each other where the voters are in the log."""
 
@@ -102,13 +105,20 @@ def newest_versions(kind: str) -> dict[str, str]:
 
 
 def server_overrides(nemesis: Nemesis, seed: int, cast: Cast) -> Part:
-    """``nodes`` of the scenario: the servers that are older."""
+    """``nodes`` of the scenario: the servers that are older, and the voters of another cluster."""
+    found: Part = {name: {"cluster-id": ANOTHER_CLUSTER} for name in cast.strangers}
     draw = stream(nemesis.name, seed, "versions/servers")
-    found: Part = {}
     for name in cast.servers:
         if pick(draw, nemesis.versions.servers) == "older":
-            found[name] = {"versions": older_versions(draw, name.partition("-")[0], cast)}
+            found.setdefault(name, {})["versions"] = older_versions(draw, name.partition("-")[0], cast)
     return found
+
+
+def strangers_of(nemesis: Nemesis, seed: int, voters: list[str]) -> list[str]:
+    """The voters whose disks belong to another cluster."""
+    draw = stream(nemesis.name, seed, "strangers")
+    number = min(pick(draw, nemesis.shape.strangers), (len(voters) - 1) // 2)
+    return sorted(draw.sample(voters, number))
 
 
 def client_versions(draw: random.Random, nemesis: Nemesis, *apis: Api, list_offsets: int = 1) -> dict[str, str]:

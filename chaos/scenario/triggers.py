@@ -26,6 +26,7 @@ from actors.trace.events import (
     PartAssume,
     PartChange,
     QRole,
+    QVoters,
     Rpc,
     RpcReply,
     Stamped,
@@ -103,6 +104,10 @@ def _quorum_role(event: Stamped, arguments: dict[str, Any]) -> bool:
     body = cast(QRole, event.body)
     voter = event.node.startswith("controller-")
     return voter and body.role == arguments["role"] and body.epoch >= int(arguments.get("epoch", 0))
+
+
+def _voters_appended(event: Stamped, _: dict[str, Any]) -> bool:
+    return cast(QVoters, event.body).cause == "append"
 
 
 def _committed(event: Stamped, arguments: dict[str, Any]) -> bool:
@@ -219,6 +224,13 @@ TRIGGERS: dict[str, Trigger] = {
             "A controller took up a role of the quorum.",
             (Argument("role", "role", "the role", required=True), _NODE, _EPOCH),
             _quorum_role,
+        ),
+        Trigger(
+            "voters-appended",
+            QVoters,
+            "A leader of the quorum wrote a voter set into its log (kraft.version 1); a new leader does so, too.",
+            (_NODE,),
+            _voters_appended,
         ),
         Trigger(
             "committed",

@@ -172,9 +172,10 @@ class Told(msgspec.Struct, frozen=True):
 
 
 class Answers(State):
-    """Follower -> the last answer of that kind."""
+    """told: follower -> the last answer of that kind. strangers: nodes whose disks belong to another cluster."""
 
     told: dict[str, Told] = {}
+    strangers: list[str] = []
 
 
 class DivergenceIsExact(LogInvariant[Answers]):
@@ -183,19 +184,21 @@ class DivergenceIsExact(LogInvariant[Answers]):
 
     Example: the leader of epoch 5 has epoch 1 up to 3, epoch 3 up to 6 and epoch 5 from there; to a fetch from 6 with
     last epoch 2 the right answer is epoch 1 up to 3. The follower may need several rounds, and cuts at least that far.
-    A fetch that was made in another epoch is not taken note of: it was meant for another leader's log.
+    A fetch that was made in another epoch is not taken note of: it was meant for another leader's log. Nor is one by a
+    member of another cluster, whose log has nothing to do with this one.
     """
 
     id = "Q18"
     title = (
-        "A leader takes fetches of its own epoch alone, and says that they diverge if they do and only then, and where"
+        "A leader takes fetches of its own cluster and epoch alone, and says that they diverge if they do and only "
+        "then, and where"
     )
     source = "KIP-595, Fetch; Kafka's KafkaRaftClientTest, testLeaderImmediatelySendsDivergingEpoch"
     tested_when = "a fetch diverges, or a follower cuts its log because of that"
     types = (RepFetch, LogTrunc)
 
     def initial(self, key: str, profile: Profile) -> Answers:
-        return Answers(key)
+        return Answers(key, strangers=[name for name, own in profile.nodes.items() if "cluster_id" in own])
 
     def step(self, state: Answers, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
@@ -203,6 +206,14 @@ class DivergenceIsExact(LogInvariant[Answers]):
             return self._cut(state, event, body)
         assert type(body) is RepFetch
         follower = node_name(body.follower)
+        if not body.error and follower in state.strangers:
+            state.tested += 1
+            return self.violated(
+                state.key,
+                f"{event.node}, leader of epoch {body.leader_epoch}, took note of a fetch by {follower}, which "
+                "belongs to another cluster",
+                event,
+            )
         if not body.error and body.follower_epoch not in (-1, body.leader_epoch):
             state.tested += 1
             return self.violated(

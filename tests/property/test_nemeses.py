@@ -11,6 +11,7 @@ import pytest
 
 from actors.control import Predicate
 from actors.features import FEATURES
+from actors.node.spec import node_name
 from actors.trace.events import OpReturn, Stamped
 from chaos.nemesis import library
 from chaos.nemesis.checks import UNPROTECTED
@@ -189,3 +190,17 @@ def test_orders_of_a_nemesis_travel_with_their_text(everything: LoadedNemesis) -
     by_text = SimOrder("mine/everything.yaml", "", 5, text=text)
     assert msgspec.json.encode(by_name.plan().document) == msgspec.json.encode(by_text.plan().document)
     assert by_text.reproduce(by_text.plan()) == "krift run mine/everything.yaml --runtime sim --seed 5"
+
+
+@pytest.mark.parametrize("most", [1, 4])
+def test_strangers_are_voters_that_the_others_can_do_without(most: int) -> None:
+    """Shows that most voters are always of the cluster, and that strangers are drawn where a nemesis wants them."""
+    loaded = library.load("strangers")
+    shape = loaded.nemesis.shape.model_copy(update={"strangers": {most: 1.0}})
+    changed = msgspec.structs.replace(loaded, nemesis=loaded.nemesis.model_copy(update={"shape": shape}))
+    for seed in range(1, 21):
+        plan = resolve(changed.drawn(seed), "", seed)
+        voters = {node_name(each) for each in plan.cluster.voters}
+        assert 0 < len(plan.strangers) <= most
+        assert set(plan.strangers) < voters
+        assert 2 * len(plan.strangers) < len(voters)

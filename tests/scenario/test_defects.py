@@ -62,11 +62,15 @@ PROOFS: dict[str, Proof] = {
     "append-in-resignation": Proof("divided", r"appended to the metadata log as leader of epoch 1, and does not lead"),
     "quorum-fetch-unfenced": Proof("own-tail", r"took note of a fetch that controller-\d made in epoch \d+"),
     "no-check-quorum": Proof("divided", r"controller-\d still led epoch 1 5 s after the last time that a majority"),
+    "any-cluster-served": Proof("stranger", r"took note of a fetch by controller-3, which belongs to another cluster"),
     "diverging-epoch-start": Proof("divided", r"epoch 1 up to 0; right is epoch 1 up to \d+"),
     "reply-before-commit": Proof("comes-back", r"its ISR \[1, 2, 3\] of orders-0 was accepted, at offset \d+ of .* no"),
     "pre-vote-for-all": Proof("rejoins", r"became \S+ in epoch 2 while controller-1, leader of epoch 1, was followed"),
+    "voters-of-old": Proof(
+        "undone-change", r"were not in force everywhere within .*: .*controller-3 has \S+, \S+, \S+$"
+    ),
     "voters-outlive-their-record": Proof(
-        "undone-change", r"were not in force everywhere within .*controller-3 has \S+, \S+, \S+, controller-4"
+        "undone-change", r"controller-\d copied a voter set .* differs .* by controller-4 \(.*\), controller-5"
     ),
     "stale-leader-epoch": Proof(
         "out-of-sync", r"gave leader epoch 0 of orders-0 to broker-\d after it had given it to"

@@ -20,9 +20,11 @@ from actors.trace.events import (
     PartAssume,
     PartChange,
     QRole,
+    QVoters,
     ReplyPartition,
     Rpc,
     RpcReply,
+    VotersCause,
 )
 from chaos.scenario.triggers import TRIGGERS, happened, matches
 from tests.unit.chaos.stage import stamped
@@ -51,6 +53,12 @@ SEEN = ErrorSeen("orders-0", "ListOffsets", 5, 78, "broker-2")
 LOST = LinkHit("f1/1", "drop", "consumer-1>broker-1:data:0.0", 7, "Fetch", "request")
 ANSWER_LOST = LinkHit("f1/1", "duplicate", "consumer-1>broker-1:data:0.0", 7, "Fetch", "reply")
 
+
+def voters(cause: VotersCause) -> QVoters:
+    """A voter set is in force at a member."""
+    return QVoters("d", 5, 2, 2, {"101": "a"}, 6, 5, cause)
+
+
 CASES: list[tuple[str, dict[str, Any], AnyTraceEvent, bool]] = [
     ("leader-elected", {}, assume(1), True),
     ("leader-elected", {}, assume(0), False),
@@ -71,6 +79,9 @@ CASES: list[tuple[str, dict[str, Any], AnyTraceEvent, bool]] = [
     ("offset-not-available", {}, refusal(5), False),
     ("leader-not-available", {"tp": "orders-0"}, refusal(5), True),
     ("leader-not-available", {}, refusal(5, api="Produce"), False),
+    ("voters-appended", {}, voters("append"), True),
+    ("voters-appended", {}, voters("fetch"), False),
+    ("voters-appended", {"node": "broker-3"}, voters("append"), False),
     ("quorum-leader-elected", {}, ROLE, True),
     ("quorum-leader-elected", {"epoch": 4}, ROLE, False),
     ("quorum-role", {"role": ROLE.role}, ROLE, True),

@@ -183,6 +183,15 @@ def test_a_fetch_of_another_epoch_is_not_taken_note_of() -> None:
         assert trace.result("Q18").status == status
 
 
+def test_a_fetch_of_another_cluster_is_not_taken_note_of() -> None:
+    """Shows that a leader which serves a member whose disk belongs to another cluster violates Q18."""
+    for node, status in (("controller-2", "violated"), ("controller-3", "vacuous")):
+        trace = TraceBuilder(nodes={node: {"cluster_id": "another"}})
+        answer = trace.asked("controller-1", 102, 0, 0, 2)
+        result = trace.result("Q18")
+        assert (result.status, [each.events for each in result.violations]) == (status, [[answer]] * result.violated)
+
+
 def test_a_cut_that_is_not_enough() -> None:
     """Shows that a follower which keeps more than it was told violates Q18."""
     trace = three_epochs()
