@@ -14,6 +14,7 @@ from google.protobuf.message import Message
 
 from actors.node.messages import API_NAMES, Api, api_of
 from krift.v1 import common_pb2
+from krift.v1.common_pb2 import RequestHeader
 
 API_VERSIONS: dict[Api, tuple[int, int]] = {
     Api.Produce: (3, 13),
@@ -156,9 +157,15 @@ def check_fields(message: Message, version: int) -> None:
         check(message)
 
 
+def request_header(request: Message) -> RequestHeader:
+    """Field 1 of every request."""
+    header: RequestHeader = request.header  # type: ignore[attr-defined]  # of Message's subclasses, the requests have it
+    return header
+
+
 def request_version(request: Message) -> int:
     """The version a request says it has."""
-    return int(request.header.api_version)  # type: ignore[attr-defined]
+    return request_header(request).api_version
 
 
 __all__ = [
@@ -173,5 +180,6 @@ __all__ = [
     "default_ranges",
     "field_versions",
     "negotiate",
+    "request_header",
     "request_version",
 ]

@@ -406,7 +406,7 @@ class LiveRuntime:
             effect = effects.popleft()
             match effect:
                 case Record(event):
-                    if self._record(event, given.stamp.cause, given.req):  # type: ignore[arg-type]
+                    if self._record(event, given.stamp.cause, given.req):
                         self._rest = (effects, given)
                         break
                 case SetTimer(name, min_ms, max_ms, wall):

@@ -24,6 +24,7 @@ from actors.live.links import Fragile, Links, Lost
 from actors.live.wire import SERVER_OPTIONS, SERVICE, Stamp, encode_response
 from actors.node.messages import REQUESTS, RESPONSES, Api, api_of
 from actors.trace.stamper import connection_source
+from actors.versions import request_header
 
 ANONYMOUS = "anonymous"
 """Source of the connections of callers that are no nodes: each of their calls is a connection of its own."""
@@ -103,7 +104,7 @@ class Server:
 
     async def _serve(self, request: Message, context: grpc.aio.ServicerContext[Any, Any]) -> bytes:
         """One call: wait until the node answers."""
-        header = request.header  # type: ignore[attr-defined]  # field 1 of every request
+        header = request_header(request)
         connection = self._connection(header.connection)
         number = header.number
         if connection.closed or connection.gone or number in connection.answers:

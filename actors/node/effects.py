@@ -7,7 +7,7 @@ from typing import Any, Literal
 import msgspec
 from google.protobuf.message import Message
 
-from actors.trace.events import TraceEvent
+from actors.trace.events import AnyTraceEvent
 
 
 class Effect(msgspec.Struct, frozen=True, tag=True, gc=False):
@@ -136,7 +136,7 @@ class Exit(Effect, frozen=True):
 class Record(Effect, frozen=True):
     """Append an event to the trace. It is in the trace before any later effect can be seen by anyone."""
 
-    event: TraceEvent
+    event: AnyTraceEvent
 
 
 AnyEffect = Call | Reply | Close | Write | Sync | SetTimer | CancelTimer | Choose | Complete | Exit | Record

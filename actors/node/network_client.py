@@ -18,7 +18,7 @@ from actors.node.messages import API_NAMES, Api, api_of, response_errors
 from actors.node.spec import node_id
 from actors.node.step import Step
 from actors.trace.events import Rpc
-from actors.versions import Ranges, check_fields, negotiate
+from actors.versions import Ranges, check_fields, negotiate, request_header
 from krift.v1.api_versions_pb2 import ApiVersionsRequest, ApiVersionsResponse
 from krift.v1.fetch_pb2 import FetchResponse
 
@@ -139,7 +139,7 @@ class NetworkClient(msgspec.Struct):
         Raises VersionError if the request sets a field that the version lacks.
         """
         self.calls += 1
-        header = request.header  # type: ignore[attr-defined]
+        header = request_header(request)
         api = api_of(request)
         header.api_key = int(api)
         header.api_version = version

@@ -21,7 +21,7 @@ from actors.node.effects import (
     Sync,
     Write,
 )
-from actors.trace.events import TraceEvent
+from actors.trace.events import AnyTraceEvent
 
 
 class Step:
@@ -81,6 +81,6 @@ class Step:
         """Emit Exit."""
         self.effects.append(Exit(clean, detail, fatal))
 
-    def record(self, event: TraceEvent) -> None:
+    def record(self, event: AnyTraceEvent) -> None:
         """Emit Record."""
         self.effects.append(Record(event))

@@ -427,7 +427,7 @@ class Host:
         req = self._req
         if req is None:
             req = self._req = request_id(self._req_connection, self._number) if self._req_connection else ""
-        self._world.record(self, effect.event, self._cause, req)  # type: ignore[arg-type]
+        self._world.record(self, effect.event, self._cause, req)
 
     def _write(self, effect: Write) -> None:
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import msgspec
 
@@ -142,28 +142,9 @@ class Scene(msgspec.Struct):
         return {"seen": {trigger: given}, "nth": max(1, nth), "delay": format_duration(delay)}
 
 
-SERVERS: tuple[Target, ...] = (
-    "leader",
-    "follower",
-    "isr",
-    "active-controller",
-    "quorum-follower",
-    "observer",
-    "broker",
-    "controller",
-    "brokers",
-    "controllers",
-)
-SINGLE_SERVERS: tuple[Target, ...] = (
-    "leader",
-    "follower",
-    "isr",
-    "active-controller",
-    "quorum-follower",
-    "observer",
-    "broker",
-    "controller",
-)
+GROUPS: tuple[Target, ...] = ("brokers", "controllers")
+SERVERS: tuple[Target, ...] = tuple(each for each in get_args(Target) if each not in ("client", "clients"))
+SINGLE_SERVERS = tuple(each for each in SERVERS if each not in GROUPS)
 VOTERS: tuple[Target, ...] = ("active-controller", "quorum-follower", "controller")
 BROKERS: tuple[Target, ...] = ("leader", "follower", "isr", "broker")
 

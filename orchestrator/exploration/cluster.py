@@ -50,7 +50,7 @@ Claim = tuple[int, int, int]
 State = tuple[int, ...]
 """Places of the voters, the wire, the history."""
 
-Used = tuple[int, int, int, int]
+Used = tuple[int, ...]
 """What was used of each budget."""
 
 

@@ -51,7 +51,7 @@ from actors.quorum.raft_client import METADATA_LOG_FILE
 from actors.quorum.raft_state import BACKOFF
 from actors.quorum.roles import Candidate, Leader, Resigned
 from actors.trace.events import AnyTraceEvent, LogHw, LogTrunc, QRole, QVote
-from actors.versions import CONTROLLER_APIS
+from actors.versions import CONTROLLER_APIS, request_header
 from krift.v1.api_versions_pb2 import ApiVersionsRequest
 from orchestrator.exploration.voter import APPEND, NOW_MS, VoterNode, normalise
 
@@ -279,7 +279,7 @@ class Places:
         """Carry out one effect. Returns how many numbers may be drawn, 0 if it is no draw (or it is not answered)."""
         match effect:
             case Record(event):
-                run.records.append(event)  # type: ignore[arg-type]
+                run.records.append(event)
             case SetTimer(name) if name.startswith(PAUSES):
                 run.todo.append(TimedOut(name))
             case SetTimer(name):
@@ -294,7 +294,7 @@ class Places:
             case Call(call, peer, _, ApiVersionsRequest() as request):
                 run.todo.append(Answered(call, self._versions_of(peer, request)))
             case Call(_, _, _, request):
-                request.header.correlation_id = 0  # type: ignore[attr-defined]
+                request_header(request).correlation_id = 0
                 run.calls.append(effect)
             case Reply():
                 run.replies.append(effect)

@@ -186,7 +186,7 @@ class Search:
             spent = used
             cost = move.cost
             if cost != FREE:
-                spent = (*used[:cost], used[cost] + 1, *used[cost + 1 :])  # type: ignore[assignment]
+                spent = (*used[:cost], used[cost] + 1, *used[cost + 1 :])
             for end in self.cluster.ends(state, move):
                 self._transitions += 1
                 after, broken = self._noted(state, move, end)

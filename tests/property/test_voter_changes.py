@@ -9,6 +9,7 @@ from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from actors.quorum.quorum_state import role_name
+from actors.quorum.raft_state import RaftState
 from actors.quorum.roles import Leader
 from actors.quorum.voter_set import VoterSet
 from actors.trace.events import QRole, QVoters, TraceEvent
@@ -37,7 +38,7 @@ class AnyChange(RuleBasedStateMachine):
             before = self._raft(name).quorum.records.voter_sets[:-1]
             assert all(entry.offset < self._raft(name).high_watermark or entry.offset < 0 for entry in before)
 
-    def _raft(self, name: str):  # type: ignore[no-untyped-def]  # a RaftClient
+    def _raft(self, name: str) -> RaftState:
         return self.environment.quorum.members[name].raft
 
     def _do(self, line: str) -> None:
