@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from actors.trace.events import CtlFault, Stamped
+from actors.trace.events import CtlFault, NodeDown, NodeUp, OpReturn, Stamped
 from chaos.conductor import ScenarioConductor
 from chaos.plan import Plan
 from chaos.scenario.loader import load_text
@@ -33,11 +34,12 @@ VICTIMS = [
     "consumer-1",
     "list-offsets-1",
 ]
-EVERY_MS = 2500
-DOWN_MS = 1200
-SLACK_MS = 6000
-"""For the processes to come back in, all in all."""
+AFTER_MS = (200, 800)
+DOWN_MS = 800
+CYCLE_MS = 4500
+"""A kill and the way back, on a busy machine."""
 FEW_KILLS = 5
+KILLS_PER_RUN = 10
 
 
 def kill_scenario(seed: int, kills: int) -> str:
@@ -46,12 +48,8 @@ def kill_scenario(seed: int, kills: int) -> str:
     draw = random.Random(f"kills/{seed}")
     chaos = []
     for number in range(kills):
-        after_ms = 300 + draw.randrange(EVERY_MS - DOWN_MS - 300)
-        when = (
-            {"at": f"{after_ms}ms"}
-            if number == 0
-            else {"seen": "node-restarted", "nth": number, "delay": f"{after_ms}ms"}
-        )
+        after = f"{draw.randrange(*AFTER_MS)}ms"
+        when = {"seen": "node-restarted", "nth": number, "delay": after} if number else {"at": after}
         chaos.append({"when": when, "fault": {"crash": draw.choice(VICTIMS)}, "for": f"{DOWN_MS}ms"})
     return yaml.safe_dump(
         {
@@ -59,7 +57,7 @@ def kill_scenario(seed: int, kills: int) -> str:
             "name": f"kills-{seed}",
             "about": "Processes are killed at drawn moments; each comes back from its disk.",
             "seed": seed,
-            "duration": f"{kills * EVERY_MS + SLACK_MS}ms",
+            "duration": f"{kills * CYCLE_MS}ms",
             "cluster": {
                 "voters": 3,
                 "brokers": 3,
@@ -110,3 +108,36 @@ class Killed:
         """Whom the faults hit, in order; the same node may be named several times."""
         bodies = [event.body for event in self.trace]
         return [body.targets[0] for body in bodies if isinstance(body, CtlFault) and body.phase == "start"]
+
+
+def assert_survived(run: Killed, kills: int) -> None:
+    """The run completed as expected, and every victim was dead, came back, and lost no event."""
+    assert (run.outcome.status, run.conductor.status) == ("completed", "completed"), run.conductor.detail
+    assert run.verdict.expected, (run.verdict.unexpected, run.verdict.undecided)
+    judged = {each.id: (each.status, each.tested > 0) for each in run.verdict.invariants}
+    assert {name: judged[name] for name in run.plan.expect.held} == dict.fromkeys(run.plan.expect.held, ("held", True))
+    assert_acknowledged_is_read(run.trace)
+    assert len(run.victims) == kills
+    for node in run.plan.names:
+        assert_lives_of(run, node, run.victims.count(node))
+
+
+def assert_acknowledged_is_read(trace: Sequence[Stamped]) -> None:
+    """Whoever reads the topic to its end finds each acknowledged record, at the offset that the producer was told."""
+    returned = [event.body for event in trace if isinstance(event.body, OpReturn) and event.body.outcome == "ok"]
+    acknowledged = {(body.tp, body.offset, body.uid) for body in returned if body.kind == "send"}
+    read = {(body.tp, record.offset, record.uid) for body in returned for record in body.records}
+    assert acknowledged
+    assert not acknowledged - read
+
+
+def assert_lives_of(run: Killed, node: str, kills: int) -> None:
+    """``kills`` incarnations that end in a crash, one after another, and one that ends with the run."""
+    for incarnation in range(kills + 1):
+        events = run.events(node, incarnation)
+        assert [event.seq for event in events] == list(range(len(events)))
+        first, last = events[0].body, events[-1].body
+        assert isinstance(first, NodeUp)
+        assert isinstance(last, NodeDown)
+        assert last.mode == ("crash" if incarnation < kills else "end")
+    assert not run.events(node, kills + 1)

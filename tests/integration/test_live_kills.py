@@ -1,9 +1,13 @@
-"""``krift replay`` of a live run in which nodes were killed."""
+"""Live runs in which processes of nodes are killed at drawn moments: what survives, and what ``krift replay`` makes of
+them."""
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
+from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -11,12 +15,30 @@ import pytest
 
 from actors.node.effects import Choose
 from actors.trace.journal import Segment, encode_entry, frame, read_segment, unframe
-from tests.integration.conftest import LiveKills
-from tests.integration.kills import FEW_KILLS, Killed
+from tests.integration.kills import FEW_KILLS, KILLS_PER_RUN, Killed, assert_survived
 from tests.unit.cli.command import krift
 
 SEED = 1
+KILLS = int(os.environ.get("KRIFT_KILLS", str(FEW_KILLS)))
+"""How many nodes are killed, over all runs; KRIFT_KILLS=30 for the long way."""
+
 pytestmark = [pytest.mark.ray, pytest.mark.timeout(400)]
+
+
+LiveKills = Callable[[int, int], Killed]
+"""From a seed and a number of kills to the run with them."""
+
+
+@pytest.fixture(scope="module")
+def live_kills(tmp_path_factory: pytest.TempPathFactory) -> LiveKills:
+    """Live runs of scenarios of kills, each carried out once; their directories are not to be changed."""
+    from orchestrator.clusters.local_ray import LocalRayCluster
+
+    @cache
+    def run(seed: int, kills: int) -> Killed:
+        return Killed(LocalRayCluster(), seed, kills, tmp_path_factory.mktemp("kills"))
+
+    return run
 
 
 @pytest.fixture
@@ -35,6 +57,18 @@ def journal(run: Path, node: str, incarnation: int) -> tuple[Path, Segment]:
     """The first segment of an incarnation's journal."""
     path = run / "journals" / f"node={node}" / f"{incarnation}-0.journal"
     return path, read_segment(path.read_bytes())
+
+
+def split(kills: int) -> Sequence[int]:
+    """How many kills there are in each run."""
+    return [min(KILLS_PER_RUN, kills - done) for done in range(0, kills, KILLS_PER_RUN)]
+
+
+@pytest.mark.parametrize(("seed", "kills"), list(enumerate(split(KILLS), 1)))
+def test_kills_of_live_processes(seed: int, kills: int, live_kills: LiveKills) -> None:
+    """Shows that processes killed with SIGKILL at drawn moments come back from disk as the next incarnation, that
+    nothing acknowledged is lost, and that the trace of each is whole up to its kill."""
+    assert_survived(live_kills(seed, kills), kills)
 
 
 def test_every_life_of_every_node_is_the_same_again(killed: Killed) -> None:
