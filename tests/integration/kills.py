@@ -36,9 +36,9 @@ VICTIMS = [
 ]
 AFTER_MS = (200, 800)
 DOWN_MS = 800
-CYCLE_MS = 4500
+CYCLE_MS = 8000
 """A kill and the way back, on a busy machine."""
-FEW_KILLS = 5
+FEW_KILLS = 3
 KILLS_PER_RUN = 10
 
 

@@ -70,7 +70,8 @@ def play(cluster: Cluster, plan: Plan, directory: Path) -> Judged:
     outcome = cluster.run(RunOrder(directory.name, plan, directory), conductor)
     assert (outcome.status, outcome.detail) == ("completed", "")
     assert conductor.status == "completed", conductor.detail
-    assert not [each for each in conductor.outcomes if not (each.took_effect and each.phase == "ended")]
+    left = [each for each in conductor.outcomes if not (each.took_effect and each.phase == "ended")]
+    assert not left, left
     checked = check_in_process(RunDir(directory), plan)
     facts = RunFacts(run=directory.name, scenario=plan.scenario, runtime=cluster.runtime, seed=plan.seed)
     verdict = judge(facts, checked.results, plan.expect, checked.seen)
