@@ -1,9 +1,9 @@
 """What a run cost the quorum: how long it had no leader, and how often it elected one.
 
-The quorum *has a leader* while a voter leads an epoch and most of the voters, itself included, are in that epoch and
-know it as their leader: one that is cut off counts until they give it up. A *zombie* leads on while another voter leads
-a later epoch in that sense. Everything is measured over the chaos; ``healed`` from the moment on when the last of its
-faults had ended.
+The quorum *has a leader* while a voter leads an epoch and most of the voters by the set in its own log, itself
+included, are in that epoch and know it as their leader: one that is cut off counts until they give it up. A *zombie*
+leads on while another voter leads a later epoch in that sense. Everything is measured over the chaos; ``healed`` from
+the moment on when the last of its faults had ended.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from typing import Any
 import msgspec
 
 from actors.node.spec import node_name
-from actors.trace.events import CtlFault, NodeDown, QRole, Stamped
+from actors.trace.events import CtlFault, NodeDown, QRole, QVoters, Stamped
 from chaos.plan import Plan
+from orchestrator.invariants.voter_sets import VoterSets, is_majority
 
 
 class Standing(msgspec.Struct, frozen=True):
-    """What a voter last said of itself."""
+    """What a controller last said of itself."""
 
     role: str
     epoch: int
@@ -28,10 +29,11 @@ class Standing(msgspec.Struct, frozen=True):
 class QuorumMetrics:
     """Observes the roles of the voters; ``orchestrator.metrics`` has what comes of it among its measures."""
 
-    types = (QRole, NodeDown, CtlFault)
+    types = (QRole, QVoters, NodeDown, CtlFault)
 
     def __init__(self, plan: Plan) -> None:
-        self._voters = [node_name(voter) for voter in plan.cluster.voters]
+        self._controllers = {node_name(each) for each in (*plan.cluster.voters, *plan.cluster.spare_controllers)}
+        self._voters = VoterSets.starting_with(plan.cluster.voters)
         self._roles: dict[str, Standing] = {}
         self._elections = self._first_epoch = self._epoch = 0
         self._since_us = -1
@@ -47,12 +49,14 @@ class QuorumMetrics:
         """An event of ``types``."""
         self.until(event.wall)
         if type(body) is QRole:
-            if event.node not in self._voters:
+            if event.node not in self._controllers:
                 return
             leader = node_name(body.leader_id) if body.leader_id >= 0 else ""
             self._roles[event.node] = Standing(body.role, body.epoch, leader)
             self._epoch = max(self._epoch, body.epoch)
             self._elections += body.role == "leader"
+        elif type(body) is QVoters:
+            self._voters.take(event, body)
         elif type(body) is NodeDown:
             self._roles.pop(event.node, None)
         else:
@@ -80,8 +84,9 @@ class QuorumMetrics:
         """Who leads, acknowledged by most of the voters."""
         for name, standing in self._roles.items():
             if standing.role == "leader":
-                agreeing = sum((each.epoch, each.leader) == (standing.epoch, name) for each in self._roles.values())
-                if agreeing > len(self._voters) // 2:
+                voters = self._voters.of(name)
+                there = (each for voter, each in self._roles.items() if voter in voters)
+                if is_majority(sum((each.epoch, each.leader) == (standing.epoch, name) for each in there), voters):
                     return standing
         return None
 

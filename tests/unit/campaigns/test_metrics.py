@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from actors.node.errors import KafkaError
+from actors.quorum.quorum_state import RoleName
 from actors.trace.events import (
     AnyTraceEvent,
     CtlPhase,
@@ -19,6 +20,8 @@ from actors.trace.events import (
     PartAssume,
     PartChange,
     Polled,
+    QRole,
+    QVoters,
     Rpc,
     Stamped,
 )
@@ -186,6 +189,59 @@ def test_what_went_over_the_network_and_who_was_elected(plan: Plan) -> None:
 def test_who_asks_as_a_broker_is_not_watched(plan: Plan) -> None:
     """Shows that the unavailability of probers is that of list-offsets-1 alone; the other asks as broker-2."""
     assert measured(plan, probes(1, 11))["unavailable.latest-prober"] == 0.0
+
+
+def role(at: float, controller: int, epoch: int, role: RoleName, leader: int) -> At:
+    """A controller takes up a role."""
+    return at, f"controller-{controller}", QRole("d", epoch, role, leader, 0)
+
+
+def follow(at: float, epoch: int, leader: int, *followers: int) -> list[At]:
+    """A controller leads and others follow it, from that time on."""
+    others = [role(at, each, epoch, "follower", 100 + leader) for each in followers]
+    return [role(at, leader, epoch, "leader", 100 + leader), *others]
+
+
+@pytest.fixture(scope="module")
+def quorum() -> Plan:
+    """Three voters and a spare controller."""
+    voters = SCENARIO.replace("voters: 1", "voters: 3, spare-controllers: 1")
+    return resolve(load_text(voters + "features: {kraft.version: '1'}\n"))
+
+
+def test_time_without_a_quorum_leader(quorum: Plan) -> None:
+    """Shows that a leader counts while most of the voters know it as theirs, and a replaced one that leads on as a
+    zombie."""
+    found = measured(
+        quorum,
+        [
+            *follow(0.5, 1, 1, 2, 3),
+            role(3, 2, 2, "candidate", -1),
+            role(3, 3, 2, "unattached", -1),
+            *follow(5, 2, 2, 3),
+            (6, "controller-1", NodeDown("crash")),
+        ],
+    )
+    assert (found["leaderless.quorum"], found["longest-leaderless.quorum"]) == (2, 2)
+    assert (found["zombie.quorum"], found["quorum.elections"], found["quorum.epochs"]) == (1, 1, 1)
+
+
+def test_voters_come_and_go(quorum: Plan) -> None:
+    """Shows that the voters in the leader's own log are those that count, and that one which was added may lead."""
+    four = {str(100 + each): f"d{each}" for each in (1, 2, 3, 4)}
+    changed: list[At] = [
+        (2, f"controller-{each}", QVoters("d", 5, 1, 1, four, 6, 5, "append")) for each in (1, 2, 3, 4)
+    ]
+    found = measured(
+        quorum,
+        [
+            *follow(0.5, 1, 1, 2, 3),
+            *changed,
+            role(3, 3, 2, "unattached", -1),  # two of four are left to the leader
+            *follow(4, 2, 4, 2, 3),
+        ],
+    )
+    assert (found["leaderless.quorum"], found["quorum.elections"]) == (1, 1)
 
 
 def test_a_run_that_never_began_has_no_metrics(plan: Plan) -> None:
