@@ -333,14 +333,29 @@ class Injector:
         restart = self.leaving.pop(event.node, None)
         if restart is not None:
             # One that a point killed on its way down stays there as long as that fault lasts.
-            if any(event.node in course.down for course in self.courses if course.phase == "in force"):
+            if self._is_held_down(event):
                 del self.awaited[event.node]
                 return []
             return [restart]
-        if event.node in self._busy() or event.body.mode == "end":
+        if self._will_start(event) or event.body.mode == "end":
             return []
         self.fallen.add(event.node)
         return self._raise(event.node) if self.healing else []
+
+    def _is_held_down(self, event: Stamped) -> bool:
+        """Whether a fault in force stopped the incarnation that ended, and has it started at its end."""
+        down = (course.down for course in self.courses if course.phase == "in force")
+        return any(each.get(event.node) == event.incarnation for each in down)
+
+    def _will_start(self, event: Stamped) -> bool:
+        """Whether somebody starts the node that went down again. That a fault stopped an older incarnation of it, or
+        that a bounce waits for it to be back before it stops it, starts nobody."""
+        bounces = (course.bounce for course in self.courses if course.phase == "in force" and course.bounce is not None)
+        return (
+            event.node in self.awaited
+            or self._is_held_down(event)
+            or any(each.node == event.node and each.stage in ("stopping", "returning") for each in bounces)
+        )
 
     def _raise(self, node: str) -> list[AnyAction]:
         self.fallen.discard(node)

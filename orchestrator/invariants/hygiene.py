@@ -17,12 +17,15 @@ from orchestrator.invariants.fold import (
     State,
 )
 from orchestrator.invariants.routes import NODE, TRACE
+from orchestrator.invariants.voter_sets import by_directory
 
 
 class Wiped(State):
-    """whom: controllers whose disks were wiped so far."""
+    """whom: controllers whose disks were wiped so far. by_directory: the one that comes back is another voter, which
+    excuses nothing of the others."""
 
     whom: list[str] = []
+    by_directory: bool = False
 
 
 class NoBug(KeyedInvariant[Wiped]):
@@ -42,7 +45,7 @@ class NoBug(KeyedInvariant[Wiped]):
     types = (NodeUp, NodeDown)
     exemptions = {
         "wiped": "A voter's disk was wiped before: what it had promised is forgotten, and the quorum may lose what it "
-        "had committed. Nodes that notice stop."
+        "had committed. Nodes that notice stop. With directories it is another voter, and this excuses that node alone."
     }
 
     @property
@@ -50,7 +53,7 @@ class NoBug(KeyedInvariant[Wiped]):
         return (CtlFault,)
 
     def initial(self, key: str, profile: Profile) -> Wiped:
-        return Wiped(key)
+        return Wiped(key, by_directory=by_directory(profile))
 
     def hear(self, state: Wiped, event: Stamped) -> Emissions:
         body: Any = event.body
@@ -66,8 +69,10 @@ class NoBug(KeyedInvariant[Wiped]):
             return self.violated(state.key, f"{event.node} raised an exception: {body.detail}", event)
         elif type(body) is NodeDown and body.mode == "fatal":
             sentence = f"{event.node} stopped itself: {body.detail}"
-            if state.whom:
-                return self.excused("wiped", state.key, f"{sentence}, after {state.whom[0]} was wiped", event)
+            # A leader is named by its id alone: one that comes back with another directory may be told that it leads.
+            wiped = next((name for name in state.whom if name == event.node or not state.by_directory), "")
+            if wiped:
+                return self.excused("wiped", state.key, f"{sentence}, after {wiped} was wiped", event)
             return self.violated(state.key, sentence, event)
         return NOTHING
 

@@ -331,6 +331,10 @@ class LogMirror(msgspec.Struct):
                 return taint
         return None
 
+    def taint_below(self, end: int) -> Taint | None:
+        """The first election that gave up something of what is below ``end``."""
+        return next((taint for taint in self.taints if end > taint.start), None)
+
     def _kept(self, older: int, taint: Taint) -> int:
         """Up to where the log of a leader epoch is the one with which an unclean leader began."""
         log, unclean = self.lineage_log(older), self.lineage_log(taint.epoch)

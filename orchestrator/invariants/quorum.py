@@ -18,7 +18,7 @@ from orchestrator.invariants.fold import (
 from orchestrator.invariants.log_fold import LogInvariant
 from orchestrator.invariants.log_mirror import WIPED, LogMirror
 from orchestrator.invariants.routes import QUORUM, VOTER
-from orchestrator.invariants.voter_sets import KRAFT_VERSION
+from orchestrator.invariants.voter_sets import by_directory
 
 
 class LeaderFact(msgspec.Struct, frozen=True):
@@ -87,10 +87,6 @@ class IdentityState(State):
         return self.by_directory and before not in ("", body.directory_id)
 
 
-def _by_directory(profile: Profile) -> bool:
-    return profile.feature(KRAFT_VERSION) not in ("", "0")
-
-
 class VoterState(IdentityState):
     """Of one voter: votes granted, votes on disk (epoch -> candidate, with the event), and those granted
     before its disk was wiped."""
@@ -117,7 +113,7 @@ class OneDurableVotePerEpoch(KeyedInvariant[VoterState]):
     exemptions = {"wiped": "The voter's disk was wiped between the two votes, at kraft.version 0."}
 
     def initial(self, key: str, profile: Profile) -> VoterState:
-        return VoterState(key, by_directory=_by_directory(profile))
+        return VoterState(key, by_directory=by_directory(profile))
 
     def step(self, state: VoterState, event: Stamped) -> Emissions:
         body = event.body
@@ -225,7 +221,7 @@ class EpochsNeverGoBack(KeyedInvariant[VoterEpoch]):
     exemptions = {"wiped": "The voter's disk was wiped, at kraft.version 0."}
 
     def initial(self, key: str, profile: Profile) -> VoterEpoch:
-        return VoterEpoch(key, by_directory=_by_directory(profile))
+        return VoterEpoch(key, by_directory=by_directory(profile))
 
     def step(self, state: VoterEpoch, event: Stamped) -> Emissions:
         body = event.body

@@ -158,7 +158,7 @@ class StateMachinesAgree(LogInvariant[Application]):
         sentence = (
             f"{event.node} was handed the metadata log up to {body.end:,}, and below that it is not the one that {who}"
         )
-        if mirror.taints:
+        if mirror.taint_below(body.end) is not None:
             return self.excused("loss-budget", state.key, sentence, other, event)
         return self.violated(state.key, sentence, other, event)
 
@@ -396,7 +396,8 @@ class AcknowledgedMetadataStays(LogInvariant[Acknowledgements]):
                 f"{each.record.quorum_epoch} at offset {each.record.offset:,} of the metadata log, where that was"
             )
             state.kept = [other for other in state.kept if other is not each]
-            if any(taint.epoch <= body.epoch for taint in mirror.taints):
+            record = each.record
+            if mirror.taint_between(record.quorum_epoch, body.epoch, record.offset + 1) is not None:
                 return self.excused("loss-budget", state.key, sentence, each.by, event)
             return self.violated(state.key, sentence, each.by, event)
         return NOTHING

@@ -131,7 +131,7 @@ class Led(msgspec.Struct, frozen=True):
 
 class Leaderships(State):
     """now: node -> the epoch that it leads. before: node, or node and directory -> the last epoch that it led; wiped:
-    nodes whose disks were wiped since."""
+    nodes whose disks were wiped since, at kraft.version 0."""
 
     now: dict[str, Led] = {}
     before: dict[str, Led] = {}
@@ -151,7 +151,9 @@ class LeadersOnlyAppend(LogInvariant[Leaderships]):
     source = "Raft 5.3 (Leader Append-Only); KAFKA-10527"
     tested_when = "a node that has led cuts its log, or becomes leader again"
     types = (QRole, LogTrunc, NodeUp)
-    exemptions = {"wiped": "The disk of the former leader was wiped, and with it the epochs that it had led."}
+    exemptions = {
+        "wiped": "The disk of the former leader was wiped, and with it the epochs that it had led, at kraft.version 0."
+    }
 
     def initial(self, key: str, profile: Profile) -> Leaderships:
         return Leaderships(key)
@@ -171,15 +173,16 @@ class LeadersOnlyAppend(LogInvariant[Leaderships]):
         identity = f"{event.node}/{body.directory_id}" if mirror.voters.with_directories else event.node
         known = state.before.get(identity)
         led = state.now[event.node] = Led(body.epoch, event.incarnation, witness(event))
+        wiped = event.node in state.wiped and not mirror.voters.with_directories
+        state.wiped.discard(event.node)
+        state.before[identity] = led
         if known is None or known.incarnation == event.incarnation:
-            state.before[identity] = led
             return NOTHING
         state.tested += 1
-        state.before[identity] = led
         if body.epoch > known.epoch:
             return NOTHING
         sentence = f"{event.node} leads epoch {body.epoch} after it had led epoch {known.epoch} before its restart"
-        if event.node in state.wiped:
+        if wiped:
             return self.excused("wiped", state.key, sentence, known.by, event)
         return self.violated(state.key, sentence, known.by, event)
 

@@ -98,12 +98,11 @@ class SnapshotsAreCommitted(LogInvariant[SnapshotState]):
             del state.facts[min(state.facts)]
         wrong = _against_committed(mirror, body.end, body.epoch, body.ph)
         if wrong:
-            return self._judge(state, mirror, f"{what} {wrong}", None, event)
+            return self._judge(state, mirror, body.end, f"{what} {wrong}", None, event)
         if (fact.epoch, fact.ph, fact.digest) != (body.epoch, body.ph, body.digest):
             about = "another state than" if fact.ph == body.ph else "another log than"
-            return self._judge(
-                state, mirror, f"{what}, which stands for {about} that of {fact.by.node} up to there", fact.by, event
-            )
+            sentence = f"{what}, which stands for {about} that of {fact.by.node} up to there"
+            return self._judge(state, mirror, body.end, sentence, fact.by, event)
         return NOTHING
 
     def _begins(
@@ -119,7 +118,7 @@ class SnapshotsAreCommitted(LogInvariant[SnapshotState]):
         member.held.add(body.new)
         wrong = _against_committed(mirror, body.new, body.epoch, body.ph)
         if wrong:
-            return self._judge(state, mirror, f"{what} {wrong}", None, event)
+            return self._judge(state, mirror, body.new, f"{what} {wrong}", None, event)
         return NOTHING
 
     def _deleted(self, state: SnapshotState, member: Holder, event: Stamped, body: QSnap) -> Emissions:
@@ -134,9 +133,9 @@ class SnapshotsAreCommitted(LogInvariant[SnapshotState]):
         )
 
     def _judge(
-        self, state: SnapshotState, mirror: LogMirror, sentence: str, other: Witness | None, event: Stamped
+        self, state: SnapshotState, mirror: LogMirror, end: int, sentence: str, other: Witness | None, event: Stamped
     ) -> Emissions:
-        if mirror.taints:
+        if mirror.taint_below(end) is not None:
             return self.excused("loss-budget", state.key, sentence, other, event)
         return self.violated(state.key, sentence, other, event)
 

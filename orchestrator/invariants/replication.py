@@ -258,9 +258,9 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
             f"{event.node} set its high watermark of {state.key} to {body.new:,}, "
             f"which no leader committed (committed: {mirror.committed.end:,})"
         )
-        for taint in mirror.taints:
-            if body.new > taint.start:
-                return self.excused(taint.rule, state.key, sentence, event)
+        taint = mirror.taint_below(body.new)
+        if taint is not None:
+            return self.excused(taint.rule, state.key, sentence, event)
         return self.violated(state.key, sentence, event)
 
 

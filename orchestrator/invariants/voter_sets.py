@@ -8,6 +8,7 @@ import msgspec
 
 from actors.node.spec import node_name
 from actors.trace.events import QVoters, Stamped
+from orchestrator.invariants.fold import Profile
 
 KRAFT_VERSION = "kraft.version"
 
@@ -15,12 +16,14 @@ KRAFT_VERSION = "kraft.version"
 class VoterSets(msgspec.Struct):
     """Names of voters -> their directory ids, "" where nobody knows them: at kraft.version 0 ids alone count.
 
-    first: before any record; sets: by member, the one in force in its log; newest: the last one that anybody took up.
+    first: before any record; sets: by member, the one in force in its log; newest: that of the newest record, which is
+    at newest_at, an (epoch, offset).
     """
 
     first: dict[str, str] = {}
     sets: dict[str, dict[str, str]] = {}
     newest: dict[str, str] = {}
+    newest_at: tuple[int, int] = (-1, -1)
 
     @staticmethod
     def starting_with(voters: Collection[int]) -> VoterSets:
@@ -30,7 +33,9 @@ class VoterSets(msgspec.Struct):
 
     def take(self, event: Stamped, body: QVoters) -> None:
         """Another set is in force at a member."""
-        self.newest = self.sets[event.node] = named(body.members)
+        told = self.sets[event.node] = named(body.members)
+        if told and (body.epoch, body.offset) >= self.newest_at:
+            self.newest, self.newest_at = told, (body.epoch, body.offset)
 
     def of(self, node: str) -> dict[str, str]:
         """The set in force in a member's log; empty where the trace does not say."""
@@ -40,6 +45,11 @@ class VoterSets(msgspec.Struct):
     def with_directories(self) -> bool:
         """Whether a voter is known by its directory, too: a wiped one is another one."""
         return any(self.newest.values())
+
+
+def by_directory(profile: Profile) -> bool:
+    """Whether the run begins with voters that are known by their directories."""
+    return profile.feature(KRAFT_VERSION) not in ("", "0")
 
 
 def named(members: Mapping[str, str]) -> dict[str, str]:

@@ -287,3 +287,17 @@ def test_a_stranger_has_no_place_to_take_up_again() -> None:
     stage.up("controller-2", 1)
     stage.tell("controller-3", QRole("d", 1, "follower", 101, 0))
     assert asked(stage) == ["controller-2", "controller-3"]
+
+
+def test_a_node_that_falls_while_a_bounce_waits_for_it_is_brought_back() -> None:
+    """Shows that a bounce which waits for a node to be back before it stops it does not start it: the healing does."""
+    stage = Stage(plan_of("chaos: [{when: {at: 1s}, action: {rolling-bounce: {targets: broker-1, timeout: 2s}}}]"))
+    stage.reach_time_0()
+    stage.fenced(1, True)
+    stage.run_until(2 * SECOND)
+    assert asked(stage) == []
+    assert down(stage, "broker-1", "fatal") == []
+    stage.run_until(9 * SECOND)
+    assert stage.restarted() == []
+    stage.run_until(10 * SECOND)
+    assert stage.restarted() == ["broker-1"]

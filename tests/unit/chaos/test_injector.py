@@ -283,3 +283,18 @@ def test_an_action_is_given_up_with_the_run() -> None:
     stage.run_until(SECOND)
     stage.actions += stage.conductor.end(stage.now_us)
     assert [event.phase for event in stage.recorded(CtlFault)] == ["start", "stop"]
+
+
+def test_a_node_that_falls_after_a_fault_had_it_started_again_is_brought_back() -> None:
+    """Shows that a fault in force that stopped an older incarnation of a node starts no newer one; the healing does."""
+    stage = Stage(plan_of("chaos: [{when: {at: 1s}, fault: {crash: broker-1}, for: 8s}]"))
+    stage.reach_time_0()
+    stage.run_until(2 * SECOND)
+    stage.tell("broker-1", NodeDown("crash"))
+    stage.now_us = 3 * SECOND
+    stage.up("broker-1", 1)
+    stage.tell("broker-1", NodeDown("fatal"), 1)
+    stage.run_until(9_500_000)
+    assert stage.restarted() == []
+    stage.run_until(10 * SECOND)
+    assert stage.restarted() == ["broker-1"]

@@ -34,7 +34,8 @@ def test_a_node_that_raised() -> None:
 
 
 def test_a_node_that_its_fault_handler_ended() -> None:
-    """Shows that this violates X3, unless a voter's disk was wiped before; that of a broker is no excuse."""
+    """Shows that this violates X3, unless a voter's disk was wiped before; that of a broker, or of a voter that is
+    known by its directory, is no excuse; of the latter for itself alone."""
     why = "was told that 103 leads epoch 3, and knows that 102 leads 3"
     trace = TraceBuilder()
     trace.up("controller-1", "controller")
@@ -49,6 +50,14 @@ def test_a_node_that_its_fault_handler_ended() -> None:
     trace.down("controller-1", "fatal", detail=why)
     result = trace.result("X3")
     assert (result.violations, result.excused) == ([], {"wiped": 1})
+    directories = TraceBuilder(features={"kraft.version": "1"})
+    directories.up("controller-1", "controller")
+    directories.emit("driver", CtlFault("f1", "wipe", "start", ["controller-3"], {}))
+    directories.down("controller-1", "fatal", detail=why)
+    assert directories.result("X3").status == "violated"
+    directories.up("controller-3", "controller")
+    directories.down("controller-3", "fatal", detail=why)
+    assert (directories.result("X3").violated, directories.result("X3").excused) == (1, {"wiped": 1})
 
 
 def test_no_node_tests_nothing() -> None:

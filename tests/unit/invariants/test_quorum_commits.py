@@ -284,3 +284,36 @@ def test_what_an_operator_is_told() -> None:
         failed = TraceBuilder()
         configured(failed, **how)
         assert failed.result("Q19").status == "vacuous"
+
+
+def partly_lost() -> TraceBuilder:
+    """The leader of epoch 1 confirmed two ISRs, at 0 and 1. Wiped disks take the second one, of which controller-3
+    knows nothing, and controller-2 leads epoch 2 without it."""
+    trace = TraceBuilder()
+    for number in (0, 1):
+        trace.change(1, 0, isr=[1, 2 + number], cause="alter-isr", partition_epoch=1 + number, offset=number)
+        trace.append(LEADER, "m", epoch=1, tp=METADATA_PARTITION)
+        copied(trace, FOLLOWER, 1)
+    trace.high_watermark(LEADER, 2, 1, METADATA_PARTITION)
+    for number in (0, 1):
+        trace.propose(1, [1, 2 + number], partition_epoch=number, outcome="accepted")
+    for node in (LEADER, FOLLOWER):
+        trace.flush(node, 2)
+        trace.down(node, "lossy", lost={METADATA_PARTITION: 1})
+        trace.logs[METADATA_PARTITION, node] = trace.logs[METADATA_PARTITION, node][:2]
+    trace.role(FOLLOWER, 2, "leader", 102, 1)
+    return trace
+
+
+def test_a_loss_excuses_what_was_lost() -> None:
+    """Shows that Q19 excuses the leader who lacks what disks lost, and no later one who lacks more; and that Q11
+    excuses no other entries below that."""
+    trace = partly_lost()
+    result = trace.result("Q19")
+    assert (result.violated, result.excused) == (0, {"loss-budget": 1})
+    trace.role("controller-3", 3, "leader", 103)
+    assert trace.result("Q19").violated == 1
+    trace.up(FOLLOWER, "controller")
+    trace.high_watermark(FOLLOWER, 1, 2, METADATA_PARTITION, "follower")
+    trace.apply(FOLLOWER, 0, 1, ph=99)
+    assert trace.result("Q11").status == "violated"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from actors.node.spec import METADATA_PARTITION
-from actors.trace.events import BrokerReg, ConfigChange
+from actors.trace.events import BrokerReg, ConfigChange, QVoters
 from tests.unit.invariants.test_quorum import FOLLOWER, LEADER, committed, voted
 from tests.unit.invariants.trace_builder import TraceBuilder
 
@@ -112,7 +112,7 @@ def test_a_leader_cuts_its_log() -> None:
 
 
 def test_a_leader_goes_on_after_a_restart() -> None:
-    """Shows that the same epoch led again violates Q12, and is excused where the disk was wiped."""
+    """Shows that the same epoch led again violates Q12, and is excused where the disk was wiped since: once."""
     trace = TraceBuilder()
     first = trace.role(LEADER, 7, "leader", 101)
     trace.up(LEADER, "controller")
@@ -123,6 +123,9 @@ def test_a_leader_goes_on_after_a_restart() -> None:
     wiped.up(LEADER, "controller", wiped=True)
     wiped.role(LEADER, 7, "leader", 101)
     assert wiped.result("Q12").excused == {"wiped": 1}
+    wiped.up(LEADER, "controller")
+    wiped.role(LEADER, 7, "leader", 101)
+    assert wiped.result("Q12").violated == 1
 
 
 # ---- Q10 -------------------------------------------------------------------------------------------------------
@@ -183,6 +186,19 @@ def test_a_wiped_disk_excuses_what_no_majority_is_left_to_have() -> None:
     """Shows that one wiped voter of three is an excuse if one other had it, and none if both others did."""
     assert lost_with_a_disk(third_has_it=False).result("Q10").excused == {"loss-budget": 1}
     assert lost_with_a_disk(third_has_it=True).result("Q10").status == "violated"
+
+
+def test_a_leader_that_comes_back_with_another_directory_is_another_one() -> None:
+    """Shows that where voters are known by their directories a wiped disk does not excuse the one who has it still."""
+    trace = TraceBuilder()
+    trace.emit(LEADER, QVoters("a", 0, 1, 1, {"101": "a", "102": "b"}, 1, 0, "start"))
+    trace.role(LEADER, 7, "leader", 101, directory="a")
+    trace.up(LEADER, "controller", wiped=True, directory="z")
+    trace.role(LEADER, 7, "leader", 101, directory="z")
+    assert trace.result("Q12").status == "vacuous"
+    trace.up(LEADER, "controller", wiped=True, directory="a")
+    trace.role(LEADER, 7, "leader", 101, directory="a")
+    assert trace.result("Q12").status == "violated"
 
 
 def test_what_a_wiped_majority_committed_may_be_committed_again() -> None:

@@ -152,3 +152,20 @@ def test_what_went_with_the_disks() -> None:
     trace.high_watermark(FOLLOWER, 1, 3, METADATA_PARTITION)
     trace.snap("controller-3", "load", 3, 2)
     assert trace.result("Q13").excused == {"loss-budget": 1}
+
+
+def test_what_is_below_what_went_with_the_disks() -> None:
+    """Shows that such a loss does not excuse a snapshot of what nobody lost."""
+    trace = Quorum()
+    for node in (LEADER, FOLLOWER):
+        if node == FOLLOWER:
+            for epoch in (1, 1, 2):
+                trace.append(node, "m", epoch=epoch, tp=METADATA_PARTITION, role="follower")
+        trace.flush(node, 3)
+        trace.down(node, "lossy", lost={METADATA_PARTITION: 2})
+        trace.logs[METADATA_PARTITION, node] = trace.logs[METADATA_PARTITION, node][:3]
+    trace.role(FOLLOWER, 3, "leader", 102, 2)
+    trace.snap("controller-3", "load", 3, 2)
+    assert trace.result("Q13").excused == {"loss-budget": 1}
+    trace.snap("controller-3", "load", 2, 1, ph=4711)
+    assert trace.result("Q13").status == "violated"

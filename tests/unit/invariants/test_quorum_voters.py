@@ -8,6 +8,7 @@ import pytest
 
 from actors.node.spec import METADATA_PARTITION
 from actors.trace.events import QVoters
+from orchestrator.invariants.voter_sets import VoterSets
 from tests.unit.invariants.test_quorum import FOLLOWER, LEADER
 from tests.unit.invariants.trace_builder import TraceBuilder
 
@@ -143,3 +144,16 @@ def test_static_voters_are_not_judged() -> None:
     trace.append(LEADER, "m", epoch=1, tp=METADATA_PARTITION)
     trace.high_watermark(LEADER, 1, 1, METADATA_PARTITION, counted=(101, 102))
     assert trace.result("Q14").status == "vacuous"
+
+
+def test_the_newest_set_is_the_one_of_the_newest_record() -> None:
+    """Shows that a member which comes by an older set, or has none, does not make it the newest one."""
+    trace = TraceBuilder()
+    known = VoterSets.starting_with([101, 102, 103])
+    for node, members, offset in ((LEADER, THREE, 0), (LEADER, FOUR, 2), (FOLLOWER, THREE, 0), ("controller-3", {}, 9)):
+        body = QVoters("dir", offset, 1, 1, members, 3, 0, "fetch")
+        trace.emit(node, body)
+        known.take(trace.events[-1], body)
+    assert known.newest == {"controller-1": "a", "controller-2": "b", "controller-3": "c", "controller-4": "d"}
+    assert known.of("controller-3") == {}
+    assert known.with_directories
