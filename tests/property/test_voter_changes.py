@@ -90,10 +90,10 @@ class AnyChange(RuleBasedStateMachine):
         """All reach all again."""
         self._do("heal")
 
-    @rule(member=MEMBERS)
-    def restart(self, member: str) -> None:
-        """A member is killed and comes back, or loses its power, too."""
-        self._do(f"crash {member}")
+    @rule(member=MEMBERS, how=st.sampled_from(("crash", "power-loss")))
+    def restart(self, member: str, how: str) -> None:
+        """A member is killed, or loses its power and with it what was not synced, and comes back."""
+        self._do(f"{how} {member}")
         self._do(f"start {member}")
 
     @rule(ms=st.sampled_from((5, 100, 2500)))
@@ -112,4 +112,4 @@ class AnyChange(RuleBasedStateMachine):
 
 
 TestAnyChange = AnyChange.TestCase
-TestAnyChange.settings = settings(max_examples=6, stateful_step_count=12, deadline=None)
+TestAnyChange.settings = settings(max_examples=10, stateful_step_count=16, deadline=None)

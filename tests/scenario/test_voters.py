@@ -7,14 +7,18 @@ from pathlib import Path
 from actors.trace.events import OpReturn, QRole, QVoters, Rpc, Stamped
 from chaos.scenario.loader import load_file
 from chaos.scenario.resolve import resolve
-from tests.scenario.test_library_in_sim import play
+from tests.scenario.test_library_in_sim import assert_expected, play
 
 SCENARIOS = Path(__file__).parent / "voters"
 
 
 def trace_of(name: str) -> list[Stamped]:
-    """The trace of one of the scenarios here, which must violate nothing."""
-    return play(resolve(load_file(SCENARIOS / f"{name}.yaml"))).result.trace
+    """The trace of one of the scenarios here, of which all takes effect and nothing is violated; what each expects to
+    hold is put to the test."""
+    plan = resolve(load_file(SCENARIOS / f"{name}.yaml"))
+    played = play(plan)
+    assert_expected(plan, played)
+    return played.result.trace
 
 
 def appended(trace: list[Stamped]) -> list[str]:

@@ -115,6 +115,7 @@ def test_pipelined_calls_are_served_and_answered_in_order(tmp_path: Path) -> Non
     async def scenario() -> None:
         pair = Pair(tmp_path)
         await pair.start()
+        # Two whole bursts: there is an order within a burst and from one to the next, and more would show no other.
         await pair.ask(burst=20, enough=40)
         answers = (await pair.finish())["answers"]
         assert len(answers) >= 40
