@@ -35,7 +35,8 @@ def on_vote_request(raft: RaftState, step: Step, connection: str, request: VoteR
         if request.replica_epoch > raft.quorum.epoch:
             # Even for a PreVote, and even if the request turns out to be meant for somebody else.
             raft.learn(step, request.replica_epoch, -1)
-        error = _check_voter_key(raft, request)
+        meant = raft.is_meant(request.voter_id, request.voter_directory_id)
+        error = KafkaError.NONE if meant else KafkaError.INVALID_VOTER_KEY
     if not error:
         granted = _decide(raft, step, request)
     response = VoteResponse(
@@ -61,12 +62,6 @@ def _validate(raft: RaftState, request: VoteRequest) -> KafkaError:
     if request.replica_epoch < raft.quorum.epoch:
         return KafkaError.FENCED_LEADER_EPOCH
     return raft.refusal_of_sender(Api.Vote, request.replica_id)
-
-
-def _check_voter_key(raft: RaftState, request: VoteRequest) -> KafkaError:
-    wrong_id = request.voter_id >= 0 and request.voter_id != raft.config.node_id
-    wrong_directory = request.voter_directory_id and request.voter_directory_id != raft.config.directory_id
-    return KafkaError.INVALID_VOTER_KEY if wrong_id or wrong_directory else KafkaError.NONE
 
 
 def _decide(raft: RaftState, step: Step, request: VoteRequest) -> bool:

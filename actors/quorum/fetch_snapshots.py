@@ -11,7 +11,7 @@ from actors.node.network_client import Ended, NetworkClient
 from actors.node.spec import METADATA_TOPIC, node_name
 from actors.node.step import Step
 from actors.quorum import snapshotting
-from actors.quorum.leader_fetches import count_for_check_quorum, leader_error
+from actors.quorum.leader_fetches import count_for_check_quorum
 from actors.quorum.quorum_state import FETCH_TIMEOUT, role_name
 from actors.quorum.raft_state import FETCH_CONNECTION, FetchInFlight, RaftState
 from actors.quorum.roles import Follower, Leader
@@ -46,7 +46,7 @@ def _piece(raft: RaftState, request: FetchSnapshotRequest) -> FetchSnapshotRespo
     """Check a request in Kafka's order."""
     if request.topic != METADATA_TOPIC or request.partition != 0:
         return FetchSnapshotResponse(partition_error_code=KafkaError.UNKNOWN_TOPIC_OR_PARTITION)
-    error = leader_error(raft, request.current_leader_epoch)
+    error = raft.leader_error(request.current_leader_epoch, raft.config.check_epoch)
     if error:
         return FetchSnapshotResponse(partition_error_code=error)
     wanted = request.snapshot_id
@@ -96,7 +96,7 @@ def send(raft: RaftState, step: Step, net: NetworkClient, download: Download, le
     timeout_ms, purpose = raft.config.request_timeout_ms, f"raft/snapshot/{leader}"
     call = net.send(step, node_name(leader), FETCH_CONNECTION, request, version, purpose, timeout_ms)
     role = role_name(raft.quorum.role)
-    raft.fetch = FetchInFlight(call, leader, raft.quorum.epoch, role, raft.log.end_offset)
+    raft.fetch = FetchInFlight(call, raft.quorum.epoch, role, raft.log.end_offset)
     return True
 
 

@@ -24,16 +24,18 @@ SEED_VERSION = 12
 """The version of Fetch that KIP-595 was first proposed for."""
 FETCH_BACKOFF = "raft/fetch-backoff"
 FETCH_CONNECT = "raft/fetch-connect"
-"""Timer that gives up on a drawn voter to which no connection comes about."""
+"""Timer that gives up on a drawn bootstrap server to which no connection comes about."""
 BOOTSTRAP = "raft/bootstrap"
-"""The choice of a random voter to fetch from."""
+"""The choice of a random bootstrap server to fetch from."""
 
 
 def poll(raft: RaftState, step: Step, net: NetworkClient, role: Follower | Unattached) -> None:
     """Send the next Fetch, if the last has ended and all that it brought is durable."""
+    if raft.fetch_backoff or _is_fetching(raft):
+        return
     unsynced = bool(raft.flushes) and "fetch-before-sync" not in step.defects
     replacing = any(freezing.op == "fetch" for freezing in raft.snapshots.freezing)
-    if unsynced or replacing or raft.fetch_backoff or _is_fetching(raft):
+    if unsynced or replacing:
         return
     leader = role.leader_id
     if isinstance(role, Follower) and not role.timed_out and net.usable(node_name(leader), FETCH_CONNECTION):
@@ -79,7 +81,7 @@ def _poll_bootstrap(raft: RaftState, step: Step, net: NetworkClient) -> None:
 
 
 def on_bootstrap_chosen(raft: RaftState, step: Step, value: int) -> None:
-    """A voter was drawn."""
+    """A bootstrap server was drawn."""
     raft.fetch_target = raft.bootstrap[value]
     raft.bootstrap = []
     step.set_timer(FETCH_CONNECT, raft.config.request_timeout_ms)
@@ -98,7 +100,7 @@ def _send(raft: RaftState, step: Step, net: NetworkClient, peer: int) -> None:
     request = _fetch_request(raft, version, last_epoch, seed)
     timeout_ms = raft.config.request_timeout_ms
     call = net.send(step, node_name(peer), FETCH_CONNECTION, request, version, f"raft/fetch/{peer}", timeout_ms)
-    raft.fetch = FetchInFlight(call, peer, raft.quorum.epoch, role_name(raft.quorum.role), raft.log.end_offset)
+    raft.fetch = FetchInFlight(call, raft.quorum.epoch, role_name(raft.quorum.role), raft.log.end_offset)
 
 
 def _fetch_request(raft: RaftState, version: int, last_epoch: int, seed: bool) -> FetchRequest:
@@ -207,7 +209,7 @@ def _truncate(raft: RaftState, step: Step, files: Files, offset: int) -> None:
 
 
 def on_connect_timeout(raft: RaftState) -> None:
-    """No connection to the drawn voter came about: draw again."""
+    """No connection to the drawn bootstrap server came about: draw again."""
     raft.fetch_target = -1
 
 

@@ -47,16 +47,17 @@ def on_fetch_request(raft: RaftState, step: Step, connection: str, request: Fetc
         _refuse(raft, step, connection, request, KafkaError.INVALID_REQUEST)
         return
     answer = _validate(raft, step, request)
+    replica = _replica(request, version)
     if "diverging-epoch-start" in step.defects and answer.diverging is not None:
         answer = FetchAnswer(diverging=(answer.diverging[0], raft.log.epoch_end_offset(answer.diverging[0] - 1)[1]))
     if answer.valid or answer.diverging is not None:
-        _record_fetch(raft, step, request, _replica_id(request, version), answer)
+        _record_fetch(raft, step, request, replica, answer)
     if answer.valid:
-        _note_progress(raft, step, request, version)
+        _note_progress(raft, step, request, replica)
     if _is_due(raft, request, answer):
         raft.answer(step, connection, request, _response(raft, request, answer))
         return
-    raft.parked[connection] = ParkedFetch(connection, request)
+    raft.parked[connection] = ParkedFetch(request)
     step.set_timer(f"{PARKED}{connection}", request.max_wait_ms)
 
 
@@ -97,7 +98,7 @@ def _validate(raft: RaftState, step: Step, request: FetchRequest) -> FetchAnswer
     if request.max_wait_ms < 0 or fetch.fetch_offset < 0 or not 0 <= last_epoch <= fetch.current_leader_epoch:
         return FetchAnswer(KafkaError.INVALID_REQUEST)
     epoch = raft.quorum.epoch if "quorum-fetch-unfenced" in step.defects else fetch.current_leader_epoch
-    error = leader_error(raft, epoch)
+    error = raft.leader_error(epoch, raft.config.check_epoch)
     if error:
         return FetchAnswer(error)
     latest = raft.snapshots.latest
@@ -106,17 +107,6 @@ def _validate(raft: RaftState, step: Step, request: FetchRequest) -> FetchAnswer
     looks = raft.config.divergence != "off" and "divergence-unseen" not in step.defects
     diverging = diverging_epoch(raft.log, fetch.fetch_offset, last_epoch) if looks else None
     return FetchAnswer(valid=diverging is None, diverging=diverging)
-
-
-def leader_error(raft: RaftState, epoch: int) -> KafkaError:
-    """Why a request to the leader of ``epoch`` is refused, if it is
-    (``KafkaRaftClient.validateLeaderOnlyRequest``)."""
-    if raft.config.check_epoch and epoch < raft.quorum.epoch:
-        return KafkaError.FENCED_LEADER_EPOCH
-    if raft.config.check_epoch and epoch > raft.quorum.epoch:
-        return KafkaError.UNKNOWN_LEADER_EPOCH
-    role = raft.quorum.role
-    return KafkaError.NONE if isinstance(role, Leader) and role.started else KafkaError.NOT_LEADER_OR_FOLLOWER
 
 
 def _needs_snapshot(raft: RaftState, offset: int, epoch: int) -> bool:
@@ -131,29 +121,29 @@ def _needs_snapshot(raft: RaftState, offset: int, epoch: int) -> bool:
     return parts and raft.config.divergence != "off"
 
 
-def _replica_id(request: FetchRequest, version: int) -> int:
-    return request.replica_state.replica_id if version >= 15 else request.replica_id
+def _replica(request: FetchRequest, version: int) -> ReplicaKey:
+    """Who fetches; its directory is "" below version 17."""
+    replica_id = request.replica_state.replica_id if version >= 15 else request.replica_id
+    return ReplicaKey(replica_id, request.topics[0].partitions[0].replica_directory_id)
 
 
-def _record_fetch(raft: RaftState, step: Step, request: FetchRequest, replica_id: int, answer: FetchAnswer) -> None:
+def _record_fetch(raft: RaftState, step: Step, request: FetchRequest, replica: ReplicaKey, answer: FetchAnswer) -> None:
     """Put a fetch into the trace, unless it is one of an observer's that all is well with."""
-    if answer.diverging is None and not raft.voters.is_voter(replica_id):
+    if answer.diverging is None and not raft.voters.has(replica):
         return
     fetch = request.topics[0].partitions[0]
     diverging = (-1, -1) if answer.diverging is None else answer.diverging
     asked = (fetch.current_leader_epoch, -1, fetch.fetch_offset, fetch.last_fetched_epoch)
-    step.record(RepFetch(raft.log.tp, replica_id, raft.quorum.epoch, *asked, *diverging))
+    step.record(RepFetch(raft.log.tp, replica.id, raft.quorum.epoch, *asked, *diverging))
 
 
-def _note_progress(raft: RaftState, step: Step, request: FetchRequest, version: int) -> None:
+def _note_progress(raft: RaftState, step: Step, request: FetchRequest, replica: ReplicaKey) -> None:
     """A valid Fetch says how far the replica's log goes, and that it is alive."""
     role = raft.quorum.role
-    replica_id = _replica_id(request, version)
-    if not isinstance(role, Leader) or replica_id < 0 or replica_id == raft.config.node_id:
+    if not isinstance(role, Leader) or replica.id < 0 or replica.id == raft.config.node_id:
         return
-    fetch, leader_end = request.topics[0].partitions[0], raft.log.end_offset
-    offset, key = fetch.fetch_offset, ReplicaKey(replica_id, fetch.replica_directory_id)
-    progress = role.progress(raft.voters, key)
+    offset, leader_end = request.topics[0].partitions[0].fetch_offset, raft.log.end_offset
+    progress = role.progress(raft.voters, replica)
     if offset >= leader_end:
         progress.last_caught_up_ms = step.wall_ms
     elif offset >= progress.leader_end_at_last_fetch >= 0:
@@ -161,12 +151,12 @@ def _note_progress(raft: RaftState, step: Step, request: FetchRequest, version: 
     progress.end_offset = offset
     progress.last_fetch_ms = step.wall_ms
     progress.leader_end_at_last_fetch = leader_end
-    if not raft.voters.has(key):
+    if not raft.voters.has(replica):
         return
-    if replica_id in role.begin_due:
-        role.begin_due.remove(replica_id)
-    count_for_check_quorum(raft, step, role, replica_id)
-    if update_high_watermark(raft, step, role, replica_id):
+    if replica.id in role.begin_due:
+        role.begin_due.remove(replica.id)
+    count_for_check_quorum(raft, step, role, replica.id)
+    if update_high_watermark(raft, step, role, replica.id):
         complete_all(raft, step)
 
 

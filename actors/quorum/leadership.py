@@ -28,14 +28,17 @@ APPEND_LINGER = "raft/append-linger"
 
 def start_epoch(raft: RaftState, step: Step, files: Files, role: Leader) -> None:
     """The leadership is durable: append the first records of the epoch. What a directory was formatted with gets into
-    the log here (``LeaderState.appendStartOfEpochControlRecords``)."""
+    the log here, and what the voter set says of this leader is put right: nobody else would
+    (``LeaderState.appendStartOfEpochControlRecords``)."""
     role.started = True
     message = LeaderChangeMessage(leader_id=raft.config.node_id, voters=raft.voters.ids, granting_voters=role.granting)
     records = [ControlRecord(leader_change=message)]
     control, entry = raft.quorum.records, raft.quorum.records.last_voters
-    if entry is not None and entry.offset == BOOTSTRAP_OFFSET:
-        level = KRaftVersionRecord(k_raft_version=control.kraft_version)
-        records += [ControlRecord(k_raft_version=level), ControlRecord(voters=entry.voters.to_record())]
+    if entry is not None:
+        voters = entry.voters.update_voter(raft.config.node_id, raft.config.voter_node) or entry.voters
+        if entry.offset == BOOTSTRAP_OFFSET or voters != entry.voters:
+            level = KRaftVersionRecord(k_raft_version=control.kraft_version)
+            records += [ControlRecord(k_raft_version=level), ControlRecord(voters=voters.to_record())]
     raft.append_control(step, files, role.epoch, records)
 
 
@@ -69,9 +72,11 @@ def update_high_watermark(raft: RaftState, step: Step, role: Leader, reporter: i
     reached = sorted(ends.values(), reverse=True)[len(voters) // 2]
     if "quorum-hw-regress" in step.defects and ends.get(reporter, -1) >= 0:
         reached = ends[reporter]
+    if reached < 0:  # too few have fetched
+        return False
     reached = raft.log.boundary_at_or_below(reached)
     own_epoch = raft.config.own_epoch_commit and "commit-old-epoch" not in step.defects
-    if reached <= (role.epoch_start if own_epoch else 0):
+    if reached <= (role.epoch_start if own_epoch else raft.log.start_offset):
         return False
     if reached < raft.log.high_watermark and "quorum-hw-regress" not in step.defects:
         return False
@@ -123,9 +128,7 @@ def on_begin_request(raft: RaftState, step: Step, connection: str, request: Begi
         raft.answer(step, connection, request, BeginQuorumEpochResponse(error_code=refusal))
         return
     error = _learn_from_leader(raft, step, Api.BeginQuorumEpoch, request)
-    wrong_id = request.voter_id >= 0 and request.voter_id != raft.config.node_id
-    wrong_directory = request.voter_directory_id and request.voter_directory_id != raft.config.directory_id
-    if not error and (wrong_id or wrong_directory):
+    if not error and not raft.is_meant(request.voter_id, request.voter_directory_id):
         error = KafkaError.INVALID_VOTER_KEY
     response = BeginQuorumEpochResponse(
         partition_error_code=error, leader_id=raft.quorum.leader_id, leader_epoch=raft.quorum.epoch

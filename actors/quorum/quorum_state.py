@@ -76,7 +76,8 @@ TRANSITIONS_WITHOUT_PRE_VOTE: dict[tuple[RoleName, RoleName], EpochChange] = {
 TRANSITIONS_OF_SEED_PROGRESS: dict[tuple[RoleName, RoleName], EpochChange] = {
     ("leader", "candidate"): "next",  # too few fetched
 }
-"""Added to the table where kip-595.leader-progress is ``seed``, in which a leader never resigns for that."""
+"""Added to the table where kip-595.leader-progress is ``seed``, in which a leader resigns for that only where it is no
+voter any more."""
 
 ELECTION = "raft/election"
 FETCH_TIMEOUT = "raft/fetch-timeout"
@@ -341,15 +342,20 @@ class QuorumState(msgspec.Struct):
             time_ms = fetch_timeout_ms if progress == "seed" else fetch_timeout_ms * 3 // 2
             step.set_timer(CHECK_QUORUM, time_ms, wall=True)
 
-    def on_voters_changed(self, step: Step) -> None:
-        """Other voters are in force: a leader counts them from now on."""
+    def on_voters_changed(self, step: Step, before: VoterSet) -> None:
+        """Other voters than ``before`` are in force: a leader counts them from now on. Its timers run on, as only
+        fetches put off the check of the quorum; a leader that was alone starts them, one that is alone now needs none
+        (``LeaderState.updateVoterAndObserverStates``, ``timeUntilCheckQuorumExpires``)."""
         role = self.role
         if not isinstance(role, Leader):
             return
         role.follow_voters(self.voters)
-        step.cancel_timer(CHECK_QUORUM)
-        self.start_check_quorum(step)
-        if self.voters.others(self.config.node_id):
+        was_alone, is_alone = (voters.is_only_voter(self.config.key) for voters in (before, self.voters))
+        if is_alone:
+            step.cancel_timer(CHECK_QUORUM)
+            step.cancel_timer(BEGIN_QUORUM)
+        elif was_alone:
+            self.start_check_quorum(step)
             step.set_timer(BEGIN_QUORUM, self.config.fetch_timeout_ms // 2, wall=True)
 
     def _start_follower_timers(self, step: Step) -> None:

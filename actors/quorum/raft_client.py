@@ -1,7 +1,8 @@
 """A member of the metadata quorum: a voter in a controller, an observer in a broker (``KafkaRaftClient.java``).
 
-The parts are ``quorum_state`` (roles and what is durable), ``elections``, ``leadership``, ``leader_fetches`` and
-``follower_fetches``; this is the door to them. While ``quorum-state`` is being synced, inputs queue here.
+The parts are ``quorum_state`` (roles and what is durable), ``elections``, ``leadership``, ``leader_fetches``,
+``follower_fetches``, ``fetch_snapshots``, ``snapshotting``, ``voter_changes``, ``voter_requests`` and
+``describe_quorum``; this is the door to them. While ``quorum-state`` is being synced, inputs queue here.
 """
 
 from __future__ import annotations

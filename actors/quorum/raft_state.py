@@ -20,7 +20,7 @@ from actors.node.step import Step
 from actors.quorum.control_records import BOOTSTRAP_OFFSET, VotersEntry
 from actors.quorum.quorum_state import QuorumState
 from actors.quorum.raft_config import RaftConfig
-from actors.quorum.roles import Resigned
+from actors.quorum.roles import Leader, Resigned
 from actors.quorum.snapshots import Snapshots
 from actors.quorum.voter_set import ReplicaKey, VoterSet
 from actors.trace.events import LogFlush, QVoters, VotersCause
@@ -29,7 +29,8 @@ from krift.v1.common_pb2 import NodeEndpoint
 from krift.v1.records_pb2 import ControlRecord, KRaftVersionRecord
 
 CONNECTION = "raft"
-"""Connection of Vote, BeginQuorumEpoch and EndQuorumEpoch; a parked Fetch on it would hold them up."""
+"""Connection of all requests to members of the quorum but Fetch and FetchSnapshot; a parked Fetch on it would hold them
+up."""
 FETCH_CONNECTION = "raft-fetch"
 
 BACKOFF = "raft/backoff/"
@@ -55,16 +56,14 @@ class FetchInFlight(msgspec.Struct, frozen=True):
     """The Fetch, or FetchSnapshot, that has not ended, and the role in which it was sent."""
 
     call: int
-    peer: int
     epoch: int
     role: str
     offset: int
 
 
 class ParkedFetch(msgspec.Struct, frozen=True):
-    """A Fetch that waits at the leader for records or a new high watermark, on ``connection``."""
+    """A Fetch that waits at the leader for records or a new high watermark."""
 
-    connection: str
     request: Message
 
 
@@ -81,18 +80,17 @@ class VoterChange(msgspec.Struct):
     connection: str
     request: Message
     voter: ReplicaKey
-    added: bool
     offset: int = -1
 
 
 class RaftState(msgspec.Struct):
     """All of a quorum member. ``actors.quorum.raft_client.RaftClient`` is the door to it.
 
-    flushes: open Syncs of the log. fetch: see FetchInFlight; fetch_backoff: it pauses. bootstrap: voters among which
-    a random one was asked for; fetch_target: the one that was drawn (-1 none). delivered: end of what take_commits
-    handed out. announced: last (leader, epoch) that take_leader_changes gave. voter_change: the one that this leader
-    was asked for and that is not committed. voter_request_due: this follower has to see whether the voters should be
-    others.
+    flushes: open Syncs of the log. fetch: see FetchInFlight; fetch_backoff: it pauses. bootstrap: the servers among
+    which a random one was asked for; fetch_target: the one that was drawn (-1 none). delivered: end of what
+    take_commits handed out. announced: last (leader, epoch) that take_leader_changes gave. voter_change: the one that
+    this leader was asked for and that is not committed. voter_request_due: this follower has to see whether the voters
+    should be others.
     """
 
     config: RaftConfig = RaftConfig()
@@ -172,6 +170,20 @@ class RaftState(msgspec.Struct):
         if before_kip_853 and not self.voters.is_voter(sender):
             return KafkaError.INCONSISTENT_VOTER_SET
         return KafkaError.NONE
+
+    def is_meant(self, voter_id: int, directory_id: str) -> bool:
+        """Whether a request to the voter of this id (-1: none named) and directory ("": none named) is for this
+        replica."""
+        config = self.config
+        return (voter_id < 0 or voter_id == config.node_id) and directory_id in ("", config.directory_id)
+
+    def leader_error(self, epoch: int, checks_epoch: bool) -> KafkaError:
+        """Why a request to the leader of ``epoch`` is refused, if it is. ``checks_epoch``: whether the epoch matters
+        (``KafkaRaftClient.validateLeaderOnlyRequest``)."""
+        role, mine = self.quorum.role, self.quorum.epoch
+        if checks_epoch and epoch != mine:
+            return KafkaError.FENCED_LEADER_EPOCH if epoch < mine else KafkaError.UNKNOWN_LEADER_EPOCH
+        return KafkaError.NONE if isinstance(role, Leader) and role.started else KafkaError.NOT_LEADER_OR_FOLLOWER
 
     def answer(self, step: Step, connection: str, request: Any, response: Message) -> None:
         """Reply with ``response`` once the present role is durable."""
@@ -275,9 +287,10 @@ class RaftState(msgspec.Struct):
         """Follow what a batch that was appended says of the voters."""
         if cause == "fetch" and "voters-of-old" in step.defects:
             return
+        before = self.voters
         if batch.is_control and self.quorum.records.append(batch):
             self.record_voters(step, cause)
-            self.quorum.on_voters_changed(step)
+            self.quorum.on_voters_changed(step, before)
 
     def record_voters(self, step: Step, cause: VotersCause) -> None:
         """Trace the voters in force, unless they are static."""

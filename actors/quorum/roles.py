@@ -122,7 +122,7 @@ class Leader(msgspec.Struct, tag="leader"):
 
 class Follower(msgspec.Struct, tag="follower"):
     """Fetches from ``leader_id``. has_fetched: a Fetch from this leader was answered. timed_out: an observer's fetch
-    timeout is over and it looks for the leader among all voters."""
+    timeout is over and it asks the bootstrap servers who leads."""
 
     epoch: int
     leader_id: int

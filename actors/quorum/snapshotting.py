@@ -159,16 +159,22 @@ def clean(raft: RaftState, step: Step, files: Files) -> None:
     """Drop the oldest snapshots, and the log below the end of what is left, as far as retention says
     (``KafkaMetadataLog.maybeClean``)."""
     raft.snapshots.cleaning = False
-    for is_breached in (_is_too_large, _is_too_old):
-        while len(raft.snapshots.stored) > 1 and is_breached(raft, step) and _drop_oldest(raft, step, files):
-            pass
+    if raft.config.retention_bytes >= 0:
+        _clean_by_size(raft, step, files, raft.config.retention_bytes)
+    while len(raft.snapshots.stored) > 1 and _is_too_old(raft, step) and _drop_oldest(raft, step, files):
+        pass
     _start_cleaner(raft, step)
 
 
-def _is_too_large(raft: RaftState, step: Step) -> bool:
-    limit = raft.config.retention_bytes
-    size = sum(batch.size_bytes for batch in raft.log.batches)
-    return 0 <= limit < size + sum(len(stored.content) for stored in raft.snapshots.stored)
+def _clean_by_size(raft: RaftState, step: Step, files: Files, limit: int) -> None:
+    log, snapshots = raft.log, raft.snapshots
+    size = sum(batch.size_bytes for batch in log.batches) + sum(len(stored.content) for stored in snapshots.stored)
+    while len(snapshots.stored) > 1 and size > limit:
+        oldest, start = snapshots.stored[:2]
+        freed = len(oldest.content) + log.bytes_between(log.start_offset, start.id.end, size)
+        if not _drop_oldest(raft, step, files):
+            return
+        size -= freed
 
 
 def _is_too_old(raft: RaftState, step: Step) -> bool:

@@ -20,7 +20,7 @@ from actors.node.step import Step
 from actors.quorum import leader_fetches, leadership
 from actors.quorum.control_records import BOOTSTRAP_OFFSET
 from actors.quorum.raft_state import CONNECTION, RaftState, VoterChange
-from actors.quorum.roles import Leader
+from actors.quorum.roles import Leader, ReplicaProgress
 from actors.quorum.snapshots import read_snapshot
 from actors.quorum.voter_set import LATEST_KRAFT_VERSION, ReplicaKey, VoterNode, VoterSet
 from actors.versions import request_version
@@ -39,7 +39,7 @@ VOTER_CHANGE = "raft/voter-change"
 """Timer that ends the wait for a change to be committed."""
 
 CAUGHT_UP_WITHIN_MS = 3_600_000
-"""A replica that was caught up once and fetched within this time can become a voter."""
+"""A replica that was caught up once, whenever that was, and fetched within this time can become a voter."""
 
 ACK_WHEN_COMMITTED_VERSION = 1
 """First version of AddRaftVoter that can do without the commit."""
@@ -88,7 +88,7 @@ def on_add_request(raft: RaftState, step: Step, connection: str, request: AddRaf
         response = AddRaftVoterResponse(error_code=refused.error, error_message=refused.reason)
         raft.answer(step, connection, request, response)
         return
-    _begin(raft, step, VoterChange(connection, request, key, added=True))
+    _begin(raft, step, VoterChange(connection, request, key))
 
 
 def on_remove_request(
@@ -105,7 +105,7 @@ def on_remove_request(
         response = RemoveRaftVoterResponse(error_code=refused.error, error_message=refused.reason)
         raft.answer(step, connection, request, response)
         return
-    change = VoterChange(connection, request, key, added=False)
+    change = VoterChange(connection, request, key)
     _begin(raft, step, change)
     change.offset = _append(raft, step, files, role, voters)
 
@@ -142,13 +142,12 @@ def _leader(raft: RaftState, step: Step, api: Api, request: Request, epoch: int 
     refusal = raft.refusal(step, api, request)
     if refusal:
         raise Refused(refusal, "")
-    mine = raft.quorum.epoch
-    if epoch is not None and epoch != mine:
-        known = epoch < mine
-        raise Refused(KafkaError.FENCED_LEADER_EPOCH if known else KafkaError.UNKNOWN_LEADER_EPOCH, f"epoch {mine}")
+    # The switch epoch-check is for fetches: a change of the voters is never made for another epoch.
+    error = raft.leader_error(raft.quorum.epoch if epoch is None else epoch, checks_epoch=True)
+    if error:
+        raise Refused(error, "")
     role = raft.quorum.role
-    if not isinstance(role, Leader) or not role.started:
-        raise Refused(KafkaError.NOT_LEADER_OR_FOLLOWER, "")
+    assert isinstance(role, Leader)
     return role
 
 
@@ -204,8 +203,7 @@ def poll(raft: RaftState, step: Step, files: Files, net: NetworkClient, role: Le
     if not supports_reconfiguration(net, name):
         _end(raft, step, KafkaError.INVALID_REQUEST, f"the new voter does not support kraft.version {level}")
         return
-    known = role.observers.get(str(change.voter))
-    if known is None or min(known.last_caught_up_ms, known.last_fetch_ms) < max(0, step.wall_ms - CAUGHT_UP_WITHIN_MS):
+    if not _is_caught_up(step, role.observers.get(str(change.voter))):
         _end(raft, step, KafkaError.REQUEST_TIMED_OUT, "the new voter is lagging behind")
         return
     request = change.request
@@ -218,6 +216,13 @@ def poll(raft: RaftState, step: Step, files: Files, net: NetworkClient, role: Le
     change.offset = _append(raft, step, files, role, voters)
     if not _waits_for_commit(request):
         _answer(raft, step, change, KafkaError.NONE, "")
+
+
+def _is_caught_up(step: Step, known: ReplicaProgress | None) -> bool:
+    """Whether a replica can become a voter (``LeaderState.isReplicaCaughtUp``)."""
+    if known is None or known.last_caught_up_ms < 0 or known.last_fetch_ms < 0:
+        return False
+    return known.last_fetch_ms > step.wall_ms - CAUGHT_UP_WITHIN_MS
 
 
 def supports_reconfiguration(net: NetworkClient, name: str) -> bool:
