@@ -91,11 +91,12 @@ class BrokerNode(msgspec.Struct):
         if isinstance(event, ClockStepped):
             self.wall_offset_ms = event.offset_ms
         step = Step(now_ms, tuple(self.spec.defects), self.wall_offset_ms)
-        if isinstance(event, Started):
-            self._start(step, event)
-        elif not self.lifecycle.is_shutting_down:
+        if not self.lifecycle.is_shutting_down:
             try:
-                self._go_on(self._turn(step), event)
+                if isinstance(event, Started):
+                    self._start(step, event)
+                else:
+                    self._go_on(self._turn(step), event)
             except FatalFault as fault:
                 step.exit(clean=False, detail=str(fault), fatal=True)
         elif isinstance(event, Synced):

@@ -126,7 +126,8 @@ class Scene:
                 self.lines.append(f"{effect.operation} complete {effect.result}")
             case Exit():
                 self.timers = {}
-                self.lines.append(f"exits {'clean' if effect.clean else 'unclean'} {effect.detail}".rstrip())
+                how = "fatal:" if effect.fatal else "clean" if effect.clean else "unclean"
+                self.lines.append(f"exits {how} {effect.detail}".rstrip())
 
     def _write(self, write: Write) -> None:
         entries = self.disk.setdefault(write.file, [])
