@@ -24,10 +24,10 @@ Resource = IncrementalAlterConfigsRequest.AlterConfigsResource
 
 
 def incremental_alter_configs(
-    request: IncrementalAlterConfigsRequest, state: ControllerState, voters: list[int]
+    request: IncrementalAlterConfigsRequest, state: ControllerState, controllers: list[int]
 ) -> tuple[list[Change], IncrementalAlterConfigsResponse]:
     """The records, and the answer: one result for each resource, which is changed as a whole or not at all. A new
-    least ISR makes void who was eligible under the former one. ``voters``: ids of the controllers."""
+    least ISR makes void who was eligible under the former one. ``controllers``: the ids of all."""
     records: list[ConfigRecord] = []
     response = IncrementalAlterConfigsResponse()
     names = [(resource.resource_type, resource.resource_name) for resource in request.resources]
@@ -37,7 +37,7 @@ def incremental_alter_configs(
         elif resource.resource_type not in RESOURCE_TYPES:
             error = KafkaError.UNSUPPORTED_VERSION
         else:
-            error = _alter(resource, state, voters, records)
+            error = _alter(resource, state, controllers, records)
         response.responses.add(
             error_code=error, resource_type=resource.resource_type, resource_name=resource.resource_name
         )
@@ -51,7 +51,9 @@ def _once_each(request: IncrementalAlterConfigsRequest) -> list[Resource]:
     return list({(each.resource_type, each.resource_name): each for each in request.resources}.values())
 
 
-def _alter(resource: Resource, state: ControllerState, voters: list[int], records: list[ConfigRecord]) -> KafkaError:
+def _alter(
+    resource: Resource, state: ControllerState, controllers: list[int], records: list[ConfigRecord]
+) -> KafkaError:
     resource_type = RESOURCE_TYPES[resource.resource_type]
     values = dict(state.configs.get(f"{resource_type}/{resource.resource_name}", {}))
     mine: list[ConfigRecord] = []
@@ -72,7 +74,7 @@ def _alter(resource: Resource, state: ControllerState, voters: list[int], record
         if _is_forbidden_with_elr(record, state):
             return KafkaError.INVALID_CONFIG
         mine.append(record)
-    error = _validate(resource, values, state, voters)
+    error = _validate(resource, values, state, controllers)
     if not error:
         records.extend(mine)
     return error
@@ -86,14 +88,14 @@ def _is_forbidden_with_elr(record: ConfigRecord, state: ControllerState) -> bool
     return bool(record.resource_name) or not record.HasField("value")
 
 
-def _validate(resource: Resource, values: dict[str, str], state: ControllerState, voters: list[int]) -> KafkaError:
+def _validate(resource: Resource, values: dict[str, str], state: ControllerState, controllers: list[int]) -> KafkaError:
     """What stands against a resource with these values. Those of brokers are looked at by the broker that got the
     request."""
     name = resource.resource_name
     if resource.resource_type == BROKER:
         if name and not (name.isascii() and name.isdigit()):
             return KafkaError.INVALID_REQUEST
-        if name and int(name) not in state.brokers and int(name) not in voters:
+        if name and int(name) not in state.brokers and int(name) not in controllers:
             return KafkaError.BROKER_ID_NOT_REGISTERED
         return KafkaError.NONE
     if not name:

@@ -191,7 +191,7 @@ class Controller(msgspec.Struct):
         elif isinstance(request, ElectLeadersRequest):
             changes, response = elect_leaders(request, self.state, self._rules(step))
         elif isinstance(request, IncrementalAlterConfigsRequest):
-            changes, response = incremental_alter_configs(request, self.state, self.config.voters)
+            changes, response = incremental_alter_configs(request, self.state, self.config.controllers)
         elif not self.state.has_epoch(request.broker_id, request.broker_epoch):
             response = error_response(request, KafkaError.STALE_BROKER_EPOCH)
         elif isinstance(request, AlterPartitionRequest):

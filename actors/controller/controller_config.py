@@ -14,13 +14,13 @@ MIN_ISR = "min.insync.replicas"
 
 
 class ControllerConfig(msgspec.Struct, frozen=True):
-    """Times in milliseconds; an interval of 0 means never. topics: of the scenario, to be created. unclean_election,
-    min_isr: what holds where the metadata log says nothing else. elr_version: level of the feature that a new cluster
-    begins with."""
+    """Times in milliseconds; an interval of 0 means never. controllers: ids of all that the run began with. topics: of
+    the scenario, to be created. unclean_election, min_isr: what holds where the metadata log says nothing else.
+    elr_version: level of the feature that a new cluster begins with."""
 
     node_id: int = -1
     cluster_id: str = ""
-    voters: list[int] = []
+    controllers: list[int] = []
     topics: list[TopicSpec] = []
     session_timeout_ms: int = 9000
     no_op_interval_ms: int = 500
@@ -44,7 +44,7 @@ def controller_config(spec: NodeSpec) -> ControllerConfig:
     return ControllerConfig(
         node_id=spec.node_id,
         cluster_id=spec.cluster.cluster_id,
-        voters=spec.cluster.voters,
+        controllers=[*spec.cluster.voters, *spec.cluster.spare_controllers],
         topics=spec.cluster.topics,
         session_timeout_ms=config.get("broker.session.timeout.ms", 9000),
         no_op_interval_ms=config.get("metadata.max.idle.interval.ms", 500),

@@ -14,6 +14,8 @@ KRAFT_VERSION_FEATURE = "kraft.version"
 Form = Literal["off", "seed", "kafka"]
 """Of a protection: none, as KIP-595 was first proposed, as Kafka has it."""
 
+BOOTSTRAP_SERVERS = "controller.quorum.bootstrap.servers"
+
 FETCH_MAX_WAIT_MS = 500
 """Longest parking of a Fetch between quorum members; no configuration key (``KafkaRaftClient.java``)."""
 
@@ -85,8 +87,9 @@ def raft_config(spec: NodeSpec) -> RaftConfig:
     bootstrap = voters.ids
     if kraft_version > 0:
         bootstrap = sorted({*cluster.voters, *cluster.spare_controllers})
-        if config.get(prefix + "bootstrap.servers", ""):
-            bootstrap = [node_id(name) for name in config[prefix + "bootstrap.servers"].split(",")]
+        named = bootstrap_servers(config.get(BOOTSTRAP_SERVERS, ""))
+        if named:
+            bootstrap = [node_id(name) for name in named]
         voters = _formatted_voters(spec)
     return RaftConfig(
         node_id=spec.node_id,
@@ -119,6 +122,11 @@ def raft_config(spec: NodeSpec) -> RaftConfig:
         host=config.get("advertised.listeners", "") or node_name(spec.node_id),
         auto_join=config.get(prefix + "auto.join.enable", False),
     )
+
+
+def bootstrap_servers(text: str) -> list[str]:
+    """The names in a value of ``controller.quorum.bootstrap.servers``; blanks and empty parts are none."""
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _form(features: dict[str, str], name: str) -> Form:

@@ -15,7 +15,7 @@ from actors.features import FEATURES
 from actors.node.errors import KafkaError
 from actors.node.messages import Api
 from actors.node.spec import METADATA_PARTITION
-from actors.quorum.raft_config import KRAFT_VERSION_FEATURE
+from actors.quorum.raft_config import BOOTSTRAP_SERVERS, KRAFT_VERSION_FEATURE, bootstrap_servers
 from actors.versions import API_VERSIONS
 from chaos.errors import Mistake, nearest
 from chaos.scenario.durations import format_duration, format_versions
@@ -79,7 +79,7 @@ def check_references(scenario: Scenario, document: Document) -> list[Mistake]:
     """Everything that is wrong between the parts of ``scenario``."""
     mistakes = Mistakes(document)
     nodes = node_names(scenario)
-    _check_cluster(scenario, mistakes)
+    _check_cluster(scenario, nodes, mistakes)
     _check_switches((), scenario.features, scenario.versions, scenario.nodes, nodes, mistakes)
     for index, defect in enumerate(scenario.defects):
         if defect not in DEFECTS:
@@ -98,6 +98,7 @@ def check_references(scenario: Scenario, document: Document) -> list[Mistake]:
 def _check_variant(path: Path_, variant: Variant, scenario: Scenario, nodes: list[str], mistakes: Mistakes) -> None:
     _check_switches(path, variant.features, variant.versions, variant.nodes, nodes, mistakes)
     check_config((*path, "config"), variant.config, SERVER_SCOPES, mistakes)
+    _check_bootstrap((*path, "config"), variant.config, nodes, mistakes)
     merged = {**scenario.features, **variant.features}
     _check_voters(merged, (*path, "features"), scenario, variant.nodes, mistakes)
     _check_outcome(path, variant.expect, variant.must_happen or [], scenario, nodes, mistakes)
@@ -110,9 +111,10 @@ def _check_variant(path: Path_, variant: Variant, scenario: Scenario, nodes: lis
 # ---- cluster ---------------------------------------------------------------------------------------------------
 
 
-def _check_cluster(scenario: Scenario, mistakes: Mistakes) -> None:
+def _check_cluster(scenario: Scenario, nodes: list[str], mistakes: Mistakes) -> None:
     cluster = scenario.cluster
     check_config(("cluster", "config"), cluster.config, SERVER_SCOPES, mistakes)
+    _check_bootstrap(("cluster", "config"), cluster.config, nodes, mistakes)
     for name, topic in cluster.topics.items():
         path: Path_ = ("cluster", "topics", name)
         if name.startswith("__"):
@@ -180,6 +182,7 @@ def _check_switches(
         if override.cluster_id is not None and not name.startswith(("controller-", "broker-")):
             mistakes.add((*place, "cluster-id"), f"{name} has no disk", "a controller or a broker")
         check_config((*place, "config"), override.config, scopes_of(name), mistakes)
+        _check_bootstrap((*place, "config"), override.config, nodes, mistakes)
 
 
 def scopes_of(node: str) -> tuple[Scope, ...]:
@@ -233,6 +236,15 @@ def check_config(path: Path_, config: Mapping[str, Any], scopes: tuple[Scope, ..
             expected = _config_expected(key, value)
             if expected:
                 mistakes.add(place, f"{value!r} is not a value of {name}", expected)
+
+
+def _check_bootstrap(path: Path_, config: Mapping[str, Any], nodes: list[str], mistakes: Mistakes) -> None:
+    """Whoever is asked for the leader must be a controller of the cluster."""
+    text = config.get(BOOTSTRAP_SERVERS)
+    controllers = [name for name in nodes if name.startswith("controller-")]
+    for name in bootstrap_servers(text) if isinstance(text, str) else []:
+        if name not in controllers:
+            mistakes.unknown((*path, BOOTSTRAP_SERVERS), name, "controller", controllers)
 
 
 def _config_expected(key: ConfigKey, value: Any) -> str:
@@ -412,6 +424,7 @@ def _check_bounce(path: Path_, bounce: RollingBounce, scenario: Scenario, nodes:
     scopes = tuple(scope for scope in SERVER_SCOPES if scope in roles or (scope == "krift" and "broker" in roles))
     if scopes:
         check_config((*path, "config"), bounce.config, scopes, mistakes)
+    _check_bootstrap((*path, "config"), bounce.config, nodes, mistakes)
 
 
 def _check_configure(place: Path_, change: Configure, scenario: Scenario, nodes: list[str], mistakes: Mistakes) -> None:

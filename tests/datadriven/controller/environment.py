@@ -61,14 +61,15 @@ class Environment:
         return ""
 
     def verb_start(self, command: Command) -> str:
-        """start [voters=1] [config=(key:value)] [elr] [defects=()]: all controllers start, and one becomes active.
-        ``elr``: with eligible leader replicas, as a new cluster has them."""
+        """start [voters=1] [spare=0] [config=(key:value)] [elr] [defects=()]: all controllers start, and one becomes
+        active. ``spare``: controllers that do not run. ``elr``: with eligible leader replicas, as a new cluster has."""
         config = {"metadata.max.idle.interval.ms": 0, "controller.quorum.append.linger.ms": 0}
         pairs = (item.split(":") for item in command.many("config", "()"))
         config |= {key: value_of(value) for key, value in pairs}
         features = {ELR_FEATURE: "1" if command.has("elr") else "0"}
         ids = list(range(101, 101 + command.number("voters", 1)))
-        cluster = ClusterSpec("krift", ids, [1, 2, 3], self.topics)
+        spare = [ids[-1] + 1 + number for number in range(command.number("spare", 0))]
+        cluster = ClusterSpec("krift", ids, [1, 2, 3], self.topics, spare)
         defects = command.many("defects", "()")
         for voter_id in ids:
             name = node_name(voter_id)
