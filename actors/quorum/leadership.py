@@ -13,6 +13,7 @@ from actors.quorum.control_records import BOOTSTRAP_OFFSET
 from actors.quorum.quorum_state import BEGIN_QUORUM, FETCH_TIMEOUT
 from actors.quorum.raft_state import CONNECTION, PendingRecords, RaftState
 from actors.quorum.roles import Follower, Leader, Resigned
+from actors.versions import request_version
 from krift.v1.quorum_pb2 import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
@@ -133,6 +134,8 @@ def on_begin_request(raft: RaftState, step: Step, connection: str, request: Begi
     response = BeginQuorumEpochResponse(
         partition_error_code=error, leader_id=raft.quorum.leader_id, leader_epoch=raft.quorum.epoch
     )
+    if request_version(request) >= 1:
+        response.node_endpoints.extend(raft.leader_endpoints())
     raft.answer(step, connection, request, response)
 
 
@@ -159,7 +162,8 @@ def on_begin_ended(raft: RaftState, step: Step, ended: Ended, peer: int) -> None
     if response.error_code:
         raft.back_off(step, peer)
         return
-    raft.learn_from_response(step, response.partition_error_code, response.leader_epoch, response.leader_id)
+    told = (response.partition_error_code, response.leader_epoch, response.leader_id, response.node_endpoints)
+    raft.learn_from_response(step, *told)
 
 
 # ---- resignation -------------------------------------------------------------------------------------------
@@ -204,6 +208,8 @@ def on_end_request(raft: RaftState, step: Step, connection: str, request: EndQuo
     response = EndQuorumEpochResponse(
         partition_error_code=error, leader_id=raft.quorum.leader_id, leader_epoch=raft.quorum.epoch
     )
+    if request_version(request) >= 1:
+        response.node_endpoints.extend(raft.leader_endpoints())
     raft.answer(step, connection, request, response)
 
 
@@ -227,7 +233,8 @@ def on_end_ended(raft: RaftState, step: Step, ended: Ended, peer: int) -> None:
     if response.error_code:
         raft.back_off(step, peer)
         return
-    if raft.learn_from_response(step, response.partition_error_code, response.leader_epoch, response.leader_id):
+    told = (response.partition_error_code, response.leader_epoch, response.leader_id, response.node_endpoints)
+    if raft.learn_from_response(step, *told):
         if response.partition_error_code:
             raft.back_off(step, peer)
         return

@@ -514,7 +514,8 @@ class Environment:
         raise AssertionError(f"no such request from {source} to {target} is under way")
 
     def verb_answer(self, command: Command) -> str:
-        """answer c2 to=c1 [granted] [error=..] [top-error=..] epoch=.. leader=..: answer the newest request of c1;
+        """answer c2 to=c1 [granted] [error=..] [top-error=..] epoch=.. leader=..: answer the newest request of c1
+        (endpoint: to BeginQuorumEpoch or EndQuorumEpoch, and say where the leader listens);
         answer c2 fetch to=c1 ... [hw=..] [diverging=(3,2)] [next=2] [snapshot=(9,3)] [records=(3:2)] [base=4]: its
         newest Fetch;
         answer c2 piece to=c1 ... id=(9,3) bytes=(0,20): its newest FetchSnapshot, with a part of it (-1: the end)."""
@@ -523,6 +524,7 @@ class Environment:
         error = KafkaError[command.text("error", "NONE")]
         top = KafkaError[command.text("top-error", "NONE")]
         leader, epoch = node_id(command.text("leader", "none")), command.number("epoch", 0)
+        endpoints = [endpoint(leader)] if command.has("endpoint") else []
         response: Message
         match letter.message:
             case VoteRequest():
@@ -535,8 +537,10 @@ class Environment:
                 )
             case BeginQuorumEpochRequest():
                 response = BeginQuorumEpochResponse(partition_error_code=error, leader_id=leader, leader_epoch=epoch)
+                response.node_endpoints.extend(endpoints)
             case EndQuorumEpochRequest():
                 response = EndQuorumEpochResponse(partition_error_code=error, leader_id=leader, leader_epoch=epoch)
+                response.node_endpoints.extend(endpoints)
             case FetchSnapshotRequest():
                 response = self._fetch_snapshot_response(command, error, leader, epoch)
             case _:
