@@ -124,8 +124,9 @@ class Controller(msgspec.Struct):
                 self.channels.replay(batch)
             self.committed = batch.end_offset
         if commits and raft.is_snapshot_due(step):
-            state, digest = _committed(raft)
-            raft.create_snapshot(step, files, records_of(state), digest)
+            # What a standby has is what is committed; an active controller's own state is ahead of it.
+            state = _committed(raft) if self.active else self.state
+            raft.create_snapshot(step, files, records_of(state), _digest(raft))
         if self.active:
             for reply in self.purgatory.take_committed(self.committed):
                 _reply(step, reply.connection, reply.response, reply.version)
@@ -166,7 +167,7 @@ class Controller(msgspec.Struct):
         """Drop what was not committed. Snapshot and log hold all of it, so the committed state is made from there."""
         self.active_epoch = -1
         self.channels.deactivate()
-        self.state, _ = _committed(raft)
+        self.state = _committed(raft)
         for timer in self._periods():
             step.cancel_timer(timer)
         for reply in self.purgatory.take_all():
@@ -424,18 +425,21 @@ class Controller(msgspec.Struct):
                 self._append(step, files, raft, topic_records(topic))
 
 
-def _committed(raft: RaftClient) -> tuple[ControllerState, int]:
-    """The state that everything has which was handed out so far, and the digest of the log up to there. An active
-    controller's own state is ahead of it."""
+def _committed(raft: RaftClient) -> ControllerState:
+    """The state that everything makes which was handed out so far."""
     state, snapshot = ControllerState(), raft.snapshots.read_latest()
-    start, digest = 0, EMPTY_DIGEST
     if snapshot is not None:
         load_records(state, snapshot.records, snapshot.end - 1)
-        start, digest = snapshot.end, snapshot.digest
-    batches = raft.log.read(start, raft.delivered, 2**62)
-    for batch in batches:
+    for batch in raft.log.read(0 if snapshot is None else snapshot.end, raft.delivered, 2**62):
         state.replay_batch(batch)
-    return state, extend_digest(digest, batches)
+    return state
+
+
+def _digest(raft: RaftClient) -> int:
+    """The digest of all that was handed out so far."""
+    snapshot = raft.snapshots.read_latest()
+    start, digest = (0, EMPTY_DIGEST) if snapshot is None else (snapshot.end, snapshot.digest)
+    return extend_digest(digest, raft.log.read(start, raft.delivered, 2**62))
 
 
 def _reply(step: Step, connection: str, response: Message, version: int) -> None:
