@@ -165,6 +165,7 @@ class Plan(msgspec.Struct, frozen=True):
                 topic.name: {"replicas": topic.replicas, "config": topic.config} for topic in self.cluster.topics
             },
             "bounced": self._bounced(),
+            **({"bounced_versions": versions} if (versions := self._bounced_versions()) else {}),
             "duration_us": self.duration_us,
             "defects": self.defects,
         }
@@ -177,6 +178,15 @@ class Plan(msgspec.Struct, frozen=True):
                 for name, value in scheduled.fault.bounce.features.items():
                     values.setdefault(name, []).append(value)
         return values
+
+    def _bounced_versions(self) -> dict[str, list[list[int]]]:
+        """APIs of which a rolling bounce sets the versions, and the ranges that nodes then speak."""
+        ranges: dict[str, list[list[int]]] = {}
+        for scheduled in self.schedule:
+            if isinstance(scheduled.fault, NodeBounce):
+                for api, spoken in scheduled.fault.bounce.versions.items():
+                    ranges.setdefault(api, []).append(spoken)
+        return ranges
 
     def yaml(self) -> str:
         """The resolved scenario as a file, which is itself a scenario."""

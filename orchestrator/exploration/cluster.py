@@ -304,7 +304,8 @@ class Cluster:
                     gone.append((each.callee, ("gone", each.name)))
                 elif each.callee == voter and each.phase in (REQUEST, SERVING):
                     now.append(each._replace(phase=BROKEN, message=-1, name=""))
-                elif (each.caller == voter) == (each.phase == ORPHAN and each.callee != voter):
+                elif (each.callee if each.phase == ORPHAN else each.caller) != voter:
+                    # A request of somebody who is gone is lost with its callee, what else is left with its caller.
                     now.append(each)
             found = self._crashes[number, voter] = (self.wire_number(_in_order(now)), tuple(gone))
         wire, steps = found

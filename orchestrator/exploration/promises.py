@@ -30,9 +30,9 @@ PROMISES: dict[str, str] = {
     VOTE_KEPT: "Q2",
     LOG_MATCHING: "Q6",
     COMMITTED_PREFIX: "Q9",
-    COMPLETENESS: "Q9",
+    COMPLETENESS: "Q10",
     OWN_EPOCH: "Q8",
-    DURABLE_MAJORITY: "Q9",
+    DURABLE_MAJORITY: "Q7",
     SOUND_MARK: "Q9",
     VOTER_SOUND: "Q3",
 }

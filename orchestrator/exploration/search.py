@@ -25,7 +25,6 @@ from orchestrator.exploration.cluster import (
     Used,
 )
 from orchestrator.exploration.models import Model
-from orchestrator.exploration.place import Facts
 from orchestrator.exploration.promises import VOTER_SOUND, Broken, History, Promises
 
 NOTHING_USED: Used = (0, 0, 0, 0)
@@ -80,7 +79,7 @@ class Search:
         self._promises = Promises(self.cluster.names, self.cluster.ids)
         self._tell = tell
         self.stopped = False
-        self._histories: list[History] = []
+        self.histories: list[History] = []
         self._history_numbers: dict[History, int] = {}
         self._notes: dict[tuple[int, tuple[Claim, ...], tuple[int, ...]], tuple[int, Broken | None]] = {}
         self._alone: dict[tuple[int, int, int], Broken | None] = {}
@@ -98,11 +97,6 @@ class Search:
         self._broken: Broken | None = None
         self._last: Step | None = None
         self._last_parent = -1
-
-    def situation(self, state: State) -> tuple[tuple[Facts, ...], History]:
-        """What promises are judged by in a state."""
-        places = self.cluster.places
-        return tuple(places.facts[place] for place in state[: len(self.cluster.names)]), self._histories[state[-1]]
 
     def stop(self) -> None:
         """Come to an end soon."""
@@ -222,9 +216,9 @@ class Search:
     # ---- judging -----------------------------------------------------------------------------------------
 
     def _number(self, history: History) -> int:
-        found = self._history_numbers.setdefault(history, len(self._histories))
-        if found == len(self._histories):
-            self._histories.append(history)
+        found = self._history_numbers.setdefault(history, len(self.histories))
+        if found == len(self.histories):
+            self.histories.append(history)
         return found
 
     def _noted(self, state: State, move: Move, end: Stepped) -> tuple[State | None, Broken | None]:
@@ -244,7 +238,7 @@ class Search:
         all_facts = [self.cluster.places.facts[place] for place in end.places]
         if any(facts.epoch > self.model.epochs for facts in all_facts):
             return -1, None
-        history, broken = self._promises.told(self._histories[history_number], end.claims)
+        history, broken = self._promises.told(self.histories[history_number], end.claims)
         for voter, facts in enumerate(all_facts):
             if broken is None:
                 history, broken = self._promises.noted(history, voter, facts)
@@ -255,7 +249,7 @@ class Search:
         places, promises, voters = self.cluster.places, self._promises, len(self.cluster.names)
         if move.kind == "restart":
             voter = move.steps[0][0]
-            if found := promises.restarted(voter, places.facts[state[voter]], self._histories[state[-1]]):
+            if found := promises.restarted(voter, places.facts[state[voter]], self.histories[state[-1]]):
                 return found
         numbers = [places.facts_number[place] for place in state[:voters]]
         history = state[-1]
@@ -263,7 +257,7 @@ class Search:
             key = (voter, number, history)
             if key not in self._alone:
                 facts = places.facts[state[voter]]
-                self._alone[key] = promises.alone(voter, facts, self._histories[history])
+                self._alone[key] = promises.alone(voter, facts, self.histories[history])
             if found := self._alone[key]:
                 return found
             for other in range(voter):
@@ -277,7 +271,7 @@ class Search:
         disks = (*numbers, history)
         if disks not in self._disks:
             all_facts = [places.facts[place] for place in state[:voters]]
-            self._disks[disks] = promises.on_disks(all_facts, self._histories[history])
+            self._disks[disks] = promises.on_disks(all_facts, self.histories[history])
         return self._disks[disks]
 
     def _see(self, index: int, step: Step, after: State) -> None:
@@ -286,7 +280,7 @@ class Search:
         if step.move.kind in MARK_OF_MOVE:
             marks.append(MARK_OF_MOVE[step.move.kind])
         if after[-1] != step.before[-1]:
-            before, now = self._histories[step.before[-1]], self._histories[after[-1]]
+            before, now = self.histories[step.before[-1]], self.histories[after[-1]]
             if len(now.leaders) > len(before.leaders):
                 marks.append(("leader", "second leader", "third leader")[min(len(now.leaders), 3) - 1])
                 if len({leader for _, leader in now.leaders}) > 1:

@@ -135,7 +135,8 @@ def evidence(cluster: Cluster, path: Sequence[Step]) -> list[Finding]:
     """What the invariants of the quorum say of the trace that a path leaves, which begins with the first start of the
     voters: those that are violated."""
     chosen = [name for name in INVARIANTS if name.startswith(QUORUM_FAMILY)]
-    engine = InProcessEngine(chosen, Profile(features=cluster.places.specs[0].features))
+    spec = cluster.places.specs[0]
+    engine = InProcessEngine(chosen, Profile(voters=cluster.ids, features=spec.features, config=spec.config))
     engine.feed_all(_trace(cluster, path))
     return [
         violation

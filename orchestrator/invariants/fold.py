@@ -114,7 +114,8 @@ class Profile(msgspec.Struct, frozen=True):
     ``voters``: ids of the voters that the quorum began with; ``versions``: API -> lowest and highest that servers
     speak.
     ``features``, ``config``: of the cluster; ``topics``: per topic its own ``config``; ``nodes``: per node, what
-    differs. ``bounced``: features that rolling bounces set, with the values that nodes have from some time on.
+    differs. ``bounced``: features that rolling bounces set, with the values that nodes have from some time on;
+    ``bounced_versions``: the same of the versions that they speak, API -> ranges.
     ``epsilon_us``: clock uncertainty between machines; operations closer than that count as concurrent (0 on one
     clock).
     """
@@ -126,6 +127,7 @@ class Profile(msgspec.Struct, frozen=True):
     topics: dict[str, dict[str, Any]] = {}
     nodes: dict[str, dict[str, Any]] = {}
     bounced: dict[str, list[str]] = {}
+    bounced_versions: dict[str, list[list[int]]] = {}
     epsilon_us: int = 0
 
     def feature(self, name: str, node: str = "") -> str:

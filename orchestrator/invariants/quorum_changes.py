@@ -12,11 +12,10 @@ from orchestrator.invariants.windows import Obligation, WindowInvariant, WindowS
 
 
 class Membership(msgspec.Struct, frozen=True):
-    """What a member has in force: offset and epoch of the record, names of the voters -> directories. directory: its
+    """What a member has in force: offset of the record, names of the voters -> directories. directory: its
     own."""
 
     offset: int
-    epoch: int
     members: dict[str, str]
     directory: str
     by: Witness
@@ -57,9 +56,7 @@ class VoterChangesEnd(WindowInvariant[Changing]):
     def step(self, state: Changing, event: Stamped) -> Emissions:
         body, node = event.body, event.node
         if type(body) is QVoters:
-            state.sets[node] = Membership(
-                body.offset, body.epoch, named(body.members), body.directory_id, witness(event)
-            )
+            state.sets[node] = Membership(body.offset, named(body.members), body.directory_id, witness(event))
         elif type(body) is NodeDown:
             state.sets.pop(node, None)
             state.leads.pop(node, None)

@@ -44,7 +44,9 @@ class CommittedIsDurable(LogInvariant[State]):
     tested_when = "a quorum leader moves its high watermark"
     types = (LogHw,)
     cases = {LogHw: ("leader",)}
-    exemptions = {"disk-lost": "The disk of a voter that had it was wiped, or lost what it had synced."}
+    exemptions = {
+        "disk-lost": "The disk of a voter that had it was wiped, or lost what it had synced, and has not got it again."
+    }
 
     def initial(self, key: str, profile: Profile) -> State:
         return State(key)
@@ -61,7 +63,7 @@ class CommittedIsDurable(LogInvariant[State]):
             replica = mirror.replica(voter)
             if replica.flushed >= body.new and replica.log.matches(body.new, body.ph) is not False:
                 durable.append(voter)
-            elif any(loss.start < body.new <= loss.end for loss in replica.losses):
+            elif replica.log.end < body.new and any(loss.start < body.new <= loss.end for loss in replica.losses):
                 lost.append(voter)
         if is_majority(len(durable), voters):
             return NOTHING
@@ -84,13 +86,12 @@ class Applied(msgspec.Struct):
 
 
 class Application(State):
-    """members: by node. facts: end of what was handed out -> its prefix hash, by whom first."""
+    """members: by node. facts: end of what was handed out -> its prefix hash, by whom first; at ``limit`` of them those
+    that are long committed are forgotten."""
 
     members: dict[str, Applied] = {}
     facts: dict[int, PrefixFact] = {}
-
-
-FACTS_KEPT = 1 << 12
+    limit: int = 1 << 12
 
 
 class StateMachinesAgree(LogInvariant[Application]):
@@ -147,8 +148,9 @@ class StateMachinesAgree(LogInvariant[Application]):
 
     def _compare(self, state: Application, event: Stamped, body: QApply, mirror: LogMirror) -> Emissions:
         fact = state.facts.setdefault(body.end, PrefixFact(body.ph, witness(event)))
-        if len(state.facts) > FACTS_KEPT:
+        if len(state.facts) > state.limit:
             state.facts = {end: each for end, each in state.facts.items() if end > mirror.floor}
+            state.limit = max(1 << 12, 2 * len(state.facts))
         if fact.ph != body.ph:
             who, other = f"{fact.by.node} was handed", fact.by
         elif body.end <= mirror.committed.end and mirror.committed.matches(body.end, body.ph) is False:
@@ -236,6 +238,8 @@ class DivergenceIsExact(LogInvariant[Answers]):
         right = (-1, -1) if fits else _end_of_epoch(log, body.last_fetched_epoch)
         if right is None or given == right:
             return NOTHING
+        if given == (-1, -1):
+            state.tested += 1
         return self.violated(
             state.key,
             f"{event.node}, leader of epoch {body.leader_epoch}, told {follower}, which fetched from {body.offset:,} "
@@ -296,12 +300,14 @@ class Acknowledged(msgspec.Struct, frozen=True):
 
 
 class Acknowledgements(State):
-    """changes: topic partition, or resource -> the most recent records. asked: operation -> when it began. kept: what
-    was acknowledged, until it is long committed."""
+    """changes: topic partition, or resource -> the most recent records. asked: operation -> when it began. kept: place
+    of a record ("offset/epoch") -> who was told of it first; at ``limit`` of them those that are long committed are
+    forgotten."""
 
     changes: dict[str, list[Written]] = {}
     asked: dict[str, int] = {}
-    kept: list[Acknowledged] = []
+    kept: dict[str, Acknowledged] = {}
+    limit: int = 1 << 10
 
 
 CHANGES_KEPT = 64
@@ -375,16 +381,23 @@ class AcknowledgedMetadataStays(LogInvariant[Acknowledgements]):
         state.tested += 1
         for record in records:
             if _is_committed(mirror, record):
-                state.kept.append(Acknowledged(sentence, record, witness(event)))
+                place = f"{record.offset}/{record.quorum_epoch}"
+                state.kept.setdefault(place, Acknowledged(sentence, record, witness(event)))
+                if len(state.kept) > state.limit:
+                    self._forget(state, mirror.floor)
+                    state.limit = max(1 << 10, 2 * len(state.kept))
                 return NOTHING
         last = records[-1]
         said = f"{sentence}, at offset {last.offset:,} of the metadata log in epoch {last.quorum_epoch}"
         return self.violated(state.key, f"{said}, which no leader had committed", last.by, event)
 
+    def _forget(self, state: Acknowledgements, floor: int) -> None:
+        state.kept = {place: each for place, each in state.kept.items() if each.record.offset >= floor}
+
     def _elected(self, state: Acknowledgements, event: Stamped, body: QRole, mirror: LogMirror) -> Emissions:
         log = mirror.replica(event.node).log
-        state.kept = [each for each in state.kept if each.record.offset >= log.floor]
-        for each in state.kept:
+        self._forget(state, log.floor)
+        for place, each in state.kept.items():
             if each.record.quorum_epoch >= body.epoch:
                 continue
             state.tested += 1
@@ -395,7 +408,7 @@ class AcknowledgedMetadataStays(LogInvariant[Acknowledgements]):
                 f"{each.sentence}; {event.node}, leader of epoch {body.epoch}, has no entry of epoch "
                 f"{each.record.quorum_epoch} at offset {each.record.offset:,} of the metadata log, where that was"
             )
-            state.kept = [other for other in state.kept if other is not each]
+            del state.kept[place]
             record = each.record
             if mirror.taint_between(record.quorum_epoch, body.epoch, record.offset + 1) is not None:
                 return self.excused("loss-budget", state.key, sentence, each.by, event)

@@ -112,8 +112,8 @@ class CutOffLeadersStepDown(KeyedInvariant[Terms]):
         if type(body) is RepFetch:
             return self._fetched(state, event, body)
         if type(body) is QVoters:
-            state.voters.take(event, body)
-        elif type(body) is NodeDown:
+            return self._voters_changed(state, event, body)
+        if type(body) is NodeDown:
             state.terms.pop(event.node, None)
         elif type(body) is QRole:
             if body.role == "leader":
@@ -123,6 +123,19 @@ class CutOffLeadersStepDown(KeyedInvariant[Terms]):
             if ended is not None and event.wall >= self._due_us(state, event.node, ended) - SLACK_US:
                 state.tested += 1
         return NOTHING
+
+    def _voters_changed(self, state: Terms, event: Stamped, body: QVoters) -> Emissions:
+        """Other voters count from now on. Of a leader that was the only one nobody had to fetch until then."""
+        alone = list(state.voters.of(event.node)) == [event.node]
+        state.voters.take(event, body)
+        term = state.terms.get(event.node)
+        if term is None:
+            return NOTHING
+        term.fetched.intersection_update(state.voters.of(event.node))
+        if not alone:
+            return NOTHING  # the deadline that was asked for looks again
+        term.since_us = event.wall
+        return self._arm(state, event.node, term)
 
     def _fetched(self, state: Terms, event: Stamped, body: RepFetch) -> Emissions:
         term, follower = state.terms.get(event.node), node_name(body.follower)
@@ -167,6 +180,9 @@ class CutOffLeadersStepDown(KeyedInvariant[Terms]):
         return found
 
 
+ELECTION_TIMEOUT = "controller.quorum.election.timeout.ms"
+REQUEST_TIMEOUT = "controller.quorum.request.timeout.ms"
+PRE_VOTE = "kip-996"
 PRE_VOTE_VERSION = 2
 """First version of Vote that has PreVote."""
 
@@ -190,8 +206,9 @@ class InOffice(msgspec.Struct, frozen=True):
 
 class Calm(State):
     """roles: of the voters that are up. fetched_us: "leader/epoch" -> voter -> when it fetched last. copied_us: voter
-    -> (epoch, when it last appended what its leader sent). pre_votes: "candidate/epoch" -> who would vote. earned:
-    epochs that a candidate raised with a majority of these before the leader was seen to be well. core, since_us: of
+    -> (epoch, when it last appended what its leader sent). pre_votes: candidate -> its epoch -> who would vote, and
+    when that was said; promise_us: for how long it counts. earned: epochs above the leader's that a candidate raised
+    with a majority of these, said before the leader was seen to be well. core, since_us: of
     the window; well: its leader. recent_us: how long a fetch keeps a follower and a check-quorum from their time-outs.
     calm_from_us: when the timers that a clock has jumped over are over.
     """
@@ -199,7 +216,8 @@ class Calm(State):
     roles: dict[str, Standing] = {}
     fetched_us: dict[str, dict[str, int]] = {}
     copied_us: dict[str, tuple[int, int]] = {}
-    pre_votes: dict[str, set[str]] = {}
+    pre_votes: dict[str, dict[int, dict[str, int]]] = {}
+    promise_us: int = 0
     earned: set[int] = set()
     core: set[str] = set()
     since_us: int = -1
@@ -225,7 +243,7 @@ class LeaderIsLeftInPeace(KeyedInvariant[Calm]):
     route = METADATA_LOG
     types = (QRole, QVote, QVoters, LogAppend, RepFetch, NodeDown)
     cases = {LogAppend: ("follower",)}
-    exemptions = {"old-peer": "A voter speaks no PreVote, or is being updated: then candidates do without."}
+    exemptions = {"old-peer": "A voter speaks no PreVote, or none after a bounce: then candidates do without."}
 
     @property
     def news(self) -> tuple[type, ...]:
@@ -237,11 +255,14 @@ class LeaderIsLeftInPeace(KeyedInvariant[Calm]):
             for voter in (*profile.voters, -1)
         )
         ranges = [profile.versions, *(section.get("versions", {}) for section in profile.nodes.values())]
-        old = any(each.get("Vote", [0, PRE_VOTE_VERSION])[1] < PRE_VOTE_VERSION for each in ranges)
+        spoken = [each["Vote"] for each in ranges if "Vote" in each] + profile.bounced_versions.get("Vote", [])
+        election_ms, request_ms = longest_ms(profile, ELECTION_TIMEOUT), longest_ms(profile, REQUEST_TIMEOUT)
         return Calm(
             key,
             recent_us=fetch_timeout_ms * 500,
-            old_peer=old or bool(profile.bounced),
+            # An election takes up to twice its timeout.
+            promise_us=(2 * election_ms + request_ms) * 1000 + SLACK_US,
+            old_peer=any(newest < PRE_VOTE_VERSION for _, newest in spoken) or PRE_VOTE in profile.bounced,
             voters=VoterSets.starting_with(profile.voters),
         )
 
@@ -251,6 +272,10 @@ class LeaderIsLeftInPeace(KeyedInvariant[Calm]):
             if body.kind.startswith("clock-"):
                 # A leader whose clock jumps ahead believes that nobody has fetched for long.
                 state.calm_from_us = event.wall + state.recent_us
+            if body.kind.startswith("clock-") or body.kind == "pause":
+                # By a candidate's own time what it was promised is no older than before.
+                for promises in (each for name in body.targets for each in state.pre_votes.get(name, {}).values()):
+                    promises.update(dict.fromkeys(promises, event.wall))
             return NOTHING
         assert type(body) is CtlWindow
         self._end(state)
@@ -289,6 +314,8 @@ class LeaderIsLeftInPeace(KeyedInvariant[Calm]):
             if not event.node.startswith(CONTROLLER):
                 return NOTHING
             state.roles[event.node] = Standing(body.epoch, body.role, body.leader_id, witness(event))
+            if body.role in ("candidate", "leader"):
+                self._raised(state, event, body)
             well = state.well
             if well is not None and event.node in state.core and body.epoch > well.epoch:
                 return self._disturbed(state, well, event, body)
@@ -298,11 +325,20 @@ class LeaderIsLeftInPeace(KeyedInvariant[Calm]):
     def _voted(self, state: Calm, event: Stamped, body: QVote) -> None:
         if not body.pre or not body.granted or state.well is not None:
             return
-        supporters = state.pre_votes.setdefault(f"{body.candidate}/{body.epoch}", set())
-        supporters.add(event.node)
-        candidate = node_name(body.candidate)
-        if is_majority(len(supporters | {candidate}), state.voters.of(candidate)):
-            state.earned.add(body.epoch + 1)
+        promises = state.pre_votes.setdefault(node_name(body.candidate), {}).setdefault(body.epoch, {})
+        promises[event.node] = event.wall
+
+    def _raised(self, state: Calm, event: Stamped, body: QRole) -> None:
+        """A candidate raised its epoch, as a majority had just promised to vote for it, or not; or an epoch has its
+        leader, and those up to it are over."""
+        promises = state.pre_votes.get(event.node, {}).pop(body.epoch - 1, {})
+        fresh = {voter for voter, at_us in promises.items() if event.wall - at_us <= state.promise_us}
+        if fresh and is_majority(len(fresh | {event.node}), state.voters.of(event.node)):
+            state.earned.add(body.epoch)
+        if body.role == "leader":
+            state.earned = {epoch for epoch in state.earned if epoch > body.epoch}
+            for name, promised in state.pre_votes.items():
+                state.pre_votes[name] = {epoch: each for epoch, each in promised.items() if epoch >= body.epoch}
 
     def _look(self, state: Calm, event: Stamped) -> None:
         """Whether a leader is seen to be well: most voters follow it, fetched of late, and got what they fetched."""

@@ -301,3 +301,10 @@ def test_a_node_that_falls_while_a_bounce_waits_for_it_is_brought_back() -> None
     assert stage.restarted() == []
     stage.run_until(10 * SECOND)
     assert stage.restarted() == ["broker-1"]
+
+
+def test_the_profile_tells_what_is_bounced() -> None:
+    """Shows that the features and versions that nodes have later are in the run's profile."""
+    what = "{targets: broker-1, features: {kip-207: 'off'}, versions: {Fetch: 4-12}}"
+    profile = plan_of(f"chaos: [{{when: {{at: 1s}}, action: {{rolling-bounce: {what}}}}}]").profile()
+    assert (profile["bounced"], profile["bounced_versions"]) == ({"kip-207": ["off"]}, {"Fetch": [[4, 12]]})

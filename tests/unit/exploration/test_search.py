@@ -8,17 +8,33 @@ import msgspec
 import pytest
 
 from actors.node.codec import decode, encode
-from orchestrator.exploration.cluster import Used
+from orchestrator.exploration.cluster import BROKEN, ORPHAN, RESPONSE, Exchange, Used
 from orchestrator.exploration.models import MODELS, Model, with_voters
-from orchestrator.exploration.promises import ONE_VOTE, OWN_EPOCH, VOTE_KEPT, Committed, History, Promises
+from orchestrator.exploration.promises import (
+    COMMITTED_PREFIX,
+    COMPLETENESS,
+    DURABLE_MAJORITY,
+    ELECTION_SAFETY,
+    ONE_VOTE,
+    OWN_EPOCH,
+    PROMISES,
+    VOTE_KEPT,
+    Committed,
+    History,
+    Promises,
+)
 from orchestrator.exploration.search import Search
 from orchestrator.exploration.story import evidence, tell
 from orchestrator.exploration.voter import VoterNode, normalise
+from orchestrator.invariants.registry import INVARIANTS
 
 
-def _model(name: str, *budgets: Used, defects: tuple[str, ...] = (), pre_vote: bool = True, **changes: Any) -> Model:
+def _model(
+    name: str, *budgets: Used, defects: tuple[str, ...] = (), pre_vote: bool = True, voters: int = 3, **changes: Any
+) -> Model:
     features = {} if pre_vote else {"kip-996": "off"}
-    return msgspec.structs.replace(with_voters(MODELS[name], features, defects), budgets=budgets, **changes)
+    model = msgspec.structs.replace(MODELS[name], voters=voters)
+    return msgspec.structs.replace(with_voters(model, features, defects), budgets=budgets, **changes)
 
 
 FOUND = {
@@ -28,6 +44,12 @@ FOUND = {
         VOTE_KEPT,
         "Q2",
         6,
+    ),
+    "half-elects": (
+        _model("election", (2, 0, 0, 0), epochs=1, defects=("half-elects",), voters=2),
+        ELECTION_SAFETY,
+        "Q5",
+        10,
     ),
     "commit-old-epoch": (
         _model("replication", (1, 0, 0, 0), defects=("commit-old-epoch",), pre_vote=False),
@@ -80,7 +102,8 @@ def test_no_outcome_is_left_out_by_the_reduction() -> None:
     for reduced in (True, False):
         search = Search(_model("election", (1, 0, 0, 0), (0, 1, 0, 0), epochs=1, reduced=reduced))
         assert search.run().exhausted
-        outcomes = {search.situation(state) for state in search.seen}
+        facts = search.cluster.places.facts
+        outcomes = {(tuple(facts[place] for place in state[:3]), search.histories[state[-1]]) for state in search.seen}
         seen.append({outcome for outcome in outcomes if not any(facts.waiting for facts in outcome[0])})
         states.append(len(search.seen))
     assert seen[0] == seen[1]
@@ -140,3 +163,33 @@ def test_a_leader_without_what_was_committed_is_noticed() -> None:
     _, broken = promises.noted(history, 1, leader)
     assert broken is not None
     assert broken.promise == "one leader per epoch"
+
+
+def test_a_crash_takes_what_its_voter_has_to_do_with_and_nothing_else() -> None:
+    """Shows that the request of one that is gone is lost if its callee crashes, and arrives all the same if its caller
+    does so once more, or somebody else; and that a response is lost with its caller alone."""
+    cluster = Search(_model("election", (0, 1, 1, 0))).cluster
+    lost = [
+        Exchange(0, 2, "c", 0, ORPHAN, 0),
+        Exchange(2, 0, "c", 1, RESPONSE, 0),
+        Exchange(2, 1, "c", 1, BROKEN, -1),
+    ]
+    left = [
+        Exchange(0, 1, "c", 0, ORPHAN, 0),
+        Exchange(0, 2, "c", 2, RESPONSE, 0),
+        Exchange(1, 2, "c", 2, BROKEN, -1),
+        Exchange(2, 1, "c", 0, ORPHAN, 0),
+    ]
+    state = (*cluster.first()[0].places, cluster.wire_number((*lost, *left)), 0)
+    crash = next(
+        each for each in cluster.moves(state, (False, True, False, False)) if each.steps[0][0] == 2 and each.cost == 1
+    )
+    assert sorted(cluster.wires[crash.wire]) == left
+
+
+def test_each_promise_names_the_invariant_that_makes_it() -> None:
+    """Shows that each promise leads to an invariant of the quorum whose title says the same."""
+    said = {promise: INVARIANTS[invariant].title for promise, invariant in PROMISES.items()}
+    assert "has everything that was committed" in said[COMPLETENESS]
+    assert "a majority of the voters has on disk" in said[DURABLE_MAJORITY]
+    assert "permanent" in said[COMMITTED_PREFIX]

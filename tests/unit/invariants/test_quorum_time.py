@@ -105,6 +105,20 @@ def test_time_that_does_not_count() -> None:
         assert passes(trace, 2).result("Q17").status == "violated"
 
 
+def test_a_leader_that_was_the_only_voter() -> None:
+    """Shows that a leader whom nobody had to fetch from is judged from the moment on that there is another voter."""
+    trace = TraceBuilder(voters=[101])
+    trace.role(LEADER, 1, "leader", 101)
+    trace.wall += 60 * SECOND
+    trace.emit(LEADER, QVoters("dir", 5, 1, 1, {"101": "", "102": ""}, 6, 5, "append"))
+    trace.wall += 3 * SECOND
+    trace.asked(LEADER, 102, 0, 0, 1)
+    trace.wall += 4 * SECOND
+    trace.asked(LEADER, 102, 0, 0, 1)
+    assert trace.result("Q17").status == "vacuous"
+    assert passes(trace, 6).result("Q17").status == "violated"
+
+
 # ---- L2 --------------------------------------------------------------------------------------------------------
 
 
@@ -170,6 +184,44 @@ def test_who_is_not_left_in_peace() -> None:
     assert promised.result("L2").status == "vacuous"
 
 
+def test_a_promise_does_not_last() -> None:
+    """Shows that a promise counts for the candidate that it was made to, for as long as an election may take, by the
+    candidate's own time; and that an epoch which was raised that way is over with the next leader."""
+    late = TraceBuilder()
+    late.vote(FOLLOWER, 1, 103, pre=True)
+    late.wall += 60 * SECOND
+    well(late)
+    late.window("open", *VOTERS)
+    late.role(THIRD, 2, "candidate")
+    assert late.result("L2").status == "violated"
+    paused = TraceBuilder()
+    paused.vote(FOLLOWER, 1, 103, pre=True)
+    paused.wall += 60 * SECOND
+    paused.emit("driver", CtlFault("f", "pause", "stop", [THIRD], {}))
+    well(paused)
+    paused.window("open", *VOTERS)
+    paused.role(THIRD, 2, "candidate")
+    assert paused.result("L2").status == "vacuous"
+    other = TraceBuilder()
+    other.vote(FOLLOWER, 1, 101, pre=True)
+    well(other)
+    other.window("open", *VOTERS)
+    other.role(THIRD, 2, "candidate")
+    assert other.result("L2").status == "violated"
+
+
+def test_an_epoch_that_was_raised_as_promised_stays_raised() -> None:
+    """Shows that a candidate which was cut off meanwhile may come back with the epoch it had earned, at any time."""
+    trace = TraceBuilder()
+    trace.vote(FOLLOWER, 1, 103, pre=True)
+    trace.role(THIRD, 2, "candidate")
+    trace.wall += 60 * SECOND
+    well(trace)
+    trace.window("open", *VOTERS)
+    trace.role(LEADER, 2, "unattached")
+    assert trace.result("L2").status == "vacuous"
+
+
 def test_a_leader_that_is_removed_goes() -> None:
     """Shows that a leader which is no voter by its own log may be followed by another one, whenever that was."""
     for opened_first in (False, True):
@@ -196,18 +248,26 @@ def test_a_promise_to_disturb_is_none() -> None:
 
 
 def test_old_peers_and_no_pre_vote() -> None:
-    """Shows that a voter which speaks no PreVote is an excuse, and that a cluster which does without has none."""
-    for profile in ({"versions": {"Vote": [0, 1]}}, {"nodes": {LEADER: {"versions": {"Vote": [0, 0]}}}}):
+    """Shows that a voter which speaks no PreVote is an excuse; a cluster that does without, or of
+    which something else is bounced, has none."""
+    for profile in (
+        {"versions": {"Vote": [0, 1]}},
+        {"nodes": {LEADER: {"versions": {"Vote": [0, 0]}}}},
+        {"bounced": {"kip-996": ["off"]}},
+        {"bounced_versions": {"Vote": [[0, 2], [0, 1]]}},
+    ):
         trace = TraceBuilder(**profile)  # type: ignore[arg-type]
         well(trace)
         trace.window("open", *VOTERS)
         trace.role(THIRD, 5, "candidate")
         assert trace.result("L2").excused == {"old-peer": 1}
-    off = TraceBuilder(features={"kip-996": "off"})
-    well(off)
-    off.window("open", *VOTERS)
-    off.role(THIRD, 5, "candidate")
-    assert off.result("L2").status == "violated"
+    off = {"features": {"kip-996": "off"}}
+    for none in (off, {"bounced": {"kip-207": ["off"]}}, {"bounced_versions": {"Vote": [[0, 2]], "Fetch": [[4, 12]]}}):
+        trace = TraceBuilder(**none)  # type: ignore[arg-type]
+        well(trace)
+        trace.window("open", *VOTERS)
+        trace.role(THIRD, 5, "candidate")
+        assert trace.result("L2").status == "violated"
 
 
 def test_a_leader_whose_clock_was_set_is_not_well_yet() -> None:
