@@ -15,6 +15,8 @@ from chaos.scenario.durations import format_duration
 from chaos.scenario.scalars import RANDOM
 
 TOPIC = "orders"
+CONTROLLERS = ("active-controller", "voters(", "controller")
+"""How selectors of controllers begin."""
 QUIET_US = 200_000
 """Nothing begins before that."""
 LAST_US = 20_000
@@ -107,19 +109,19 @@ def chaos_of(nemesis: Nemesis, seed: int, cast: Cast, chaos_us: int) -> list[Par
         scene = _scene(nemesis, seed, cast, chaos_us, f"faults/{index}")
         found.append(_entry(scene, near, within))
     if cast.changing:
-        found = _bearable(found, cast.voters, len(cast.strangers))
+        found = bearable(found, cast.voters, len(cast.strangers))
     if pick(stream(nemesis.name, seed, "healed"), course.healed) == "core":
         found += staying_of(nemesis, seed, cast, chaos_us)
     return [{**entry, "optional": True} for entry in found]
 
 
-def _bearable(parts: list[Part], voters: int, strangers: int) -> list[Part]:
+def bearable(parts: list[Part], voters: int, strangers: int) -> list[Part]:
     """Without what would take the last of two voters away, or most of them their disks, by which they are known, or
     leave strangers as many as the others: no cluster comes back from that."""
     kept, removed, wiped = [], 0, 0
     for entry in parts:
         removes = "remove-voter" in entry.get("action", {})
-        wipes = "wipe" in entry.get("fault", {})
+        wipes = any(each.startswith(CONTROLLERS) for each in entry.get("fault", {}).get("wipe", {}).get("nodes", ()))
         left = voters - removed - removes
         if (removes or wipes) and (left < 2 or 2 * (wiped + wipes + strangers) >= left):
             continue

@@ -11,7 +11,7 @@ from chaos import sources
 from chaos.errors import InputError
 from chaos.incidents import library as incidents
 from chaos.nemesis import library
-from chaos.nemesis.draw import draw
+from chaos.nemesis.draw import bearable, draw
 from chaos.nemesis.model import json_schema
 from chaos.nemesis.patterns import PATTERNS
 from chaos.nemesis.schema import SCHEMA_FILE, schema_text
@@ -163,3 +163,10 @@ def test_the_published_schema_is_the_models_schema() -> None:
     """Shows that docs/nemesis.schema.json is what the models say; ``python -m chaos.nemesis.schema`` writes it."""
     assert (ROOT / SCHEMA_FILE).read_text(encoding="utf-8") == schema_text()
     assert json.loads(schema_text()) == json_schema()
+
+
+def test_the_disk_of_a_broker_is_none_by_which_voters_are_known() -> None:
+    """Shows that as many wipes of brokers are drawn as come, and of controllers no more than a quorum survives."""
+    brokers = [{"fault": {"wipe": {"nodes": [each]}}} for each in ("broker-1", "leader(orders-0)", "isr(orders-0)[0]")]
+    controllers = [{"fault": {"wipe": {"nodes": [each]}}} for each in ("controller-1", "voters(follower)[1]")]
+    assert bearable([*brokers, *controllers], 3, 0) == [*brokers, controllers[0]]
