@@ -27,8 +27,8 @@ from orchestrator.clusters.base import RunOrder, run_meta
 from orchestrator.clusters.sim import STEPS_FILE, SimCluster
 from orchestrator.report.console import Page, page
 from orchestrator.run_dir import RESTORE, Manifest, RunDir, open_run_dir, why, wrong
-from orchestrator.runner import repeat_result
-from orchestrator.verdict import judged_again, read_verdict, write_verdict
+from orchestrator.runner import keep_verdict, repeat_result
+from orchestrator.verdict import judged_again, read_verdict
 from orchestrator.version import __version__
 
 Journals = dict[tuple[str, int], list[Segment]]
@@ -173,7 +173,7 @@ def _note_repeat(directory: RunDir, manifest: Manifest, digest: str) -> None:
     manifest.repeated = digest
     directory.write_manifest(manifest)
     if directory.verdict.exists():
-        write_verdict(judged_again(read_verdict(directory), repeat_result(manifest.digest, digest)), directory)
+        keep_verdict(directory, judged_again(read_verdict(directory), repeat_result(manifest.digest, digest)))
 
 
 def _versions(manifest: Manifest) -> str:

@@ -11,15 +11,16 @@ from orchestrator.verdict import read_verdict
 from tests.unit.cli.command import krift
 
 
-def test_a_sim_run_is_the_same_again(kept_run: Path) -> None:
+def test_a_sim_run_is_the_same_again(run: Path) -> None:
     """Shows that all steps are taken again without a difference."""
-    ended = krift("replay", kept_run)
+    ended = krift("replay", run)
     assert ended.code == 0, ended.err
     assert "steps taken again, no difference" in ended.out
 
 
 def test_a_replay_says_that_the_run_was_had_again(run: Path) -> None:
-    """Shows X8 vacuous before a replay, held after it and for later checks, violated by another digest."""
+    """Shows X8 vacuous before a replay, held after it and for later checks, violated by another digest; in all forms of
+    the verdict."""
     directory = RunDir(run)
     manifest = directory.read_manifest()
     manifest.repeated = ""
@@ -32,6 +33,7 @@ def test_a_replay_says_that_the_run_was_had_again(run: Path) -> None:
     assert x8() == ("vacuous", 0)
     assert krift("replay", run).code == 0
     assert x8() == ("held", 1)
+    assert krift("report", run, "--junit").out == directory.junit.read_text()
     assert krift("check", run, "--engine", "in-process").code == 0
     assert x8() == ("held", 1)
     manifest = directory.read_manifest()
