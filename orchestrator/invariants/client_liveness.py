@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from actors.config import CONFIG
 from actors.node.spec import node_name
 from actors.trace.events import (
     ConsPos,
     CtlFault,
+    LogAppend,
     LogHw,
     NodeDown,
     OpInvoke,
@@ -19,6 +22,7 @@ from actors.trace.events import (
 from orchestrator.invariants.bounds import SLACK_US
 from orchestrator.invariants.fold import NOTHING, Emissions, Profile, Witness, witness
 from orchestrator.invariants.liveness import NO_MEMBER, TOO_FEW
+from orchestrator.invariants.producer_state import NO_PRODUCER_STATE
 from orchestrator.invariants.routes import NODE, PARTITION
 from orchestrator.invariants.windows import (
     Obligation,
@@ -33,11 +37,22 @@ LINK_FAULTS = frozenset({"partition", "delay", "drop", "duplicate", "reorder"})
 """Faults that leave the time of a node's own timers alone."""
 
 
-class Sends(PartitionState):
-    """acks: open send -> acks. min_isr: as of the topic."""
+class OpenSend(msgspec.Struct, frozen=True):
+    """producer, number: of the record, from its uid ``producer-1:5``."""
 
-    acks: dict[str, int] = {}
+    acks: int
+    producer: str
+    number: int
+
+
+class Sends(PartitionState):
+    """sends: those that are open, by operation. min_isr: as of the topic. producers: ids that leaders have appended
+    batches of. overtaken: producer -> up to which number its open sends have missed their turn."""
+
+    sends: dict[str, OpenSend] = {}
     min_isr: int = 1
+    producers: set[int] = set()
+    overtaken: dict[str, int] = {}
 
 
 class SendsReturn(PartitionInvariant[Sends]):
@@ -52,9 +67,9 @@ class SendsReturn(PartitionInvariant[Sends]):
     source = "KIP-91; Sender.java"
     tested_when = "a send that is open in a window returns with ok or a definite error"
     route = PARTITION
-    types = (OpInvoke, OpReturn, PartChange)
-    cases = {OpInvoke: ("send",), OpReturn: ("send",)}
-    exemptions = {"isr-away": TOO_FEW}
+    types = (OpInvoke, OpReturn, PartChange, LogAppend)
+    cases = {OpInvoke: ("send",), OpReturn: ("send",), LogAppend: ("leader",)}
+    exemptions = {"isr-away": TOO_FEW, "no-producer-state": NO_PRODUCER_STATE}
 
     def initial(self, key: str, profile: Profile) -> Sends:
         min_isr = int(profile.topic_setting(key, "min.insync.replicas", default=1))
@@ -66,13 +81,16 @@ class SendsReturn(PartitionInvariant[Sends]):
         if kind is PartChange:
             state.take(event, body)
             return NOTHING
+        if kind is LogAppend:
+            self._look_for_gap(state, body)
+            return NOTHING
         if body.kind != "send":
             return NOTHING
         if kind is OpInvoke:
             self.oblige(state, body.op, event)
-            state.acks[body.op] = body.acks
+            state.sends[body.op] = OpenSend(body.acks, *_place(body.uid))
             return NOTHING if state.armed_us >= 0 else self.arm(state)
-        state.acks.pop(body.op, None)
+        state.sends.pop(body.op, None)
         if body.outcome == "unknown":
             # Given up before it was due: the window was too short for it, or its time-out is.
             state.cut += body.op in state.due
@@ -83,22 +101,45 @@ class SendsReturn(PartitionInvariant[Sends]):
             self.void(state, body.op)
         return NOTHING
 
+    def _look_for_gap(self, state: Sends, body: LogAppend) -> None:
+        """A leader that knows nothing of a producer id takes its first batch with any sequence, so a later one of the
+        producer's: what comes before that is refused as out of order until its time is up."""
+        if body.producer_id < 0 or body.producer_id in state.producers:
+            return
+        state.producers.add(body.producer_id)
+        if body.base_sequence > 0:
+            producer, first = _place(body.uids[0])
+            state.overtaken[producer] = first
+
+    def _is_overtaken(self, state: Sends, send: OpenSend) -> bool:
+        """Whether it waits for one that missed its turn, or did so itself: a producer keeps its order."""
+        missed = state.overtaken.get(send.producer, 0)
+        return any(each.producer == send.producer and each.number < missed for each in state.sends.values())
+
     def missed(self, state: Sends, name: str, obligation: Obligation) -> Emissions:
         assert obligation.by is not None
-        client = obligation.by.node
+        client, send = obligation.by.node, state.sends.get(name)
         if client not in state.core:
             return NOTHING
         there = [member for member in state.isr if node_name(member) in state.core]
         sentence = f"the send {name} of {client} to {state.key} did not return {self.within(state)}"
         newest = state.newest.by if state.newest is not None else None
-        if len(there) < (state.needed(state.min_isr) if state.acks.get(name) == -1 else 1):
+        if len(there) < (state.needed(state.min_isr) if send is not None and send.acks == -1 else 1):
             return self.excused("isr-away", state.key, sentence, obligation.by, newest)
+        if send is not None and self._is_overtaken(state, send):
+            return self.excused("no-producer-state", state.key, sentence, obligation.by, newest)
         return self.violated(
             state.key,
             f"{sentence}: its ISR is {', '.join(map(node_name, state.isr))}, led by {state.leader or 'nobody'}",
             obligation.by,
             newest,
         )
+
+
+def _place(uid: str) -> tuple[str, int]:
+    """Producer and number of a record."""
+    producer, _, number = uid.rpartition(":")
+    return producer, int(number) if number.isdigit() else 0
 
 
 class Reading(PartitionState):

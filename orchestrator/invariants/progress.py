@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from actors.node.errors import KafkaError
 from actors.trace.events import (
     BrokerReg,
     ConsPos,
@@ -25,6 +26,7 @@ from actors.trace.events import (
 from orchestrator.invariants.bounds import SLACK_US
 from orchestrator.invariants.client_liveness import LINK_FAULTS
 from orchestrator.invariants.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
+from orchestrator.invariants.producer_state import NO_PRODUCER_STATE
 from orchestrator.invariants.routes import NODE
 from orchestrator.invariants.windows import Obligation, WindowInvariant, WindowState, beta
 
@@ -151,6 +153,10 @@ def is_useful(body: Any) -> bool:
     return type(body) is not OpReturn or body.outcome == "ok"
 
 
+OUT_OF_ORDER = f"errors [{int(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER)}])"
+"""What all batches of a producer are told while an earlier one of it is missing."""
+
+
 class Retries(WindowState):
     """count: requests in a row that led nowhere; last: the newest of them. pushed: metadata is pushed to brokers."""
 
@@ -177,7 +183,8 @@ class RetriesGetSomewhere(WindowInvariant[Retries]):
     types = (Rpc, *USEFUL)
     exemptions = {
         "pushed-metadata": "Brokers are told of the cluster by UpdateMetadata: one that was held up may overwrite a "
-        "newer one, and what it says stays until there is news."
+        "newer one, and what it says stays until there is news.",
+        "no-producer-state": NO_PRODUCER_STATE,
     }
 
     LEAST = 10
@@ -221,6 +228,8 @@ class RetriesGetSomewhere(WindowInvariant[Retries]):
         )
         if state.pushed and state.told.startswith("Metadata "):
             return self.excused("pushed-metadata", state.key, sentence, obligation.by, state.last)
+        if state.told.startswith("Produce ") and state.told.endswith(OUT_OF_ORDER):
+            return self.excused("no-producer-state", state.key, sentence, obligation.by, state.last)
         return self.violated(state.key, sentence, obligation.by, state.last)
 
 

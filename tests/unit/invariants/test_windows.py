@@ -188,6 +188,19 @@ def test_a_send_that_stays_open() -> None:
     assert few.result("L5").excused == {"isr-away": 1}
 
 
+@pytest.mark.parametrize(("sequence", "status"), [(1, "excused"), (0, "violated")])
+def test_a_send_that_another_one_overtook(sequence: int, status: str) -> None:
+    """Shows a send excused whose turn is over: its leader knew nothing of the producer, and took the next batch."""
+    run = Run()
+    run.lead(1, 0)
+    run.window()
+    run.send("producer-1:0")
+    run.append("broker-1", "producer-1:1", producer=7, sequence=sequence)
+    run.past("L5")
+    assert run.result("L5").excused == ({"no-producer-state": 1} if status == "excused" else {})
+    assert run.status("L5")[0] == status
+
+
 def test_a_consumer_that_does_not_read_on() -> None:
     """Shows it violated; kept; and not asked of one that is not in the core."""
     for without, read, expected in (
