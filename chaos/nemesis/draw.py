@@ -72,7 +72,7 @@ def draw(nemesis: Nemesis, seed: int) -> Part:
         "chaos": chaos_of(nemesis, seed, cast, chaos_us),
         **({} if _is_disruptive(features) else healing_of(nemesis, seed)),
         # With Kafka's own timers it may take that long; whether a run is given up is decided by nothing shorter.
-        "budgets": {"heal": "150s", "drain": "150s"},
+        "budgets": {"heal": "150s", "drain": "300s"},
         "expect": _expectation(features),
     }
 

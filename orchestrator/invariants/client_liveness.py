@@ -169,6 +169,7 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
     exemptions = {
         "isr-away": NO_MEMBER,
         "unclean-election": "An unclean election gave up what the consumer was to read.",
+        "silent-replicas": "Several replicas are not in the core: a consumer waits for each, the bound for one.",
     }
 
     def initial(self, key: str, profile: Profile) -> Reading:
@@ -232,6 +233,9 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
             return self.excused("unclean-election", state.key, sentence, obligation.by, newest)
         if not any(node_name(member) in state.core for member in state.isr):
             return self.excused("isr-away", state.key, sentence, obligation.by, newest)
+        replicas = state.newest.change.replicas if state.newest is not None else []
+        if sum(node_name(each) not in state.core for each in replicas) > 1:
+            return self.excused("silent-replicas", state.key, sentence, obligation.by, newest)
         return self.violated(state.key, sentence, state.told, obligation.by)
 
 

@@ -115,7 +115,8 @@ class ElectableReplicasHaveEverything(LogInvariant[Electable]):
         for member in state.change(event, body):
             node = node_name(member)
             state.tested += 1
-            shared = mirror.committed.shared_with(mirror.replica(node).log, end)
+            replica = mirror.replica(node)
+            shared = mirror.committed.shared_with(replica.log, end)
             if shared >= end:
                 continue
             sentence = (
@@ -124,6 +125,9 @@ class ElectableReplicasHaveEverything(LogInvariant[Electable]):
             )
             if body.cause == "unclean":
                 found.extend(self.excused("unclean-election", state.key, sentence, event))
+            elif replica.away and body.cause != "alter-isr":
+                # A controller that did not know yet removed others: what removed this one was lost with its leader.
+                found.extend(self.excused("away", state.key, sentence, event))
             else:
                 found.extend(self._lacks(state, end, sentence, event, mirror, None))
         return found

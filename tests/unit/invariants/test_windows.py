@@ -220,6 +220,20 @@ def test_a_consumer_that_does_not_read_on() -> None:
         assert run.status("L6") == expected
 
 
+@pytest.mark.parametrize(("silent", "status"), [(("broker-3",), "violated"), (("broker-2", "broker-3"), "excused")])
+def test_a_consumer_that_has_several_silent_brokers_to_try(silent: tuple[str, ...], status: str) -> None:
+    """Shows that the bound has time for one silent broker, and a consumer that may have asked two is excused."""
+    run = Run()
+    run.lead(1, 0)
+    run.high_watermark("broker-1", 1)
+    run.polled("consumer-1", (0, "a"))
+    run.window(without=silent)
+    run.high_watermark("broker-1", 2)
+    run.past("L6")
+    assert run.status("L6")[0] == status
+    assert run.result("L6").excused == ({"silent-replicas": 1} if status == "excused" else {})
+
+
 def test_an_operation_returns_before_its_time_out_unless_its_client_was_stopped() -> None:
     """Shows a send beyond delivery.timeout.ms; one of a client that a fault stopped; and a client that is gone."""
     run = Run()
