@@ -14,7 +14,7 @@ from actors.broker.turn import Turn
 from actors.log.replica_log import AppendResult, ReplicaLog
 from actors.metadata.registrations import PartitionRegistration
 from actors.node.errors import KafkaError
-from actors.trace.events import IsrPropose, PartAssume, RepFetch
+from actors.trace.events import OVERTAKEN, IsrPropose, PartAssume, RepFetch
 from krift.v1.records_pb2 import RecordBatch
 
 UNKNOWN_OFFSET = -1
@@ -121,7 +121,8 @@ class Partition(msgspec.Struct):
     def make_leader(self, turn: Turn, state: PartitionRegistration) -> bool:
         """Take up leadership, or only note a new ISR or assignment; False if ``state`` is older than what is known.
 
-        A pending ISR change is given up: the metadata log overtook it.
+        A pending ISR change is given up: the metadata log overtook it. It may be of the ISR that the leader was told of
+        by the controller already, and the proposal, made after that, on its way: Kafka's Partition.makeLeader does so.
         """
         if state.partition_epoch < self.partition_epoch:
             return False
@@ -129,6 +130,8 @@ class Partition(msgspec.Struct):
         new_epoch = state.leader_epoch > self.leader_epoch
         if was_leader and not new_epoch and "isr-in-new-epochs-only" in turn.step.defects:
             return False
+        if self.pending is not None and was_leader and not new_epoch:
+            self.record_proposal(turn, self.pending, OVERTAKEN)
         self._assign(turn, state)
         self.isr = list(state.isr)
         if new_epoch or not was_leader:

@@ -273,9 +273,14 @@ class PartAssume(TraceEvent, frozen=True, tag="part.assume"):
     metadata_offset: int
 
 
+OVERTAKEN = "overtaken"
+"""Outcome of a proposal that its leader has given up while it was on its way."""
+
+
 class IsrPropose(TraceEvent, frozen=True, tag="isr.propose"):
     """A leader asked for an ISR (outcome "proposed"), or learned what became of its proposal (an error name, or
-    "accepted"). ``members``: id -> broker epoch as the leader knows it."""
+    "accepted"), or gave it up while it was on its way ("overtaken": by the metadata log). ``members``: id -> broker
+    epoch as the leader knows it."""
 
     tp: str
     proposal: int

@@ -5,18 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from actors.node.spec import node_name
-from actors.trace.events import IsrPropose, LogHw, PartAssume, PartChange, Stamped
+from actors.trace.events import OVERTAKEN, IsrPropose, LogHw, PartAssume, PartChange, Stamped
 from orchestrator.invariants.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.log_fold import LogInvariant
 from orchestrator.invariants.log_mirror import LogMirror, LossBudget, loss_budget
+from orchestrator.invariants.proposals import Made, made_by, proposed
 from orchestrator.invariants.replication import LOST, UNCLEAN
 
 
 class Electable(State):
     """Of the latest change of the partition: its epochs, the ISR, and the ISR with the eligible leader replicas.
 
-    known: whether the change is known to stand: a controller that loses its epoch may take an ISR with it. lives: node
-    -> the incarnation in which it took up the partition last.
+    known: whether the change is known to stand, and to its leader: a controller that loses its epoch may take an ISR
+    with it. overtaken: a proposal that its leader has given up, and that a controller may accept. lives: node -> the
+    incarnation in which it took up the partition last.
     """
 
     budget: LossBudget = LossBudget()
@@ -28,6 +30,7 @@ class Electable(State):
     pool: list[int] = []
     known: bool = False
     by: Witness | None = None
+    overtaken: Made | None = None
     lives: dict[str, int] = {}
 
     def change(self, event: Stamped, body: PartChange) -> list[int]:
@@ -42,11 +45,14 @@ class Electable(State):
         )
         self.min_isr = body.min_isr
         self.isr, self.pool = body.isr, [*body.isr, *(each for each in body.elr if each not in body.isr)]
-        self.known, self.by = True, witness(event)
+        self.known, self.by = made_by(body) != self.overtaken, witness(event)
         return [member for member in self.pool if member not in before]
 
     def settle(self, body: IsrPropose) -> None:
-        """A leader learns that its proposal was not taken: a change that a controller made of it did not stand."""
+        """A leader learns that its proposal was not taken: a change that a controller made of it did not stand. Or it
+        knows no more of it, and does without the members that the controller then counts on, as Kafka's does."""
+        if body.outcome == OVERTAKEN:
+            self.overtaken = proposed(body)
         if body.outcome not in ("proposed", "accepted") and body.partition_epoch + 1 == self.partition_epoch:
             self.known = self.known and set(body.isr) != set(self.isr)
 

@@ -8,10 +8,21 @@ from typing import Any, ClassVar
 import msgspec
 
 from actors.node.spec import node_name
-from actors.trace.events import LogHw, LogTrunc, PartAssume, PartChange, RepFetch, Stamped, TraceEvent
+from actors.trace.events import (
+    OVERTAKEN,
+    IsrPropose,
+    LogHw,
+    LogTrunc,
+    PartAssume,
+    PartChange,
+    RepFetch,
+    Stamped,
+    TraceEvent,
+)
 from orchestrator.invariants.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.log_fold import LogInvariant
 from orchestrator.invariants.log_mirror import Commit, Lineage, LogMirror, LossBudget, Taint, loss_budget
+from orchestrator.invariants.proposals import Made, made_by, proposed
 
 UNCLEAN = "An unclean election in between gave up what the new leader lacked."
 LOST = (
@@ -129,7 +140,8 @@ class Watermarks(State):
     """``leaders``: per node; ``lowering``: node -> the truncation with which its high watermark has to go down.
 
     ``isr``: of the latest change of the partition in ``isr_epoch``, by the newest controller, that of ``quorum_epoch``:
-    an older one that was replaced may go on for itself.
+    an older one that was replaced may go on for itself. ``overtaken``: a proposal that its leader has given up, so that
+    it does not know of what a controller makes of it.
     """
 
     leaders: dict[str, Fetched] = {}
@@ -137,6 +149,7 @@ class Watermarks(State):
     quorum_epoch: int = -1
     isr_epoch: int = -1
     isr: list[int] = []
+    overtaken: Made | None = None
 
 
 class HighWatermarksAreSound(LogInvariant[Watermarks]):
@@ -152,7 +165,7 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
     title = "High watermarks only rise while a leader leads, and cover nothing that the ISR lacks"
     source = "KAFKA-14704; KAFKA-9491; KIP-497"
     tested_when = "a replica of a data partition moves its high watermark"
-    types = (LogHw, RepFetch, PartAssume, PartChange)
+    types = (LogHw, RepFetch, PartAssume, PartChange, IsrPropose)
     before_types = (LogTrunc,)
     exemptions = {"unclean-election": UNCLEAN, "loss-budget": LOST}
 
@@ -205,7 +218,12 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
             else:
                 state.leaders.pop(event.node, None)
         elif type(body) is PartChange and body.quorum_epoch >= state.quorum_epoch:
-            state.quorum_epoch, state.isr_epoch, state.isr = body.quorum_epoch, body.leader_epoch, body.isr
+            state.quorum_epoch, state.isr_epoch = body.quorum_epoch, body.leader_epoch
+            state.isr = body.isr if made_by(body) != state.overtaken else []
+        elif type(body) is IsrPropose and body.outcome == OVERTAKEN:
+            state.overtaken = proposed(body)
+            if state.overtaken[0] == state.isr_epoch and state.overtaken[2] == frozenset(state.isr):
+                state.isr = []
         return NOTHING
 
     def _lead(self, state: Watermarks, event: Stamped, body: PartAssume) -> None:
