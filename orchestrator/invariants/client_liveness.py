@@ -143,8 +143,10 @@ def _place(uid: str) -> tuple[str, int]:
 
 
 class Reading(PartitionState):
-    """positions: consumer -> its position. high_watermark, told: of the leader of the newest leader epoch."""
+    """positions: consumer -> its position. high_watermark, told: of the leader of the newest leader epoch. brokers:
+    those that have replicas."""
 
+    brokers: list[str] = []
     positions: dict[str, int] = {}
     high_watermark: int = 0
     epoch: int = -1
@@ -169,11 +171,13 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
     exemptions = {
         "isr-away": NO_MEMBER,
         "unclean-election": "An unclean election gave up what the consumer was to read.",
-        "silent-replicas": "Several replicas are not in the core: a consumer waits for each, the bound for one.",
+        "silent-brokers": "Several brokers are not in the core: a consumer waits for each, the bound for one.",
     }
 
     def initial(self, key: str, profile: Profile) -> Reading:
-        return Reading(key, beta_us=beta(profile, self.id))
+        replicas = (each for topic in profile.topics.values() for each in topic.get("replicas", ()))
+        brokers = sorted({node_name(each) for some in replicas for each in some})
+        return Reading(key, beta_us=beta(profile, self.id), brokers=brokers)
 
     def step(self, state: Reading, event: Stamped) -> Emissions:
         body: Any = event.body
@@ -233,9 +237,8 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
             return self.excused("unclean-election", state.key, sentence, obligation.by, newest)
         if not any(node_name(member) in state.core for member in state.isr):
             return self.excused("isr-away", state.key, sentence, obligation.by, newest)
-        replicas = state.newest.change.replicas if state.newest is not None else []
-        if sum(node_name(each) not in state.core for each in replicas) > 1:
-            return self.excused("silent-replicas", state.key, sentence, obligation.by, newest)
+        if sum(each not in state.core for each in state.brokers) > 1:
+            return self.excused("silent-brokers", state.key, sentence, obligation.by, newest)
         return self.violated(state.key, sentence, state.told, obligation.by)
 
 

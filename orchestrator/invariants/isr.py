@@ -12,13 +12,18 @@ from orchestrator.invariants.log_mirror import LogMirror, LossBudget, loss_budge
 from orchestrator.invariants.proposals import Made, made_by, proposed
 from orchestrator.invariants.replication import LOST, UNCLEAN
 
+POOLS_KEPT = 64
+"""More than a controller that was replaced appends before it resigns."""
+
 
 class Electable(State):
     """Of the latest change of the partition: its epochs, the ISR, and the ISR with the eligible leader replicas.
 
     known: whether the change is known to stand, and to its leader: a controller that loses its epoch may take an ISR
-    with it. overtaken: a proposal that its leader has given up, and that a controller may accept. lives: node -> the
-    incarnation in which it took up the partition last.
+    with it. pools: partition epoch -> who may be elected from it on, of the last ones: a change stands on the one with
+    the epoch before its own, and what a replaced controller appended in its place is lost. overtaken: a proposal that
+    its leader has given up, and that a controller may accept. lives: node -> the incarnation in which it took up the
+    partition last.
     """
 
     budget: LossBudget = LossBudget()
@@ -28,6 +33,7 @@ class Electable(State):
     min_isr: int = 1
     isr: list[int] = []
     pool: list[int] = []
+    pools: dict[int, list[int]] = {}
     known: bool = False
     by: Witness | None = None
     overtaken: Made | None = None
@@ -37,7 +43,9 @@ class Electable(State):
         """Take a change; who is in the pool and was not before. One of a controller that was replaced is ignored."""
         if body.quorum_epoch < self.quorum_epoch:
             return []
-        before = self.pool if self.known else [*self.pool, *body.replicas]
+        before = self.pools.get(body.partition_epoch - 1)
+        if before is None:
+            before = self.pool if self.known else [*self.pool, *body.replicas]
         self.quorum_epoch, self.leader_epoch, self.partition_epoch = (
             body.quorum_epoch,
             body.leader_epoch,
@@ -45,6 +53,9 @@ class Electable(State):
         )
         self.min_isr = body.min_isr
         self.isr, self.pool = body.isr, [*body.isr, *(each for each in body.elr if each not in body.isr)]
+        self.pools[body.partition_epoch] = self.pool
+        if len(self.pools) > POOLS_KEPT:
+            del self.pools[min(self.pools)]
         self.known, self.by = made_by(body) != self.overtaken, witness(event)
         return [member for member in self.pool if member not in before]
 
@@ -131,9 +142,6 @@ class ElectableReplicasHaveEverything(LogInvariant[Electable]):
             )
             if body.cause == "unclean":
                 found.extend(self.excused("unclean-election", state.key, sentence, event))
-            elif replica.away and body.cause != "alter-isr":
-                # A controller that did not know yet removed others: what removed this one was lost with its leader.
-                found.extend(self.excused("away", state.key, sentence, event))
             else:
                 found.extend(self._lacks(state, end, sentence, event, mirror, None))
         return found
