@@ -36,13 +36,13 @@ VICTIMS = [
 ]
 AFTER_MS = (200, 800)
 DOWN_MS = 800
-CYCLE_MS = 8000
-"""A kill and the way back, on a busy machine."""
+SIM_CYCLE_MS, LIVE_CYCLE_MS = 2500, 8000
+"""A kill and the way back: in the sim, and of processes on a busy machine."""
 FEW_KILLS = 3
 KILLS_PER_RUN = 10
 
 
-def kill_scenario(seed: int, kills: int) -> str:
+def kill_scenario(seed: int, kills: int, cycle_ms: int) -> str:
     """A scenario file with ``kills`` crashes, one node at a time: who and when is drawn, to the millisecond. Each comes
     when the last one's victim is back, however long the machine takes for that."""
     draw = random.Random(f"kills/{seed}")
@@ -57,7 +57,7 @@ def kill_scenario(seed: int, kills: int) -> str:
             "name": f"kills-{seed}",
             "about": "Processes are killed at drawn moments; each comes back from its disk.",
             "seed": seed,
-            "duration": f"{kills * CYCLE_MS}ms",
+            "duration": f"{kills * cycle_ms}ms",
             "cluster": {
                 "voters": 3,
                 "brokers": 3,
@@ -81,7 +81,8 @@ class Killed:
     """A run of a scenario of kills: how it went, its directory, its trace and the verdict on it."""
 
     def __init__(self, cluster: Cluster, seed: int, kills: int, folder: Path) -> None:
-        self.plan: Plan = resolve(load_text(kill_scenario(seed, kills)))
+        cycle_ms = SIM_CYCLE_MS if cluster.runtime == "sim" else LIVE_CYCLE_MS
+        self.plan: Plan = resolve(load_text(kill_scenario(seed, kills, cycle_ms)))
         self.conductor = ScenarioConductor(self.plan)
         self.directory = RunDir(folder)
         self.directory.scenario.write_text(to_yaml(self.plan.document), encoding="utf-8")
