@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from typing import Protocol, cast
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
@@ -157,10 +158,16 @@ def check_fields(message: Message, version: int) -> None:
         check(message)
 
 
+class _Request(Protocol):
+    """What requests have beyond other messages."""
+
+    @property
+    def header(self) -> RequestHeader: ...
+
+
 def request_header(request: Message) -> RequestHeader:
     """Field 1 of every request."""
-    header: RequestHeader = request.header  # type: ignore[attr-defined]  # of Message's subclasses, the requests have it
-    return header
+    return cast(_Request, request).header
 
 
 def request_version(request: Message) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from actors.control import Crash, Invoke, Restart
 from actors.trace.events import CtlFault, NodeDown, QRole
 from tests.unit.chaos.stage import SECOND, Stage, plan_of
@@ -77,24 +79,26 @@ def test_a_node_that_a_point_kills_while_it_stops_is_started_when_that_fault_is_
     assert [fault.took_effect for fault in stage.conductor.outcomes] == [True, True]
 
 
-def test_a_node_that_is_back_from_its_point_is_not_stopped_or_started_any_more() -> None:
-    """Shows that the end of a shutdown leaves a node alone which a point killed meanwhile, and which that fault's end
-    has started: nobody waits for it."""
+@pytest.mark.parametrize(("crashed", "stopped"), [("500ms", "3s"), ("3s", "2s")])
+def test_a_node_that_two_faults_stopped_is_started_once(crashed: str, stopped: str) -> None:
+    """Shows that of a shutdown and a point on the way down from it, the one that is over first has the node started:
+    the end of the other starts nobody, and nobody waits for another incarnation."""
     stage = Stage(
         plan_of(
             "chaos:\n"
-            "  - {when: {at: 1s}, fault: {crash: {nodes: broker-1, at: after-sync, of: orders-0}}, for: 500ms}\n"
-            "  - {when: {at: 2s}, action: {controlled-shutdown: {targets: broker-1}}, for: 3s}\n"
+            f"  - {{when: {{at: 1s}}, fault: {{crash: {{nodes: broker-1, at: after-write}}}}, for: {crashed}}}\n"
+            f"  - {{when: {{at: 2s}}, action: {{controlled-shutdown: {{targets: broker-1}}}}, for: {stopped}}}\n"
         )
     )
     stage.reach_time_0()
     stage.run_until(3 * SECOND)
-    stage.tell("broker-1", NodeDown("crash", "f1/1 after-sync of orders-0"))
+    stage.tell("broker-1", NodeDown("crash", "f1/1 after-write of orders-0, number 1"))
     stage.run_until(4 * SECOND)
     assert stage.restarted() == ["broker-1"]
     stage.up("broker-1", 1)
     stage.run_until(7 * SECOND)
     assert stage.restarted() == ["broker-1"]
+    assert [(each.phase, each.took_effect) for each in stage.conductor.outcomes] == [("ended", True)] * 2
     assert stage.conductor.injector.awaited == {}
     assert stage.conductor.injector.leaving == {}
 

@@ -198,24 +198,6 @@ def test_a_crash_at_a_point_lasts_from_when_it_is_reached() -> None:
     assert stage.of(Restart) == [Restart("broker-2")]
 
 
-def test_a_node_that_is_back_already_is_not_started_again() -> None:
-    """Shows that a node which a point killed on its way down, and which the end of its shutdown started, is running:
-    the end of the point's fault starts nobody, and the healing does not wait for another incarnation."""
-    point = "{when: {at: 1s}, fault: {crash: {nodes: broker-1, at: after-write}}, for: 3s}"
-    stop = "{when: {at: 2s}, action: {controlled-shutdown: {targets: broker-1}}, for: 2s}"
-    stage = Stage(plan_of(f"chaos: [{point}, {stop}]"))
-    stage.reach_time_0()
-    stage.run_until(3 * SECOND)
-    stage.tell("broker-1", NodeDown("crash", "f1/1 after-write of orders-0, number 1"))
-    stage.run_until(4 * SECOND)
-    assert stage.restarted() == ["broker-1"]
-    stage.up("broker-1", 1)
-    stage.run_until(7 * SECOND)
-    assert stage.restarted() == ["broker-1"]
-    assert [(each.phase, each.took_effect) for each in stage.conductor.outcomes] == [("ended", True)] * 2
-    assert stage.conductor.injector.awaited == {}
-
-
 def test_a_point_that_nobody_reaches_is_told() -> None:
     """Shows that the fault stays in force to the end of the chaos, ends there, and had no effect."""
     crash = "{crash: {nodes: broker-1, at: on-becoming-leader}}"

@@ -131,6 +131,13 @@ def well(trace: TraceBuilder, epoch: int = 1) -> None:
         trace.append(node, "m", epoch=epoch, tp=METADATA_PARTITION, role="follower")
 
 
+def raises_epoch(trace: TraceBuilder, epoch: int) -> None:
+    """All is well, in a window, and then the third voter stands for election in an epoch."""
+    well(trace)
+    trace.window("open", *VOTERS)
+    trace.role(THIRD, epoch, "candidate")
+
+
 def test_a_leader_is_left_in_peace() -> None:
     """Shows that a window which ends with the leader of its beginning holds L2, and one without a leader is no test."""
     trace = TraceBuilder()
@@ -178,9 +185,7 @@ def test_who_is_not_left_in_peace() -> None:
     assert silent.result("L2").status == "vacuous"
     promised = TraceBuilder()
     promised.vote(FOLLOWER, 1, 103, pre=True)
-    well(promised)
-    promised.window("open", *VOTERS)
-    promised.role(THIRD, 2, "candidate")
+    raises_epoch(promised, 2)
     assert promised.result("L2").status == "vacuous"
 
 
@@ -190,23 +195,17 @@ def test_a_promise_does_not_last() -> None:
     late = TraceBuilder()
     late.vote(FOLLOWER, 1, 103, pre=True)
     late.wall += 60 * SECOND
-    well(late)
-    late.window("open", *VOTERS)
-    late.role(THIRD, 2, "candidate")
+    raises_epoch(late, 2)
     assert late.result("L2").status == "violated"
     paused = TraceBuilder()
     paused.vote(FOLLOWER, 1, 103, pre=True)
     paused.wall += 60 * SECOND
     paused.emit("driver", CtlFault("f", "pause", "stop", [THIRD], {}))
-    well(paused)
-    paused.window("open", *VOTERS)
-    paused.role(THIRD, 2, "candidate")
+    raises_epoch(paused, 2)
     assert paused.result("L2").status == "vacuous"
     other = TraceBuilder()
     other.vote(FOLLOWER, 1, 101, pre=True)
-    well(other)
-    other.window("open", *VOTERS)
-    other.role(THIRD, 2, "candidate")
+    raises_epoch(other, 2)
     assert other.result("L2").status == "violated"
 
 
@@ -250,23 +249,24 @@ def test_a_promise_to_disturb_is_none() -> None:
 def test_old_peers_and_no_pre_vote() -> None:
     """Shows that a voter which speaks no PreVote is an excuse; a cluster that does without, or of
     which something else is bounced, has none."""
-    for profile in (
+    old: tuple[dict[str, Any], ...] = (
         {"versions": {"Vote": [0, 1]}},
         {"nodes": {LEADER: {"versions": {"Vote": [0, 0]}}}},
         {"bounced": {"kip-996": ["off"]}},
         {"bounced_versions": {"Vote": [[0, 2], [0, 1]]}},
-    ):
-        trace = TraceBuilder(**profile)  # type: ignore[arg-type]
-        well(trace)
-        trace.window("open", *VOTERS)
-        trace.role(THIRD, 5, "candidate")
+    )
+    for profile in old:
+        trace = TraceBuilder(**profile)
+        raises_epoch(trace, 5)
         assert trace.result("L2").excused == {"old-peer": 1}
-    off = {"features": {"kip-996": "off"}}
-    for none in (off, {"bounced": {"kip-207": ["off"]}}, {"bounced_versions": {"Vote": [[0, 2]], "Fetch": [[4, 12]]}}):
-        trace = TraceBuilder(**none)  # type: ignore[arg-type]
-        well(trace)
-        trace.window("open", *VOTERS)
-        trace.role(THIRD, 5, "candidate")
+    newest: tuple[dict[str, Any], ...] = (
+        {"features": {"kip-996": "off"}},
+        {"bounced": {"kip-207": ["off"]}},
+        {"bounced_versions": {"Vote": [[0, 2]], "Fetch": [[4, 12]]}},
+    )
+    for profile in newest:
+        trace = TraceBuilder(**profile)
+        raises_epoch(trace, 5)
         assert trace.result("L2").status == "violated"
 
 

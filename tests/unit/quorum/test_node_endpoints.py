@@ -6,7 +6,12 @@ import pytest
 
 from actors.node.effects import Reply
 from actors.node.step import Step
-from krift.v1.quorum_pb2 import BeginQuorumEpochRequest, EndQuorumEpochRequest
+from krift.v1.quorum_pb2 import (
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+)
 from tests.datadriven.quorum.environment import Environment
 from tests.datadriven.runner import parse_command
 
@@ -26,4 +31,5 @@ def test_a_refused_leader_is_told_where_the_next_one_listens(
     member.raft.on_request(step, member.files, member.net, "test", request)
     [reply] = [effect for effect in step.effects if isinstance(effect, Reply)]
     response = reply.response
-    assert [(each.node_id, each.host) for each in response.node_endpoints] == told  # type: ignore[union-attr]
+    assert isinstance(response, BeginQuorumEpochResponse | EndQuorumEpochResponse)
+    assert [(each.node_id, each.host) for each in response.node_endpoints] == told
