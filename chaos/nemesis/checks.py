@@ -11,7 +11,7 @@ from chaos.errors import Mistake
 from chaos.nemesis.faults import KINDS
 from chaos.nemesis.model import NOTHING, Nemesis
 from chaos.nemesis.patterns import PATTERNS
-from chaos.scenario.checks import SERVER_SCOPES, Mistakes, check_config
+from chaos.scenario.checks import SERVER_SCOPES, Mistakes, check_config, check_invariant
 from chaos.scenario.scalars import TIMESTAMPS
 from chaos.scenario.triggers import TRIGGERS
 from chaos.scenario.yaml_tree import Document, Path_, parse_scalar
@@ -37,6 +37,8 @@ def check_nemesis(nemesis: Nemesis, document: Document) -> list[Mistake]:
         for value in values:
             if value != NOTHING:
                 _check_value(("config", key), key, value, mistakes)
+    for invariant in nemesis.untested:
+        check_invariant(("untested", invariant), invariant, mistakes)
     _check_bounds(nemesis, mistakes)
     return mistakes.found
 

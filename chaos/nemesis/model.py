@@ -111,6 +111,7 @@ Target = Literal[
     "clients",
 ]
 Isolation = Literal["read_uncommitted", "read_committed"]
+Reason = Annotated[str, Field(min_length=1, max_length=2000)]
 
 
 class Shape(Model):
@@ -203,6 +204,7 @@ class Nemesis(Model):
     faults: Words = Field(description="Faults and actions of the scenario language, by weight.")
     targets: Annotated[dict[Target, Weight], _SOME] = {"leader": 1}
     like: Knobs = Knobs()
+    untested: dict[str, Reason] = Field({}, description="Invariants that no run of it tests, each with the reason.")
 
 
 def json_schema() -> dict[str, Any]:

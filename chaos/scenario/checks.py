@@ -555,6 +555,14 @@ def _check_argument(
         mistakes.unknown(path, str(value), "Kafka error", KafkaError.__members__)
 
 
+def check_invariant(path: Path_, name: str, mistakes: Mistakes) -> bool:
+    """Whether it is the id of an invariant."""
+    known = name in INVARIANT_IDS
+    if not known:
+        mistakes.add(path, f"{name} is not an invariant", "an id such as H1", nearest(name, INVARIANT_IDS))
+    return known
+
+
 def _check_outcome(
     path: Path_,
     expect: Expect | None,
@@ -567,11 +575,7 @@ def _check_outcome(
     for key in ("violated", "held", "excused", "may"):
         for index, invariant in enumerate(getattr(expect, key, [])):
             place = (*path, "expect", key, index)
-            if invariant not in INVARIANT_IDS:
-                mistakes.add(
-                    place, f"{invariant} is not an invariant", "an id such as H1", nearest(invariant, INVARIANT_IDS)
-                )
-            elif where.setdefault(invariant, key) != key:
+            if check_invariant(place, invariant, mistakes) and where.setdefault(invariant, key) != key:
                 mistakes.add(place, f"{invariant} is also in {where[invariant]}", "each invariant in one list")
     for index, reference in enumerate(must_happen):
         _check_trigger((*path, "must-happen", index), reference, scenario, nodes, mistakes)

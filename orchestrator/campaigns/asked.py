@@ -14,11 +14,13 @@ CAMPAIGN_SCHEMA: Final = "krift-campaign/v1"
 
 
 class Source(msgspec.Struct, frozen=True):
-    """Something to run: a name, or a file's path with the file's text. variants: those to run, "" for none."""
+    """Something to run: a name, or a file's path with the file's text. variants: those to run, "" for none. untested:
+    invariants that, by its own words, no run of it tests, each with the reason."""
 
     name: str
     variants: list[str]
     text: str = ""
+    untested: dict[str, str] = {}
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):

@@ -59,7 +59,7 @@ class Campaign:
     ) -> None:
         self.directory = directory
         self.asked = asked
-        self.summary = Summary(self._label)
+        self.summary = Summary(self._label, asked.sources)
         self.keeper = Keeper(directory)
         self.phase = "runs"
         self.begun_s = 0.0

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal
 
 import msgspec
 
+from orchestrator.campaigns.asked import Source
 from orchestrator.campaigns.directory import Done
 from orchestrator.campaigns.order import SimOrder
 from orchestrator.campaigns.record import RunRecord
@@ -115,7 +116,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     asked: how many were asked for; interrupted: some are still to be done. wall_s: seconds of work, all sessions.
     exit_codes: of the runs as ``krift run`` would end on them. points: of coverage, that some run reached; covered:
     faults on roles, and the steps of the protocol that were taken under them. vacuous: invariants that nothing tested
-    in any run, though no feature was off in all (X9).
+    in any run, though no feature was off in all (X9). untested: those of which the files of all nemeses say that, each
+    with the reason. belied: sentences on those that were tested all the same (X9).
     """
 
     schema: Literal["krift-campaign-report/v1"] = REPORT_SCHEMA
@@ -145,14 +147,22 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     covered: list[FaultRow]
     doubts: dict[str, int]
     vacuous: list[str]
+    untested: dict[str, str] = {}
+    belied: list[str] = []
     kept: Kept
 
 
 class Summary:
-    """Takes results in the order of their ends. ``label``: the name under which a run is counted."""
+    """Takes results in the order of their ends. ``label``: the name under which a run is counted. ``sources``: what all
+    runs are of."""
 
-    def __init__(self, label: Callable[[SimOrder], str] = lambda order: order.source) -> None:
+    def __init__(
+        self, label: Callable[[SimOrder], str] = lambda order: order.source, sources: Sequence[Source] = ()
+    ) -> None:
         self._label = label
+        self._untested = {source.name: source.untested for source in sources}
+        self._belied: dict[str, Counter[str]] = {name: Counter() for name in INVARIANTS}
+        """Invariant -> source whose file says that none of its runs tests it -> those that did."""
         self.runs = 0
         self.at_s = 0.0
         self.virtual_us = 0
@@ -182,6 +192,7 @@ class Summary:
         self.declared |= record.declared
         self.outcomes[_outcome(record)] += 1
         self._take_source(record)
+        unmeant = self._unmeant(record.order)
         for name, tally in record.tallies.items():
             # An older record may lack what was added since, never the other way round: a campaign is of one code.
             into = self.invariants[name]
@@ -191,6 +202,8 @@ class Summary:
             into.off_runs += tally.off
             field = _RUNS[tally.status]
             setattr(into, field, getattr(into, field) + 1)
+            if tally.tested and name in unmeant:
+                self._belied[name][record.order.source] += 1
         for doubt in record.undecided:
             self.doubts[shape(doubt)] += 1
         self.coverage.update(record.coverage)
@@ -199,6 +212,16 @@ class Summary:
         if record.signature:
             self._take_signature(done)
         self._take_faults(record)
+
+    def _unmeant(self, order: SimOrder) -> Mapping[str, str]:
+        """What a run should not test by the file of its nemesis, which knows nothing of other settings and defects."""
+        own = not order.settings and not order.defects
+        return self._untested.get(order.source, {}) if own else {}
+
+    def untested(self) -> dict[str, str]:
+        """What all that is run is not meant to test -> why, in the words of the first."""
+        first, *others = self._untested.values() or [{}]
+        return {name: why for name, why in first.items() if all(name in other for other in others)}
 
     def _take_source(self, record: RunRecord) -> None:
         tally = self.sources.setdefault(self._label(record.order), SourceTally())
@@ -244,15 +267,19 @@ class Summary:
 
     def vacuity(self) -> InvariantResult:
         """X9 over all runs."""
+        untested = self.untested()
         tests = {
-            name: Tested(each.tested, _judged(each), each.vacuous_runs, each.off_runs)
+            name: Tested(
+                each.tested, _judged(each), each.vacuous_runs, each.off_runs, name in untested, self._belied[name]
+            )
             for name, each in self.invariants.items()
         }
         return NothingVacuous().judge(tests)
 
     def exit_code(self) -> int:
         """Of several runs the first that applies of 4, 1, 3, 0. Where no scenario says what it expects, every invariant
-        is to be tested in some run (X9), else the campaign is inconclusive."""
+        is to be tested in some run, but for those of which the files say otherwise (X9), else the campaign is
+        inconclusive."""
         codes: set[int] = {code for code, runs in self.codes.items() if runs}
         if self.kept.mismatches:
             codes.add(NOT_CARRIED_OUT)
@@ -263,6 +290,7 @@ class Summary:
     def report(self, **facts: Any) -> Report:
         """What it came to. ``facts``: krift, campaign, directory, asked, interrupted, seeds."""
         minutes = self.at_s / 60
+        blind = self.vacuity().violations
         return Report(
             exit_code=self.exit_code(),
             runs=self.runs,
@@ -283,7 +311,9 @@ class Summary:
             points=len(self.coverage),
             covered=fault_table(self.coverage),
             doubts=dict(self.doubts.most_common(DOUBTS_KEPT)),
-            vacuous=[each.key for each in self.vacuity().violations],
+            vacuous=[each.key for each in blind if not self._belied[each.key]],
+            untested={name: why for name, why in self.untested().items() if not self.invariants[name].tested},
+            belied=[each.sentence for each in blind if self._belied[each.key]],
             kept=self.kept,
             **facts,
         )

@@ -19,7 +19,7 @@ from orchestrator.campaigns.failures import order_again
 from orchestrator.campaigns.summary import Report
 from orchestrator.campaigns.work import code_id
 from orchestrator.cli.campaign_progress import CampaignProgress
-from orchestrator.cli.expected import check_expected
+from orchestrator.cli.expected import check_expected, check_untested
 from orchestrator.cli.options import check_master, parse_seeds, runs_option, with_retries
 from orchestrator.interrupts import Interrupts
 from orchestrator.report.campaign import markdown, print_campaign
@@ -223,7 +223,11 @@ def _with_earlier(asked: Asked, store: FailureStore, talk: Page) -> Asked:
 
 def _source(word: str, variants: tuple[str, ...]) -> Source:
     found = find(word)
-    return Source(word, list(dict.fromkeys(variants)) or found.variants or [""], file_text(word))
+    untested: dict[str, str] = {}
+    if found.nemesis is not None:
+        check_untested(found.nemesis)
+        untested = found.nemesis.nemesis.untested
+    return Source(word, list(dict.fromkeys(variants)) or found.variants or [""], file_text(word), untested)
 
 
 def _plain(name: str) -> str:

@@ -39,8 +39,13 @@ def sections(report: Report) -> Iterator[Section]:
     if report.doubts:
         rows = [(f"{runs:,}", doubt) for doubt, runs in report.doubts.items()]
         yield Section("Doubts, the most frequent", (">runs", "what could not be decided"), rows)
+    if report.untested:
+        yield Section("Not tested, as the nemesis says", ("promise", "why"), list(report.untested.items()))
     if report.vacuous:
         yield _vacuous(report)
+    if report.belied:
+        before = ["X9 is violated:", *report.belied]
+        yield Section("TESTED, AND SAID NOT TO BE", before=before, style=STYLES["inconclusive"])
     yield _signatures(report)
     if report.kept.mismatches:
         lines = ["This is a bug of Krift, and its verdicts are not to be trusted before it is found:"]

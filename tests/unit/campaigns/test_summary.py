@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from chaos.injector import FaultOutcome
+from orchestrator.campaigns.asked import Source
 from orchestrator.campaigns.record import RunRecord, Tally
 from orchestrator.campaigns.summary import FirstFailure, Kept, Report, Summary
 from orchestrator.report.campaign import markdown
@@ -13,8 +16,8 @@ from tests.unit.campaigns.records import ALL_HELD, ended, failed, record
 GOES_BACK = "H1: list-offsets-# was told #"
 
 
-def summary_of(*records: RunRecord) -> Summary:
-    found = Summary()
+def summary_of(*records: RunRecord, sources: Sequence[Source] = ()) -> Summary:
+    found = Summary(sources=sources)
     for done in ended(*records):
         found.take(done)
     return found
@@ -106,6 +109,40 @@ def test_what_nothing_tested_is_named() -> None:
     assert report_of(summary_of(record(1, tallies=blind, declared=True))).exit_code == 0
     seen = report_of(summary_of(record(1, tallies=blind), record(2)))
     assert (seen.vacuous, seen.exit_code) == ([], 0)
+
+
+MINE = Source("small.yaml", [""], untested={"P9": "No log is cut.", "H2": "Nobody asks."})
+"""Where the runs of these tests come from."""
+
+
+def test_what_a_nemesis_is_not_after() -> None:
+    """Shows that what all files say that no run tests is named with the reason and leaves nothing undecided; what one
+    of them does not say, and what nothing tests beside that, does."""
+    blind = {**ALL_HELD, "P9": Tally("vacuous", 0), "H2": Tally("vacuous", 0)}
+    report = report_of(summary_of(record(1, tallies=blind), sources=[MINE]))
+    assert (report.vacuous, report.untested, report.exit_code) == ([], MINE.untested, 0)
+    assert "| P9 | No log is cut. |" in markdown(report)
+    others = [Source("more.yaml", [""], untested={"H2": "Nobody does."}), MINE]
+    report = report_of(summary_of(record(1, tallies=blind), sources=others))
+    assert (report.vacuous, report.untested, report.exit_code) == (["P9"], {"H2": "Nobody does."}, 3)
+    blind["P1"] = Tally("vacuous", 0)
+    report = report_of(summary_of(record(1, tallies=blind), sources=[MINE]))
+    assert (report.vacuous, report.exit_code) == (["P1"], 3)
+
+
+def test_what_is_tested_although_the_file_says_no() -> None:
+    """Shows that the campaign is undecided then, and says so; runs with other settings or defects, and those of other
+    sources, are no runs of the file."""
+    blind = {**ALL_HELD, "H2": Tally("vacuous", 0)}
+    report = report_of(summary_of(record(1, tallies=blind), record(2, tallies=blind), sources=[MINE]))
+    assert report.belied == ["P9 was tested by 2 of the runs of small.yaml, whose file says that none tests it"]
+    assert (list(report.untested), report.vacuous, report.exit_code) == (["H2"], [], 3)
+    assert report.belied[0] in markdown(report)
+    plain = record(1, tallies=blind)
+    for changes in ({"settings": ("duration=2s",)}, {"defects": ("raise",)}, {"source": "mutated/small.yaml"}):
+        other = msgspec.structs.replace(plain, order=msgspec.structs.replace(plain.order, **changes))
+        report = report_of(summary_of(other, sources=[MINE]))
+        assert (report.belied, report.exit_code) == ([], 0)
 
 
 def test_a_repetition_tests_x8() -> None:

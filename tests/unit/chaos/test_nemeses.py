@@ -90,6 +90,9 @@ WRONG = {
     "clock": ("", "like: {clock: {-3s: 1}}", "5: like.clock.-3s: '+-3s' is not an offset"),
     "clock rate": ("", "like: {clock-rate: {fast: 1}}", "5: like.clock-rate.fast: 'fast' is not a change of rate"),
     "group": ("", "like: {bounced: {most: 1}}", "5: like.bounced.most: unknown group most"),
+    "untested": ("", "untested: {H99: why}", "5: untested.H99: H99 is not an invariant; expected an id such as H1"),
+    "no reason": ("", "untested: {H2: ''}", "5: untested.H2: "),
+    "untested without": ("", "untested: [H2]", "5: untested: "),
     "no purpose": ("about: The leader goes down.\n", "", "1: about: the key is missing"),
 }
 

@@ -20,6 +20,15 @@ from orchestrator.engines import spark_session
 from tests.unit.campaigns.here import Here
 from tests.unit.cli.command import krift, scenario
 
+NEMESIS = """\
+schema: krift-nemesis/v1
+name: mine
+about: The leader goes down.
+chaos: {duration: {1s-2s: 1}, number: {1: 1}}
+faults: {crash: 1}
+untested: {H5: Nobody asks as a broker does., X3: Nothing has bugs.}
+"""
+
 
 class NoSpark:
     """A session that can be stopped."""
@@ -72,6 +81,16 @@ def test_a_campaign_for_programs(spark: NoSpark) -> None:
     assert msgspec.json.decode(again.out, type=Report).runs == 2
     fresh = krift("campaign", "small.yaml", "--seeds", "1", "--json", "--quiet", "--fresh")
     assert msgspec.json.decode(fresh.out, type=Report).runs == 1
+
+
+def test_what_a_nemesis_is_not_after(spark: NoSpark) -> None:
+    """Shows that a campaign takes from the file what none of its runs tests, and looks whether that is so."""
+    Path("mine.yaml").write_text(NEMESIS)
+    ended = krift("campaign", "mine.yaml", "--seeds", "1", "--json", "--quiet")
+    report = msgspec.json.decode(ended.out, type=Report)
+    assert report.untested == {"H5": "Nobody asks as a broker does."}
+    assert report.belied == ["X3 was tested by 1 of the runs of mine.yaml, whose file says that none tests it"]
+    assert ("H5" in report.vacuous, "Q14" in report.vacuous, ended.code) == (False, True, 3)
 
 
 def test_ctrl_c(spark: NoSpark, monkeypatch: pytest.MonkeyPatch) -> None:
