@@ -17,6 +17,7 @@ from actors.quorum.raft_state import FETCH_CONNECTION, FetchInFlight, RaftState
 from actors.quorum.roles import Follower, Leader
 from actors.quorum.snapshots import Download, SnapshotId, StoredSnapshot
 from actors.quorum.voter_set import ReplicaKey
+from actors.trace.events import QSnapFetch
 from actors.versions import request_version
 from krift.v1.quorum_pb2 import FetchSnapshotRequest, FetchSnapshotResponse
 
@@ -38,7 +39,8 @@ def on_fetch_snapshot_request(raft: RaftState, step: Step, connection: str, requ
     if isinstance(role, Leader) and not response.partition_error_code:
         key = ReplicaKey(request.replica_id, request.replica_directory_id)
         if raft.voters.has(key) and key.id != raft.config.node_id:
-            count_for_check_quorum(raft, step, role, request.replica_id)
+            step.record(QSnapFetch(key.id, role.epoch, request.snapshot_id.end_offset, request.position))
+            count_for_check_quorum(raft, step, role, key.id)
     raft.answer(step, connection, request, response)
 
 

@@ -152,6 +152,16 @@ class QSnap(TraceEvent, frozen=True, tag="q.snap"):
     leads: int = -1
 
 
+class QSnapFetch(TraceEvent, frozen=True, tag="q.snap.fetch"):
+    """A leader took note of a voter's FetchSnapshot: like a valid Fetch it keeps the leader in office. ``end``: of the
+    snapshot; ``position``: of the first byte asked for."""
+
+    follower: int
+    leader_epoch: int
+    end: int
+    position: int
+
+
 # ---- logs ------------------------------------------------------------------------------------------------
 
 
@@ -437,6 +447,7 @@ AnyTraceEvent = (
     | QVoters
     | QApply
     | QSnap
+    | QSnapFetch
     | LogAppend
     | LogFlush
     | LogTrunc

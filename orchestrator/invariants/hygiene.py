@@ -85,7 +85,7 @@ _QUORUM = (
 )
 _DRIVER = ("run.meta", "run.end", "ctl.fault", "ctl.window", "ctl.phase", "link.rule", "link.hit")
 RECORDED_BY: dict[str, tuple[str, ...]] = {
-    "controller": (*_QUORUM, "rep.fetch", "part.change", "config.change", "broker.reg"),
+    "controller": (*_QUORUM, "rep.fetch", "q.snap.fetch", "part.change", "config.change", "broker.reg"),
     "broker": (*_QUORUM, "rpc.reply", "part.assume", "isr.propose", "rep.fetch", "meta.image"),
     "producer": _CLIENT,
     "consumer": _CLIENT,

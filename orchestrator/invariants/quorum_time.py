@@ -15,6 +15,7 @@ from actors.trace.events import (
     LogAppend,
     NodeDown,
     QRole,
+    QSnapFetch,
     QVote,
     QVoters,
     RepFetch,
@@ -56,7 +57,8 @@ class CutOffLeadersStepDown(KeyedInvariant[Terms]):
 
     Example: controller-1 leads epoch 7 and is cut off from controller-2 and controller-3, not from broker-1. Both elect
     another leader, and broker-1 fetches from controller-1 for good. A process that is stopped counts no time, and one
-    whose clock jumps, or whose disk is slow, not the right one: then the count begins anew.
+    whose clock jumps, or whose disk is slow, not the right one: then the count begins anew. Who fetches a snapshot, and
+    nothing else meanwhile, is counted as well.
     """
 
     id = "Q17"
@@ -64,7 +66,7 @@ class CutOffLeadersStepDown(KeyedInvariant[Terms]):
     source = "KIP-595, Leader Progress Timeout; KAFKA-15489"
     tested_when = "a leader gives up its leadership after that time"
     route = METADATA_LOG
-    types = (QRole, RepFetch, QVoters, NodeDown)
+    types = (QRole, RepFetch, QSnapFetch, QVoters, NodeDown)
 
     @property
     def news(self) -> tuple[type, ...]:
@@ -110,10 +112,13 @@ class CutOffLeadersStepDown(KeyedInvariant[Terms]):
     def step(self, state: Terms, event: Stamped) -> Emissions:
         body = event.body
         if type(body) is RepFetch:
-            return self._fetched(state, event, body)
-        if type(body) is QVoters:
+            if not body.error and body.diverging_end < 0:
+                self._fetched(state, event, node_name(body.follower))
+        elif type(body) is QSnapFetch:
+            self._fetched(state, event, node_name(body.follower))
+        elif type(body) is QVoters:
             return self._voters_changed(state, event, body)
-        if type(body) is NodeDown:
+        elif type(body) is NodeDown:
             state.terms.pop(event.node, None)
         elif type(body) is QRole:
             if body.role == "leader":
@@ -137,17 +142,14 @@ class CutOffLeadersStepDown(KeyedInvariant[Terms]):
         term.since_us = event.wall
         return self._arm(state, event.node, term)
 
-    def _fetched(self, state: Terms, event: Stamped, body: RepFetch) -> Emissions:
-        term, follower = state.terms.get(event.node), node_name(body.follower)
-        voters = state.voters.of(event.node)
-        valid = not body.error and body.diverging_end < 0
-        if term is None or not valid or follower not in voters or follower == event.node:
-            return NOTHING
+    def _fetched(self, state: Terms, event: Stamped, follower: str) -> None:
+        """Once a majority has, the leader may stay; the deadline that was asked for looks again."""
+        term, voters = state.terms.get(event.node), state.voters.of(event.node)
+        if term is None or follower not in voters or follower == event.node:
+            return
         term.fetched.add(follower)
-        if not is_majority(len(term.fetched) + (event.node in voters), voters):
-            return NOTHING
-        term.since_us, term.fetched = event.wall, set()
-        return NOTHING  # the deadline that was asked for looks again
+        if is_majority(len(term.fetched) + (event.node in voters), voters):
+            term.since_us, term.fetched = event.wall, set()
 
     def _due_us(self, state: Terms, node: str, term: Term) -> int:
         return term.since_us + state.timeouts_us.get(node, state.timeouts_us[""]) + SLACK_US

@@ -17,6 +17,7 @@ from actors.trace.events import (
     QApply,
     QRole,
     QSnap,
+    QSnapFetch,
     QVote,
     QVoters,
     Rpc,
@@ -42,7 +43,8 @@ def _partition_keys(event: Stamped) -> Sequence[str]:
 
 
 _OF_THE_QUORUM = frozenset(
-    {QRole, QVote, QVoters, QApply, QSnap, NodeUp, NodeDown, ConfigChange, BrokerReg, PartChange, IsrPropose}
+    {QRole, QVote, QVoters, QApply, QSnap, QSnapFetch}
+    | {NodeUp, NodeDown, ConfigChange, BrokerReg, PartChange, IsrPropose}
 )
 """Types that concern the metadata log whatever partition they are about: what members do, what controllers write and
 tell."""

@@ -22,6 +22,7 @@ CRASH = "parity/scenarios/leader-crash"
 BOUNCE = "parity/scenarios/bounce"
 OPERATOR = "parity/scenarios/operator"
 VOTERS = "scenario/voters/change-that-is-lost"
+SNAPSHOTS = "scenario/snapshots/rejoin"
 LINKS = "parity/scenarios/link-faults"
 DISKS = "parity/scenarios/disk-faults"
 
@@ -129,5 +130,6 @@ def test_without_run_meta_nothing_is_held() -> None:
 
 def test_roles_record_what_gaps_are_taken_to_hide() -> None:
     """Shows that the runs above record events of every type but one, which is in no trace."""
-    seen = {event.type for name in (CRASH, BOUNCE, LINKS, DISKS, OPERATOR, VOTERS) for event in recorded(name)}
+    names = (CRASH, BOUNCE, LINKS, DISKS, OPERATOR, VOTERS, SNAPSHOTS)
+    seen = {event.type for name in names for event in recorded(name)}
     assert set(EVENT_TYPES) - seen == {"run.repeat"}

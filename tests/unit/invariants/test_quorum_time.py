@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from actors.node.spec import METADATA_PARTITION
-from actors.trace.events import CtlFault, DiskRuleChange, QVoters
+from actors.trace.events import CtlFault, DiskRuleChange, QSnapFetch, QVoters
 from actors.trace.run_events import ClockSet
 from tests.unit.invariants.test_quorum import FOLLOWER, LEADER
 from tests.unit.invariants.trace_builder import TraceBuilder
@@ -75,6 +75,27 @@ def test_who_keeps_a_leader_in_office() -> None:
         five.wall += 2 * SECOND
         five.asked(LEADER, 102, 0, 0, 1)
     assert five.result("Q17").status == "violated"
+
+
+def test_a_download_keeps_a_leader_in_office() -> None:
+    """Shows that pieces of a snapshot count like fetches, of voters, with the fetches of others; and that of five
+    voters one that downloads is not enough."""
+    five = [101, 102, 103, 104, 105]
+    for voters, fetches, downloads, status in (
+        ([101, 102, 103], (), (102,), "vacuous"),
+        ([101, 102, 103], (), (1, 101), "violated"),
+        (five, (), (102, 103), "vacuous"),
+        (five, (102,), (103,), "vacuous"),
+        (five, (102,), (102,), "violated"),
+    ):
+        trace = led(voters=voters)
+        for position in range(4):
+            trace.wall += 2 * SECOND
+            for follower in fetches:
+                trace.asked(LEADER, follower, 0, 0, 1)
+            for follower in downloads:
+                trace.emit(LEADER, QSnapFetch(follower, 1, 50, position))
+        assert trace.result("Q17").status == status, (voters, fetches, downloads)
 
 
 def test_who_need_not_step_down() -> None:
