@@ -139,16 +139,15 @@ class Fetched(msgspec.Struct):
 class Watermarks(State):
     """``leaders``: per node; ``lowering``: node -> the truncation with which its high watermark has to go down.
 
-    ``isr``: of the latest change of the partition in ``isr_epoch``, by the newest controller, that of ``quorum_epoch``:
-    an older one that was replaced may go on for itself. ``overtaken``: a proposal that its leader has given up, so that
-    it does not know of what a controller makes of it.
+    ``made``: the latest change of the partition, by the newest controller, that of ``quorum_epoch``: an older one that
+    was replaced may go on for itself. ``overtaken``: a proposal that its leader has given up, so that it does not know
+    of what a controller makes of it.
     """
 
     leaders: dict[str, Fetched] = {}
     lowering: dict[str, Witness] = {}
     quorum_epoch: int = -1
-    isr_epoch: int = -1
-    isr: list[int] = []
+    made: Made = (-1, -1, frozenset())
     overtaken: Made | None = None
 
 
@@ -218,12 +217,9 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
             else:
                 state.leaders.pop(event.node, None)
         elif type(body) is PartChange and body.quorum_epoch >= state.quorum_epoch:
-            state.quorum_epoch, state.isr_epoch = body.quorum_epoch, body.leader_epoch
-            state.isr = body.isr if made_by(body) != state.overtaken else []
+            state.quorum_epoch, state.made = body.quorum_epoch, made_by(body)
         elif type(body) is IsrPropose and body.outcome == OVERTAKEN:
             state.overtaken = proposed(body)
-            if state.overtaken[0] == state.isr_epoch and state.overtaken[2] == frozenset(state.isr):
-                state.isr = []
         return NOTHING
 
     def _lead(self, state: Watermarks, event: Stamped, body: PartAssume) -> None:
@@ -254,7 +250,9 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
                 by,
                 event,
             )
-        needed = {*body.counted, *(state.isr if state.isr_epoch == body.leader_epoch else ())}
+        leader_epoch, _, isr = state.made
+        known = leader_epoch == body.leader_epoch and state.made != state.overtaken
+        needed = {*body.counted, *(isr if known else ())}
         for member in sorted(needed):
             if node_name(member) != event.node and leader.offsets.get(member, -1) < body.new:
                 return self.violated(

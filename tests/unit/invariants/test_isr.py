@@ -1,6 +1,8 @@
-"""P5 and P6: who may be elected, and whom the high watermark waits for."""
+"""P5 and P6: who may be elected, and whom the high watermark waits for; for some of it with P10."""
 
 from __future__ import annotations
+
+import pytest
 
 from tests.unit.invariants.test_log_mirror import led
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
@@ -134,6 +136,28 @@ def test_a_change_that_was_lost_with_its_controller() -> None:
     trace.append("broker-1", "b")
     trace.high_watermark("broker-1", 2, counted=(1,))
     assert {name: each.violated for name, each in trace.check(["P5", "P6"]).items()} == {"P5": 0, "P6": 0}
+
+
+@pytest.mark.parametrize("first", ["overtaken", "made"])
+def test_an_isr_that_its_leader_has_given_up(first: str) -> None:
+    """Shows that a leader is not held to what a controller made of a proposal that it gave up, be it before or after
+    that; to what the next change says it is."""
+    trace = led("a")
+    trace.change(1, 0, (1,), "alter-isr", partition_epoch=1)
+    trace.propose(1, (1, 2), partition_epoch=1)
+    for what in (first, "overtaken" if first == "made" else "made"):
+        if what == "made":
+            trace.change(1, 0, (1, 2), "alter-isr", partition_epoch=2)
+        else:
+            trace.propose(1, (1, 2), partition_epoch=1, outcome="overtaken")
+    trace.append("broker-1", "b")
+    trace.high_watermark("broker-1", 2, counted=(1,))
+    results = trace.check(["P5", "P6", "P10"])
+    assert {name: each.violated for name, each in results.items()} == {"P5": 0, "P6": 0, "P10": 0}
+    trace.change(1, 0, (1, 2), "config", partition_epoch=3)
+    trace.append("broker-1", "c")
+    trace.high_watermark("broker-1", 3, counted=(1,))
+    assert [each.status for each in trace.check(["P5", "P6", "P10"]).values()] == ["violated"] * 3
 
 
 def test_what_a_replaced_controller_says_is_ignored() -> None:

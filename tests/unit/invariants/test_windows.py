@@ -453,6 +453,26 @@ def test_metadata_that_was_pushed_may_be_old_for_ever(api: str, status: str) -> 
         assert run.status("L13")[0] == expected
 
 
+@pytest.mark.parametrize(
+    ("api", "error", "silent", "excused"),
+    [
+        ("Fetch", 6, ("broker-2",), {}),
+        ("Fetch", 6, ("broker-2", "broker-3"), {"silent-nodes": 1}),
+        ("Produce", 45, (), {"no-producer-state": 1}),
+        ("Produce", 6, (), {}),
+        ("Fetch", 45, (), {}),
+    ],
+)
+def test_retries_that_are_no_wonder(api: str, error: int, silent: tuple[str, ...], excused: dict[str, int]) -> None:
+    """Shows that who waits for several silent nodes is excused, and who is told that its batches are out of order."""
+    run = Run()
+    run.window(without=silent)
+    for number in range(20):
+        run.call(number, dst=f"broker-{2 + number % 2}", errors=[error], api=api)
+    run.past("L13")
+    assert (run.result("L13").excused, run.result("L13").violated) == (excused, 0 if excused else 1)
+
+
 @pytest.mark.parametrize(("requests", "useful", "status"), [(600, 10, "violated"), (600, 200, "held"), (90, 0, "held")])
 def test_storms(requests: int, useful: int, status: str) -> None:
     """Shows how many requests a second what comes of them justifies, in a whole second of a window."""
