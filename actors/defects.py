@@ -164,6 +164,13 @@ _ALL: tuple[Defect, ...] = (
         "The controller answers when a change is appended, not when it is committed.",
     ),
     Defect(
+        "voters-before-commit",
+        "actors.quorum",
+        "Q19",
+        "A change of the voters is confirmed when it is appended, not when it is committed.",
+        nemesis="voters",
+    ),
+    Defect(
         "pre-vote-for-all",
         "actors.quorum",
         "L2",

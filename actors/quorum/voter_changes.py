@@ -247,7 +247,8 @@ def advance(raft: RaftState, step: Step, role: Leader) -> None:
     """The high watermark may have moved: a change that it has passed is over. A leader that removed itself goes then,
     whether or not anybody waits for that."""
     change, entry = raft.voter_change, raft.quorum.records.last_voters
-    if change is not None and 0 <= change.offset < raft.log.high_watermark:
+    reached = raft.log.end_offset if "voters-before-commit" in step.defects else raft.log.high_watermark
+    if change is not None and 0 <= change.offset < reached:
         _end(raft, step, KafkaError.NONE, "")
     removed = entry is not None and not raft.is_voter and role.high_watermark_known
     if removed and entry is not None and entry.offset < raft.log.high_watermark:

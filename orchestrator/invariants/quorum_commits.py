@@ -19,6 +19,7 @@ from actors.trace.events import (
     QApply,
     QRole,
     QSnap,
+    QVoters,
     RepFetch,
     Stamped,
 )
@@ -26,7 +27,7 @@ from orchestrator.invariants.fold import NOTHING, Emissions, Profile, State, Wit
 from orchestrator.invariants.log_fold import LogInvariant
 from orchestrator.invariants.log_mirror import WIPED, LogMirror, Prefix
 from orchestrator.invariants.replica_logs import PrefixFact
-from orchestrator.invariants.voter_sets import is_majority
+from orchestrator.invariants.voter_sets import is_majority, named
 
 
 class CommittedIsDurable(LogInvariant[State]):
@@ -281,8 +282,8 @@ def _in_words(answer: tuple[int, int]) -> str:
 
 
 class Written(msgspec.Struct, frozen=True):
-    """A record that a controller wrote for somebody who waits for it: at an offset, in a quorum epoch. wall_us: when;
-    what: it says."""
+    """A record that a controller, or a leader of the quorum, wrote for somebody who waits for it: at an offset, in a
+    quorum epoch. wall_us: when; what: it says."""
 
     offset: int
     quorum_epoch: int
@@ -300,9 +301,9 @@ class Acknowledged(msgspec.Struct, frozen=True):
 
 
 class Acknowledgements(State):
-    """changes: topic partition, or resource -> the most recent records. asked: operation -> when it began. kept: place
-    of a record ("offset/epoch") -> who was told of it first; at ``limit`` of them those that are long committed are
-    forgotten."""
+    """changes: topic partition, resource, or "add-voter/controller-4" -> the most recent records. asked: operation ->
+    when it began. kept: place of a record ("offset/epoch") -> who was told of it first; at ``limit`` of them those that
+    are long committed are forgotten."""
 
     changes: dict[str, list[Written]] = {}
     asked: dict[str, int] = {}
@@ -312,10 +313,13 @@ class Acknowledgements(State):
 
 CHANGES_KEPT = 64
 
+VOTER_CHANGES = ("add-voter", "remove-voter")
+"""Operations that never do without a record: what is so already is refused."""
+
 
 class AcknowledgedMetadataStays(LogInvariant[Acknowledgements]):
     """A change that the controller has confirmed is in force: a leader counts on its ISR, an operator on the
-    configuration. Confirmed before it is committed, or lost afterwards, it was a lie.
+    configuration, or on the voters. Confirmed before it is committed, or lost afterwards, it was a lie.
 
     Example: controller-1 accepts the ISR [1, 2] of orders-0 at offset 118 and says so before the quorum has it; it is
     killed, controller-2 leads from 112 on, and its ISR is still [1, 2, 3], while broker-1 no longer waits for broker-3.
@@ -323,14 +327,27 @@ class AcknowledgedMetadataStays(LogInvariant[Acknowledgements]):
 
     id = "Q19"
     title = "A change that the controller has confirmed is committed, and in the log of every later leader"
-    source = "KIP-595; KIP-631; Kafka's ControllerWriteEvent"
+    source = "KIP-595; KIP-631; KIP-853; Kafka's ControllerWriteEvent"
     tested_when = "a broker or an operator is told that a change was made, or another leader is elected after that"
-    types = (PartChange, ConfigChange, IsrPropose, OpInvoke, OpReturn, QRole)
+    types = (PartChange, ConfigChange, QVoters, IsrPropose, OpInvoke, OpReturn, QRole)
+    before_types = (QVoters,)
     cases = {OpInvoke: ("admin",), OpReturn: ("admin",)}
     exemptions = {"loss-budget": WIPED}
 
     def initial(self, key: str, profile: Profile) -> Acknowledgements:
         return Acknowledgements(key)
+
+    def before(self, state: Acknowledgements, event: Stamped, mirror: LogMirror) -> Emissions:
+        """A leader wrote who votes: whom it added and removed."""
+        body = event.body
+        assert type(body) is QVoters
+        if body.cause == "append":
+            before, now = mirror.voters.of(event.node).keys(), named(body.members).keys()
+            for call, names in zip(VOTER_CHANGES, (now - before, before - now), strict=True):
+                for name in sorted(names):
+                    record = Written(body.offset, body.epoch, event.wall, witness(event))
+                    self._wrote(state, f"{call}/{name}", record)
+        return NOTHING
 
     def step(self, state: Acknowledgements, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
@@ -363,11 +380,16 @@ class AcknowledgedMetadataStays(LogInvariant[Acknowledgements]):
         if asked is None or body.outcome != "ok":
             return NOTHING
         found: list[Any] = []
+        call = body.admin["call"]
         for name, error in body.admin.get("results", {}).items():
-            if error != "NONE" or name not in state.changes:
+            if error != "NONE":
                 continue
-            sentence = f"{event.node} was told that {body.admin['call']} of {name} was done"
-            records = [each for each in state.changes[name] if each.wall_us >= asked]
+            sentence = f"{event.node} was told that {call} of {name} was done"
+            subject = f"{call}/{name}" if call in VOTER_CHANGES else name
+            records = [each for each in state.changes.get(subject, ()) if each.wall_us >= asked]
+            if not records and call in VOTER_CHANGES:
+                state.tested += 1
+                found.extend(self.violated(state.key, f"{sentence}, and no leader had written that", event))
             found.extend(self._told(state, event, records, sentence, mirror))
         return found
 

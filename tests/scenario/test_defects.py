@@ -65,6 +65,9 @@ PROOFS: dict[str, Proof] = {
     "any-cluster-served": Proof("stranger", r"took note of a fetch by controller-3, which belongs to another cluster"),
     "diverging-epoch-start": Proof("divided", r"epoch 1 up to 0; right is epoch 1 up to \d+"),
     "reply-before-commit": Proof("comes-back", r"its ISR \[1, 2, 3\] of orders-0 was accepted, at offset \d+ of .* no"),
+    "voters-before-commit": Proof(
+        "undone-change", r"add-voter of controller-4 was done, at offset \d+ of .* which no leader had committed"
+    ),
     "pre-vote-for-all": Proof("rejoins", r"became \S+ in epoch 2 while controller-1, leader of epoch 1, was followed"),
     "voters-of-old": Proof(
         "undone-change", r"were not in force everywhere within .*: .*controller-3 has \S+, \S+, \S+$"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from actors.node.spec import METADATA_PARTITION
-from actors.trace.events import ConfigChange, OpInvoke, OpReturn, QSnap, RepFetch
+from actors.trace.events import ConfigChange, OpInvoke, OpReturn, QSnap, QVoters, RepFetch
 from orchestrator.invariants.log_mirror import LogMirror
 from orchestrator.invariants.quorum_commits import (
     AcknowledgedMetadataStays,
@@ -303,6 +303,58 @@ def test_what_an_operator_is_told() -> None:
         failed = TraceBuilder()
         configured(failed, **how)
         assert failed.result("Q19").status == "vacuous"
+
+
+def added(trace: TraceBuilder, call: str = "add-voter", error: str = "NONE", *, committed: bool = False) -> list[str]:
+    """An operator asks for controller-4, and the leader of epoch 1 writes that at offset 0. Returns that and what the
+    operator is told of ``call``."""
+    trace.emit("admin-1", OpInvoke("a:1", "admin", "", admin={"call": call}))
+    members = {str(voter): f"dir-{voter}" for voter in (101, 102, 103, 104)}
+    wrote = trace.emit(LEADER, QVoters("dir", 0, 1, 1, members, 1, 0, "append"))
+    trace.append(LEADER, "m", epoch=1, tp=METADATA_PARTITION)
+    if committed:
+        trace.high_watermark(LEADER, 1, 1, METADATA_PARTITION)
+    admin = {"call": call, "results": {"controller-4": error}}
+    return [wrote, trace.emit("admin-1", OpReturn("a:1", "admin", "", "ok", admin=admin))]
+
+
+def test_a_change_of_the_voters_is_confirmed() -> None:
+    """Shows that a voter which is confirmed once its record is committed, and is in the next leader's log, holds Q19;
+    confirmed earlier, or lost later, it violates Q19; and a refusal tests nothing."""
+    kept = TraceBuilder()
+    added(kept, committed=True)
+    copied(kept, FOLLOWER, 1)
+    kept.role(FOLLOWER, 2, "leader", 102, 1)
+    assert (kept.result("Q19").status, kept.result("Q19").tested) == ("held", 2)
+    early = TraceBuilder()
+    events = added(early)
+    found = early.result("Q19").violations[0]
+    assert (found.events, found.sentence) == (
+        events,
+        (
+            "admin-1 was told that add-voter of controller-4 was done, at offset 0 of the metadata log in epoch 1, "
+            "which no leader had committed"
+        ),
+    )
+    lost = TraceBuilder()
+    told = added(lost, committed=True)[1]
+    leads = lost.role(FOLLOWER, 2, "leader", 102)
+    assert [each.events for each in lost.result("Q19").violations] == [[told, leads]]
+    refused = TraceBuilder()
+    added(refused, error="REQUEST_TIMED_OUT")
+    assert refused.result("Q19").status == "vacuous"
+
+
+def test_a_change_of_the_voters_that_nobody_wrote() -> None:
+    """Shows that a removal which is confirmed, and of which there is no record since it was asked for, violates Q19:
+    that of another change is none."""
+    trace = TraceBuilder()
+    told = added(trace, "remove-voter", committed=True)[1]
+    found = trace.result("Q19").violations[0]
+    assert (found.events, found.sentence) == (
+        [told],
+        "admin-1 was told that remove-voter of controller-4 was done, and no leader had written that",
+    )
 
 
 def partly_lost() -> TraceBuilder:
