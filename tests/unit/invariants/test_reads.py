@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from orchestrator.invariants.window import REMEMBERED, OffsetWindow
 from tests.unit.invariants.test_replication import committed
@@ -66,7 +67,7 @@ def test_offsets_without_a_record_are_no_gap() -> None:
     trace.append("broker-1")
     trace.logs[TP, "broker-1"][-1] = (2, trace.logs[TP, "broker-1"][-1][1])
     body = trace.events[-1].body
-    trace.events[-1] = _with(trace.events[-1], body=_with(body, last=1, control=True))
+    trace.events[-1] = replace(trace.events[-1], body=replace(body, last=1, control=True))
     trace.high_watermark("broker-1", 2, counted=(1,))
     trace.append("broker-1", "b")
     trace.high_watermark("broker-1", 3, counted=(1,))
@@ -74,12 +75,6 @@ def test_offsets_without_a_record_are_no_gap() -> None:
     assert trace.result("C5").status == "vacuous"
     trace.polled("consumer-1", (4, "c"))
     assert trace.result("C5").status == "violated"
-
-
-def _with(struct, **changes):  # type: ignore[no-untyped-def]
-    import msgspec
-
-    return msgspec.structs.replace(struct, **changes)
 
 
 # ---- C7 --------------------------------------------------------------------------------------------------------

@@ -45,7 +45,9 @@ def test_a_failed_record_that_is_committed() -> None:
 # ---- C4 --------------------------------------------------------------------------------------------------------
 
 
-def log_of(*batches: tuple[str, ...], producer: int = 7, sequences: tuple[int, ...] = (), **profile: object):  # type: ignore[no-untyped-def]
+def log_of(
+    *batches: tuple[str, ...], producer: int = 7, sequences: tuple[int, ...] = (), **profile: object
+) -> TraceBuilder:
     """Broker-1 alone in the ISR appends and commits batches, one at a time."""
     trace = TraceBuilder(**profile)
     trace.lead(1, 0)
