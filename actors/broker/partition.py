@@ -50,6 +50,10 @@ class PendingIsr(msgspec.Struct, frozen=True):
     isr: list[int]
     members: dict[int, int]
 
+    def became(self, state: PartitionRegistration) -> bool:
+        """Whether a state of the metadata log, in the same leader epoch, is what was asked for."""
+        return state.partition_epoch == self.partition_epoch + 1 and set(state.isr) == set(self.isr)
+
 
 class FollowerFetch(msgspec.Struct, frozen=True, gc=False):
     """What a follower's Fetch says about itself and one partition."""
@@ -121,8 +125,9 @@ class Partition(msgspec.Struct):
     def make_leader(self, turn: Turn, state: PartitionRegistration) -> bool:
         """Take up leadership, or only note a new ISR or assignment; False if ``state`` is older than what is known.
 
-        A pending ISR change is given up: the metadata log overtook it. It may be of the ISR that the leader was told of
-        by the controller already, and the proposal, made after that, on its way: Kafka's Partition.makeLeader does so.
+        A pending ISR change is given up: the metadata log overtook it. It may bring what was asked for; or the ISR that
+        the leader was told of by the controller already, while the proposal, made after that, is on its way: Kafka's
+        Partition.makeLeader does so.
         """
         if state.partition_epoch < self.partition_epoch:
             return False
@@ -130,7 +135,7 @@ class Partition(msgspec.Struct):
         new_epoch = state.leader_epoch > self.leader_epoch
         if was_leader and not new_epoch and "isr-in-new-epochs-only" in turn.step.defects:
             return False
-        if self.pending is not None and was_leader and not new_epoch:
+        if self.pending is not None and was_leader and not new_epoch and not self.pending.became(state):
             self.record_proposal(turn, self.pending, OVERTAKEN)
         self._assign(turn, state)
         self.isr = list(state.isr)

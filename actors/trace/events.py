@@ -284,13 +284,14 @@ class PartAssume(TraceEvent, frozen=True, tag="part.assume"):
 
 
 OVERTAKEN = "overtaken"
-"""Outcome of a proposal that its leader has given up while it was on its way."""
+"""Outcome of a proposal that its leader has given up while it was on its way, and does not know of in the end."""
 
 
 class IsrPropose(TraceEvent, frozen=True, tag="isr.propose"):
     """A leader asked for an ISR (outcome "proposed"), or learned what became of its proposal (an error name, or
-    "accepted"), or gave it up while it was on its way ("overtaken": by the metadata log). ``members``: id -> broker
-    epoch as the leader knows it."""
+    "accepted"), or gave it up while it was on its way ("overtaken": the metadata log brought another state; that it
+    brought the one asked for is told by nothing but ``part.change``). ``members``: id -> broker epoch as the leader
+    knows it."""
 
     tp: str
     proposal: int
