@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from actors.config import Scope
 from actors.crash_points import POINTS
 from actors.features import FEATURES
 from chaos.errors import Mistake
 from chaos.nemesis.faults import KINDS
 from chaos.nemesis.model import NOTHING, Nemesis
 from chaos.nemesis.patterns import PATTERNS
-from chaos.scenario.checks import SERVER_SCOPES, Mistakes, check_config, check_invariant
+from chaos.scenario.checks import CLIENT_SCOPES, SERVER_SCOPES, Mistakes, check_config, check_invariant
 from chaos.scenario.scalars import TIMESTAMPS
 from chaos.scenario.triggers import TRIGGERS
 from chaos.scenario.yaml_tree import Document, Path_, parse_scalar
@@ -36,7 +37,10 @@ def check_nemesis(nemesis: Nemesis, document: Document) -> list[Mistake]:
     for key, values in nemesis.config.items():
         for value in values:
             if value != NOTHING:
-                _check_value(("config", key), key, value, mistakes)
+                _check_value(("config", key, value), SERVER_SCOPES, mistakes)
+    for value in nemesis.workload.retries:
+        if value != NOTHING:
+            _check_value(("workload", "retries", value), CLIENT_SCOPES["producer"], mistakes)
     for invariant in nemesis.untested:
         check_invariant(("untested", invariant), invariant, mistakes)
     _check_bounds(nemesis, mistakes)
@@ -63,13 +67,14 @@ def _check_feature(path: Path_, name: str, values: Mapping[str, float], mistakes
             mistakes.add((*path, value), f"{value!r} is not a value of {name}", "one of " + ", ".join(protective))
 
 
-def _check_value(path: Path_, key: str, value: str, mistakes: Mistakes) -> None:
-    """As in a scenario's own config."""
+def _check_value(path: tuple[str, ...], scopes: tuple[Scope, ...], mistakes: Mistakes) -> None:
+    """A choice of a configuration key, as in a scenario's own config; ``path`` ends in both."""
+    *place, key, value = path
     found = Mistakes(mistakes.document)
     parsed: dict[str, Any] = {key: parse_scalar(value)}
-    check_config(path[:-1], parsed, SERVER_SCOPES, found)
+    check_config(tuple(place), parsed, scopes, found)
     for each in found.found:
-        line = mistakes.document.line((*path, value))
+        line = mistakes.document.line(path)
         mistakes.found.append(Mistake(each.file, line, each.key, each.problem, each.expected, each.suggestion))
 
 

@@ -136,7 +136,8 @@ class Versions(Model):
 
 
 class Workload(Model):
-    """Clients: how many of each kind, and what each is like. ``rate``: records a second of a producer."""
+    """Clients: how many of each kind, and what each is like. ``rate``: records a second of a producer. ``retries``:
+    what its configuration says of them."""
 
     producers: Counts = {1: 2, 2: 1}
     consumers: Counts = {1: 2, 2: 1}
@@ -149,6 +150,7 @@ class Workload(Model):
     every: Durations = {50_000: 1}
     timestamp: Words = {"latest": 1}
     as_broker: Annotated[dict[YesNo, Weight], _SOME] = {"no": 1}
+    retries: Words = {NOTHING: 1}
 
 
 class Course(Model):

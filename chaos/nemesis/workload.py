@@ -5,10 +5,11 @@ from __future__ import annotations
 import random
 
 from actors.node.messages import Api
-from chaos.nemesis.model import Acks, Nemesis, Timers
+from chaos.nemesis.model import NOTHING, Acks, Nemesis, Timers
 from chaos.nemesis.scene import Part, pick, stream
 from chaos.nemesis.settings import client_config, client_versions
 from chaos.scenario.durations import format_duration, parse_rate
+from chaos.scenario.yaml_tree import parse_scalar
 
 RECORDS_MAX = 2_000
 """Records of a run, about."""
@@ -65,13 +66,17 @@ def _producer(draw: random.Random, nemesis: Nemesis, topic: str, timers: Timers,
     wanted = parse_rate(pick(draw, kinds.rate))
     # As many records as a run may have, over all producers and all of its time.
     most = RECORDS_MAX * 1_000_000 / (chaos_us + AROUND_US) / producers
-    return {
+    producer: Part = {
         "topic": topic,
         "rate": f"{max(1, int(min(wanted, most)))}/s",
         **ACKS[pick(draw, kinds.acks)],
         "versions": client_versions(draw, nemesis, Api.Produce, Api.Metadata, Api.InitProducerId),
         "config": config,
     }
+    retries = pick(draw, kinds.retries)
+    if retries != NOTHING:
+        config["retries"] = parse_scalar(retries)
+    return producer
 
 
 def _consumer(draw: random.Random, nemesis: Nemesis, topic: str, timers: Timers) -> Part:

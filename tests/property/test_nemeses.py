@@ -128,7 +128,9 @@ def test_everything_is_drawn_sooner_or_later(plans: list[Plan]) -> None:
     assert {plan.config["unclean.leader.election.enable"] for plan in plans} == {False, True}
     assert {plan.config["metadata.propagation"] for plan in plans} == {"log", "push"}
     assert {max(len(topic.replicas) for topic in plan.cluster.topics) for plan in plans} == {1, 2, 3}
+    assert {plan.config["metadata.log.max.record.bytes.between.snapshots"] for plan in plans} == {200, 2000, 20971520}
     producers = [node.config for plan in plans for node in plan.nodes if node.role == "producer"]
+    assert {config["retries"] for config in producers} == {2, 2147483647}
     assert {config["acks"] for config in producers} == {"all", "0", "1"}
     assert {config["enable.idempotence"] for config in producers} == {False, True}
 

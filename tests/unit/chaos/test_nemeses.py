@@ -90,6 +90,7 @@ WRONG = {
     "clock": ("", "like: {clock: {-3s: 1}}", "5: like.clock.-3s: '+-3s' is not an offset"),
     "clock rate": ("", "like: {clock-rate: {fast: 1}}", "5: like.clock-rate.fast: 'fast' is not a change of rate"),
     "group": ("", "like: {bounced: {most: 1}}", "5: like.bounced.most: unknown group most"),
+    "retries": ("", "workload: {retries: {few: 1}}", "5: workload.retries: 'few' is not a value of retries; expected"),
     "untested": ("", "untested: {H99: why}", "5: untested.H99: H99 is not an invariant; expected an id such as H1"),
     "no reason": ("", "untested: {H2: ''}", "5: untested.H2: "),
     "untested without": ("", "untested: [H2]", "5: untested: "),
