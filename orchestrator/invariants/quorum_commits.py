@@ -3,6 +3,7 @@ somebody was told of stays."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
@@ -209,22 +210,11 @@ class DivergenceIsExact(LogInvariant[Answers]):
             return self._cut(state, event, body)
         assert type(body) is RepFetch
         follower = node_name(body.follower)
-        if not body.error and follower in state.strangers:
+        foreign = "" if body.error else _foreign(body, follower, state.strangers)
+        if foreign:
             state.tested += 1
-            return self.violated(
-                state.key,
-                f"{event.node}, leader of epoch {body.leader_epoch}, took note of a fetch by {follower}, which "
-                "belongs to another cluster",
-                event,
-            )
-        if not body.error and body.follower_epoch not in (-1, body.leader_epoch):
-            state.tested += 1
-            return self.violated(
-                state.key,
-                f"{event.node}, leader of epoch {body.leader_epoch}, took note of a fetch that {follower} made in "
-                f"epoch {body.follower_epoch}",
-                event,
-            )
+            sentence = f"{event.node}, leader of epoch {body.leader_epoch}, took note of a fetch {foreign}"
+            return self.violated(state.key, sentence, event)
         given = (body.diverging_epoch, body.diverging_end)
         if given == (-1, -1):
             state.told.pop(follower, None)
@@ -262,6 +252,15 @@ class DivergenceIsExact(LogInvariant[Answers]):
             told.by,
             event,
         )
+
+
+def _foreign(fetch: RepFetch, follower: str, strangers: Collection[str]) -> str:
+    """Why a fetch was not meant for this leader, "" if it was."""
+    if follower in strangers:
+        return f"by {follower}, which belongs to another cluster"
+    if fetch.follower_epoch in (-1, fetch.leader_epoch):
+        return ""
+    return f"that {follower} made in epoch {fetch.follower_epoch}"
 
 
 def _is_remembered(log: Prefix, fetch: RepFetch) -> bool:
