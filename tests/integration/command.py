@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from pathlib import Path
 
 import msgspec
@@ -83,11 +83,13 @@ class Command:
         """What a terminal does on Ctrl-C: the signal goes to all of the command's process group."""
         os.killpg(self.process.pid, which)
 
-    def left_over(self, within_s: float = 20) -> list[Process]:
-        """Descendants, and heirs of its environment, that are still alive after this time."""
+    def left_over(self, within_s: float = 20, but: Set[str] = frozenset()) -> list[Process]:
+        """Descendants, and heirs of its environment, that are still alive after this time, but for those with a title
+        for which nobody waits."""
         deadline = time.monotonic() + within_s
         self.family |= _marked(self._mark.encode())
-        return [each for each in sorted(self.family, key=lambda process: process.pid) if not _ends(each, deadline)]
+        awaited = [each for each in self.family if each.title not in but]
+        return [each for each in sorted(awaited, key=lambda process: process.pid) if not _ends(each, deadline)]
 
     def kill_family(self) -> None:
         """Leave nothing behind, whatever the test came to."""

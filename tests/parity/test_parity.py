@@ -88,10 +88,11 @@ CASES = {
     "kip-207-kafka": Case("kip-207", [1, 2], "kafka", SHORT, refused=True),
 }
 
-ELSEWHERE = ("kip-207-seed", "steady", "follower-crash", "leader-crash")
-"""Not live here. The first, until it is asked for EARLIEST, which nobody does, is kip-207-kafka, and ``make demo`` runs
-it live; the second is what each of the others is before its first fault. Leaders and followers crash live in
-disk-faults, seen-trigger and ``tests/integration/test_live_kills.py``."""
+ELSEWHERE = ("kip-207-off", "kip-207-seed", "steady", "follower-crash", "leader-crash")
+"""Not live here. The first is live on Spark's executors (``tests/integration/test_ray_on_spark.py``); the second, until
+it is asked for EARLIEST, which nobody does, is kip-207-kafka, and ``make demo`` runs both live; the third is what each
+of the others is before its first fault. Leaders and followers crash live in disk-faults, seen-trigger and
+``tests/integration/test_live_kills.py``."""
 
 INCIDENTAL = {
     # A client errs only if it asks in the moment between a change and its next metadata.
