@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -102,15 +103,10 @@ CONFIG: dict[str, ConfigKey] = {
             "initial.broker.registration.timeout.ms", 60000, _B, "A broker that is not registered by then ends.", 1
         ),
         ConfigKey("controlled.shutdown.enable", True, _B, "Ask the controller before stopping."),
-        ConfigKey(
-            "unclean.leader.election.interval.ms", 300000, _C, "Between passes over partitions without a leader.", 1
-        ),
-        ConfigKey("auto.leader.rebalance.enable", True, _C, "Give partitions back to their preferred leaders."),
-        ConfigKey("leader.imbalance.check.interval.seconds", 300, _C, "Between two looks for that.", 1),
-        ConfigKey("unclean.leader.election.enable", False, _CBT, "Elect outside the ISR.", dynamic=True),
         ConfigKey("unclean.leader.election.interval.ms", 300000, _C, "Between passes over partitions without one.", 1),
         ConfigKey("auto.leader.rebalance.enable", True, _C, "Preferred leaders are elected by and by."),
         ConfigKey("leader.imbalance.check.interval.seconds", 300, _C, "Between such passes.", 1),
+        ConfigKey("unclean.leader.election.enable", False, _CBT, "Elect outside the ISR.", dynamic=True),
         # replication
         ConfigKey("min.insync.replicas", 1, _CBT, "Least ISR for acks=all.", 1, dynamic=True),
         ConfigKey("replica.lag.time.max.ms", 30000, _B, "Lag after which a follower leaves the ISR.", 1),
@@ -206,6 +202,11 @@ def config_value(key: str, text: str) -> Any:
     if entry.choices and text not in entry.choices:
         raise ValueError(f"Invalid value {text} for configuration {key}: it must be one of {', '.join(entry.choices)}")
     return text
+
+
+def setting(config: Mapping[str, Any], key: str) -> Any:
+    """What a node with this config has for a key of the table: its default where nothing is given."""
+    return config.get(key, CONFIG[key].default)
 
 
 def default_config(scope: Scope) -> dict[str, Any]:

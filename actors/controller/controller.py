@@ -21,7 +21,7 @@ from actors.controller.broker_registry import (
 from actors.controller.changes import Change
 from actors.controller.configuration_control import incremental_alter_configs
 from actors.controller.controller_channels import ControllerChannels
-from actors.controller.controller_config import MIN_ISR, UNCLEAN_ELECTION, ControllerConfig
+from actors.controller.controller_config import MIN_ISR, UNCLEAN_ELECTION, UNCONFIGURED, ControllerConfig
 from actors.controller.controller_state import ControllerState
 from actors.controller.elect_leaders import elect_leaders
 from actors.controller.elections import ElectionRules, PartitionChangeBuilder, leader_and_isr_updates
@@ -92,7 +92,7 @@ class Controller(msgspec.Struct):
     committed.
     """
 
-    config: ControllerConfig = ControllerConfig()
+    config: ControllerConfig = UNCONFIGURED
     state: ControllerState = msgspec.field(default_factory=ControllerState)
     heartbeats: BrokerHeartbeatManager = msgspec.field(default_factory=BrokerHeartbeatManager)
     purgatory: ReplyPurgatory = msgspec.field(default_factory=ReplyPurgatory)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
+from actors.config import setting
 from actors.metadata.metadata_state import ELR_FEATURE
-from actors.node.spec import NodeSpec, TopicSpec
+from actors.node.spec import ClusterSpec, NodeSpec, TopicSpec
 
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
 MIN_ISR = "min.insync.replicas"
@@ -18,18 +17,18 @@ class ControllerConfig(msgspec.Struct, frozen=True):
     the scenario, to be created. unclean_election, min_isr: what holds where the metadata log says nothing else.
     elr_version: level of the feature that a new cluster begins with."""
 
-    node_id: int = -1
-    cluster_id: str = ""
-    controllers: list[int] = []
-    topics: list[TopicSpec] = []
-    session_timeout_ms: int = 9000
-    no_op_interval_ms: int = 500
-    unclean_election: bool = False
-    min_isr: int = 1
-    elr_version: int = 0
-    unclean_interval_ms: int = 300_000
-    rebalance_interval_ms: int = 300_000
-    pushes_metadata: bool = False
+    node_id: int
+    cluster_id: str
+    controllers: list[int]
+    topics: list[TopicSpec]
+    session_timeout_ms: int
+    no_op_interval_ms: int
+    unclean_election: bool
+    min_isr: int
+    elr_version: int
+    unclean_interval_ms: int
+    rebalance_interval_ms: int
+    pushes_metadata: bool
 
     @property
     def stale_check_ms(self) -> int:
@@ -39,19 +38,23 @@ class ControllerConfig(msgspec.Struct, frozen=True):
 
 def controller_config(spec: NodeSpec) -> ControllerConfig:
     """The controller's part of ``spec``; what it leaves out has Kafka's default."""
-    config: dict[str, Any] = spec.config
-    rebalance_s = config.get("leader.imbalance.check.interval.seconds", 300)
+    config = spec.config
+    rebalance_s = setting(config, "leader.imbalance.check.interval.seconds")
     return ControllerConfig(
         node_id=spec.node_id,
         cluster_id=spec.cluster.cluster_id,
         controllers=[*spec.cluster.voters, *spec.cluster.spare_controllers],
         topics=spec.cluster.topics,
-        session_timeout_ms=config.get("broker.session.timeout.ms", 9000),
-        no_op_interval_ms=config.get("metadata.max.idle.interval.ms", 500),
-        unclean_election=config.get(UNCLEAN_ELECTION, False),
-        min_isr=config.get(MIN_ISR, 1),
+        session_timeout_ms=setting(config, "broker.session.timeout.ms"),
+        no_op_interval_ms=setting(config, "metadata.max.idle.interval.ms"),
+        unclean_election=setting(config, UNCLEAN_ELECTION),
+        min_isr=setting(config, MIN_ISR),
         elr_version=int(spec.features.get(ELR_FEATURE, "0")),
-        unclean_interval_ms=config.get("unclean.leader.election.interval.ms", 300_000),
-        pushes_metadata=config.get("metadata.propagation") == "push",
-        rebalance_interval_ms=rebalance_s * 1000 if config.get("auto.leader.rebalance.enable", True) else 0,
+        unclean_interval_ms=setting(config, "unclean.leader.election.interval.ms"),
+        pushes_metadata=setting(config, "metadata.propagation") == "push",
+        rebalance_interval_ms=rebalance_s * 1000 if setting(config, "auto.leader.rebalance.enable") else 0,
     )
+
+
+UNCONFIGURED = controller_config(NodeSpec("", "controller", -1, "", ClusterSpec("", [], [])))
+"""What a controller has before it is started."""

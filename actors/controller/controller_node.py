@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from actors.config import setting
 from actors.controller import controller_channels
 from actors.controller.controller import Controller, ControllerRequest
 from actors.controller.controller_config import controller_config
@@ -118,9 +119,9 @@ class ControllerNode(msgspec.Struct):
         self.net = NetworkClient(
             spec.name,
             spec.versions,
-            config.get("reconnect.backoff.ms", 50),
-            config.get("reconnect.backoff.max.ms", 1000),
-            config.get("request.timeout.ms", 30000),
+            setting(config, "reconnect.backoff.ms"),
+            setting(config, "reconnect.backoff.max.ms"),
+            setting(config, "request.timeout.ms"),
         )
         self.controller.config = controller_config(spec)
         self.raft.start(step, self.files, self.net, spec, event.incarnation, event.disk)

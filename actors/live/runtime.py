@@ -18,6 +18,7 @@ from typing import Any, Literal
 import msgspec
 from google.protobuf.message import Message
 
+from actors.config import setting
 from actors.control import WATCHED, AnyRule, ClockSkew, DiskRule, Predicate, leaks
 from actors.crash_points import CrashPoint, CrashPoints
 from actors.live.channel import Connections
@@ -114,7 +115,7 @@ class LiveRuntime:
         self._points = CrashPoints()
         self._stands_at = ""
         self._slow = SlowDisk(self._draws("slow-disk"))
-        self._flush_s = setup.spec.config.get("krift.os.flush.ms", 30_000) / 1000
+        self._flush_s = setting(setup.spec.config, "krift.os.flush.ms") / 1000
         self._tick: asyncio.TimerHandle | None = None
         self._flush: asyncio.TimerHandle | None = None
 

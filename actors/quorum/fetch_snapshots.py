@@ -12,8 +12,7 @@ from actors.node.spec import METADATA_TOPIC, node_name
 from actors.node.step import Step
 from actors.quorum import snapshotting
 from actors.quorum.leader_fetches import count_for_check_quorum
-from actors.quorum.quorum_state import FETCH_TIMEOUT, role_name
-from actors.quorum.raft_state import FETCH_CONNECTION, FetchInFlight, RaftState
+from actors.quorum.raft_state import FETCH_CONNECTION, RaftState
 from actors.quorum.roles import Follower, Leader
 from actors.quorum.snapshots import Download, SnapshotId, StoredSnapshot
 from actors.quorum.voter_set import ReplicaKey
@@ -95,10 +94,7 @@ def send(raft: RaftState, step: Step, net: NetworkClient, download: Download, le
     request.snapshot_id.end_offset, request.snapshot_id.epoch = download.id.end, download.id.epoch
     if version >= 1:
         request.replica_directory_id = raft.config.directory_id
-    timeout_ms, purpose = raft.config.request_timeout_ms, f"raft/snapshot/{leader}"
-    call = net.send(step, node_name(leader), FETCH_CONNECTION, request, version, purpose, timeout_ms)
-    role = role_name(raft.quorum.role)
-    raft.fetch = FetchInFlight(call, raft.quorum.epoch, role, raft.log.end_offset)
+    raft.fetch_from(step, net, leader, "snapshot", request, version)
     return True
 
 
@@ -125,9 +121,7 @@ def on_fetch_snapshot_ended(raft: RaftState, step: Step, files: Files, ended: En
         raft.snapshots.download = None
     else:
         _take(raft, step, files, download, response)
-    role.has_fetched = True
-    role.timed_out = False
-    step.set_timer(FETCH_TIMEOUT, raft.config.fetch_timeout_ms, wall=True)
+    raft.heard_from_leader(step, role)
     return error != KafkaError.POSITION_OUT_OF_RANGE
 
 

@@ -12,9 +12,9 @@ from actors.node.spec import METADATA_TOPIC, METADATA_TOPIC_ID, node_name
 from actors.node.step import Step
 from actors.quorum import fetch_snapshots
 from actors.quorum.divergence import cut_for_diverging_epoch, cut_for_next_offset
-from actors.quorum.quorum_state import FETCH_TIMEOUT, role_name
+from actors.quorum.quorum_state import role_name
 from actors.quorum.raft_config import FETCH_MAX_WAIT_MS
-from actors.quorum.raft_state import FETCH_CONNECTION, FetchInFlight, RaftState
+from actors.quorum.raft_state import FETCH_CONNECTION, RaftState
 from actors.quorum.roles import Follower, Unattached
 from actors.quorum.snapshots import SnapshotId
 from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
@@ -98,9 +98,7 @@ def _send(raft: RaftState, step: Step, net: NetworkClient, peer: int) -> None:
         version = SEED_VERSION
     last_epoch = raft.quorum.epoch if "fetch-in-leader-epoch" in step.defects else raft.last_epoch
     request = _fetch_request(raft, version, last_epoch, seed)
-    timeout_ms = raft.config.request_timeout_ms
-    call = net.send(step, node_name(peer), FETCH_CONNECTION, request, version, f"raft/fetch/{peer}", timeout_ms)
-    raft.fetch = FetchInFlight(call, raft.quorum.epoch, role_name(raft.quorum.role), raft.log.end_offset)
+    raft.fetch_from(step, net, peer, "fetch", request, version)
 
 
 def _fetch_request(raft: RaftState, version: int, last_epoch: int, seed: bool) -> FetchRequest:
@@ -188,9 +186,7 @@ def _take(raft: RaftState, step: Step, files: Files, role: Follower, data: Fetch
         new = raft.log.boundary_at_or_below(min(data.high_watermark, raft.log.end_offset))
         if new > raft.log.high_watermark:
             raft.log.set_high_watermark(step, "follower", role.epoch, new, [])
-    role.has_fetched = True
-    role.timed_out = False
-    step.set_timer(FETCH_TIMEOUT, raft.config.fetch_timeout_ms, wall=True)
+    raft.heard_from_leader(step, role)
 
 
 def _joins(raft: RaftState, batches: list[RecordBatch]) -> bool:

@@ -24,7 +24,7 @@ from actors.quorum.quorum_state_store import (
     read_election_state,
     write_election_state,
 )
-from actors.quorum.raft_config import RaftConfig
+from actors.quorum.raft_config import UNCONFIGURED, RaftConfig
 from actors.quorum.roles import (
     Candidate,
     EpochElection,
@@ -140,7 +140,7 @@ class QuorumState(msgspec.Struct):
     records: what the log says of the voters.
     """
 
-    config: RaftConfig = RaftConfig()
+    config: RaftConfig = UNCONFIGURED
     role: Role = msgspec.field(default_factory=Unattached)
     dirty: bool = False
     syncing: int = 0

@@ -6,8 +6,9 @@ from typing import Literal
 
 import msgspec
 
-from actors.node.spec import NodeSpec, node_id, node_name
-from actors.quorum.voter_set import LATEST_KRAFT_VERSION, ReplicaKey, VoterNode, VoterSet
+from actors.config import setting
+from actors.node.spec import ClusterSpec, NodeSpec, node_id, node_name
+from actors.quorum.voter_set import ReplicaKey, VoterNode, VoterSet, voter_node
 
 KRAFT_VERSION_FEATURE = "kraft.version"
 
@@ -32,35 +33,35 @@ class RaftConfig(msgspec.Struct, frozen=True):
     limit.
     """
 
-    node_id: int = -1
-    directory_id: str = ""
-    cluster_id: str = ""
-    voters: VoterSet = VoterSet()
-    bootstrap: list[int] = []
-    serves: bool = False
-    versions: dict[str, list[int]] = {}
-    election_timeout_ms: int = 1000
-    fetch_timeout_ms: int = 2000
-    election_backoff_max_ms: int = 1000
-    request_timeout_ms: int = 2000
-    retry_backoff_ms: int = 20
-    append_linger_ms: int = 25
-    fetch_max_bytes: int = 1 << 20
-    fetch_snapshot_max_bytes: int = 1024 * 1024
-    snapshot_max_bytes: int = 20 * 1024 * 1024
-    snapshot_interval_ms: int = 3_600_000
-    clean_interval_ms: int = 60_000
-    retention_bytes: int = 100 * 1024 * 1024
-    retention_ms: int = 604_800_000
-    pre_vote: bool = True
-    leader_progress: Form = "kafka"
-    check_cluster_id: bool = True
-    check_epoch: bool = True
-    divergence: Form = "kafka"
-    own_epoch_commit: bool = True
-    kraft_version: int = 0
-    auto_join: bool = False
-    host: str = ""
+    node_id: int
+    directory_id: str
+    cluster_id: str
+    voters: VoterSet
+    bootstrap: list[int]
+    serves: bool
+    versions: dict[str, list[int]]
+    election_timeout_ms: int
+    fetch_timeout_ms: int
+    election_backoff_max_ms: int
+    request_timeout_ms: int
+    retry_backoff_ms: int
+    append_linger_ms: int
+    fetch_max_bytes: int
+    fetch_snapshot_max_bytes: int
+    snapshot_max_bytes: int
+    snapshot_interval_ms: int
+    clean_interval_ms: int
+    retention_bytes: int
+    retention_ms: int
+    pre_vote: bool
+    leader_progress: Form
+    check_cluster_id: bool
+    check_epoch: bool
+    divergence: Form
+    own_epoch_commit: bool
+    kraft_version: int
+    auto_join: bool
+    host: str
 
     @property
     def update_voter_period_ms(self) -> int:
@@ -70,7 +71,7 @@ class RaftConfig(msgspec.Struct, frozen=True):
     @property
     def voter_node(self) -> VoterNode:
         """What the voter set should say of this node."""
-        return VoterNode(self.directory_id, 0, LATEST_KRAFT_VERSION, self.host)
+        return voter_node(self.directory_id, self.host)
 
     @property
     def key(self) -> ReplicaKey:
@@ -87,7 +88,7 @@ def raft_config(spec: NodeSpec) -> RaftConfig:
     bootstrap = voters.ids
     if kraft_version > 0:
         bootstrap = sorted({*cluster.voters, *cluster.spare_controllers})
-        named = bootstrap_servers(config.get(BOOTSTRAP_SERVERS, ""))
+        named = bootstrap_servers(setting(config, BOOTSTRAP_SERVERS))
         if named:
             bootstrap = [node_id(name) for name in named]
         voters = _formatted_voters(spec)
@@ -99,19 +100,19 @@ def raft_config(spec: NodeSpec) -> RaftConfig:
         bootstrap=bootstrap,
         serves=spec.role == "controller",
         versions=spec.versions,
-        election_timeout_ms=config.get(prefix + "election.timeout.ms", 1000),
-        fetch_timeout_ms=config.get(prefix + "fetch.timeout.ms", 2000),
-        election_backoff_max_ms=config.get(prefix + "election.backoff.max.ms", 1000),
-        request_timeout_ms=config.get(prefix + "request.timeout.ms", 2000),
-        retry_backoff_ms=config.get(prefix + "retry.backoff.ms", 20),
-        append_linger_ms=config.get(prefix + "append.linger.ms", 25),
-        fetch_max_bytes=config.get(prefix + "fetch.max.bytes", 1 << 20),
-        fetch_snapshot_max_bytes=config.get(prefix + "fetch.snapshot.max.bytes", 1024 * 1024),
-        snapshot_max_bytes=config.get("metadata.log.max.record.bytes.between.snapshots", 20 * 1024 * 1024),
-        snapshot_interval_ms=config.get("metadata.log.max.snapshot.interval.ms", 3_600_000),
-        clean_interval_ms=config.get("krift.metadata.clean.interval.ms", 60_000),
-        retention_bytes=config.get("metadata.max.retention.bytes", 100 * 1024 * 1024),
-        retention_ms=config.get("metadata.max.retention.ms", 604_800_000),
+        election_timeout_ms=setting(config, prefix + "election.timeout.ms"),
+        fetch_timeout_ms=setting(config, prefix + "fetch.timeout.ms"),
+        election_backoff_max_ms=setting(config, prefix + "election.backoff.max.ms"),
+        request_timeout_ms=setting(config, prefix + "request.timeout.ms"),
+        retry_backoff_ms=setting(config, prefix + "retry.backoff.ms"),
+        append_linger_ms=setting(config, prefix + "append.linger.ms"),
+        fetch_max_bytes=setting(config, prefix + "fetch.max.bytes"),
+        fetch_snapshot_max_bytes=setting(config, prefix + "fetch.snapshot.max.bytes"),
+        snapshot_max_bytes=setting(config, "metadata.log.max.record.bytes.between.snapshots"),
+        snapshot_interval_ms=setting(config, "metadata.log.max.snapshot.interval.ms"),
+        clean_interval_ms=setting(config, "krift.metadata.clean.interval.ms"),
+        retention_bytes=setting(config, "metadata.max.retention.bytes"),
+        retention_ms=setting(config, "metadata.max.retention.ms"),
         pre_vote=features.get("kip-996", "kafka") != "off",
         leader_progress=_form(features, "leader-progress"),
         check_cluster_id=_form(features, "cluster-id") != "off",
@@ -119,8 +120,8 @@ def raft_config(spec: NodeSpec) -> RaftConfig:
         divergence=_form(features, "divergence"),
         own_epoch_commit=_form(features, "own-epoch-commit") != "off",
         kraft_version=kraft_version,
-        host=config.get("advertised.listeners", "") or node_name(spec.node_id),
-        auto_join=config.get(prefix + "auto.join.enable", False),
+        host=setting(config, "advertised.listeners") or node_name(spec.node_id),
+        auto_join=setting(config, prefix + "auto.join.enable"),
     )
 
 
@@ -141,8 +142,9 @@ def _formatted_voters(spec: NodeSpec) -> VoterSet:
     cluster = spec.cluster
     if spec.node_id not in cluster.voters or cluster.directories.get(spec.node_id) != spec.directory_id:
         return VoterSet()
-    nodes = {
-        voter: VoterNode(directory, 0, LATEST_KRAFT_VERSION, node_name(voter))
-        for voter, directory in cluster.directories.items()
-    }
+    nodes = {voter: voter_node(directory, node_name(voter)) for voter, directory in cluster.directories.items()}
     return VoterSet(sorted(nodes), nodes)
+
+
+UNCONFIGURED = raft_config(NodeSpec("", "broker", -1, "", ClusterSpec("", [], [])))
+"""What a member has before it is started."""

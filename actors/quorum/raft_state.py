@@ -18,9 +18,9 @@ from actors.node.network_client import Ended, NetworkClient
 from actors.node.spec import node_name
 from actors.node.step import Step
 from actors.quorum.control_records import BOOTSTRAP_OFFSET, VotersEntry
-from actors.quorum.quorum_state import QuorumState
-from actors.quorum.raft_config import RaftConfig
-from actors.quorum.roles import Leader, Resigned
+from actors.quorum.quorum_state import FETCH_TIMEOUT, QuorumState, role_name
+from actors.quorum.raft_config import UNCONFIGURED, RaftConfig
+from actors.quorum.roles import Follower, Leader, Resigned
 from actors.quorum.snapshots import Snapshots
 from actors.quorum.voter_set import ReplicaKey, VoterSet
 from actors.trace.events import LogFlush, QVoters, VotersCause
@@ -93,7 +93,7 @@ class RaftState(msgspec.Struct):
     should be others.
     """
 
-    config: RaftConfig = RaftConfig()
+    config: RaftConfig = UNCONFIGURED
     quorum: QuorumState = msgspec.field(default_factory=QuorumState)
     log: ReplicaLog = msgspec.field(default_factory=ReplicaLog)
     snapshots: Snapshots = msgspec.field(default_factory=Snapshots)
@@ -212,6 +212,12 @@ class RaftState(msgspec.Struct):
         )
         self.outstanding[peer] = Outstanding(number, kind, self.quorum.epoch)
 
+    def fetch_from(self, step: Step, net: NetworkClient, peer: int, kind: str, request: Message, version: int) -> None:
+        """Send a Fetch or FetchSnapshot, the one in flight; its end arrives with the purpose ``raft/<kind>/<peer>``."""
+        purpose, timeout_ms = f"raft/{kind}/{peer}", self.config.request_timeout_ms
+        number = net.send(step, node_name(peer), FETCH_CONNECTION, request, version, purpose, timeout_ms)
+        self.fetch = FetchInFlight(number, self.quorum.epoch, role_name(self.quorum.role), self.log.end_offset)
+
     def call_ended(self, ended: Ended, peer: int) -> None:
         """Note that ``peer`` can be called again."""
         open_call = self.outstanding.get(peer)
@@ -266,6 +272,13 @@ class RaftState(msgspec.Struct):
         elif error == KafkaError.INVALID_REQUEST:
             raise FatalFault("received an INVALID_REQUEST error, which was not expected")
         return error != KafkaError.NONE
+
+    def heard_from_leader(self, step: Step, role: Follower) -> None:
+        """The leader has answered: the fetch timeout begins anew
+        (``FollowerState.resetFetchTimeoutForSuccessfulFetch``)."""
+        role.has_fetched = True
+        role.timed_out = False
+        step.set_timer(FETCH_TIMEOUT, self.config.fetch_timeout_ms, wall=True)
 
     def leader_endpoints(self) -> list[NodeEndpoint]:
         """Where the leader listens, for those who ask; nothing where nobody is known to lead."""

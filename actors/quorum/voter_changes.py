@@ -22,7 +22,7 @@ from actors.quorum.control_records import BOOTSTRAP_OFFSET
 from actors.quorum.raft_state import CONNECTION, RaftState, VoterChange
 from actors.quorum.roles import Leader, ReplicaProgress
 from actors.quorum.snapshots import read_snapshot
-from actors.quorum.voter_set import LATEST_KRAFT_VERSION, ReplicaKey, VoterNode, VoterSet
+from actors.quorum.voter_set import ReplicaKey, VoterNode, VoterSet, voter_node
 from actors.versions import request_version
 from krift.v1.common_pb2 import LeaderAndEpoch, NodeEndpoint
 from krift.v1.quorum_pb2 import (
@@ -209,7 +209,7 @@ def poll(raft: RaftState, step: Step, files: Files, net: NetworkClient, role: Le
     request = change.request
     assert isinstance(request, AddRaftVoterRequest)
     host = _host(request.listeners, change.voter.id)
-    node = VoterNode(change.voter.directory_id, 0, LATEST_KRAFT_VERSION, host)
+    node = voter_node(change.voter.directory_id, host)
     voters = raft.voters.add_voter(change.voter.id, node)
     if voters is None:
         raise AssertionError(f"{change.voter} became a voter while it was being added")

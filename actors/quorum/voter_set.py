@@ -38,6 +38,11 @@ class VoterNode(msgspec.Struct, frozen=True, array_like=True):
     host: str = ""
 
 
+def voter_node(directory_id: str, host: str) -> VoterNode:
+    """What the voter set says of a voter here: all of them support every level of kraft.version."""
+    return VoterNode(directory_id, 0, LATEST_KRAFT_VERSION, host)
+
+
 _UNKNOWN = VoterNode()
 
 

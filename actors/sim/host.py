@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
+from actors.config import setting
 from actors.control import ClockSkew, DiskLoss, DiskRule, leaks
 from actors.crash_points import CrashPoint, CrashPoints
 from actors.log.replica_log import first_lost_offsets
@@ -169,7 +170,7 @@ class Host:
         self.steps = 0
         self.clock = HybridLogicalClock()
         self.machine = MachineClock()
-        self.disk = Disk(spec.config.get("krift.os.flush.ms", 30_000) * 1000)
+        self.disk = Disk(setting(spec.config, "krift.os.flush.ms") * 1000)
         self.slow: dict[str, tuple[DiskRule, int]] = {}
         self.points = CrashPoints()
         self.wiped = False

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from actors.config import CONFIG
+from actors.config import default_config
 from actors.features import default_features
 from actors.node.messages import Api
 from actors.node.spec import FIRST_CONTROLLER_ID, ClusterSpec, NodeSpec, node_name
@@ -81,7 +81,7 @@ def with_voters(model: Model, features: Mapping[str, str], defects: Sequence[str
     """The model with its voters, which have these features and defects."""
     ids = [FIRST_CONTROLLER_ID + index for index in range(model.voters)]
     cluster = ClusterSpec("explored", ids, [])
-    config = {key.name: key.default for key in CONFIG.values() if "controller" in key.scopes}
+    config = default_config("controller")
     config["controller.quorum.append.linger.ms"] = 0
     specs = tuple(
         NodeSpec(

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from google.protobuf.message import Message
 
+from actors.config import setting
 from actors.log.batch import Batch
 from actors.node.effects import AnyEffect
 from actors.node.events import (
@@ -92,9 +93,9 @@ class VoterNode(msgspec.Struct):
         self.net = NetworkClient(
             event.spec.name,
             event.spec.versions,
-            config.get("reconnect.backoff.ms", 50),
-            config.get("reconnect.backoff.max.ms", 1000),
-            config.get("request.timeout.ms", 30000),
+            setting(config, "reconnect.backoff.ms"),
+            setting(config, "reconnect.backoff.max.ms"),
+            setting(config, "request.timeout.ms"),
         )
 
 

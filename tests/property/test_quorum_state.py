@@ -9,6 +9,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from msgspec.structs import replace
 
 from actors.node.effects import Record, Reply
 from actors.node.step import Step
@@ -21,7 +22,7 @@ from actors.quorum.quorum_state import (
     is_legal,
     role_name,
 )
-from actors.quorum.raft_config import RaftConfig
+from actors.quorum.raft_config import UNCONFIGURED
 from actors.quorum.roles import Candidate, Follower, Leader, Prospective, Resigned, Role, Unattached
 from actors.quorum.voter_set import VoterSet
 from actors.trace.events import QPersist, QRole, QVote, TraceEvent
@@ -66,7 +67,8 @@ def test_only_the_table_is_legal(source: Role, target: Role, pre_vote: bool, see
         changed = at_epoch(target, EPOCH + difference)
         assert is_legal(source, changed, pre_vote, seed_progress) == (difference in allowed)
         voters, progress = VoterSet([101, 102, 103]), "seed" if seed_progress else "kafka"
-        state = QuorumState(RaftConfig(101, voters=voters, pre_vote=pre_vote, leader_progress=progress), source)
+        config = replace(UNCONFIGURED, node_id=101, voters=voters, pre_vote=pre_vote, leader_progress=progress)
+        state = QuorumState(config, source)
         if difference not in allowed:
             with pytest.raises(AssertionError):
                 state._change(Step(0), changed, 0)
