@@ -281,8 +281,10 @@ class RaftState(msgspec.Struct):
         step.set_timer(FETCH_TIMEOUT, self.config.fetch_timeout_ms, wall=True)
 
     def leader_endpoints(self) -> list[NodeEndpoint]:
-        """Where the leader listens, for those who ask; nothing where nobody is known to lead."""
-        return [self.voters.endpoint(self.quorum.leader_id)] if self.quorum.has_leader else []
+        """Where the leader listens, for those who ask; nothing where this node does not know who leads, or not where
+        (``UnattachedState.leaderEndpoints``)."""
+        known = self.quorum.has_leader and self.quorum.knows_endpoint
+        return [self.voters.endpoint(self.quorum.leader_id)] if known else []
 
     # ---- the log -----------------------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ from actors.quorum.roles import Leader, ReplicaProgress
 from actors.quorum.snapshots import read_snapshot
 from actors.quorum.voter_set import ReplicaKey, VoterNode, VoterSet, voter_node
 from actors.versions import request_version
-from krift.v1.common_pb2 import LeaderAndEpoch, NodeEndpoint
+from krift.v1.common_pb2 import NodeEndpoint
 from krift.v1.quorum_pb2 import (
     AddRaftVoterRequest,
     AddRaftVoterResponse,
@@ -113,7 +113,8 @@ def on_remove_request(
 def on_update_request(
     raft: RaftState, step: Step, files: Files, connection: str, request: UpdateRaftVoterRequest
 ) -> None:
-    """Take over what a voter says of itself. The answer does not wait for the commit."""
+    """Take over what a voter says of itself. The answer does not wait for the commit, and always tells who leads and
+    where that one listens."""
     error = KafkaError.NONE
     try:
         role = _leader(raft, step, Api.UpdateRaftVoter, request, request.current_leader_epoch)
@@ -130,7 +131,9 @@ def on_update_request(
         _append(raft, step, files, role, updated)
     except Refused as refused:
         error = refused.error
-    leader = LeaderAndEpoch(leader_id=raft.quorum.leader_id, leader_epoch=raft.quorum.epoch)
+    leader = UpdateRaftVoterResponse.CurrentLeader(leader_id=raft.quorum.leader_id, leader_epoch=raft.quorum.epoch)
+    for known in raft.leader_endpoints():
+        leader.host, leader.port = known.host, known.port
     raft.answer(step, connection, request, UpdateRaftVoterResponse(error_code=error, current_leader=leader))
 
 

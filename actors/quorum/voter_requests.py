@@ -16,6 +16,7 @@ from actors.quorum.raft_state import CONNECTION, RaftState
 from actors.quorum.roles import Follower
 from actors.quorum.voter_changes import ACK_WHEN_COMMITTED_VERSION
 from actors.quorum.voter_set import endpoint
+from krift.v1.common_pb2 import NodeEndpoint
 from krift.v1.quorum_pb2 import (
     AddRaftVoterRequest,
     RemoveRaftVoterRequest,
@@ -88,13 +89,21 @@ def _request(raft: RaftState) -> Message | None:
 
 
 def on_ended(raft: RaftState, step: Step, ended: Ended, peer: int) -> None:
-    """Take the answer. Whatever it says, the next period will show what is left to be asked for; that of
-    UpdateRaftVoter also tells who leads."""
+    """Take the answer. Whatever it says, the next period will show what is left to be asked for."""
     response = ended.response
     if response is None:
         return
     if isinstance(response, UpdateRaftVoterResponse):
-        leader = response.current_leader
-        raft.learn_from_response(step, response.error_code, leader.leader_epoch, leader.leader_id)
+        _on_updated(raft, step, response)
     if response.error_code not in (KafkaError.NONE, KafkaError.REQUEST_TIMED_OUT):
         raft.back_off(step, peer)
+
+
+def _on_updated(raft: RaftState, step: Step, response: UpdateRaftVoterResponse) -> None:
+    """The answer to UpdateRaftVoter also tells who leads; one without an error is as good as that to a Fetch."""
+    told = response.current_leader
+    endpoints = [NodeEndpoint(node_id=told.leader_id, host=told.host, port=told.port)] if told.host else []
+    over = raft.learn_from_response(step, response.error_code, told.leader_epoch, told.leader_id, endpoints)
+    role = raft.quorum.role
+    if not over and isinstance(role, Follower) and not raft.quorum.waiting:
+        raft.heard_from_leader(step, role)

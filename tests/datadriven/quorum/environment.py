@@ -34,6 +34,7 @@ from krift.v1.quorum_pb2 import (
     RemoveRaftVoterRequest,
     SnapshotId,
     UpdateRaftVoterRequest,
+    UpdateRaftVoterResponse,
     VoteRequest,
     VoteResponse,
 )
@@ -515,7 +516,7 @@ class Environment:
 
     def verb_answer(self, command: Command) -> str:
         """answer c2 to=c1 [granted] [error=..] [top-error=..] epoch=.. leader=..: answer the newest request of c1
-        (endpoint: to BeginQuorumEpoch or EndQuorumEpoch, and say where the leader listens);
+        (endpoint: to BeginQuorumEpoch, EndQuorumEpoch or UpdateRaftVoter, and say where the leader listens);
         answer c2 fetch to=c1 ... [hw=..] [diverging=(3,2)] [next=2] [snapshot=(9,3)] [records=(3:2)] [base=4]: its
         newest Fetch;
         answer c2 piece to=c1 ... id=(9,3) bytes=(0,20): its newest FetchSnapshot, with a part of it (-1: the end)."""
@@ -541,6 +542,11 @@ class Environment:
             case EndQuorumEpochRequest():
                 response = EndQuorumEpochResponse(partition_error_code=error, leader_id=leader, leader_epoch=epoch)
                 response.node_endpoints.extend(endpoints)
+            case UpdateRaftVoterRequest():
+                response = UpdateRaftVoterResponse(error_code=error)
+                response.current_leader.leader_id, response.current_leader.leader_epoch = leader, epoch
+                for each in endpoints:
+                    response.current_leader.host = each.host
             case FetchSnapshotRequest():
                 response = self._fetch_snapshot_response(command, error, leader, epoch)
             case _:

@@ -146,7 +146,8 @@ def _response(message: Message) -> str | None:
         case UpdateRaftVoterResponse():
             leader = message.current_leader
             error = _error(message.error_code)
-            return f"=UpdateRaftVoter{error} epoch={leader.leader_epoch} leader={who(leader.leader_id)}"
+            where = f" host={leader.host}" if leader.host else ""
+            return f"=UpdateRaftVoter{error} epoch={leader.leader_epoch} leader={who(leader.leader_id)}{where}"
         case FetchSnapshotResponse():
             return f"=FetchSnapshot{_fetch_snapshot_response(message)}"
         case FetchResponse():
