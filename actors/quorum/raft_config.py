@@ -7,10 +7,16 @@ from typing import Literal
 import msgspec
 
 from actors.config import setting
+from actors.node.messages import Api
 from actors.node.spec import ClusterSpec, NodeSpec, node_id, node_name
 from actors.quorum.voter_set import ReplicaKey, VoterNode, VoterSet, voter_node
 
 KRAFT_VERSION_FEATURE = "kraft.version"
+
+DIVERGENCE_FEATURE = "kip-595.divergence"
+
+DIRECTORY_VERSIONS: dict[Api, int] = {Api.Vote: 1, Api.Fetch: 17}
+"""The first versions in which members tell their directories, by which voters are known at kraft.version 1."""
 
 Form = Literal["off", "seed", "kafka"]
 """Of a protection: none, as KIP-595 was first proposed, as Kafka has it."""

@@ -19,6 +19,7 @@ from actors.node.spec import node_name
 from actors.node.step import Step
 from actors.quorum import leader_fetches, leadership
 from actors.quorum.control_records import BOOTSTRAP_OFFSET
+from actors.quorum.raft_config import DIRECTORY_VERSIONS
 from actors.quorum.raft_state import CONNECTION, RaftState, VoterChange
 from actors.quorum.roles import Leader, ReplicaProgress
 from actors.quorum.snapshots import read_snapshot
@@ -230,8 +231,8 @@ def _is_caught_up(step: Step, known: ReplicaProgress | None) -> bool:
 
 def supports_reconfiguration(net: NetworkClient, name: str) -> bool:
     """Whether a connected peer can be a voter at kraft.version 1: whether it speaks of directories."""
-    vote, fetch = net.version(name, CONNECTION, Api.Vote), net.version(name, CONNECTION, Api.Fetch)
-    return vote is not None and fetch is not None and vote >= 1 and fetch >= leader_fetches.NODE_ENDPOINTS_VERSION
+    spoken = {api: net.version(name, CONNECTION, api) for api in DIRECTORY_VERSIONS}
+    return all((spoken[api] or 0) >= least for api, least in DIRECTORY_VERSIONS.items())
 
 
 def _append(raft: RaftState, step: Step, files: Files, role: Leader, voters: VoterSet) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from actors.node.messages import API_NAMES, Api
-from actors.quorum.raft_config import KRAFT_VERSION_FEATURE
+from actors.quorum.raft_config import DIRECTORY_VERSIONS, DIVERGENCE_FEATURE, KRAFT_VERSION_FEATURE
 from actors.versions import API_VERSIONS
 from chaos.nemesis.model import NOTHING, Nemesis, Timers
 from chaos.nemesis.scene import Cast, Part, Scene, pick, stream
@@ -59,18 +59,17 @@ the drawn clients (max-timestamp is of ListOffsets version 7) cannot work."""
 ANOTHER_CLUSTER = "another"
 """Id of the cluster that strangers belong to."""
 
-WITH_DIRECTORIES: dict[Api, int] = {Api.Vote: 1, Api.Fetch: 17}
-"""The first versions that tell directories, by which members know each other where the voters are in the log."""
-
 
 def features_of(nemesis: Nemesis, seed: int) -> dict[str, str]:
-    """A value for each feature that the nemesis has weights for. A Fetch as KIP-595 first proposed it tells no
-    directory, so voters that are known by theirs do not use it."""
+    """A value for each feature that the nemesis has weights for."""
     draw = stream(nemesis.name, seed, "features")
     found = {name: pick(draw, values) for name, values in nemesis.features.items()}
-    if found.get(KRAFT_VERSION_FEATURE) == "1" and "kip-595.divergence" in found:
-        found["kip-595.divergence"] = "kafka"
-    return found
+    return _with_directories(found) if found.get(KRAFT_VERSION_FEATURE) == "1" else found
+
+
+def _with_directories(features: dict[str, str]) -> dict[str, str]:
+    """A Fetch as KIP-595 first proposed it tells no directory, so voters that are known by theirs do not use it."""
+    return {**features, DIVERGENCE_FEATURE: "kafka"} if DIVERGENCE_FEATURE in features else features
 
 
 def config_of(nemesis: Nemesis, seed: int, timers: Timers) -> Part:
@@ -93,7 +92,7 @@ def older_versions(draw: random.Random, kind: str, cast: Cast) -> dict[str, str]
     found = {}
     for api, least in OLDER[kind].items():
         if cast.changing:
-            least = max(least, WITH_DIRECTORIES.get(api, 0))
+            least = max(least, DIRECTORY_VERSIONS.get(api, 0))
         low, high = API_VERSIONS[api]
         found[API_NAMES[api]] = f"{low}-{draw.randint(least, high - 1)}"
     return found
@@ -140,7 +139,8 @@ def bounce_settings(scene: Scene, targets: str) -> Part:
     if to == "features":
         # The level of one of Kafka's own features is the whole cluster's: no restart changes it.
         own = {name: values for name, values in scene.nemesis.features.items() if not name.endswith(".version")}
-        return {"features": {name: scene.pick(values) for name, values in own.items()}}
+        drawn = {name: scene.pick(values) for name, values in own.items()}
+        return {"features": _with_directories(drawn) if scene.cast.changing else drawn}
     if to == "newest":
         return {"versions": {name: text for kind in kinds for name, text in newest_versions(kind).items()}}
     if to == "older":

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from chaos.errors import InputError, Mistake, nearest
-from chaos.scenario.checks import FEATURE_GROUPS, check_references
+from chaos.scenario.checks import FEATURE_GROUPS, check_references, expand_features
 from chaos.scenario.loader import Loaded, validate
 from chaos.scenario.model import Scenario
 from chaos.scenario.yaml_tree import Document, Path_, dotted, parse_scalar
@@ -131,11 +131,8 @@ def _expand(layer: dict[str, Any]) -> None:
     """Write feature groups out, so that a later layer's group wins over an earlier layer's single switch."""
     layers = [layer, *(node for node in (layer.get("nodes") or {}).values() if isinstance(node, dict))]
     for one in layers:
-        features = one.get("features")
-        if not features:
-            continue
-        expanded = {s: value for name, value in features.items() for s in FEATURE_GROUPS.get(name, ())}
-        one["features"] = {**expanded, **{n: v for n, v in features.items() if n not in FEATURE_GROUPS}}
+        if one.get("features"):
+            one["features"] = expand_features(one["features"])
 
 
 def _lay_setting(tree: dict[str, Any], setting: Setting) -> None:

@@ -30,7 +30,7 @@ from chaos.faults.operator import (
 )
 from chaos.faults.process import NodeBounce, NodeCrash, NodePause, NodeShutdown
 from chaos.plan import AnyFault, At, Expectation, Plan, PlanBudgets, ScheduledFault, Seen
-from chaos.scenario.checks import FEATURE_GROUPS
+from chaos.scenario.checks import expand_features
 from chaos.scenario.clients import client_config, client_workload
 from chaos.scenario.dump import resolved_document
 from chaos.scenario.layers import merge_layers
@@ -101,15 +101,6 @@ def resolve(
         core=core,
     )
     return msgspec.structs.replace(plan, document=resolved_document(scenario, plan))
-
-
-def expand_features(features: Mapping[str, str]) -> dict[str, str]:
-    """Plain names that stand for several switches written out; a switch's own entry wins."""
-    expanded = {
-        switch: value for name, value in features.items() if name in FEATURE_GROUPS for switch in FEATURE_GROUPS[name]
-    }
-    expanded.update({name: value for name, value in features.items() if name not in FEATURE_GROUPS})
-    return expanded
 
 
 # ---- cluster and nodes -----------------------------------------------------------------------------------------

@@ -119,6 +119,19 @@ def _kinds(chaos: list[dict[str, dict[str, object]]]) -> list[str]:
     return [kind for entry in chaos for kind in entry.get("fault", entry.get("action", {}))]
 
 
+def test_no_bounce_makes_voters_forget_their_directories() -> None:
+    """Shows that servers never fetch in the seed's form where voters are known by their directories, be it only after a
+    restart, and that they do where voters are not."""
+    text = SMALL.replace("crash: 1", "rolling-bounce: 1") + "like: {bounced: {all: 1}, bounce-to: {features: 1}}\n"
+    forms = set()
+    for level in (0, 1):
+        features = f"features: {{kraft.version: {{{level}: 1}}, kip-595.divergence: {{seed: 1}}}}\n"
+        document = sources.from_text(text + features, "mine.yaml").loaded(1).document.value
+        bounces = [entry["action"]["rolling-bounce"]["features"] for entry in document["chaos"]]
+        forms |= {(level, each["kip-595.divergence"]) for each in (document["features"], *bounces)}
+    assert forms == {(0, "seed"), (1, "kafka")}
+
+
 @pytest.mark.parametrize(("voters", "most"), [(1, 0), (2, 0), (3, 1), (5, 3)])
 def test_a_quorum_is_left_that_can_elect(voters: int, most: int) -> None:
     """Shows that no schedule removes more voters than leave two, nor wipes as many as are needed where they are known
