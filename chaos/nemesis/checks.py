@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from actors.config import Scope
 from actors.crash_points import POINTS
 from actors.features import FEATURES
+from actors.quorum.raft_config import KRAFT_VERSION_FEATURE
 from chaos.errors import Mistake
 from chaos.nemesis.faults import KINDS
 from chaos.nemesis.model import NOTHING, Nemesis
 from chaos.nemesis.patterns import PATTERNS
-from chaos.scenario.checks import CLIENT_SCOPES, SERVER_SCOPES, Mistakes, check_config, check_invariant
+from chaos.scenario.checks import (
+    CLIENT_SCOPES,
+    SERVER_SCOPES,
+    Mistakes,
+    check_bootstrap,
+    check_config,
+    check_invariant,
+)
 from chaos.scenario.scalars import TIMESTAMPS
 from chaos.scenario.triggers import TRIGGERS
 from chaos.scenario.yaml_tree import Document, Path_, parse_scalar
+
+T = TypeVar("T")
 
 UNPROTECTED = "off"
 """The value of a feature that protects nothing."""
@@ -34,13 +44,14 @@ def check_nemesis(nemesis: Nemesis, document: Document) -> list[Mistake]:
     _check_words(("workload", "timestamp"), nemesis.workload.timestamp, "timestamp", TIMESTAMPS, mistakes)
     for name, values in nemesis.features.items():
         _check_feature(("features", name), name, values, mistakes)
+    controllers = _controllers(nemesis)
     for key, values in nemesis.config.items():
         for value in values:
             if value != NOTHING:
-                _check_value(("config", key, value), SERVER_SCOPES, mistakes)
+                _check_value(("config", key, value), SERVER_SCOPES, controllers, mistakes)
     for value in nemesis.workload.retries:
         if value != NOTHING:
-            _check_value(("workload", "retries", value), CLIENT_SCOPES["producer"], mistakes)
+            _check_value(("workload", "retries", value), CLIENT_SCOPES["producer"], controllers, mistakes)
     for invariant in nemesis.untested:
         check_invariant(("untested", invariant), invariant, mistakes)
     _check_bounds(nemesis, mistakes)
@@ -67,12 +78,25 @@ def _check_feature(path: Path_, name: str, values: Mapping[str, float], mistakes
             mistakes.add((*path, value), f"{value!r} is not a value of {name}", "one of " + ", ".join(protective))
 
 
-def _check_value(path: tuple[str, ...], scopes: tuple[Scope, ...], mistakes: Mistakes) -> None:
+def _controllers(nemesis: Nemesis) -> list[str]:
+    """The controllers that every cluster has which is drawn."""
+    fewest = min(_drawn(nemesis.shape.voters))
+    if _drawn(nemesis.features.get(KRAFT_VERSION_FEATURE, {})) == ["1"]:
+        fewest += min(_drawn(nemesis.shape.spare_controllers))
+    return [f"controller-{number}" for number in range(1, fewest + 1)]
+
+
+def _drawn(weights: Mapping[T, float]) -> list[T]:
+    return [value for value, weight in weights.items() if weight]
+
+
+def _check_value(path: tuple[str, ...], scopes: tuple[Scope, ...], controllers: list[str], mistakes: Mistakes) -> None:
     """A choice of a configuration key, as in a scenario's own config; ``path`` ends in both."""
     *place, key, value = path
     found = Mistakes(mistakes.document)
     parsed: dict[str, Any] = {key: parse_scalar(value)}
     check_config(tuple(place), parsed, scopes, found)
+    check_bootstrap(tuple(place), parsed, controllers, found)
     for each in found.found:
         line = mistakes.document.line(path)
         mistakes.found.append(Mistake(each.file, line, each.key, each.problem, each.expected, each.suggestion))

@@ -112,7 +112,7 @@ def check_references(scenario: Scenario, document: Document) -> list[Mistake]:
 def _check_variant(path: Path_, variant: Variant, scenario: Scenario, nodes: list[str], mistakes: Mistakes) -> None:
     _check_switches(path, variant.features, variant.versions, variant.nodes, nodes, mistakes)
     check_config((*path, "config"), variant.config, SERVER_SCOPES, mistakes)
-    _check_bootstrap((*path, "config"), variant.config, nodes, mistakes)
+    check_bootstrap((*path, "config"), variant.config, nodes, mistakes)
     merged = {**scenario.features, **variant.features}
     _check_voters(merged, (*path, "features"), scenario, variant.nodes, mistakes)
     _check_directories(scenario, [((), scenario), (path, variant)], nodes, mistakes)
@@ -129,7 +129,7 @@ def _check_variant(path: Path_, variant: Variant, scenario: Scenario, nodes: lis
 def _check_cluster(scenario: Scenario, nodes: list[str], mistakes: Mistakes) -> None:
     cluster = scenario.cluster
     check_config(("cluster", "config"), cluster.config, SERVER_SCOPES, mistakes)
-    _check_bootstrap(("cluster", "config"), cluster.config, nodes, mistakes)
+    check_bootstrap(("cluster", "config"), cluster.config, nodes, mistakes)
     for name, topic in cluster.topics.items():
         path: Path_ = ("cluster", "topics", name)
         if name.startswith("__"):
@@ -246,7 +246,7 @@ def _check_switches(
         if override.cluster_id is not None and not name.startswith(("controller-", "broker-")):
             mistakes.add((*place, "cluster-id"), f"{name} has no disk", "a controller or a broker")
         check_config((*place, "config"), override.config, scopes_of(name), mistakes)
-        _check_bootstrap((*place, "config"), override.config, nodes, mistakes)
+        check_bootstrap((*place, "config"), override.config, nodes, mistakes)
 
 
 def scopes_of(node: str) -> tuple[Scope, ...]:
@@ -302,7 +302,7 @@ def check_config(path: Path_, config: Mapping[str, Any], scopes: tuple[Scope, ..
                 mistakes.add(place, f"{value!r} is not a value of {name}", expected)
 
 
-def _check_bootstrap(path: Path_, config: Mapping[str, Any], nodes: list[str], mistakes: Mistakes) -> None:
+def check_bootstrap(path: Path_, config: Mapping[str, Any], nodes: list[str], mistakes: Mistakes) -> None:
     """Whoever is asked for the leader must be a controller of the cluster."""
     text = config.get(BOOTSTRAP_SERVERS)
     controllers = [name for name in nodes if name.startswith("controller-")]
@@ -488,7 +488,7 @@ def _check_bounce(path: Path_, bounce: RollingBounce, scenario: Scenario, nodes:
     scopes = tuple(scope for scope in SERVER_SCOPES if scope in roles or (scope == "krift" and "broker" in roles))
     if scopes:
         check_config((*path, "config"), bounce.config, scopes, mistakes)
-    _check_bootstrap((*path, "config"), bounce.config, nodes, mistakes)
+    check_bootstrap((*path, "config"), bounce.config, nodes, mistakes)
 
 
 def _check_configure(place: Path_, change: Configure, scenario: Scenario, nodes: list[str], mistakes: Mistakes) -> None:

@@ -74,6 +74,11 @@ WRONG = {
     "unprotected": ("", "features: {kip-207: {off: 1}}", "5: features.kip-207.off: off protects nothing"),
     "config key": ("", "config: {min.isr: {1: 1}}", "5: config.min.isr: unknown configuration key min.isr"),
     "config value": ("", "config: {num.io.threads: {0: 1}}", "5: config.num.io.threads: 0 is not a value"),
+    "bootstrap server": (
+        "",
+        "config: {controller.quorum.bootstrap.servers: {'controller-1,controller-4': 1}}",
+        "5: config.controller.quorum.bootstrap.servers: unknown controller controller-4; expected one of controller-1,",
+    ),
     "trigger": ("", "chaos: {seen: {comitted: 1}}", "5: chaos.seen.comitted: unknown trigger comitted"),
     "pattern": ("", "chaos: {pattern: {cornred: 1}}", "5: chaos.pattern.cornred: unknown pattern cornred"),
     "duration": ("", "chaos: {lasts: {3: 1}}", "5: chaos.lasts.3: '3' is not a range of durations"),
@@ -117,6 +122,20 @@ def test_a_small_nemesis_is_enough() -> None:
 
 def _kinds(chaos: list[dict[str, dict[str, object]]]) -> list[str]:
     return [kind for entry in chaos for kind in entry.get("fault", entry.get("action", {}))]
+
+
+@pytest.mark.parametrize(
+    ("levels", "spare", "known"), [("1: 1", "1: 1, 2: 1", 3), ("1: 1, 0: 1", "1: 1", 2), ("1: 1", "0: 1, 1: 0", 2)]
+)
+def test_bootstrap_servers_are_those_that_every_drawn_cluster_has(levels: str, spare: str, known: int) -> None:
+    """Shows that the fewest voters count, and the fewest spare controllers where kraft.version is 1 in all clusters."""
+    text = f"{SMALL}shape: {{voters: {{5: 1, 2: 1, 1: 0}}, spare-controllers: {{{spare}}}}}\n"
+    text += f"features: {{kraft.version: {{{levels}}}}}\n"
+    servers = "config: {{controller.quorum.bootstrap.servers: {{controller-{}: 1}}}}\n"
+    nemesis = sources.from_text(text + servers.format(known), "mine.yaml")
+    assert all(nemesis.loaded(seed) for seed in range(1, 11))
+    with pytest.raises(InputError, match=f"unknown controller controller-{known + 1};"):
+        sources.from_text(text + servers.format(known + 1), "mine.yaml")
 
 
 def test_no_bounce_makes_voters_forget_their_directories() -> None:
