@@ -53,6 +53,8 @@ def draw(nemesis: Nemesis, seed: int) -> Part:
         voters,
         strangers_of(nemesis, seed, controllers[:voters]),
     )
+    chaos = chaos_of(nemesis, seed, cast, chaos_us)
+    disruptive = any(_is_disruptive(each) for each in (features, *_bounced_to(chaos)))
     return {
         "schema": "krift/v1",
         "name": nemesis.name,
@@ -69,18 +71,20 @@ def draw(nemesis: Nemesis, seed: int) -> Part:
         "features": features,
         "nodes": server_overrides(nemesis, seed, cast),
         "workload": workload,
-        "chaos": chaos_of(nemesis, seed, cast, chaos_us),
-        **({} if _is_disruptive(features) else healing_of(nemesis, seed)),
+        "chaos": chaos,
+        **({} if disruptive else healing_of(nemesis, seed)),
         # With Kafka's own timers it may take that long; whether a run is given up is decided by nothing shorter.
         "budgets": {"heal": "150s", "drain": "300s"},
-        "expect": _expectation(features),
+        # What a drawn schedule had no time to test is no reason to doubt the run. Where voters raise their epoch alone,
+        # nobody promises that a good leader is left in peace.
+        "expect": {"violated": [], **({"may": ["L2"]} if disruptive else {})},
     }
 
 
-def _expectation(features: Mapping[str, str]) -> Part:
-    """Nothing may be violated; and what a drawn schedule had no time to test is no reason to doubt the run. Where
-    voters raise their epoch alone, nobody promises that a good leader is left in peace."""
-    return {"violated": [], "may": ["L2"]} if _is_disruptive(features) else {"violated": []}
+def _bounced_to(chaos: list[Part]) -> list[Mapping[str, str]]:
+    """The features that rolling bounces give to nodes."""
+    bounces = (entry.get("action", {}).get("rolling-bounce", {}) for entry in chaos)
+    return [bounce["features"] for bounce in bounces if "features" in bounce]
 
 
 def _is_disruptive(features: Mapping[str, str]) -> bool:

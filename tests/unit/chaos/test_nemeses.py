@@ -151,6 +151,23 @@ def test_no_bounce_makes_voters_forget_their_directories() -> None:
     assert forms == {(0, "seed"), (1, "kafka")}
 
 
+def test_all_are_healed_where_voters_may_raise_their_epoch_alone() -> None:
+    """Shows that no core alone is healed, and that L2 may be violated, where leaders stand at once, be it only after a
+    restart; and that nothing is conceded elsewhere."""
+    text = SMALL.replace("crash: 1", "rolling-bounce: 1") + "like: {bounced: {all: 1}, bounce-to: {features: 1}}\n"
+    text += "features: {kip-595.leader-progress: {kafka: 5, seed: 1}}\nchaos: {healed: {core: 1}, number: {1: 1}}\n"
+    nemesis = sources.from_text(text, "mine.yaml")
+    seen = set()
+    for seed in range(1, 41):
+        document = nemesis.loaded(seed).document.value
+        bounces = [entry["action"]["rolling-bounce"]["features"] for entry in document["chaos"] if "action" in entry]
+        forms = [each["kip-595.leader-progress"] for each in (document["features"], *bounces)]
+        conceded = ("heal" not in document, document["expect"].get("may", []))
+        assert conceded == ((True, ["L2"]) if "seed" in forms else (False, []))
+        seen.add(tuple(forms))
+    assert {("kafka", "kafka"), ("kafka", "seed")} <= seen
+
+
 @pytest.mark.parametrize(("voters", "most"), [(1, 0), (2, 0), (3, 1), (5, 3)])
 def test_a_quorum_is_left_that_can_elect(voters: int, most: int) -> None:
     """Shows that no schedule removes more voters than leave two, nor wipes as many as are needed where they are known
