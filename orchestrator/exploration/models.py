@@ -80,7 +80,8 @@ def must_see(model: Model) -> list[str]:
 def with_voters(model: Model, features: Mapping[str, str], defects: Sequence[str]) -> Model:
     """The model with its voters, which have these features and defects."""
     ids = [FIRST_CONTROLLER_ID + index for index in range(model.voters)]
-    cluster = ClusterSpec("explored", ids, [])
+    directories = {voter: f"directory-of-{node_name(voter)}" for voter in ids}
+    cluster = ClusterSpec("explored", ids, [], directories=directories)
     config = default_config("controller")
     config["controller.quorum.append.linger.ms"] = 0
     specs = tuple(
@@ -88,7 +89,7 @@ def with_voters(model: Model, features: Mapping[str, str], defects: Sequence[str
             node_name(voter),
             "controller",
             voter,
-            f"directory-of-{node_name(voter)}",
+            directories[voter],
             cluster,
             config,
             {**default_features(), **features},

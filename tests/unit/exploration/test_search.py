@@ -72,6 +72,19 @@ def test_defects_are_found_by_the_shortest_way(model: Model, promise: str, invar
     assert invariant in {finding.invariant for finding in evidence(search.cluster, [*found.opening, *found.path])}
 
 
+def test_voters_in_the_log_are_explored_too() -> None:
+    """Shows that disks are formatted with the voters where kraft.version is 1: all of a small space is seen, and in it
+    a leader, by as many moves as where they are static."""
+    model = msgspec.structs.replace(MODELS["election"], voters=2, epochs=1, budgets=((1, 0, 0, 0),))
+    ways = []
+    for level in ("0", "1"):
+        search = Search(with_voters(model, {"kraft.version": level}, []))
+        found = search.run()
+        assert found.broken is None and found.exhausted
+        ways.append(len(search.way("leader")))
+    assert ways[0] == ways[1] > 0
+
+
 def test_nothing_is_found_in_the_code_as_it_is() -> None:
     """Shows that all of a small space is seen, crashes and broken connections in it, that leaders are, and that
     nothing is broken."""
