@@ -16,11 +16,11 @@ from chaos.nemesis.patterns import PATTERNS
 from chaos.scenario.checks import (
     CLIENT_SCOPES,
     SERVER_SCOPES,
-    Mistakes,
     check_bootstrap,
     check_config,
     check_invariant,
 )
+from chaos.scenario.mistakes import Mistakes
 from chaos.scenario.scalars import TIMESTAMPS
 from chaos.scenario.triggers import TRIGGERS
 from chaos.scenario.yaml_tree import Document, Path_, parse_scalar

@@ -5,7 +5,7 @@ The models see one value at a time; these checks see the whole, for every varian
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from actors.config import CONFIG, ConfigKey, Scope
@@ -15,17 +15,13 @@ from actors.features import FEATURES
 from actors.node.errors import KafkaError
 from actors.node.messages import Api
 from actors.node.spec import METADATA_PARTITION
-from actors.quorum.raft_config import (
-    BOOTSTRAP_SERVERS,
-    DIRECTORY_VERSIONS,
-    DIVERGENCE_FEATURE,
-    KRAFT_VERSION_FEATURE,
-    bootstrap_servers,
-)
+from actors.quorum.raft_config import BOOTSTRAP_SERVERS, bootstrap_servers
 from actors.versions import API_VERSIONS
 from chaos.errors import Mistake, nearest
 from chaos.scenario.durations import format_duration, format_versions
+from chaos.scenario.feature_groups import FEATURE_GROUPS
 from chaos.scenario.invariant_ids import INVARIANT_IDS
+from chaos.scenario.mistakes import Mistakes
 from chaos.scenario.model import (
     Action,
     Chaos,
@@ -44,19 +40,8 @@ from chaos.scenario.model import (
 from chaos.scenario.names import client_names, node_names
 from chaos.scenario.selectors import ROLES, Selector, members
 from chaos.scenario.triggers import TRIGGERS, Argument
-from chaos.scenario.yaml_tree import Document, Path_, dotted
-
-FEATURE_GROUPS: dict[str, tuple[str, ...]] = {
-    "kip-595": tuple(name for name in FEATURES if name.startswith("kip-595.")),
-}
-"""A plain name that stands for several switches."""
-
-
-def expand_features(features: Mapping[str, Any]) -> dict[str, Any]:
-    """With the switches of groups written out; a switch's own entry wins over its group's."""
-    groups = {switch: value for name, value in features.items() for switch in FEATURE_GROUPS.get(name, ())}
-    return {**groups, **{name: value for name, value in features.items() if name not in FEATURE_GROUPS}}
-
+from chaos.scenario.voter_checks import check_directories, check_voters
+from chaos.scenario.yaml_tree import Document, Path_
 
 SERVER_SCOPES: tuple[Scope, ...] = ("controller", "broker", "krift")
 CLIENT_SCOPES: dict[str, tuple[Scope, ...]] = {
@@ -65,27 +50,6 @@ CLIENT_SCOPES: dict[str, tuple[Scope, ...]] = {
     "list-offsets": ("consumer",),
     "admin": ("admin",),
 }
-
-
-class Mistakes:
-    """Collects what is wrong, with its place in the document."""
-
-    def __init__(self, document: Document) -> None:
-        self.document = document
-        self.found: list[Mistake] = []
-
-    def add(self, path: Path_, problem: str, expected: str = "", suggestion: str = "") -> None:
-        path = self.document.as_written(path)
-        mistake = Mistake(self.document.file, self.document.line(path), dotted(path), problem, expected, suggestion)
-        if mistake not in self.found:  # a variant may show it once more
-            self.found.append(mistake)
-
-    def unknown(self, path: Path_, word: str, what: str, known: Iterable[str]) -> None:
-        """``word`` is none of ``known``; names the nearest, or all of them where they are few."""
-        known = list(known)
-        near = nearest(word, known)
-        expected = "one of " + ", ".join(known) if len(known) <= 12 or not near else f"a known {what}"
-        self.add(path, f"unknown {what} {word}", expected, near)
 
 
 def check_references(scenario: Scenario, document: Document) -> list[Mistake]:
@@ -97,8 +61,8 @@ def check_references(scenario: Scenario, document: Document) -> list[Mistake]:
     for index, defect in enumerate(scenario.defects):
         if defect not in DEFECTS:
             mistakes.unknown(("defects", index), defect, "defect", DEFECTS)
-    _check_voters(scenario.features, ("features",), scenario, scenario.nodes, mistakes)
-    _check_directories(scenario, [((), scenario)], nodes, mistakes)
+    check_voters(scenario.features, ("features",), scenario, scenario.nodes, mistakes)
+    check_directories(scenario, [((), scenario)], nodes, mistakes)
     _check_workload(scenario, mistakes)
     for index, chaos in enumerate(scenario.chaos):
         _check_chaos(("chaos", index), chaos, scenario, nodes, mistakes)
@@ -114,8 +78,8 @@ def _check_variant(path: Path_, variant: Variant, scenario: Scenario, nodes: lis
     check_config((*path, "config"), variant.config, SERVER_SCOPES, mistakes)
     check_bootstrap((*path, "config"), variant.config, nodes, mistakes)
     merged = {**scenario.features, **variant.features}
-    _check_voters(merged, (*path, "features"), scenario, variant.nodes, mistakes)
-    _check_directories(scenario, [((), scenario), (path, variant)], nodes, mistakes)
+    check_voters(merged, (*path, "features"), scenario, variant.nodes, mistakes)
+    check_directories(scenario, [((), scenario), (path, variant)], nodes, mistakes)
     _check_outcome(path, variant.expect, variant.must_happen or [], scenario, nodes, mistakes)
     for index, chaos in enumerate(scenario.chaos if variant.duration is not None else []):
         end = chaos_end_us(chaos)
@@ -136,76 +100,6 @@ def _check_cluster(scenario: Scenario, nodes: list[str], mistakes: Mistakes) -> 
             mistakes.add(path, "names that begin with __ are Kafka's own", "another name")
         check_config((*path, "config"), topic.config, ("topic",), mistakes)
         _check_assignment(path, topic, cluster.brokers, mistakes)
-
-
-def _check_voters(
-    features: Mapping[str, str], place: Path_, scenario: Scenario, nodes: Mapping[str, NodeOverride], mistakes: Mistakes
-) -> None:
-    """What is only possible where the voters are in the log; all nodes must agree on where they are."""
-    own = {f"nodes.{name}": override.features for name, override in nodes.items()}
-    own |= {
-        f"chaos[{index}]": chaos.action.rolling_bounce.features
-        for index, chaos in enumerate(scenario.chaos)
-        if chaos.action is not None and chaos.action.rolling_bounce is not None
-    }
-    for where, switches in own.items():
-        if KRAFT_VERSION_FEATURE in switches:
-            mistakes.add(place, f"{where} has a level of {KRAFT_VERSION_FEATURE} of its own", "one level for all nodes")
-    level = features.get(KRAFT_VERSION_FEATURE, FEATURES[KRAFT_VERSION_FEATURE].default)
-    kinds = {chaos.action.kind for chaos in scenario.chaos if chaos.action is not None}
-    changed = scenario.cluster.spare_controllers or kinds & {"add_voter", "remove_voter"}
-    if level == "0" and changed:
-        wrong = "the voters cannot be changed: they are those of controller.quorum.voters"
-        mistakes.add(place, wrong, f'{KRAFT_VERSION_FEATURE}: "1"')
-
-
-Layer = tuple[Path_, Scenario | Variant | NodeOverride | RollingBounce]
-"""Something with features and versions, and where it is."""
-
-
-def _check_directories(
-    scenario: Scenario, layers: Sequence[tuple[Path_, Scenario | Variant]], nodes: list[str], mistakes: Mistakes
-) -> None:
-    """Where the voters are in the log they are known by their directories, and brokers are told where a leader
-    listens: no server may speak as if it were older than that. ``layers``: the scenario, and the variant over it."""
-    level, _ = _in_force([*layers], KRAFT_VERSION_FEATURE)
-    if level in ("", "0"):
-        return
-    for name in nodes:
-        if name.startswith(("controller-", "broker-")):
-            own: list[Layer] = [
-                ((*path, "nodes", name), layer.nodes[name]) for path, layer in layers if name in layer.nodes
-            ]
-            _check_speaks_of_directories([*layers, *own], mistakes)
-    for index, chaos in enumerate(scenario.chaos):
-        if chaos.action is not None and chaos.action.rolling_bounce is not None:
-            place: Path_ = ("chaos", index, "action", "rolling-bounce")
-            _check_speaks_of_directories([(place, chaos.action.rolling_bounce)], mistakes)
-
-
-def _in_force(layers: list[Layer], feature: str) -> tuple[str, Path_]:
-    """The value that the last layer which has the feature gives it, and where that is; "" if none has it."""
-    found: tuple[str, Path_] = ("", ())
-    for path, layer in layers:
-        value = expand_features(layer.features).get(feature)
-        if value is not None:
-            found = (value, (*path, "features", feature))
-    return found
-
-
-def _check_speaks_of_directories(layers: list[Layer], mistakes: Mistakes) -> None:
-    remedy = f'{KRAFT_VERSION_FEATURE}: "0"'
-    form, place = _in_force(layers, DIVERGENCE_FEATURE)
-    if form == "seed":
-        wrong = f"such a Fetch tells no directory, by which voters are known at {KRAFT_VERSION_FEATURE} 1"
-        mistakes.add(place, wrong, f"kafka or off, or {remedy}")
-    spoken = {name: (path, bounds) for path, layer in layers for name, bounds in layer.versions.items()}
-    for api, least in DIRECTORY_VERSIONS.items():
-        path, (low, high) = spoken.get(api.name, ((), (0, least)))
-        if high < least:
-            wrong = f"{api.name} {format_versions(low, high)} tells no directory, by which voters are known at "
-            wrong += f"{KRAFT_VERSION_FEATURE} 1"
-            mistakes.add((*path, "versions", api.name), wrong, f"versions up to {least} at least, or {remedy}")
 
 
 def _check_assignment(path: Path_, topic: Topic, brokers: int, mistakes: Mistakes) -> None:

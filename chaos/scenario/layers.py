@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 
 from chaos.errors import InputError, Mistake, nearest
-from chaos.scenario.checks import FEATURE_GROUPS, check_references, expand_features
+from chaos.scenario.checks import check_references
+from chaos.scenario.feature_groups import FEATURE_GROUPS, expand_features
 from chaos.scenario.loader import Loaded, validate
 from chaos.scenario.model import Scenario
 from chaos.scenario.yaml_tree import Document, Path_, dotted, parse_scalar

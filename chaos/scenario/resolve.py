@@ -30,9 +30,9 @@ from chaos.faults.operator import (
 )
 from chaos.faults.process import NodeBounce, NodeCrash, NodePause, NodeShutdown
 from chaos.plan import AnyFault, At, Expectation, Plan, PlanBudgets, ScheduledFault, Seen
-from chaos.scenario.checks import expand_features
 from chaos.scenario.clients import client_config, client_workload
 from chaos.scenario.dump import resolved_document
+from chaos.scenario.feature_groups import expand_features
 from chaos.scenario.layers import merge_layers
 from chaos.scenario.loader import Loaded
 from chaos.scenario.model import (

@@ -1,0 +1,29 @@
+"""What is wrong in a document, collected while its parts are held against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from chaos.errors import Mistake, nearest
+from chaos.scenario.yaml_tree import Document, Path_, dotted
+
+
+class Mistakes:
+    """Collects what is wrong, with its place in the document."""
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+        self.found: list[Mistake] = []
+
+    def add(self, path: Path_, problem: str, expected: str = "", suggestion: str = "") -> None:
+        path = self.document.as_written(path)
+        mistake = Mistake(self.document.file, self.document.line(path), dotted(path), problem, expected, suggestion)
+        if mistake not in self.found:  # a variant may show it once more
+            self.found.append(mistake)
+
+    def unknown(self, path: Path_, word: str, what: str, known: Iterable[str]) -> None:
+        """``word`` is none of ``known``; names the nearest, or all of them where they are few."""
+        known = list(known)
+        near = nearest(word, known)
+        expected = "one of " + ", ".join(known) if len(known) <= 12 or not near else f"a known {what}"
+        self.add(path, f"unknown {what} {word}", expected, near)
