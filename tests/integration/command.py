@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 ROOT = Path(__file__).parents[2]
-LOOK_S = 0.05
+LOOK_S = 0.2
 """How often a condition is looked at that nothing tells of."""
 
 
@@ -28,8 +28,13 @@ class Process(msgspec.Struct, frozen=True):
     @property
     def title(self) -> str:
         """The first word of its command line, where Ray writes what a process is; "" if it is gone."""
+        return self.arguments.partition("\0")[0]
+
+    @property
+    def arguments(self) -> str:
+        """Its command line, with a NUL after each word; "" if it is gone."""
         try:
-            return Path(f"/proc/{self.pid}/cmdline").read_text(errors="replace").partition("\0")[0]
+            return Path(f"/proc/{self.pid}/cmdline").read_text(errors="replace")
         except OSError:
             return ""
 

@@ -65,9 +65,9 @@ def kill_scenario(seed: int, kills: int, cycle_ms: int) -> str:
                 "config": {"broker.session.timeout.ms": 2000, "broker.heartbeat.interval.ms": 400},
             },
             "workload": [
-                {"producer": {"topic": "orders", "rate": "100/s", "acks": "all", "idempotent": True}},
+                {"producer": {"topic": "orders", "rate": "50/s", "acks": "all", "idempotent": True}},
                 {"consumer": {"topic": "orders"}},
-                {"list-offsets": {"topic": "orders", "every": "50ms", "timestamp": "latest"}},
+                {"list-offsets": {"topic": "orders", "every": "100ms", "timestamp": "latest"}},
             ],
             "chaos": chaos,
             "expect": {"held": ["C1", "C3", "P17", "Q2", "Q3", "X3", "X4"]},

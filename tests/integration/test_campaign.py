@@ -55,14 +55,7 @@ def test_a_campaign_and_its_second_opinion(spark: SparkSession, tmp_path: Path) 
 
 def _executors(command: Command) -> list[Process]:
     """JVMs of executors among the processes of a command."""
-    return [each for each in descendants(command.process.pid) if "CoarseGrainedExecutorBackend" in _arguments(each)]
-
-
-def _arguments(process: Process) -> str:
-    try:
-        return Path(f"/proc/{process.pid}/cmdline").read_text(errors="replace")
-    except OSError:
-        return ""
+    return [each for each in descendants(command.process.pid) if "CoarseGrainedExecutorBackend" in each.arguments]
 
 
 @pytest.mark.spark

@@ -13,7 +13,6 @@ import pytest
 
 from orchestrator.verdict import Verdict
 from tests.architecture.sources import ROOT
-from tests.integration.command import Command
 from tests.unit.cli.command import run_directory, scenario
 
 KRIFT = [sys.executable, "-c", "from orchestrator.cli.main import main; main()"]
@@ -125,15 +124,3 @@ def test_without_java(command: str, kept_run: Path, tmp_path: Path) -> None:
     assert last.startswith("krift: Spark did not start: it needs Java 17 or newer, and JAVA_HOME is /nowhere")
     assert "Traceback" not in ended.stderr
     assert command == "check" or list((tmp_path / "runs").iterdir()) == []
-
-
-@pytest.mark.spark
-def test_nothing_runs_on_when_a_command_has_ended(kept_run: Path, tmp_path: Path) -> None:
-    """Shows that Spark's JVM is gone before the command is."""
-    command = Command(tmp_path, "check", str(kept_run))
-    try:
-        assert command.end() == 0, command.said()
-        assert command.family, "a JVM and its workers"
-        assert command.left_over(0) == []
-    finally:
-        command.kill_family()

@@ -55,6 +55,7 @@ def test_nodes_run_on_the_executors(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         directory = RunDir((tmp_path / "runs" / "latest").resolve())
         assert [each.name for each in directory.logs.iterdir()] == ["node=driver"]
         assert command.end(UP_S) == 0, command.said()
+        assert not [each for each in command.family if "SparkSubmit" in each.arguments], "its JVM is gone before it is"
         assert {each.name for each in directory.logs.iterdir()} == {"node=driver", *first, *second}
         verdict = msgspec.json.decode(command.stdout.read_text(), type=Verdict)
         assert (verdict.expected, verdict.runtime, verdict.must_happen["lagging-leader"]) == (True, "live", True)
