@@ -16,14 +16,9 @@ from chaos.nemesis.model import json_schema
 from chaos.nemesis.patterns import PATTERNS
 from chaos.nemesis.schema import SCHEMA_FILE, schema_text
 from chaos.scenario.resolve import resolve
+from tests.unit.chaos.nemesis_text import SMALL
 
 ROOT = Path(__file__).parents[3]
-SMALL = """\
-schema: krift-nemesis/v1
-name: mine
-about: The leader goes down.
-faults: {crash: 1}
-"""
 
 
 def test_a_nemesis_is_found_by_name_or_path(tmp_path: Path) -> None:

@@ -18,15 +18,13 @@ from orchestrator.campaigns.summary import Report
 from orchestrator.cli.options import with_retries
 from orchestrator.engines import spark_session
 from tests.unit.campaigns.here import Here
+from tests.unit.chaos.nemesis_text import SMALL
 from tests.unit.cli.command import krift, scenario
 
-NEMESIS = """\
-schema: krift-nemesis/v1
-name: mine
-about: The leader goes down.
-chaos: {duration: {1s-2s: 1}, number: {1: 1}}
-faults: {crash: 1}
-untested: {H5: Nobody asks as a broker does., X3: Nothing has bugs.}
+NEMESIS = f"""\
+{SMALL}
+chaos: {{duration: {{1s-2s: 1}}, number: {{1: 1}}}}
+untested: {{H5: Nobody asks as a broker does., X3: Nothing has bugs.}}
 """
 
 

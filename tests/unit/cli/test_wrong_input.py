@@ -16,6 +16,7 @@ from orchestrator.campaigns.directory import CampaignDir, create_campaign_dir
 from orchestrator.campaigns.work import code_id
 from orchestrator.run_dir import utc_now
 from orchestrator.version import __version__
+from tests.unit.chaos.nemesis_text import SMALL
 from tests.unit.cli.command import krift, scenario
 
 ARGUMENTS = {
@@ -127,19 +128,11 @@ def test_an_expectation_that_nobody_checks(indent: str, tmp_path: Path) -> None:
     assert krift("run", scenario(tmp_path, f"{indent}expect: {{may: [T8]}}\n"), "--dry-run").code == 0
 
 
-NEMESIS = """\
-schema: krift-nemesis/v1
-name: mine
-about: The leader goes down.
-faults: {crash: 1}
-"""
-
-
 def test_a_nemesis_that_leaves_out_what_nobody_checks(tmp_path: Path) -> None:
     """Shows that a file may not say so of anything else, and that those of the library do not."""
     path = tmp_path / "mine.yaml"
     for name in ("T8", "X9"):
-        path.write_text(f"{NEMESIS}untested: {{H5: nobody asks, {name}: nobody can}}\n")
+        path.write_text(f"{SMALL}untested: {{H5: nobody asks, {name}: nobody can}}\n")
         ended = krift("campaign", path, "--seeds", "2", "--out", tmp_path / "runs")
         assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
         assert f"mine.yaml:5: untested.{name}: {name} is not checked by this version of krift; expected" in ended.err
