@@ -35,6 +35,7 @@ Each invariant ends a run as one of:
 *Tested* says what counts as one test; *key* by what the trace is cut for it, so that each part can be judged by itself
 (`orchestrator/invariants/routes.py`). *Defects* are bugs planted on purpose (`krift run --defect NAME`) that this
 invariant must catch; `tests/scenario/test_defects.py` shows that each is caught, in a run that holds without it.
+*Does not see* says what the promise covers and the check does not look at: a bug there passes unnoticed.
 """
 
 
@@ -61,6 +62,7 @@ def entry(invariant: Invariant) -> str:
     if invariant.requires:
         lines.append(f"- **Vacuous** where off: {', '.join(f'`{name}`' for name in invariant.requires)}")
     lines += [f"- **Excused** ({rule}): {when}" for rule, when in invariant.exemptions.items()]
+    lines += [f"- **Does not see:** {what}" for what in invariant.unseen]
     defects = [defect for defect in DEFECTS.values() if defect.caught_by == invariant.id]
     lines.append(f"- **Defects:** {', '.join(f'`{defect.name}`' for defect in defects)}")
     return "\n".join(lines) + "\n"
