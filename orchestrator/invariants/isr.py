@@ -163,6 +163,8 @@ class ElectableReplicasHaveEverything(LogInvariant[Electable]):
             f"{event.node} came back to {state.key} and may be elected; of what was committed up to {end:,} it has "
             f"what is below {shared:,}"
         )
+        if mirror.gives_up(event.node, shared):
+            return self.excused("unclean-election", state.key, sentence, state.by, event)
         return self._lacks(state, end, sentence, event, mirror, state.by)
 
     def _lacks(

@@ -241,11 +241,14 @@ class Commit(msgspec.Struct, frozen=True):
     by: Witness
 
 
-class UncleanElection(msgspec.Struct, frozen=True):
-    """What a controller decided, not yet what a broker took up."""
+class UncleanElection(msgspec.Struct):
+    """What a controller decided, not yet what a broker took up. ``kept``: up to where the one it elected had what was
+    committed then."""
 
     partition_epoch: int
     quorum_epoch: int
+    leader: str
+    kept: int
 
     def replaced_by(self, change: PartChange) -> bool:
         """Whether a later controller, whose log lacks the election, changed the partition in its place."""
@@ -356,6 +359,14 @@ class LogMirror(msgspec.Struct):
         """What the server knew whose answer an operation returns; None where the trace does not say."""
         return self.answers.get(f"{event.req.rpartition('#')[0]}/{body.correlation_id}")
 
+    def gives_up(self, node: str, offset: int) -> bool:
+        """Whether a replica was elected uncleanly with no more than ``offset`` of what was committed, in an epoch that
+        nobody has taken up so far: once somebody does, that is a taint."""
+        epoch = max(self.unclean, default=-1)
+        if epoch <= max(self.lineages, default=-1):
+            return False
+        return self.unclean[epoch].leader == node and self.unclean[epoch].kept <= offset
+
     def newest_led(self, node: str) -> int:
         """The newest leader epoch that a broker has taken up, -1 none."""
         return max((epoch for epoch, lineage in self.lineages.items() if lineage.leader == node), default=-1)
@@ -460,7 +471,9 @@ class LogMirror(msgspec.Struct):
     def _change(self, body: PartChange) -> None:
         before = self.unclean.get(body.leader_epoch)
         if body.cause == "unclean":
-            self.unclean[body.leader_epoch] = UncleanElection(body.partition_epoch, body.quorum_epoch)
+            leader = node_name(body.leader)
+            kept = self.highest_committed_of(leader)
+            self.unclean[body.leader_epoch] = UncleanElection(body.partition_epoch, body.quorum_epoch, leader, kept)
         elif before is not None and before.replaced_by(body):
             del self.unclean[body.leader_epoch]
         if body.quorum_epoch < self.isr_by:
@@ -482,6 +495,9 @@ class LogMirror(msgspec.Struct):
             self.producers.cut(event.node, replica.log)
             replica.high_watermark = min(replica.high_watermark, log_end)
             replica.flushed = min(replica.flushed, log_end)
+            for election in self.unclean.values():
+                if election.leader == event.node:
+                    election.kept = min(election.kept, log_end)
 
     def _lose(self, node: str, body: NodeDown) -> None:
         replica = self.replicas.get(node)
