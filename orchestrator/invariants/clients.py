@@ -10,7 +10,7 @@ from actors.trace.events import ConsPos, LogHw, OpReturn, PartAssume, Stamped
 from orchestrator.invariants.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.log_fold import LogInvariant
 from orchestrator.invariants.log_mirror import BatchFacts, LogMirror, LossBudget, Prefix, loss_budget
-from orchestrator.invariants.loss import given_up
+from orchestrator.invariants.loss import given_up, read_in
 from orchestrator.invariants.producer_state import NO_PRODUCER_STATE
 from orchestrator.invariants.replication import LOST, UNCLEAN
 
@@ -216,7 +216,7 @@ def _leader_epoch(event: Stamped, body: OpReturn, mirror: LogMirror) -> int:
 
 
 class Value(msgspec.Struct, frozen=True, gc=False):
-    """What an offset was said to hold. ``leader_epoch``: under which it was appended, -1 unknown."""
+    """What an offset was said to hold. ``leader_epoch``: of the leader that last said so, -1 unknown."""
 
     uid: str
     leader_epoch: int
@@ -224,7 +224,7 @@ class Value(msgspec.Struct, frozen=True, gc=False):
 
 
 class Place(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Offset of a record, and the epochs of leader and producer under which it was appended."""
+    """Offset of a record, the epoch of the leader that committed it, and that of its producer."""
 
     offset: int
     leader_epoch: int
@@ -277,13 +277,16 @@ class OneOffsetOneValue(LogInvariant[Values]):
             if body.acks != ACKS_ALL or body.offset < 0:
                 return NOTHING
             return self._learn(state, body.offset, body.uid, _leader_epoch(event, body, mirror), event, mirror)
+        if not body.records:
+            return NOTHING
         values = state.values
+        leader_epoch = read_in(body, mirror)
         found: list[Any] | None = None
         for record in body.records:
             known = values.get(record.offset)
-            if known is not None and known.uid == record.uid:
+            if known is not None and known.uid == record.uid and not mirror.taints:
                 state.tested += 1
-            elif emitted := self._learn(state, record.offset, record.uid, record.leader_epoch, event, mirror):
+            elif emitted := self._learn(state, record.offset, record.uid, leader_epoch, event, mirror):
                 found = [*(found or ()), *emitted]
         return NOTHING if found is None else found
 
@@ -298,6 +301,8 @@ class OneOffsetOneValue(LogInvariant[Values]):
             return NOTHING
         state.tested += 1
         if known.uid == uid:
+            if leader_epoch > known.leader_epoch and mirror.taints:
+                state.values[offset] = Value(uid, leader_epoch, known.by)  # what gave it up before did not
             return NOTHING
         sentence = (
             f"offset {offset:,} of {state.key} holds {uid or 'no record'} for {event.node}, "
@@ -310,13 +315,16 @@ class OneOffsetOneValue(LogInvariant[Values]):
 
     def _committed(self, state: Values, event: Stamped, mirror: LogMirror) -> Emissions:
         found: list[Any] = []
+        body = event.body
+        assert type(body) is LogHw
+        epoch = body.leader_epoch  # older batches are committed with it
         for batch in mirror.newly_committed:
             for index, uid in enumerate(batch.uids):
                 offset = batch.base + index
-                found.extend(self._learn(state, offset, uid, batch.epoch, event, mirror))
+                found.extend(self._learn(state, offset, uid, epoch, event, mirror))
                 if batch.producer_id >= 0:
                     first = state.places.get(uid)
-                    second = state.places[uid] = Place(offset, batch.epoch, batch.producer_epoch)
+                    second = state.places[uid] = Place(offset, epoch, batch.producer_epoch)
                     if first is not None and first.offset != offset:
                         found.extend(self._twice(state, uid, first, second, batch, event, mirror))
         if len(state.places) > self.REMEMBERED:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from actors.trace.events import OpReturn
 from orchestrator.invariants.log_mirror import LogMirror, LossBudget
 from orchestrator.invariants.replication import LOST, UNCLEAN
 
@@ -9,9 +10,18 @@ LOSS = {"unclean-election": UNCLEAN, "loss-budget": LOST}
 """Rule -> when it excuses that a committed record is gone."""
 
 
+def read_in(body: OpReturn, mirror: LogMirror) -> int:
+    """The epoch of the leader that handed out the records of a poll. Their batches may be older, and have been given up
+    and brought back since: they say nothing of what was committed when it was read."""
+    if body.leader_epoch >= 0:
+        return body.leader_epoch
+    return max(body.records[-1].leader_epoch, mirror.newest_led(body.broker))
+
+
 def given_up(mirror: LogMirror, one: int, other: int, offset: int) -> str:
     """The rule by which what one of two leader epochs had at an offset was given up in favour of the other, "" none. An
-    epoch that nobody knows may be any."""
+    epoch that nobody knows may be any. They are those of the leaders that committed it or handed it out, not those of
+    the batches: an unclean election can commit what a leader of an older epoch appended, and no other epoch had."""
     newer = max(one, other) if one >= 0 and other >= 0 else max(mirror.lineages, default=-1)
     taint = mirror.taint_between(min(one, other), newer, offset + 1)
     return "" if taint is None else taint.rule

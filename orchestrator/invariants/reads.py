@@ -10,7 +10,7 @@ from actors.trace.events import ConsPos, LogHw, OpInvoke, OpReturn, PartAssume, 
 from orchestrator.invariants.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.log_fold import LogInvariant
 from orchestrator.invariants.log_mirror import LogMirror, LossBudget, loss_budget
-from orchestrator.invariants.loss import LOSS, way_of_loss
+from orchestrator.invariants.loss import LOSS, read_in, way_of_loss
 from orchestrator.invariants.window import REMEMBERED, OffsetWindow, offsets_of, uids_of
 
 
@@ -97,7 +97,7 @@ class ConsumersGoForward(LogInvariant[Positions]):
 
 
 class Poll(msgspec.Struct, frozen=True, array_like=True):
-    """A poll that was the first to get what is at ``first`` and above, all of it appended in one leader epoch."""
+    """A poll that was the first to get what is at ``first`` and above, from the leader of an epoch."""
 
     first: int
     leader_epoch: int
@@ -117,7 +117,7 @@ class Reads(State):
         index = bisect_right(self.polls, offset, key=_first_offset) - 1
         return self.polls[index] if index >= 0 else None
 
-    def learn(self, records: list[Polled], event: Stamped) -> None:
+    def learn(self, records: list[Polled], leader_epoch: int, event: Stamped) -> None:
         """Records that follow one another were got. What lies at and above them was given up, if it was another."""
         first, end = records[0].offset, self.read.end
         names = uids_of(records)
@@ -126,18 +126,14 @@ class Reads(State):
             del self.polls[bisect_left(self.polls, first, key=_first_offset) :]
             end = first
         by = witness(event)
-        for record in records:
-            if record.offset >= end and (record.offset in (first, end) or not self._goes_on(record)):
-                self.polls.append(Poll(record.offset, record.leader_epoch, by))
+        if records[-1].offset >= end:
+            self.polls.append(Poll(max(first, end), leader_epoch, by))
         if len(self.polls) > 2 * REMEMBERED:
             del self.polls[:REMEMBERED]
         self.read.put(first, names)
 
     def _known(self, records: list[Polled]) -> list[str]:
         return self.read.between(records[0].offset, records[-1].offset + 1)
-
-    def _goes_on(self, record: Polled) -> bool:
-        return bool(self.polls) and self.polls[-1].leader_epoch == record.leader_epoch
 
 
 def _first_offset(poll: Poll) -> int:
@@ -196,6 +192,8 @@ class ReadsRepeat(LogInvariant[Reads]):
     ) -> Emissions:
         """Compare records that follow one another with what is known of their offsets, and learn from them."""
         state.tested += any(known)
+        assert type(event.body) is OpReturn
+        epoch = read_in(event.body, mirror)
         for name, record in zip(known, records, strict=True):
             if name and name != record.uid:
                 poll = state.poll_of(record.offset)
@@ -203,11 +201,11 @@ class ReadsRepeat(LogInvariant[Reads]):
                     f"{event.node} got {record.uid or 'no record'} at offset {record.offset:,} of {state.key}, where "
                     f"{poll.by.node if poll else 'a consumer'} had got {name}"
                 )
-                found = self._gone(state, record.offset, sentence, poll, record.leader_epoch, event, mirror)
-                if poll is None or record.leader_epoch >= poll.leader_epoch:
-                    state.learn(records, event)
+                found = self._gone(state, record.offset, sentence, poll, epoch, event, mirror)
+                if poll is None or epoch >= poll.leader_epoch:
+                    state.learn(records, epoch, event)
                 return found
-        state.learn(records, event)
+        state.learn(records, epoch, event)
         return NOTHING
 
     def _passed_by(self, state: Reads, start: int, end: int, event: Stamped, mirror: LogMirror) -> Emissions:
@@ -219,7 +217,8 @@ class ReadsRepeat(LogInvariant[Reads]):
                     f"{event.node} read {state.key} past offset {offset:,} and got no record there, where "
                     f"{poll.by.node if poll else 'a consumer'} had got {known}"
                 )
-                return self._gone(state, offset, sentence, poll, -1, event, mirror)
+                assert type(event.body) is OpReturn
+                return self._gone(state, offset, sentence, poll, read_in(event.body, mirror), event, mirror)
         return NOTHING
 
     def _gone(
@@ -291,7 +290,7 @@ class OnlyCommittedIsShown(LogInvariant[CommittedNames]):
             else:
                 continue
             sentence = f"{event.node} got {record.uid} at offset {record.offset:,} of {state.key}, {holds}"
-            if rule := way_of_loss(mirror, record.offset, state.budget, record.leader_epoch):
+            if rule := way_of_loss(mirror, record.offset, state.budget, read_in(body, mirror)):
                 return self.excused(rule, state.key, sentence, event)
             return self.violated(state.key, sentence, event)
         return NOTHING

@@ -77,8 +77,8 @@ def _committed(state: Failures, node: str, uid: str, batch: BatchFacts) -> str:
 
 
 class Session(msgspec.Struct):
-    """One producing session, as far as its records are committed: the highest number, its offset and the leader epoch
-    under which it was appended, which numbers were (one byte each), the highest one whose batch a leader took without
+    """One producing session, as far as its records are committed: the highest number, its offset and the epoch of the
+    leader that committed it, which numbers were (one byte each), the highest one whose batch a leader took without
     checking its sequence, and which numbers' sends returned without success."""
 
     number: int = -1
@@ -146,6 +146,8 @@ class ProducerOrderIsKept(LogInvariant[SendOrder]):
         found: Emissions = NOTHING
         unchecked = bool(mirror.producers.unchecked) and (batch.base, batch.epoch) in mirror.producers.unchecked
         by = witness(event)
+        assert type(event.body) is LogHw
+        leader_epoch = event.body.leader_epoch
         for offset, uid in enumerate(batch.uids, batch.base):
             name, number = _place(uid)
             session = state.sessions.get(name)
@@ -156,7 +158,7 @@ class ProducerOrderIsKept(LogInvariant[SendOrder]):
                 seen.extend(bytes(max(number + 1 - len(seen), 4096)))
             state.tested += session.number >= 0
             if number > session.number:
-                session.number, session.offset, session.leader_epoch, session.by = number, offset, batch.epoch, by
+                session.number, session.offset, session.leader_epoch, session.by = number, offset, leader_epoch, by
                 if unchecked:
                     session.unchecked = number
             elif number >= 0 and not seen[number] and not found:
@@ -189,7 +191,8 @@ class ProducerOrderIsKept(LogInvariant[SendOrder]):
         elif number < session.unchecked:
             rule = "no-producer-state"
         else:
-            rule = given_up(mirror, session.leader_epoch, batch.epoch, session.offset)
+            assert type(event.body) is LogHw
+            rule = given_up(mirror, session.leader_epoch, event.body.leader_epoch, session.offset)
         if rule:
             return self.excused(rule, state.key, sentence, session.by, event)
         return self.violated(state.key, sentence, session.by, event)

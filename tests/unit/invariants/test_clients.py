@@ -238,6 +238,30 @@ def test_an_unclean_election_excuses_another_record() -> None:
     assert trace.result("C3").status == "violated"
 
 
+def test_an_unclean_election_brings_back_what_an_older_epoch_had() -> None:
+    """Shows that the epoch that committed or handed out a record counts, not that of its batch: broker-1 has a tail of
+    epoch 0, broker-2 commits others in epoch 1, and an unclean election of broker-1 gives those up for the tail."""
+    trace = TraceBuilder()
+    trace.lead(1, 0)
+    trace.replicate("a", followers=(2,))
+    trace.append("broker-1", "b")
+    trace.lead(2, 1, isr=(2,))
+    trace.append("broker-2", "c", epoch=1)
+    trace.high_watermark("broker-2", 2, 1, counted=(2,))
+    trace.acked("producer-1", "c", 1, 2, 1)
+    trace.polled("consumer-1", (0, "a"), broker=2, epoch=1)
+    trace.polled("consumer-1", (1, "c"), broker=2, epoch=1, batch_epoch=1)
+    trace.lead(1, 2, cause="unclean", isr=(1,))
+    trace.high_watermark("broker-1", 2, 2, counted=(1,))
+    trace.polled("consumer-2", (0, "a"), (1, "b"), broker=1, epoch=2)
+    for promise in ("C3", "C7"):
+        result = trace.result(promise)
+        assert (result.violations, result.excused) == ([], {"unclean-election": 1})
+    trace.polled("consumer-3", (0, "a"), (1, "c"), broker=1, epoch=2, batch_epoch=1)
+    for promise in ("C3", "C7"):
+        assert trace.result(promise).status == "violated"  # in the epoch that brought it back
+
+
 def test_kafka_lets_an_idempotent_record_come_twice() -> None:
     """Shows the two exemptions: the second copy came under a raised producer epoch, or to a leader whose log had
     nothing of the producer id; a sequence that was checked is no excuse."""
