@@ -142,6 +142,9 @@ class ElectableReplicasHaveEverything(LogInvariant[Electable]):
             )
             if body.cause == "unclean":
                 found.extend(self.excused("unclean-election", state.key, sentence, event))
+            elif replica.away:
+                # The controller knows the process that has ended as alive still, and who comes back is judged then.
+                found.extend(self.excused("away", state.key, sentence, event))
             else:
                 found.extend(self._lacks(state, end, sentence, event, mirror, None))
         return found

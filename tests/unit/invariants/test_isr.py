@@ -64,8 +64,26 @@ def test_a_member_that_lost_its_tail() -> None:
         trace = led("a", "b", config={"min.insync.replicas": min_isr})
         trace.change(1, 0, (1,), "alter-isr", partition_epoch=1)
         trace.down("broker-2", "lossy", lost={TP: 1})
+        trace.logs[TP, "broker-2"].pop()
+        trace.up("broker-2")
+        trace.assume(2, 0, leader=1)
         trace.change(1, 0, (1, 2), "alter-isr", partition_epoch=2)
         assert trace.result("P5").violated == violated
+
+
+def test_a_member_that_joins_after_its_end() -> None:
+    """Shows that a leader's proposal which arrives after the new member lost power is no violation, as the controller
+    cannot know of that yet; if the member is in the ISR still when it is back, that is one."""
+    trace = led("a", "b", config={"min.insync.replicas": 2})
+    trace.change(1, 0, (1,), "alter-isr", partition_epoch=1)
+    trace.down("broker-2", "lossy", lost={TP: 1})
+    trace.change(1, 0, (1, 2), "alter-isr", partition_epoch=2)
+    assert (trace.result("P5").violated, trace.result("P5").excused) == (0, {"away": 1})
+    trace.logs[TP, "broker-2"].pop()
+    trace.up("broker-2")
+    trace.assume(2, 0, leader=1)
+    (finding,) = trace.result("P5").violations
+    assert finding.sentence.startswith("broker-2 came back to orders-0 and may be elected")
 
 
 def test_a_member_that_is_gone_with_its_tail() -> None:
@@ -90,6 +108,9 @@ def test_a_member_whose_removal_was_lost() -> None:
         trace = led("a", "b", config={"min.insync.replicas": 2})
         trace.down("broker-2", "lossy", lost={TP: 1})
         trace.change(1, 0, isr=(1, 3), partition_epoch=epochs[0], cause="fence")
+        trace.logs[TP, "broker-2"].pop()
+        trace.up("broker-2")
+        trace.assume(2, 0, leader=1)
         trace.change(1, 0, isr=(1, 2, 3), partition_epoch=epochs[1], cause="alter-isr", quorum_epoch=2)
         assert trace.result("P5").violated == violated
 
