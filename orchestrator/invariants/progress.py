@@ -26,6 +26,7 @@ from actors.trace.events import (
 from orchestrator.invariants.bounds import SLACK_US
 from orchestrator.invariants.client_liveness import LINK_FAULTS
 from orchestrator.invariants.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
+from orchestrator.invariants.leftovers import Leftovers
 from orchestrator.invariants.producer_state import NO_PRODUCER_STATE
 from orchestrator.invariants.routes import NODE
 from orchestrator.invariants.windows import Obligation, WindowInvariant, WindowState, beta
@@ -35,14 +36,14 @@ SECOND_US = 1_000_000
 
 class Calls(State):
     """since_us, core: of the window, -1 while there is none. frozen: faults that stop the node's clock; thawed_us:
-    when the last one ended. slow_until_us: node -> when the last thing that a slow disk held up is over. quorum_us: how
-    long the quorum may take from the window's beginning until it commits."""
+    when the last one ended. left: what slow links and disks still hold up. quorum_us: how long the quorum may take from
+    the window's beginning until it commits."""
 
     since_us: int = -1
     core: set[str] = set()
     frozen: set[str] = set()
     thawed_us: int = 0
-    slow_until_us: dict[str, int] = {}
+    left: Leftovers = msgspec.field(default_factory=Leftovers)
     quorum_us: int = 0
 
 
@@ -67,8 +68,8 @@ class CallsEnd(KeyedInvariant[Calls]):
 
     Example: broker-2 fetches from broker-1, which is stopped; replica.socket.timeout.ms passes, and the fetch is still
     open when broker-1 goes on. Or both are well and in reach, and broker-1 never answers. (A Produce may wait at the
-    server as long as its client does, a controller's answer waits for the quorum, and a node that a fault stopped tells
-    the time anew.)
+    server as long as its client does, a controller's answer waits for the quorum, what slow links and disks held up
+    when they were slow comes first, and a node that a fault stopped tells the time anew.)
     """
 
     id = "X2"
@@ -91,11 +92,7 @@ class CallsEnd(KeyedInvariant[Calls]):
             state.since_us = event.wall if body.phase == "open" else -1
             state.core = set(body.core) if body.phase == "open" else set()
             return NOTHING
-        if body.kind == "slow-disk" and body.phase == "stop":
-            # What was written before still takes its time, and answers wait for it.
-            until_us = event.wall + body.parameters["delay_max_us"]
-            for node in body.targets:
-                state.slow_until_us[node] = max(until_us, state.slow_until_us.get(node, 0))
+        state.left.take(body, event.wall)
         if state.key in body.targets and body.kind not in LINK_FAULTS:
             state.thawed_us = event.wall
             if body.phase == "start":
@@ -127,10 +124,10 @@ class CallsEnd(KeyedInvariant[Calls]):
                 f"time-out is {body.timeout_ms:,} ms",
                 event,
             )
-        settled_us = state.since_us + (state.quorum_us if body.api in COMMITTED_FIRST else 0)
+        settled_us = max(state.since_us, state.left.disk_us(body.dst), state.left.between_us(state.key, body.dst))
+        if body.api in COMMITTED_FIRST:
+            settled_us = max(settled_us, state.left.all_us) + state.quorum_us
         within = state.since_us >= 0 and settled_us <= began_us and body.dst in state.core and state.key in state.core
-        if began_us <= state.slow_until_us.get(body.dst, 0):
-            return NOTHING
         if body.outcome == "timeout" and within and body.api != "Produce":
             return self.violated(
                 state.key,

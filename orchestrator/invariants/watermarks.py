@@ -7,7 +7,6 @@ from typing import Any
 from actors.node.spec import node_name
 from actors.trace.events import (
     BrokerReg,
-    CtlWindow,
     IsrPropose,
     LogAppend,
     LogHw,
@@ -61,7 +60,7 @@ class RefusalIsBrief(PartitionInvariant[NewLeader]):
 
     @property
     def news(self) -> tuple[type, ...]:
-        return (CtlWindow, NodeUp)
+        return (*super().news, NodeUp)
 
     def hear(self, state: NewLeader, event: Stamped) -> Emissions:
         if type(event.body) is not NodeUp:
@@ -145,7 +144,7 @@ class HighWatermarkFollows(PartitionInvariant[LeaderView]):
 
     @property
     def news(self) -> tuple[type, ...]:
-        return (CtlWindow, QRole, MetaImage, BrokerReg, NodeUp)
+        return (*super().news, MetaImage, BrokerReg, NodeUp)
 
     def initial(self, key: str, profile: Profile) -> LeaderView:
         min_isr = int(profile.topic_setting(key, "min.insync.replicas", default=1))

@@ -1,7 +1,8 @@
 """What must happen in the end: obligations, and the stability windows in which they are due.
 
 An obligation is opened by an event and is due a bound later (``bounds.BOUNDS``), counted from then or from the
-beginning of the window, whichever comes last. What a window is too short for is no test: it is neither kept nor broken.
+beginning of the window, whichever comes last; and not before what slow links and disks held up when they were slow has
+come through. What a window is too short for is no test: it is neither kept nor broken.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from actors.node.spec import node_name
-from actors.trace.events import CtlWindow, PartChange, QRole, Stamped
+from actors.trace.events import CtlFault, CtlWindow, PartChange, QRole, Stamped
 from orchestrator.invariants.bounds import bound_us
 from orchestrator.invariants.fold import (
     NOTHING,
@@ -24,6 +25,7 @@ from orchestrator.invariants.fold import (
     Witness,
     witness,
 )
+from orchestrator.invariants.leftovers import Leftovers
 
 LEADER_UNKNOWN = -1
 
@@ -40,15 +42,16 @@ class Obligation(msgspec.Struct, gc=False):
 class WindowState(State):
     """State of an invariant that is judged in windows.
 
-    beta_us: its bound. since_us: beginning of the window, -1 while there is none; ``core``, ``window``: of it. due:
-    what is open, oldest first. armed_us: when it will be looked at next, -1 never. cut: how often a window closed over
-    something open.
+    beta_us: its bound. since_us: from when on nothing stands in the way in the window, -1 while there is none;
+    ``core``, ``window``: of it. left: what faults that are over leave behind. due: what is open, oldest first.
+    armed_us: when it will be looked at next, -1 never. cut: how often a window closed over something open.
     """
 
     beta_us: int = 0
     since_us: int = -1
     core: set[str] = set()
     window: Witness | None = None
+    left: Leftovers = msgspec.field(default_factory=Leftovers)
     due: dict[str, Obligation] = {}
     armed_us: int = -1
     cut: int = 0
@@ -63,13 +66,17 @@ class WindowInvariant(KeyedInvariant[W]):
 
     @property
     def news(self) -> tuple[type, ...]:
-        return (CtlWindow,)
+        return (CtlWindow, CtlFault)
 
     def hear(self, state: W, event: Stamped) -> Emissions:
         body = event.body
+        if type(body) is CtlFault:
+            state.left.take(body, event.wall)
+            return NOTHING
         assert type(body) is CtlWindow
         if body.phase == "open":
-            state.since_us, state.core, state.window = event.wall, set(body.core), witness(event)
+            state.since_us, state.core = max(event.wall, state.left.all_us), set(body.core)
+            state.window = witness(event)
         else:
             state.since_us, state.core, state.window = -1, set(), None
             state.cut += len(state.due)
@@ -222,13 +229,12 @@ class PartitionInvariant(WindowInvariant[P]):
 
     @property
     def news(self) -> tuple[type, ...]:
-        return (CtlWindow, QRole)
+        return (*super().news, QRole)
 
     def hear(self, state: P, event: Stamped) -> Emissions:
         body = event.body
-        if type(body) is CtlWindow:
+        if type(body) is not QRole:
             return super().hear(state, event)
-        assert type(body) is QRole
         if body.role == "leader":
             state.elected(body)
             return self._look(state, event)

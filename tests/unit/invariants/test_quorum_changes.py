@@ -43,7 +43,7 @@ class Quorum(TraceBuilder):
     def past(self) -> None:
         """The bound goes by, and one event more."""
         self.wall += bound_us(Profile(), "L9")
-        self.emit("driver", CtlFault("f", "delay", "start", [], {}))
+        self.emit("driver", CtlFault("f", "drop", "start", [], {}))
 
     def status(self) -> tuple[str, int]:
         """And how often it was tested."""

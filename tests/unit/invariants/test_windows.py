@@ -41,7 +41,7 @@ class Run(TraceBuilder):
 
     def past(self, invariant: str, share: float = 1.0) -> None:
         self.wall += int(bound_us(Profile(), invariant) * share)
-        self.emit("driver", CtlFault("f", "delay", "start", [], {}))
+        self.emit("driver", CtlFault("f", "drop", "start", [], {}))
 
     def status(self, invariant: str) -> tuple[str, int]:
         found = self.result(invariant)
@@ -94,6 +94,25 @@ def test_a_quorum_without_a_leader() -> None:
     assert "controller-2 is follower in epoch 1" in run.result("L1").violations[0].sentence
     found = short.result("L1")
     assert (found.status, found.why.startswith("no stability window was long enough")) == ("vacuous", True)
+
+
+def test_a_window_begins_when_what_was_slowed_down_has_come_through() -> None:
+    """Shows that a bound counts from when the last message that a slow link has held up must have arrived."""
+    for delay_us in (0, 3 * SECOND):
+        run = Run()
+        limits = {"from": ["controller-3"], "to": ["controller-2"], "both_ways": True, "delay_max_us": delay_us}
+        for phase in ("start", "stop"):
+            fault = CtlFault("f1", "delay", phase, ["controller-2"], limits)  # type: ignore[arg-type]  # a loop
+            run.emit("driver", fault)
+        run.role("controller-1", 1, "leader", 101)
+        run.role("controller-2", 1, "follower", 101)
+        run.role("controller-3", 1, "follower", 101)
+        run.window(without=("controller-1",))
+        run.past("L1")
+        assert run.status("L1")[0] == ("vacuous" if delay_us else "violated")
+        run.wall += 3 * SECOND
+        run.emit("driver", CtlFault("f", "drop", "start", [], {}))
+        assert run.status("L1")[0] == "violated"
 
 
 def test_a_quorum_leader_in_time() -> None:
@@ -408,6 +427,22 @@ def test_calls_end_by_their_time_out() -> None:
     two.wall += 2_500_000
     two.call(took_ms=1000, outcome="timeout")
     assert two.status("X2") == ("held", 1), "of two faults on a disk the slower one counts"
+    for kind in ("delay", "reorder"):
+        for sources, targets, answered in ((["broker-2"], ["broker-1"], 0), (["broker-2"], ["broker-3"], 1)):
+            late = Run()
+            limits = {"from": sources, "to": targets, "both_ways": False, "delay_max_us": 2 * SECOND}
+            late.emit("driver", CtlFault("f1", kind, "start", [*sources, *targets], limits))
+            late.emit("driver", CtlFault("f2", kind, "start", [*sources, *targets], {**limits, "delay_max_us": SECOND}))
+            late.emit("driver", CtlFault("f2", kind, "stop", [*sources, *targets], {**limits, "delay_max_us": SECOND}))
+            late.emit("driver", CtlFault("f1", kind, "stop", [*sources, *targets], limits))
+            late.window()
+            late.wall += 3_500_000
+            late.call(took_ms=1000, outcome="timeout")
+            expected = "violated" if answered else "held"
+            assert late.status("X2")[0] == expected, "what broker-2 sent under both comes first, and so does its end"
+            late.wall += 2 * SECOND
+            late.call(took_ms=1000, outcome="timeout")
+            assert late.status("X2")[0] == "violated"
     for api in ("BrokerRegistration", "BrokerHeartbeat"):
         waits = Run()
         waits.window()
