@@ -416,6 +416,12 @@ _ALL: tuple[Defect, ...] = (
     Defect("leaky-partition", "actors", "X5", "A partition of links does not stop what arrives at a node."),
     Defect("unseeded-timers", "actors.sim", "X8", "The runtime draws timers from no seed."),
     Defect(
+        "wake-in-hash-order",
+        "actors.broker",
+        "X8",
+        "A leader answers the followers that wait for an append in the order of a set of strings.",
+    ),
+    Defect(
         "no-reconnect-backoff",
         "actors.node",
         "X10",

@@ -28,6 +28,7 @@ from orchestrator.clusters.sim import SimCluster
 from orchestrator.engines.in_process import InProcessEngine
 from orchestrator.engines.key_group import Tell, keep_quiet
 from orchestrator.invariants.conclusion import InvariantResult
+from orchestrator.repeats import repeat
 from orchestrator.report.junit import write_junit
 from orchestrator.run_dir import Manifest, RunDir, create_run_dir, utc_now
 from orchestrator.trace.collect import incarnations
@@ -52,13 +53,15 @@ Show = Callable[[ScenarioConductor], None]
 class Settings(msgspec.Struct, frozen=True):
     """How a command carries out its runs. ``out``: root of the run directories. ``keep``: which of them stay.
     ``address``: of a Ray cluster to use (``orchestrator.clusters.ray_address``), "" for one of our own.
-    ``master``: of a Spark whose executors are to carry Ray (``orchestrator.clusters.ray_on_spark``), "" for none."""
+    ``master``: of a Spark whose executors are to carry Ray (``orchestrator.clusters.ray_on_spark``), "" for none.
+    ``repeat``: do each run in the sim again, which tests X8, also where its scenario says nothing of that."""
 
     runtime: Runtime
     out: Path
     keep: Literal["all", "unexpected"] = "all"
     address: str = ""
     master: str = ""
+    repeat: bool = False
 
 
 class Carried(msgspec.Struct, frozen=True):
@@ -133,8 +136,8 @@ class Session:
         if watcher is not None:
             assert isinstance(self._cluster, SimCluster)
             checked = watcher.checked(self._cluster.digest)
-            if _expects_repeat(plan) and outcome.status != "interrupted":
-                manifest.repeated = repeat(run, plan, directory.path)
+            if (self.settings.repeat or _expects_repeat(plan)) and outcome.status != "interrupted":
+                manifest.repeated = repeat(plan).digest
         elif outcome.status == "interrupted":
             # Whoever pressed Ctrl-C does not want to wait for Spark.
             checked = check_in_process(directory, plan)
@@ -165,13 +168,6 @@ REPEAT = "X8"
 
 def _expects_repeat(plan: Plan) -> bool:
     return REPEAT in (*plan.expect.held, *plan.expect.violated)
-
-
-def repeat(run: str, plan: Plan, directory: Path) -> str:
-    """Carry out a run in the sim again, beside what it has left; the digest of its trace."""
-    cluster = SimCluster(keep=False)
-    cluster.run(RunOrder(run, plan, directory), ScenarioConductor(plan))
-    return cluster.digest
 
 
 def repeat_result(first: str, second: str) -> InvariantResult:

@@ -206,7 +206,11 @@ class FetchPurgatory(msgspec.Struct):
 
     def wake_followers(self, partitions: dict[str, Partition], turn: Turn, tp: str) -> None:
         """The log of ``tp`` grew."""
-        for number in self.followers.of(tp):
+        waiting = self.followers.of(tp)
+        if "wake-in-hash-order" in turn.step.defects:
+            numbers = {self.parked[number].params.connection: number for number in waiting}
+            waiting = [numbers[connection] for connection in set(numbers)]
+        for number in waiting:
             self._try_complete(partitions, turn, number)
 
     def wake_consumers(self, partitions: dict[str, Partition], turn: Turn, tp: str) -> None:

@@ -1,7 +1,8 @@
 """Traces of a campaign's runs. An executor sends back a record, and no trace: what is to be kept is done again here.
 
 A run in the sim is the same wherever it is done, so nothing is lost; nothing large travels, and no executor needs a
-path that the driver sees; and each kept run shows that it can be done again, by the digests of both traces (X8).
+path that the driver sees; and each kept run shows that it can be done again, by the digests of three traces: that
+which its executor saw, that which is kept, and that of a process with other hashes (X8).
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class Keeper:
         if record.order.key in self._keys:
             return None
         plan = record.order.plan()
-        with Session(Settings("sim", self.campaign.aside)) as session:
+        with Session(Settings("sim", self.campaign.aside, repeat=True)) as session:
             done = session.carry_out(plan, record.order.again(record.seed))
         if done.interrupted:
             raise KeyboardInterrupt
@@ -93,12 +94,14 @@ class Keeper:
 
 
 def not_repeated(kept: KeptRun) -> str:
-    """How the trace of a kept run differs from the one that its executor saw; "" if it does not."""
-    record, digest = kept.record, RunDir(kept.directory).read_manifest().digest
-    if digest == record.digest:
+    """How the traces of a kept run differ: the one that its executor saw, the one that is kept, and that of its
+    repetition among other hashes, if it was repeated; "" if they do not."""
+    record, manifest = kept.record, RunDir(kept.directory).read_manifest()
+    if {record.digest} == {manifest.digest, manifest.repeated or manifest.digest}:
         return ""
-    what = f"{record.order.again(record.seed)}: done twice, with two traces"
-    return f"{what}: {record.digest} on its executor, {digest} where it was kept"
+    what = f"{record.order.again(record.seed)}: done again, with another trace"
+    where = f"{record.digest} on its executor, {manifest.digest} where it was kept"
+    return f"{what}: {where}" + (f", {manifest.repeated} among other hashes" if manifest.repeated else "")
 
 
 def _kept(path: Path) -> KeptRun:

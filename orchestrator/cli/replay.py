@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,8 @@ from chaos.plan import Plan
 from orchestrator.cli.check import plan_of
 from orchestrator.cli.options import runs_option
 from orchestrator.clusters.base import RunOrder, run_meta
-from orchestrator.clusters.sim import STEPS_FILE, SimCluster
+from orchestrator.clusters.sim import STEPS_FILE
+from orchestrator.repeats import repeat
 from orchestrator.report.console import Page, page
 from orchestrator.run_dir import RESTORE, Manifest, RunDir, open_run_dir, why, wrong
 from orchestrator.runner import keep_verdict, repeat_result
@@ -148,19 +148,16 @@ def _replay_sim(shown: Page, directory: RunDir, manifest: Manifest, plan: Plan) 
     recorded = _steps(directory)
     # An interrupted run ended where its user wanted, and its trace with it: its replay ends after the same step.
     interrupted = manifest.status == "interrupted"
-    with tempfile.TemporaryDirectory(prefix="krift-replay-") as aside:
-        cluster = SimCluster(steps_max=len(recorded) if interrupted else None)
-        cluster.run(RunOrder(manifest.run, plan, Path(aside)), ScenarioConductor(plan))
-    assert cluster.steps is not None
+    again = repeat(plan, manifest.run, steps=True, steps_max=len(recorded) if interrupted else None)
     if not interrupted:
-        _note_repeat(directory, manifest, cluster.digest)
-    difference = recorded.first_difference(cluster.steps)
+        _note_repeat(directory, manifest, again.digest)
+    difference = recorded.first_difference(again.step_digests())
     if difference is not None:
         raise ReplayDiverged(manifest.run, difference.step, f"{manifest.run}: {difference}{_versions(manifest)}")
-    if cluster.digest != manifest.digest and not interrupted:
-        what = f"{manifest.run}: trace digest {cluster.digest}, the manifest has {manifest.digest}{_versions(manifest)}"
+    if again.digest != manifest.digest and not interrupted:
+        what = f"{manifest.run}: trace digest {again.digest}, the manifest has {manifest.digest}{_versions(manifest)}"
         raise ReplayDiverged(manifest.run, len(recorded), what)
-    found = "up to its interruption" if interrupted else f"trace {cluster.digest}"
+    found = "up to its interruption" if interrupted else f"trace {again.digest}"
     shown.say(f"{manifest.run}: {len(recorded):,} steps taken again, no difference; {found}")
     return 0
 

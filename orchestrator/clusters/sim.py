@@ -21,13 +21,20 @@ STEPS_FILE = "steps.bin"
 
 class SimCluster:
     """The simulator as a cluster. ``keep``: write the trace and the digests of all steps into the run's directory.
-    ``observer``: gets every event of a run in order while it goes on. ``probe``: keep this step in full.
-    ``steps_max``: stop after so many steps."""
+    ``digest_steps``: have those digests in ``steps`` also where they are not kept. ``observer``: gets every event of a
+    run in order while it goes on. ``probe``: keep this step in full. ``steps_max``: stop after so many steps."""
 
     runtime: Literal["live", "sim"] = "sim"
 
-    def __init__(self, keep: bool = True, probe: int | None = None, steps_max: int | None = None) -> None:
+    def __init__(
+        self,
+        keep: bool = True,
+        probe: int | None = None,
+        steps_max: int | None = None,
+        digest_steps: bool = False,
+    ) -> None:
         self.keep = keep
+        self._digest_steps = keep or digest_steps
         self.observer: Callable[[Stamped], None] | None = None
         self.digest = ""
         self.steps: StepDigests | None = None
@@ -59,7 +66,7 @@ class SimCluster:
             order.run,
             self._sink(kept, progress),
             meta=run_meta(order, "sim"),
-            step_digests=self.keep,
+            step_digests=self._digest_steps,
             probe=self._probe,
             steps_max=self._steps_max,
         )

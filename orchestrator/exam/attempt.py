@@ -9,6 +9,7 @@ import msgspec
 
 from chaos.oddities.evidence import EVIDENCE
 from orchestrator.campaigns.order import SimOrder
+from orchestrator.repeats import repeat
 from orchestrator.runner import REPEAT, repeat_result
 from orchestrator.sim_run import SimRun, run_in_sim
 from orchestrator.verdict import NOT_CARRIED_OUT
@@ -56,7 +57,7 @@ def do(attempt: Attempt) -> Attempted:
         for each in run.verdict.invariants
         if each.status == "violated" and each.weight == "unexpected"
     }
-    if attempt.meant == REPEAT and (differs := _not_repeated(attempt, run)):
+    if attempt.meant == REPEAT and (differs := _not_repeated(run)):
         violated[REPEAT], unexpected[REPEAT] = run.end_us, differs
     spent = time.perf_counter() - began
     undecided = _undecided(run)
@@ -65,9 +66,9 @@ def do(attempt: Attempt) -> Attempted:
     return Attempted(attempt, violated, unexpected, undecided, run.end_us, spent)
 
 
-def _not_repeated(attempt: Attempt, run: SimRun) -> str:
+def _not_repeated(run: SimRun) -> str:
     """The evidence that a run goes otherwise when it is done again, "" if it does not."""
-    found = repeat_result(run.verdict.digest, run_in_sim(attempt.order.plan()).verdict.digest)
+    found = repeat_result(run.verdict.digest, repeat(run.plan).digest)
     return found.violations[0].sentence if found.violations else ""
 
 

@@ -141,8 +141,9 @@ class SameSeedSameRun(KeyedInvariant[State]):
     """A run that cannot be had again cannot be explained, and what it showed cannot be shown to be mended.
 
     Example: `krift replay` carries out a run a second time, and the digests of the two traces differ. The digest is
-    over all events in the trace's total order, so it does not matter in which order they were collected. Real
-    processes follow no seed: of a live run only the steps of each node are repeated.
+    over all events in the trace's total order, so it does not matter in which order they were collected. A run is
+    repeated by a process in which strings have other hashes, as a node that goes by the order of a set does the same
+    for ever in one process. Real processes follow no seed: of a live run only the steps of each node are repeated.
     """
 
     id = "X8"

@@ -11,6 +11,10 @@ import msgspec
 import pytest
 
 from actors.sim.digest import StepDigests
+from chaos.nemesis import library
+from orchestrator.campaigns.order import SimOrder
+from orchestrator.repeats import repeat
+from orchestrator.sim_run import run_in_sim
 from tests.harness.fingerprints import Fingerprint
 
 SEEDS = range(1, 1 + int(os.environ.get("KRIFT_SEEDS", "3")))
@@ -47,3 +51,35 @@ def test_a_seed_is_the_same_run_whatever_the_hashes(tmp_path: Path) -> None:
             other.violated,
         ), seed
     assert len({found.digest for found in first.values()}) == len(SEEDS)
+
+
+DRAWING = """
+from chaos.nemesis.library import names
+from orchestrator.campaigns.order import SimOrder
+for name in names():
+    for seed in range(1, 4):
+        print(SimOrder(name, seed=seed).plan().yaml())
+"""
+
+
+def test_a_nemesis_draws_the_same_whatever_the_hashes() -> None:
+    """Shows that two processes with different hashes of strings draw the same scenarios for the same seeds."""
+    drawn = {
+        subprocess.run(
+            [sys.executable, "-c", DRAWING],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for hash_seed in ("1", "2")
+    }
+    assert len(drawn) == 1
+    assert drawn != {b""}
+
+
+@pytest.mark.parametrize("nemesis", library.names())
+def test_a_drawn_scenario_is_the_same_run_whatever_the_hashes(nemesis: str) -> None:
+    """Shows the trace of a run of each nemesis, digested where it ran and where strings have other hashes."""
+    run = run_in_sim(SimOrder(nemesis, seed=3).plan())
+    assert run.status == "completed"
+    assert repeat(run.plan).digest == run.verdict.digest

@@ -30,6 +30,7 @@ from chaos.scenario.resolve import resolve
 from chaos.scenario.triggers import happened
 from orchestrator.engines.in_process import InProcessEngine
 from orchestrator.invariants.registry import INVARIANTS
+from orchestrator.repeats import repeat
 
 LIMIT_US = 600_000_000
 
@@ -166,10 +167,11 @@ def test_the_baseline_holds() -> None:
 
 
 def test_a_resolved_scenario_is_the_same_run_again() -> None:
-    """Shows that what a run directory keeps gives the same trace, byte for byte."""
+    """Shows that what a run directory keeps gives the same trace, byte for byte, in another process, too."""
     plan = resolve(library.load("kip-207"), "off", settings=["duration=13s"])
     again = resolve(load_text(plan.yaml()))
-    assert play(plan).result.digest == play(again).result.digest
+    digest = play(plan).result.digest
+    assert digest == play(again).result.digest == repeat(plan).digest
 
 
 def test_every_registered_invariant_has_an_id_that_scenarios_may_name() -> None:

@@ -155,7 +155,7 @@ def test_a_run_that_is_not_the_same_twice(here: Here, tmp_path: Path, monkeypatc
     campaign = begin(create_campaign_dir(tmp_path, "small"), said=said)
     campaign.run(None)  # type: ignore[arg-type]
     assert said[0].startswith("MISMATCH: krift run small.yaml --runtime sim --seed")
-    assert "done twice, with two traces: 0000" in said[0]
+    assert "done again, with another trace: 0000" in said[0]
     assert campaign.report().exit_code == 4
     assert begin(campaign.directory).report().exit_code == 4, "the next session knows it, too"
 

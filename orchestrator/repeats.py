@@ -1,0 +1,134 @@
+"""Runs of the sim done again, in a process in which strings have other hashes.
+
+Python orders a set of strings by their hashes, which it draws anew for each process. A run that depends on such an
+order is the same again and again where it began, and another one tomorrow: so a repetition is worth something only
+where the hashes are others (X8).
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import pickle
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+import orchestrator
+from actors.sim.digest import StepDigests
+from chaos.errors import RunError
+from chaos.plan import Plan
+
+WORD = "krift"
+"""Its hash tells how a process hashes."""
+ORDERS = 4
+"""So many ways of hashing take turns, by the runs' seeds: two of them may well put a small set into the same order."""
+END_S = 10.0
+
+
+class Order(msgspec.Struct, frozen=True):
+    """A run to be done again. scenario: resolved, as YAML. run: its name. steps: whether the digests of its steps are
+    wanted; steps_max: stop after so many."""
+
+    scenario: str
+    run: str
+    steps: bool = False
+    steps_max: int | None = None
+
+
+class Repeat(msgspec.Struct, frozen=True):
+    """A run that was done again. digest: of its trace. steps: the digests of its steps if they were wanted."""
+
+    digest: str
+    steps: bytes = b""
+
+    def step_digests(self) -> StepDigests:
+        """Of a repetition of which they were wanted."""
+        return StepDigests.from_bytes(self.steps)
+
+
+def repeat(
+    plan: Plan, run: str = "again", steps: bool = False, steps_max: int | None = None, hash_seed: str = ""
+) -> Repeat:
+    """Do a run again from its resolved scenario, with other hashes than here; ``hash_seed``: with these. The process
+    that does it stays for the next one, and ends with this process, however that ends. Raises RunError if it cannot
+    be done."""
+    hash_seed = hash_seed or _hash_seed(plan.seed)
+    helper = _helper.get(os.getpid())
+    if helper is None or helper.hash_seed != hash_seed:
+        if helper is not None:
+            helper.close()
+        _helper.clear()  # of the process that this one was forked off, if there is one: it is not ours to end
+        helper = _helper[os.getpid()] = _Helper(hash_seed)
+    try:
+        return helper.ask(Order(plan.yaml(), run, steps, steps_max))
+    except BaseException:
+        # Interrupted or broken: what it still has to say belongs to nobody.
+        close()
+        raise
+
+
+def close() -> None:
+    """End the process that does runs again, if there is one."""
+    helper = _helper.pop(os.getpid(), None)
+    if helper is not None:
+        helper.close()
+
+
+def _hash_seed(seed: int) -> str:
+    """For PYTHONHASHSEED, and not what this process has."""
+    number = seed % ORDERS + 1
+    return str(number if os.environ.get("PYTHONHASHSEED") != str(number) else ORDERS + 1)
+
+
+class _Helper:
+    """The process that does runs again. It is told by its stdin, and ends when that is closed: also when this process
+    is killed. It has no part in the terminal's signals; this process ends it."""
+
+    def __init__(self, hash_seed: str) -> None:
+        self.hash_seed = hash_seed
+        root = str(Path(orchestrator.__file__).resolve().parents[1])
+        path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")]))
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "orchestrator.repeater"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": path},
+            start_new_session=True,
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._to: BinaryIO = self._process.stdin  # type: ignore[assignment]
+        self._of: BinaryIO = self._process.stdout  # type: ignore[assignment]
+
+    def ask(self, order: Order) -> Repeat:
+        """Have a run done."""
+        try:
+            pickle.dump(order, self._to)
+            self._to.flush()
+            answer = pickle.load(self._of)
+        except (EOFError, BrokenPipeError):
+            raise RunError(f"no run can be done again: the process for it ended with {self._process.wait()}") from None
+        if isinstance(answer, str):
+            raise RunError(f"the run could not be done again: {answer}")
+        hashed, repeated = answer
+        assert hashed != hash(WORD), "a repetition among the same hashes shows nothing"
+        assert isinstance(repeated, Repeat)
+        return repeated
+
+    def close(self) -> None:
+        """End it, whatever it is doing."""
+        self._process.kill()
+        self._process.wait(END_S)
+        self._of.close()
+        with suppress(BrokenPipeError):  # part of an order was still to be sent
+            self._to.close()
+
+
+_helper: dict[int, _Helper] = {}
+"""By the id of the process that started it: one that was forked off has the entry, and no right to it."""
+atexit.register(close)
