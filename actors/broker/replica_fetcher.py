@@ -39,13 +39,17 @@ SESSION_LOST = (KafkaError.NONE, KafkaError.FETCH_SESSION_ID_NOT_FOUND, KafkaErr
 class FetchState(msgspec.Struct):
     """A partition that is being followed. ``run``: number of this attempt at following, so that an answer to an
     earlier one is not taken for one to this. ``truncating``: a leader whose Fetch does not tell must say first where
-    the logs part. ``out_of_range``: timestamp to ask the leader for (0: all is well)."""
+    the logs part. ``delay_ms``: its last pause, which stays until something is appended: a truncation begins it anew
+    (``PartitionFetchState``). ``answered``: a Fetch brought something to append, or nothing, since following began or
+    was set right. ``out_of_range``: timestamp to ask the leader for (0: all is well)."""
 
     tp: str
     leader_epoch: int
     run: int
     truncating: bool
     delayed_until_ms: int = 0
+    delay_ms: int = 0
+    answered: bool = False
     out_of_range: int = 0
 
 
@@ -260,10 +264,19 @@ class ReplicaFetcherManager(msgspec.Struct):
             if "watermark-before-truncation" in turn.step.defects:
                 append_fetched(turn, partition, data)
             truncate_diverged(turn, partition, data.diverging_epoch.epoch, data.diverging_epoch.end_offset)
+            self._pause_again(turn, fetcher, state)
             return True
         else:
-            return append_fetched(turn, partition, data)
+            return self._append(turn, partition, state, data)
         return False
+
+    @staticmethod
+    def _append(turn: Turn, partition: Partition, state: FetchState, data: FetchResponse.PartitionData) -> bool:
+        end = partition.log.end_offset
+        changed = append_fetched(turn, partition, data)
+        if partition.log.end_offset != end or not state.answered:
+            state.answered, state.delay_ms = True, 0
+        return changed
 
     def on_listed(self, turn: Turn, partitions: dict[str, Partition], ended: Ended) -> list[str]:
         """Take the leader's answer about its log end or start after OFFSET_OUT_OF_RANGE.
@@ -291,6 +304,7 @@ class ReplicaFetcherManager(msgspec.Struct):
             cut(turn, partition, data.offset, "out-of-range")
         # The leader's log start is never beyond this log's end: no leader moves its own.
         state.out_of_range = 0
+        state.answered, state.delay_ms = True, 0
         return [tp]
 
     def on_epochs_listed(self, turn: Turn, partitions: dict[str, Partition], ended: Ended) -> list[str]:
@@ -313,8 +327,10 @@ class ReplicaFetcherManager(msgspec.Struct):
                     del fetcher.states[tp]
                 elif data.error_code:
                     self._delay(turn, fetcher, tp, run)
-                elif settle_epoch(turn, partition, state, data.leader_epoch, data.end_offset):
-                    changed.append(tp)
+                else:
+                    if settle_epoch(turn, partition, state, data.leader_epoch, data.end_offset):
+                        changed.append(tp)
+                    self._pause_again(turn, fetcher, state)
         return changed
 
     # ---- back-off ----------------------------------------------------------------------------------------
@@ -323,10 +339,19 @@ class ReplicaFetcherManager(msgspec.Struct):
         state = fetcher.states.get(tp)
         if state is None or state.run != run:
             return
-        state.delayed_until_ms = turn.step.now_ms + turn.settings.replica_fetch_backoff_ms
+        state.delay_ms = turn.settings.replica_fetch_backoff_ms
+        self._pause_again(turn, fetcher, state)
+
+    @staticmethod
+    def _pause_again(turn: Turn, fetcher: LeaderFetcher, state: FetchState) -> None:
+        """Pause for as long as last time, if nothing was appended since. Kafka does so after a truncation, too: it takes
+        the pause over into the new state, which counts it from now."""
+        if not state.delay_ms:
+            return
+        state.delayed_until_ms = turn.step.now_ms + state.delay_ms
         if fetcher.backoff_due_ms < 0:
             fetcher.backoff_due_ms = state.delayed_until_ms
-            turn.step.set_timer(f"{BACKOFF}{fetcher.leader}", turn.settings.replica_fetch_backoff_ms)
+            turn.step.set_timer(f"{BACKOFF}{fetcher.leader}", state.delay_ms)
 
     def on_timer(self, turn: Turn, timer: str) -> None:
         """The earliest pause of a fetcher is over."""
