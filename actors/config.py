@@ -11,6 +11,10 @@ import msgspec
 Scope = Literal["controller", "broker", "topic", "producer", "consumer", "admin", "krift"]
 
 
+INT_MAX = 2**31 - 1
+LONG_MAX = 2**63 - 1
+
+
 class ConfigKey(msgspec.Struct, frozen=True):
     """One key. Values are int (a count, bytes or milliseconds as the name says), bool or str.
     ``low`` and ``high`` bound an int; ``choices`` a str, where there are any. ``dynamic``: a broker takes a new value
@@ -21,7 +25,7 @@ class ConfigKey(msgspec.Struct, frozen=True):
     scopes: tuple[Scope, ...]
     about: str
     low: int = 0
-    high: int = 2**31 - 1
+    high: int = INT_MAX
     choices: tuple[str, ...] = ()
     dynamic: bool = False
 
@@ -30,6 +34,7 @@ _C: tuple[Scope, ...] = ("controller",)
 _B: tuple[Scope, ...] = ("broker",)
 _CB: tuple[Scope, ...] = ("controller", "broker")
 _CBT: tuple[Scope, ...] = ("controller", "broker", "topic")
+_T: tuple[Scope, ...] = ("topic",)
 _P: tuple[Scope, ...] = ("producer",)
 _N: tuple[Scope, ...] = ("consumer",)
 _PNA: tuple[Scope, ...] = ("producer", "consumer", "admin")
@@ -109,6 +114,26 @@ CONFIG: dict[str, ConfigKey] = {
         ConfigKey("unclean.leader.election.enable", False, _CBT, "Elect outside the ISR.", dynamic=True),
         # replication
         ConfigKey("min.insync.replicas", 1, _CBT, "Least ISR for acks=all.", 1, dynamic=True),
+        ConfigKey("message.max.bytes", 1048588, _B, "Largest batch that a topic takes.", dynamic=True),
+        ConfigKey("max.message.bytes", 1048588, _T, "The same of one topic."),
+        ConfigKey(
+            "log.message.timestamp.before.max.ms",
+            LONG_MAX,
+            _B,
+            "How far a record's timestamp may lie behind the leader's clock.",
+            high=LONG_MAX,
+            dynamic=True,
+        ),
+        ConfigKey("message.timestamp.before.max.ms", LONG_MAX, _T, "The same in one topic.", high=LONG_MAX),
+        ConfigKey(
+            "log.message.timestamp.after.max.ms",
+            3600000,
+            _B,
+            "How far it may lie ahead.",
+            high=LONG_MAX,
+            dynamic=True,
+        ),
+        ConfigKey("message.timestamp.after.max.ms", 3600000, _T, "The same in one topic.", high=LONG_MAX),
         ConfigKey("replica.lag.time.max.ms", 30000, _B, "Lag after which a follower leaves the ISR.", 1),
         ConfigKey("replica.fetch.wait.max.ms", 500, _B, "Longest parking of a follower's Fetch."),
         ConfigKey("replica.fetch.min.bytes", 1, _B, "Least bytes for a follower's Fetch."),
@@ -179,6 +204,14 @@ CONFIG: dict[str, ConfigKey] = {
 }
 
 
+SERVER_SYNONYMS: dict[str, str] = {
+    "max.message.bytes": "message.max.bytes",
+    "message.timestamp.before.max.ms": "log.message.timestamp.before.max.ms",
+    "message.timestamp.after.max.ms": "log.message.timestamp.after.max.ms",
+}
+"""What a topic's key is called for brokers, if it is called otherwise there (``ServerTopicConfigSynonyms``)."""
+
+
 def config_text(value: Any) -> str:
     """A value as Kafka writes it into the metadata log."""
     return str(value).lower() if isinstance(value, bool) else str(value)
@@ -194,8 +227,9 @@ def config_value(key: str, text: str) -> Any:
             raise ValueError(f"Invalid value {text} for configuration {key}: Expected value to be either true or false")
         return text.lower() == "true"
     if isinstance(entry.default, int):
-        if not re.fullmatch(r"[+-]?[0-9]{1,10}", text):
-            raise ValueError(f"Invalid value {text} for configuration {key}: Not a number of type INT")
+        digits, kind = (19, "LONG") if entry.high > INT_MAX else (10, "INT")
+        if not re.fullmatch(rf"[+-]?[0-9]{{1,{digits}}}", text):
+            raise ValueError(f"Invalid value {text} for configuration {key}: Not a number of type {kind}")
         if not entry.low <= int(text) <= entry.high:
             raise ValueError(f"Invalid value {text} for configuration {key}: Value must be at least {entry.low}")
         return int(text)

@@ -1,6 +1,6 @@
 """API versions: what a node speaks, and which fields a version has.
 
-The ranges are Kafka's (trunk of 2026-08, ``clients/src/main/resources/common/message``); the fields' ranges are
+The ranges are those of Kafka 4.3.1 (``clients/src/main/resources/common/message``); the fields' ranges are
 the ``versions`` option in the .proto files.
 """
 
@@ -23,7 +23,7 @@ API_VERSIONS: dict[Api, tuple[int, int]] = {
     Api.ListOffsets: (1, 11),
     Api.Metadata: (0, 13),
     Api.UpdateMetadata: (0, 8),
-    Api.ApiVersions: (0, 5),
+    Api.ApiVersions: (0, 4),
     Api.InitProducerId: (0, 5),
     Api.OffsetForLeaderEpoch: (2, 4),
     Api.ElectLeaders: (0, 2),

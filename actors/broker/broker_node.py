@@ -35,8 +35,6 @@ from actors.metadata.image_records import records_of
 from actors.metadata.metadata_state import MetadataState
 from actors.node.api_versions import api_versions_response, speaks
 from actors.node.effects import AnyEffect
-from actors.node.error_responses import error_response
-from actors.node.errors import KafkaError
 from actors.node.events import (
     Answered,
     AnyEvent,
@@ -227,12 +225,9 @@ class BrokerNode(msgspec.Struct):
         if "raise" in turn.step.defects and self.requests == RAISE_AT:
             raise RuntimeError("the defect raise")
         api = api_of(request)
-        if api not in self._apis:
-            # Kafka's listener closes the connection on which an API arrives that it does not serve.
+        if api not in self._apis or (api != Api.ApiVersions and not speaks(self.spec.versions, request)):
+            # Kafka's listener closes the connection on which an API or version arrives that it does not serve.
             turn.step.close(connection)
-            return
-        if api != Api.ApiVersions and not speaks(self.spec.versions, request):
-            turn.step.reply(connection, error_response(request, KafkaError.UNSUPPORTED_VERSION))
             return
         typed: Any = request
         match api:

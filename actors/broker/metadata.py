@@ -7,7 +7,7 @@ from actors.broker.turn import Turn
 from actors.metadata.metadata_state import MetadataState
 from actors.metadata.registrations import NO_LEADER, PartitionRegistration, TopicRegistration
 from actors.node.errors import KafkaError
-from actors.node.spec import node_name, topic_partition
+from actors.node.spec import is_valid_topic_name, node_name, topic_partition
 from actors.versions import check_fields
 from krift.v1.metadata_pb2 import MetadataRequest, MetadataResponse
 
@@ -46,12 +46,13 @@ def _answer_asked(
     if topic is not None:
         _answer_topic(cache, topic, version, answer)
         return
-    by_id = version >= 10 and bool(asked.topic_id)
-    answer.error_code = int(KafkaError.UNKNOWN_TOPIC_ID if by_id else KafkaError.UNKNOWN_TOPIC_OR_PARTITION)
-    if by_id:
+    if version >= 10 and asked.topic_id:
+        answer.error_code = int(KafkaError.UNKNOWN_TOPIC_ID)
         answer.topic_id = asked.topic_id
-    else:
-        answer.name = asked.name
+        return
+    known = is_valid_topic_name(asked.name)
+    answer.error_code = int(KafkaError.UNKNOWN_TOPIC_OR_PARTITION if known else KafkaError.INVALID_TOPIC_EXCEPTION)
+    answer.name = asked.name
 
 
 def _answer_topic(

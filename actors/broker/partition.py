@@ -11,6 +11,7 @@ from typing import Literal
 import msgspec
 
 from actors.broker.turn import Turn
+from actors.log.log_validator import DEFAULT_LOG_CONFIG, LogConfig
 from actors.log.replica_log import AppendResult, ReplicaLog
 from actors.metadata.registrations import PartitionRegistration
 from actors.node.errors import KafkaError
@@ -87,6 +88,7 @@ class Partition(msgspec.Struct):
     replicas: list[int] = []
     isr: list[int] = []
     min_isr: int = 1
+    log_config: LogConfig = DEFAULT_LOG_CONFIG
     pending: PendingIsr | None = None
     remotes: dict[int, RemoteReplica] = {}
 
@@ -176,8 +178,16 @@ class Partition(msgspec.Struct):
     def configure(self, turn: Turn) -> None:
         """Read the topic's configuration."""
         settings = turn.settings
-        self.min_isr = turn.image.config(
-            settings.node_id, self.topic, "min.insync.replicas", settings.min_insync_replicas
+
+        def value(key: str, static: int) -> int:
+            return int(turn.image.config(settings.node_id, self.topic, key, static))
+
+        self.min_isr = value("min.insync.replicas", settings.min_insync_replicas)
+        limits = settings.log_config
+        self.log_config = LogConfig(
+            value("max.message.bytes", limits.max_message_bytes),
+            value("message.timestamp.before.max.ms", limits.timestamp_before_max_ms),
+            value("message.timestamp.after.max.ms", limits.timestamp_after_max_ms),
         )
 
     def _reset_remote(self, remote: RemoteReplica, now_ms: int, was_leader: bool, in_sync: bool) -> None:
@@ -253,11 +263,11 @@ class Partition(msgspec.Struct):
             return AppendResult(KafkaError.NOT_LEADER_OR_FOLLOWER)
         if acks == -1 and len(self.isr) < self.effective_min_isr:
             if "refuse-after-append" in turn.step.defects:
-                self.log.append_as_leader(turn.step, turn.files, batch, self.leader_epoch)
+                self.log.append_as_leader(turn.step, turn.files, batch, self.leader_epoch, self.log_config)
             if "hide-reason" in turn.step.defects:
                 return AppendResult(KafkaError.UNKNOWN_SERVER_ERROR)
             return AppendResult(KafkaError.NOT_ENOUGH_REPLICAS)
-        return self.log.append_as_leader(turn.step, turn.files, batch, self.leader_epoch)
+        return self.log.append_as_leader(turn.step, turn.files, batch, self.leader_epoch, self.log_config)
 
     def has_reached(self, required_offset: int) -> tuple[bool, KafkaError]:
         """Whether acks=all may be answered for everything below ``required_offset``, and with what."""

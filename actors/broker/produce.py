@@ -21,14 +21,17 @@ from krift.v1.produce_pb2 import ProduceRequest, ProduceResponse
 from krift.v1.records_pb2 import RecordBatch
 
 ALL = -1
+WITHOUT_LOG_START = (KafkaError.NOT_LEADER_OR_FOLLOWER, KafkaError.MESSAGE_TOO_LARGE)
+"""Refusals that do not say where the log starts (``ReplicaManager.appendRecordsToLeader``)."""
 LOST_EVERY = 50
 """The defect lose-acked drops one batch in so many."""
 
 
 class PartitionAppend(msgspec.Struct, gc=False):
     """One partition of a Produce. ``waiting``: acks=all and the high watermark is below ``last_offset`` + 1.
-    For the trace: ``refused``: producer id, epoch and first sequence of a batch out of sequence; ``decided``: what the
-    broker knew when the waiting was over, as other partitions may hold up the answer beyond its leadership."""
+    ``log_start``: of the log, once it was asked to append. ``record_errors``: places in the batch of records that it
+    refused. For the trace: ``refused``: producer id, epoch and first sequence of a batch out of sequence; ``decided``:
+    what the broker knew when the waiting was over, as other partitions may hold up the answer beyond its leadership."""
 
     tp: str
     topic: str
@@ -38,6 +41,8 @@ class PartitionAppend(msgspec.Struct, gc=False):
     base_offset: int = -1
     last_offset: int = -1
     waiting: bool = False
+    log_start: int = -1
+    record_errors: tuple[int, ...] = ()
     refused: tuple[int, int, int] = (-1, -1, -1)
     decided: ReplyPartition | None = None
 
@@ -102,19 +107,27 @@ def answer(partitions: dict[str, Partition], turn: Turn, produce: PendingProduce
                 topic.topic_id = append.topic_id
             else:
                 topic.name = append.topic
-        partition = partitions.get(append.tp)
-        data = topic.partition_responses.add()
-        data.index = append.index
-        data.error_code = int(append.error)
-        if not append.error:
-            data.base_offset = append.base_offset
-            if produce.version >= 5 and partition is not None:
-                data.log_start_offset = partition.log.start_offset
-        elif append.error == KafkaError.NOT_LEADER_OR_FOLLOWER and produce.version >= 10:
+        _answer_partition(produce.version, append, topic.partition_responses.add())
+        if append.error == KafkaError.NOT_LEADER_OR_FOLLOWER and produce.version >= 10:
+            partition = partitions.get(append.tp)
+            data = topic.partition_responses[-1]
             fill_current_leader(turn, append.tp, partition, data.current_leader, response.node_endpoints)
     check_fields(response, produce.version)
     _record_reply(partitions, turn, produce)
     turn.step.reply(produce.connection, response)
+
+
+def _answer_partition(version: int, append: PartitionAppend, data: ProduceResponse.PartitionProduceResponse) -> None:
+    """What was appended keeps its offset though the waiting for the ISR failed (``DelayedProduce``)."""
+    data.index = append.index
+    data.error_code = int(append.error)
+    data.base_offset = append.base_offset
+    if version >= 5:
+        data.log_start_offset = append.log_start
+    if version >= 8 and append.record_errors:
+        data.error_message = "One or more records have been rejected due to invalid timestamp"
+        for index in append.record_errors:
+            data.record_errors.add(batch_index=index, batch_index_error_message="Its timestamp is out of range.")
 
 
 def _record_reply(partitions: dict[str, Partition], turn: Turn, produce: PendingProduce) -> None:

@@ -344,8 +344,8 @@ class ReplicaFetcherManager(msgspec.Struct):
 
     @staticmethod
     def _pause_again(turn: Turn, fetcher: LeaderFetcher, state: FetchState) -> None:
-        """Pause for as long as last time, if nothing was appended since. Kafka does so after a truncation, too: it takes
-        the pause over into the new state, which counts it from now."""
+        """Pause for as long as last time, if nothing was appended since. Kafka does so after a truncation, too: the
+        pause is taken over into the new state, which counts it from now."""
         if not state.delay_ms:
             return
         state.delayed_until_ms = turn.step.now_ms + state.delay_ms

@@ -139,6 +139,10 @@ class ReplicaManager(msgspec.Struct):
 
     def _append(self, turn: Turn, produce: PendingProduce, append: PartitionAppend, batch: RecordBatch) -> None:
         partition, append.error = find_partition(self.partitions, turn, append.tp)
+        if not batch.records and append.error != KafkaError.UNKNOWN_TOPIC_OR_PARTITION:
+            # Seen before it is looked at who leads (ProduceRequest.validateRecords).
+            append.error = KafkaError.INVALID_RECORD
+            return
         if partition is None:
             return
         self.appends += 1
@@ -147,6 +151,9 @@ class ReplicaManager(msgspec.Struct):
         else:
             result = partition.append(turn, batch, produce.acks)
         append.error, append.base_offset, append.last_offset = result.error, result.base_offset, result.last_offset
+        append.record_errors = result.record_errors
+        if append.error not in produces.WITHOUT_LOG_START:
+            append.log_start = partition.log.start_offset
         if result.error:
             if result.error == KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER:
                 append.refused = (batch.producer_id, batch.producer_epoch, batch.base_sequence)

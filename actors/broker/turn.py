@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from actors.broker.metadata_image import MetadataImage
+from actors.log.log_validator import DEFAULT_LOG_CONFIG, LogConfig
 from actors.node.files import Files
 from actors.node.messages import Api
 from actors.node.network_client import NetworkClient
@@ -23,6 +24,7 @@ class Settings(msgspec.Struct, frozen=True):
     metadata_propagation: str = "log"
     unclean_leader_election: bool = False
     min_insync_replicas: int = 1
+    log_config: LogConfig = DEFAULT_LOG_CONFIG
     replica_lag_time_max_ms: int = 30000
     replica_fetch_wait_max_ms: int = 500
     replica_fetch_min_bytes: int = 1
@@ -49,6 +51,11 @@ def settings_of(spec: NodeSpec) -> Settings:
         metadata_propagation=config["metadata.propagation"],
         unclean_leader_election=config["unclean.leader.election.enable"],
         min_insync_replicas=config["min.insync.replicas"],
+        log_config=LogConfig(
+            config["message.max.bytes"],
+            config["log.message.timestamp.before.max.ms"],
+            config["log.message.timestamp.after.max.ms"],
+        ),
         replica_lag_time_max_ms=config["replica.lag.time.max.ms"],
         replica_fetch_wait_max_ms=config["replica.fetch.wait.max.ms"],
         replica_fetch_min_bytes=config["replica.fetch.min.bytes"],

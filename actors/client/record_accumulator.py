@@ -23,7 +23,8 @@ class ProducerBatch(msgspec.Struct):
     attempts: how often it was put back to be sent again. closed: it takes no more records. pausing: its pause
     before the next attempt has not ended. leader_epoch: of the leader it was last sent to. on_wire: a request with
     it has not ended. undecided: some attempt ended so that the records may have been written. done: the application
-    was told.
+    was told, or its records are in other batches now. split_from, first: of a part of a batch that was too large, that
+    batch's id and the place of the first record in it.
     """
 
     id: int
@@ -42,6 +43,13 @@ class ProducerBatch(msgspec.Struct):
     on_wire: bool = False
     undecided: bool = False
     done: bool = False
+    split_from: int = 0
+    first: int = 0
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Its place among all batches of the producer, in the order in which their records were sent."""
+        return (self.split_from or self.id, self.first)
 
     @property
     def has_sequence(self) -> bool:
@@ -149,7 +157,38 @@ class RecordAccumulator(msgspec.Struct):
     def _precedes(self, queued: ProducerBatch, batch: ProducerBatch) -> bool:
         """Whether a queued batch has its place in the sequence before another. Ids rise in the order in which
         batches were made, which is the order of their sequence numbers, even where those wrap or start anew."""
-        return queued.has_sequence and queued.id < batch.id
+        return queued.has_sequence and queued.place < batch.place
+
+    def split(self, batch: ProducerBatch) -> list[ProducerBatch]:
+        """Put the records of a batch that is too large for its topic into smaller ones, queued as if never tried: of
+        batch.size at most, or half of what did not go through as a part (KAFKA-8350)."""
+        sizes = [batch_size_bytes([record]) - batch_size_bytes([]) for record in batch.records]
+        target = self.batch_size
+        if batch.split_from:
+            target = max(max(sizes) + batch_size_bytes([]), batch.bytes // 2)
+        parts: list[ProducerBatch] = []
+        for index, (record, size) in enumerate(zip(batch.records, sizes, strict=True)):
+            if not parts or parts[-1].bytes + size > target:
+                parts.append(self._part_of(batch, index))
+            parts[-1].records.append(record)
+            parts[-1].bytes += size
+        batch.done = True
+        queue = self.queues[batch.tp]
+        at = sum(1 for number in queue if self._precedes(self.batches[number], batch))
+        queue[at:at] = [part.id for part in parts]
+        return parts
+
+    def _part_of(self, batch: ProducerBatch, index: int) -> ProducerBatch:
+        self.count += 1
+        part = ProducerBatch(self.count, batch.tp, batch.created_ms, closed=True, undecided=batch.undecided)
+        part.split_from, part.first = batch.split_from or batch.id, batch.first + index
+        part.leader_epoch = batch.leader_epoch
+        if batch.has_sequence:
+            part.producer_id, part.producer_epoch = batch.producer_id, batch.producer_epoch
+            part.base_sequence = add_sequence(batch.base_sequence, index)
+            part.sequence_reset = batch.sequence_reset
+        self.batches[part.id] = part
+        return part
 
     def expired(self, step: Step) -> list[ProducerBatch]:
         """The timer of delivery.timeout.ms fired: batches that are neither done nor in time, oldest first."""

@@ -188,6 +188,11 @@ class Sender(msgspec.Struct):
         if not error:
             offset = answer.base_offset if answer is not None else -1
             self._succeed(step, batch, offset, ended.peer, ended.version, ended.call)
+        elif error == KafkaError.MESSAGE_TOO_LARGE and len(batch.records) > 1 and not batch.done:
+            step.record(ErrorSeen(batch.tp, Api.Produce.name, ended.version, error, ended.peer))
+            parts = self.accumulator.split(batch)
+            if self.idempotent:
+                self.transactions.on_split(batch, parts)
         elif self._can_retry(step, batch, error, answer.log_start_offset if answer is not None else -1):
             if ended.reason is None:
                 step.record(ErrorSeen(batch.tp, Api.Produce.name, ended.version, error, ended.peer))

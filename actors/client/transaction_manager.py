@@ -171,6 +171,12 @@ class TransactionManager(msgspec.Struct):
         entry.last_acked = max(entry.last_acked, last)
         self._forget(batch)
 
+    def on_split(self, batch: ProducerBatch, parts: list[ProducerBatch]) -> None:
+        """A batch is to go in parts, which have their places in the sequence already."""
+        in_flight = self.partitions[batch.tp].in_flight
+        at = in_flight.index(batch.id)
+        in_flight[at : at + 1] = [part.id for part in parts]
+
     def on_failed(self, batch: ProducerBatch, error: int, adjust: bool) -> None:
         """A batch failed for good. ``adjust``: its sequence was certainly not used up, so that it leaves a gap."""
         self._forget(batch)

@@ -12,8 +12,6 @@ from actors.controller.controller import Controller, ControllerRequest
 from actors.controller.controller_config import controller_config
 from actors.node.api_versions import api_versions_response, speaks
 from actors.node.effects import AnyEffect
-from actors.node.error_responses import error_response
-from actors.node.errors import KafkaError
 from actors.node.events import (
     Answered,
     AnyEvent,
@@ -130,7 +128,6 @@ class ControllerNode(msgspec.Struct):
         if isinstance(request, ApiVersionsRequest):
             step.reply(connection, api_versions_response(self.spec, CONTROLLER_APIS, request))
         elif api_of(request) not in CONTROLLER_APIS:
-            # Kafka's listener closes the connection on which an API arrives that it does not serve.
             step.close(connection)
         elif self.raft.on_request(step, self.files, self.net, connection, request):
             return
@@ -138,7 +135,8 @@ class ControllerNode(msgspec.Struct):
             accepted: ControllerRequest = request
             self.controller.on_request(step, self.files, self.raft, connection, accepted, request_version(request))
         else:
-            step.reply(connection, error_response(request, KafkaError.UNSUPPORTED_VERSION))
+            # Kafka's listener closes the connection on which an API or version arrives that it does not serve.
+            step.close(connection)
 
     def _on_ended(self, step: Step, event: Answered | Failed) -> None:
         if isinstance(event, Answered):

@@ -6,11 +6,17 @@ from actors.controller.changes import Change
 from actors.controller.controller_state import ControllerState
 from actors.controller.elections import Election, ElectionRules, PartitionChangeBuilder
 from actors.metadata.registrations import NO_LEADER
+from actors.node.error_responses import error_response
 from actors.node.errors import KafkaError
 from krift.v1.admin_pb2 import ElectLeadersRequest, ElectLeadersResponse
 
 PREFERRED = 0
 UNCLEAN = 1
+MESSAGES = {
+    KafkaError.ELECTION_NOT_NEEDED: "The partition has the leader that it should have.",
+    KafkaError.PREFERRED_LEADER_NOT_AVAILABLE: "The preferred leader is not available.",
+    KafkaError.ELIGIBLE_LEADERS_NOT_AVAILABLE: "No replica that could lead is available.",
+}
 
 
 def elect_leaders(
@@ -19,7 +25,8 @@ def elect_leaders(
     """The elections that are possible, and what became of each partition. Who asks for all partitions is not told of
     those that have the leader they should have."""
     if request.election_type not in (PREFERRED, UNCLEAN):
-        return [], ElectLeadersResponse(error_code=KafkaError.INVALID_REQUEST)
+        text = f"Unknown election type {request.election_type}"
+        return [], error_response(request, KafkaError.INVALID_REQUEST, text)
     changes: list[Change] = []
     response = ElectLeadersResponse()
     for topic, indexes in _asked(request, state):
@@ -27,7 +34,9 @@ def elect_leaders(
         for index in indexes:
             error = _elect(topic, index, request.election_type, state, rules, changes)
             if error != KafkaError.ELECTION_NOT_NEEDED or not request.all_partitions:
-                answer.partition_result.add(partition_id=index, error_code=error)
+                result = answer.partition_result.add(partition_id=index, error_code=error)
+                if error:
+                    result.error_message = MESSAGES.get(error, f"No such partition as {topic}-{index}")
     return changes, response
 
 

@@ -16,6 +16,7 @@ from actors.log.batch import (
     records_from_proto,
 )
 from actors.log.leader_epoch_cache import LeaderEpochCache
+from actors.log.log_validator import DEFAULT_LOG_CONFIG, LogConfig, invalid_timestamps, validate_batch
 from actors.log.producer_state import ProducerStateManager
 from actors.node.codec import decode, encode
 from actors.node.errors import KafkaError
@@ -38,12 +39,14 @@ _BASE_OFFSET = attrgetter("base_offset")
 
 
 class AppendResult(msgspec.Struct, frozen=True, gc=False):
-    """What became of a leader's append. ``duplicate``: the batch was there already; its old offsets are given."""
+    """What became of a leader's append. ``duplicate``: the batch was there already; its old offsets are given.
+    ``record_errors``: places in the batch of the records that were to blame."""
 
     error: KafkaError
     base_offset: int = -1
     last_offset: int = -1
     duplicate: bool = False
+    record_errors: tuple[int, ...] = ()
 
 
 class LogBase(msgspec.Struct, frozen=True, array_like=True):
@@ -174,12 +177,23 @@ class ReplicaLog(msgspec.Struct):
 
     # ---- appending ---------------------------------------------------------------------------------------
 
-    def append_as_leader(self, step: Step, files: Files, batch: RecordBatch, leader_epoch: int) -> AppendResult:
-        """Append a producer's batch: offsets and leader epoch are assigned here, sequences are checked first."""
+    def append_as_leader(
+        self,
+        step: Step,
+        files: Files,
+        batch: RecordBatch,
+        leader_epoch: int,
+        config: LogConfig = DEFAULT_LOG_CONFIG,
+    ) -> AppendResult:
+        """Append a producer's batch, if nothing stands against it: offsets and leader epoch are assigned here."""
         records = records_from_proto(batch)
-        if not records:
-            return AppendResult(KafkaError.INVALID_REQUEST)
-        if batch.producer_id >= 0 and batch.base_sequence >= 0:
+        refusal = validate_batch(batch, records, step.wall_ms, config)
+        if refusal:
+            to_blame = invalid_timestamps(records, step.wall_ms, config)
+            return AppendResult(
+                refusal, record_errors=tuple(to_blame) if refusal == KafkaError.INVALID_TIMESTAMP else ()
+            )
+        if batch.producer_id >= 0:
             known = self.producers.find_duplicate(
                 batch.producer_id, batch.producer_epoch, batch.base_sequence, len(records)
             )

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from actors.config import config_value
+from actors.config import SERVER_SYNONYMS, config_value
 from actors.metadata.registrations import (
     BrokerRegistration,
     PartitionRegistration,
@@ -70,10 +70,13 @@ class MetadataState(msgspec.Struct):
     def config(self, node_id: int, topic: str, key: str, static: Any) -> Any:
         """A key's value for a topic, or for the node alone if that is "": the topic's own, the node's, that of all
         brokers, or ``static``, what the node was started with (``KafkaConfigSchema.resolveEffectiveTopicConfig``)."""
-        for resource in (f"topic/{topic}" if topic else "", f"broker/{node_id}", "broker/"):
-            text = self.configs.get(resource, {}).get(key)
+        names = {f"topic/{topic}": key} if topic else {}
+        for resource in (f"broker/{node_id}", "broker/"):
+            names[resource] = SERVER_SYNONYMS.get(key, key)
+        for resource, name in names.items():
+            text = self.configs.get(resource, {}).get(name)
             if text is not None:
-                return config_value(key, text)
+                return config_value(name, text)
         return static
 
     # ---- replaying ---------------------------------------------------------------------------------------

@@ -14,7 +14,9 @@ from actors.node.spec import NodeSpec
 from actors.versions import Ranges, request_version
 from krift.v1.api_versions_pb2 import ApiVersionsRequest, ApiVersionsResponse
 
-UNKNOWN_NODE = -1
+PRODUCE_TOLD_FROM = 0
+"""Lowest version of Produce that servers name, though they do not speak it: librdkafka will not compress for one that
+leaves it out (KAFKA-18659, ``ApiKeys.PRODUCE_API_VERSIONS_RESPONSE_MIN_VERSION``)."""
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
@@ -27,8 +29,7 @@ def speaks(ranges: Ranges, request: Message) -> bool:
 
 def api_versions_response(spec: NodeSpec, apis: Iterable[Api], request: ApiVersionsRequest) -> ApiVersionsResponse:
     """The answer to ApiVersions: the ranges of the server, as far as it serves ``apis``. A version it does not speak is
-    answered with its range of ApiVersions alone, in the layout of version 0, so that the client can try again. Whoever
-    takes the server for another one is told so (KIP-1242)."""
+    answered with its range of ApiVersions alone, in the layout of version 0, so that the client can try again."""
     ranges = spec.versions
     if not speaks(ranges, request):
         response = ApiVersionsResponse(error_code=KafkaError.UNSUPPORTED_VERSION)
@@ -38,9 +39,6 @@ def api_versions_response(spec: NodeSpec, apis: Iterable[Api], request: ApiVersi
         _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
     ):
         return ApiVersionsResponse(error_code=KafkaError.INVALID_REQUEST)
-    another_cluster = request.cluster_id not in ("", spec.cluster.cluster_id)
-    if another_cluster or request.node_id not in (UNKNOWN_NODE, spec.node_id):
-        return ApiVersionsResponse(error_code=KafkaError.REBOOTSTRAP_REQUIRED)
     response = ApiVersionsResponse()
     _add(response, ranges, apis)
     return response
@@ -50,4 +48,5 @@ def _add(response: ApiVersionsResponse, ranges: Ranges, apis: Iterable[Api]) -> 
     for api in apis:
         bounds: Any = ranges.get(api.name)
         if bounds is not None:
-            response.api_keys.add(api_key=int(api), min_version=bounds[0], max_version=bounds[1])
+            low = PRODUCE_TOLD_FROM if api == Api.Produce else bounds[0]
+            response.api_keys.add(api_key=int(api), min_version=low, max_version=bounds[1])

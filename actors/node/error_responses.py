@@ -11,9 +11,9 @@ from actors.node.errors import KafkaError
 from actors.node.messages import RESPONSES, Api, api_of
 
 
-def error_response(request: Message, error: KafkaError) -> Any:
+def error_response(request: Message, error: KafkaError, message: str = "") -> Any:
     """The answer to a request that fails as a whole. Where the response, or its version, has no place for that, each
-    part that was asked for fails."""
+    part that was asked for fails; of an ElectLeaders each part fails as well, with the same ``message``."""
     api = api_of(request)
     response: Any = RESPONSES[api]()
     asked: Any = request
@@ -40,16 +40,16 @@ def error_response(request: Message, error: KafkaError) -> Any:
                 error_code=error, resource_type=resource.resource_type, resource_name=resource.resource_name
             )
     elif api == Api.ElectLeaders:
-        _elect_leaders(asked, response, error)
+        _elect_leaders(asked, response, error, message)
     else:
         response.error_code = error
     return response
 
 
-def _elect_leaders(asked: Any, response: Any, error: KafkaError) -> None:
+def _elect_leaders(asked: Any, response: Any, error: KafkaError, message: str) -> None:
     if asked.header.api_version >= 1:
         response.error_code = error
     for each in asked.topic_partitions:
         answer = response.replica_election_results.add(topic=each.topic)
         for index in each.partitions:
-            answer.partition_result.add(partition_id=index, error_code=error)
+            answer.partition_result.add(partition_id=index, error_code=error, error_message=message)

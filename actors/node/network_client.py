@@ -15,7 +15,6 @@ from google.protobuf.message import Message
 from actors.node.backoff import backoff_range
 from actors.node.events import Answered, Failed, FailureReason
 from actors.node.messages import API_NAMES, Api, api_of, response_errors
-from actors.node.spec import node_id
 from actors.node.step import Step
 from actors.trace.events import Rpc
 from actors.versions import Ranges, check_fields, negotiate, request_header
@@ -205,8 +204,6 @@ class NetworkClient(msgspec.Struct):
         if version >= 3:
             request.client_software_name = "krift"
             request.client_software_version = "1"
-        if version >= 5:
-            request.node_id = node_id(state.peer)
         self.send(step, state.peer, state.connection, request, version, "api-versions")
 
     def _on_api_versions(

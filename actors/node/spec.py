@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from functools import cache
 from typing import Any, Literal
 
@@ -13,6 +14,7 @@ Role = Literal["controller", "broker", "producer", "consumer", "list-offsets", "
 
 METADATA_TOPIC = "__cluster_metadata"
 METADATA_PARTITION = "__cluster_metadata-0"
+_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 """The topic id that Kafka reserves for the metadata log."""
 
@@ -90,6 +92,11 @@ def node_id(name: str) -> int:
 
 
 @cache
+def is_valid_topic_name(name: str) -> bool:
+    """Whether a topic may be called so (``Topic.java``)."""
+    return len(name) <= 249 and name not in (".", "..") and bool(_TOPIC_NAME.fullmatch(name))
+
+
 def topic_partition(topic: str, partition: int) -> str:
     """The key under which state and trace know a topic partition: ``orders-0``."""
     return f"{topic}-{partition}"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from actors.config import CONFIG, ConfigKey
+from actors.config import CONFIG, INT_MAX, LONG_MAX, ConfigKey
 from actors.features import FEATURES
 from actors.versions import API_VERSIONS
 from chaos.scenario.durations import format_versions
@@ -80,7 +80,7 @@ def _values(key: ConfigKey) -> str:
         return ", ".join(f"`{choice}`" for choice in key.choices)
     if isinstance(key.default, str):
         return "any text"
-    return f"{key.low} and up" if key.high == 2**31 - 1 else f"{key.low} to {key.high}"
+    return f"{key.low} and up" if key.high in (INT_MAX, LONG_MAX) else f"{key.low} to {key.high}"
 
 
 def main() -> None:

@@ -45,6 +45,8 @@ DOCUMENTED: dict[str, frozenset[KafkaError]] = {
     | {
         E.CORRUPT_MESSAGE,
         E.MESSAGE_TOO_LARGE,
+        E.INVALID_TIMESTAMP,
+        E.INVALID_RECORD,
         E.INVALID_REQUIRED_ACKS,
         E.NOT_ENOUGH_REPLICAS,
         E.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
@@ -87,7 +89,13 @@ DOCUMENTED: dict[str, frozenset[KafkaError]] = {
     "OffsetForLeaderEpoch": _ANY | _TOPIC | _LEADER | _EPOCH | {E.REPLICA_NOT_AVAILABLE},
     "Metadata": _ANY
     | _TOPIC
-    | {E.LEADER_NOT_AVAILABLE, E.LISTENER_NOT_FOUND, E.REPLICA_NOT_AVAILABLE, E.REBOOTSTRAP_REQUIRED},
+    | {
+        E.LEADER_NOT_AVAILABLE,
+        E.LISTENER_NOT_FOUND,
+        E.REPLICA_NOT_AVAILABLE,
+        E.INVALID_TOPIC_EXCEPTION,
+        E.REBOOTSTRAP_REQUIRED,
+    },
     "UpdateMetadata": _ANY | {E.STALE_CONTROLLER_EPOCH, E.STALE_BROKER_EPOCH},
     "ApiVersions": _ANY,
     "InitProducerId": _ANY

@@ -99,12 +99,13 @@ _KINDS = {2: "topic", 4: "broker"}
 def describe_admin(response: Message) -> str:
     """A line per answer, with every part; several for a quorum."""
     error = getattr(response, "error_code", 0)
+    if isinstance(response, ElectLeadersResponse):
+        elected = [(each.topic, data) for each in response.replica_election_results for data in each.partition_result]
+        whole = [error_name(error)] if error else []
+        return "; ".join([*whole, *(_elected(topic, data) for topic, data in elected)]) or "none"
     if error:
         return error_name(error)
     match response:
-        case ElectLeadersResponse():
-            elected = response.replica_election_results
-            return "; ".join(_elected(each.topic, data) for each in elected for data in each.partition_result) or "none"
         case IncrementalAlterConfigsResponse():
             return "; ".join(map(_altered_resource, response.responses)) or "none"
         case DescribeQuorumResponse():
@@ -118,7 +119,8 @@ def _altered_resource(each: IncrementalAlterConfigsResponse.AlterConfigsResource
 
 
 def _elected(topic: str, data: ElectLeadersResponse.PartitionResult) -> str:
-    return f"{topic}-{data.partition_id} {error_name(data.error_code)}"
+    message = f" ({data.error_message})" if data.error_message else ""
+    return f"{topic}-{data.partition_id} {error_name(data.error_code)}{message}"
 
 
 def _quorum(response: DescribeQuorumResponse) -> str:

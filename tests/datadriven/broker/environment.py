@@ -263,8 +263,8 @@ class Environment:
     # ---- requests ----------------------------------------------------------------------------------------
 
     def verb_produce(self, command: Command) -> str:
-        """produce orders-0 n=5 [acks=1] [v=13] [ts=0] [pid= seq= pepoch=] [timeout=30000] [on=p1] [quiet]: a batch; its
-        records have timestamps ts, ts+1, ..."""
+        """produce orders-0 n=5 [acks=1] [v=13] [ts=0] [size=1] [pid= seq= pepoch=] [base=0] [control] [timeout=30000]
+        [on=p1] [quiet]: a batch; its records have timestamps ts, ts+1, ... and values of so many bytes."""
         topic, index = split_topic_partition(command.words[0])
         version = command.number("v", 13)
         request = ProduceRequest(acks=command.number("acks", 1), timeout_ms=command.number("timeout", 30000))
@@ -273,10 +273,11 @@ class Environment:
             data.topic_id = topic_id(topic)
         else:
             data.name = topic
-        start = command.number("ts", 0)
+        start, value = command.number("ts", 0), b"v" * command.number("size", 1)
         batch = RecordBatch(
-            records=[Record(timestamp_ms=start + n, uid=f"u{n}", value=b"v") for n in range(command.number("n", 1))]
+            records=[Record(timestamp_ms=start + n, uid=f"u{n}", value=value) for n in range(command.number("n", 1))]
         )
+        batch.base_offset, batch.is_control = command.number("base", 0), command.has("control")
         if "pid" in command.arguments:
             batch.producer_id, batch.producer_epoch = command.number("pid"), command.number("pepoch", 0)
             batch.base_sequence = command.number("seq")
@@ -385,15 +386,12 @@ class Environment:
         return self.scene.receive(command.text("on", "e1"), request, version)
 
     def verb_api_versions(self, command: Command) -> str:
-        """api-versions [v=5] [node=1] [cluster=krift] [software=name]: a client asks what this broker speaks."""
-        version = command.number("v", 5)
+        """api-versions [v=4] [software=name]: a client asks what this broker speaks."""
+        version = command.number("v", 4)
         request = ApiVersionsRequest()
         if version >= 3:
             request.client_software_name = command.text("software", "client")
             request.client_software_version = "1"
-        if version >= 5:
-            request.node_id = command.number("node", -1)
-            request.cluster_id = command.text("cluster", "")
         return self.scene.receive("v1", request, version)
 
     def verb_metadata(self, command: Command) -> str:

@@ -118,6 +118,10 @@ def _produced(data: ProduceResponse.PartitionProduceResponse, response: ProduceR
     if not data.error_code:
         return f"{data.index}: offset {data.base_offset}"
     text = f"{data.index}: {error_name(data.error_code)}"
+    if data.base_offset >= 0:
+        text += f" offset {data.base_offset}"
+    if data.record_errors:
+        text += f" records {[each.batch_index for each in data.record_errors]}"
     if data.HasField("current_leader"):
         nodes = [node.node_id for node in response.node_endpoints]
         text += f" leader={data.current_leader.leader_id} epoch={data.current_leader.leader_epoch} nodes={nodes}"
