@@ -102,16 +102,16 @@ def _record_vote(
 
 def on_election_timeout(raft: RaftState, step: Step) -> None:
     """The election timer is over in the present role."""
-    role, log_end = raft.quorum.role, raft.log.end_offset
-    if isinstance(role, Resigned) and (raft.config.pre_vote or not raft.is_voter):
-        raft.quorum.transition_to_unattached_after_resigning(step, log_end)
-    elif isinstance(role, Unattached | Resigned):
+    role = raft.quorum.role
+    if isinstance(role, Unattached):
         if raft.is_voter:
             stand_for_election(raft, step)
     elif isinstance(role, Prospective):
-        raft.quorum.lose_pre_vote(step, log_end)
+        _on_prospective_timeout(raft, step)
     elif isinstance(role, Candidate):
         _on_candidate_timeout(raft, step, role)
+    elif isinstance(role, Resigned):
+        _on_resigned_timeout(raft, step, role)
 
 
 def on_fetch_timeout(raft: RaftState, step: Step) -> None:
@@ -153,6 +153,25 @@ def record_own_vote(raft: RaftState, step: Step) -> None:
     _record_vote(raft, step, raft.config.node_id, True, False, raft.last_epoch, raft.log.end_offset)
 
 
+def _on_prospective_timeout(raft: RaftState, step: Step) -> None:
+    """Too few have answered. Unattached, as whom it learns who leads if it is told, but not for long: the time-out that
+    it takes along is over, so it asks again at once. Only a refusal by a majority makes it wait anew
+    (``QuorumState.transitionToUnattached``)."""
+    raft.quorum.lose_pre_vote(step, raft.log.end_offset)
+    if isinstance(raft.quorum.role, Unattached):
+        stand_for_election(raft, step)
+
+
+def _on_resigned_timeout(raft: RaftState, step: Step, role: Resigned) -> None:
+    """Whoever resigned leaves its epoch behind, and takes a time-out along that is over, too."""
+    alone = raft.voters.is_only_voter(raft.config.key)
+    # A lone voter that is resigned has just started, and nobody else can have led in its epoch.
+    if not alone and (raft.config.pre_vote or not raft.is_voter):
+        raft.quorum.transition_to_unattached(step, raft.log.end_offset, role.epoch + 1)
+    if raft.is_voter:
+        stand_for_election(raft, step)
+
+
 def _on_candidate_timeout(raft: RaftState, step: Step, role: Candidate) -> None:
     if raft.config.pre_vote:
         raft.quorum.transition_to_prospective(step, raft.log.end_offset)
@@ -183,13 +202,14 @@ def advance(raft: RaftState, step: Step) -> None:
 
 
 def poll(raft: RaftState, step: Step, net: NetworkClient, role: Prospective | Candidate) -> None:
-    """Ask the voters that have not answered."""
-    if isinstance(role, Candidate) and role.backing_off:
+    """Ask the voters that have not answered, as long as they can still elect this node
+    (``KafkaRaftClient.maybeSendVoteRequests``)."""
+    if role.election.is_rejected(raft.voters) or (isinstance(role, Candidate) and role.backing_off):
         return
     pre_vote = isinstance(role, Prospective)
     kind = "pre-vote" if pre_vote else "vote"
     for peer in role.election.unrecorded(raft.voters):
-        if not raft.can_call(step, net, peer, kind):
+        if not raft.can_call(step, net, peer):
             continue
         version = net.version(node_name(peer), CONNECTION, Api.Vote)
         if version is None:
@@ -226,7 +246,7 @@ def on_vote_ended(raft: RaftState, step: Step, ended: Ended, peer: int) -> None:
         return
     role = raft.quorum.role
     if KafkaError.UNSUPPORTED_VERSION in (response.error_code, response.partition_error_code):
-        if isinstance(role, Prospective) and ended.request.replica_epoch == role.epoch:
+        if isinstance(role, Prospective):
             become_candidate(raft, step)
         return
     if response.error_code:
@@ -238,9 +258,7 @@ def on_vote_ended(raft: RaftState, step: Step, ended: Ended, peer: int) -> None:
             raft.back_off(step, peer)
         return
     role = raft.quorum.role
-    if not isinstance(role, Prospective | Candidate) or ended.request.replica_epoch != role.epoch:
-        return
-    if ended.request.pre_vote != isinstance(role, Prospective):
+    if not isinstance(role, Prospective | Candidate):
         return
     role.election.record(peer, response.vote_granted)
     if role.election.is_rejected(raft.voters):

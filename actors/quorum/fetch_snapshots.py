@@ -100,10 +100,8 @@ def send(raft: RaftState, step: Step, net: NetworkClient, download: Download, le
 
 def on_fetch_snapshot_ended(raft: RaftState, step: Step, files: Files, ended: Ended) -> bool:
     """Take the end of the FetchSnapshot in flight; False if the follower should pause before it goes on."""
-    fetch = raft.fetch
-    if fetch is None or fetch.call != ended.call:
+    if raft.fetch_ended(ended) is None:
         return True
-    raft.fetch = None
     response: FetchSnapshotResponse | None = ended.response
     if response is None or response.error_code:
         return False

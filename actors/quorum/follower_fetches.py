@@ -12,7 +12,6 @@ from actors.node.spec import METADATA_TOPIC, METADATA_TOPIC_ID, node_name
 from actors.node.step import Step
 from actors.quorum import fetch_snapshots
 from actors.quorum.divergence import cut_for_diverging_epoch, cut_for_next_offset
-from actors.quorum.quorum_state import role_name
 from actors.quorum.raft_config import FETCH_MAX_WAIT_MS
 from actors.quorum.raft_state import FETCH_CONNECTION, RaftState
 from actors.quorum.roles import Follower, Unattached
@@ -55,9 +54,8 @@ def _send_to_leader(raft: RaftState, step: Step, net: NetworkClient, role: Follo
 
 
 def _is_fetching(raft: RaftState) -> bool:
-    """Whether the Fetch in flight is one of the present role; one of an earlier role is no reason to wait."""
-    fetch = raft.fetch
-    return fetch is not None and fetch.epoch == raft.quorum.epoch and fetch.role == role_name(raft.quorum.role)
+    """Whether the Fetch in flight is one of the present term; one of an earlier term is no reason to wait."""
+    return raft.fetch is not None and raft.fetch.term == raft.quorum.term
 
 
 def _poll_bootstrap(raft: RaftState, step: Step, net: NetworkClient) -> None:
@@ -137,10 +135,9 @@ def on_fetch_snapshot_ended(raft: RaftState, step: Step, files: Files, ended: En
 
 def on_fetch_ended(raft: RaftState, step: Step, files: Files, ended: Ended) -> None:
     """Take the end of the Fetch in flight; the end of one that was given up is ignored."""
-    fetch = raft.fetch
-    if fetch is None or fetch.call != ended.call:
+    fetch = raft.fetch_ended(ended)
+    if fetch is None:
         return
-    raft.fetch = None
     response: FetchResponse | None = ended.response
     if response is None:
         _back_off(raft, step)

@@ -54,10 +54,11 @@ def on_fetch_request(raft: RaftState, step: Step, connection: str, request: Fetc
         _record_fetch(raft, step, request, replica, answer)
     if answer.valid:
         _note_progress(raft, step, request, replica)
+    response = _response(raft, request, answer)
     if _is_due(raft, request, answer):
-        raft.answer(step, connection, request, _response(raft, request, answer))
+        raft.answer(step, connection, request, response)
         return
-    raft.parked[connection] = ParkedFetch(request)
+    raft.parked[connection] = ParkedFetch(request, response)
     step.set_timer(f"{PARKED}{connection}", request.max_wait_ms)
 
 
@@ -74,21 +75,33 @@ def last_fetched_epoch(fetch: FetchRequest.FetchPartition) -> int:
     return max(fetch.last_fetched_epoch, fetch.seed_last_fetched_epoch)
 
 
-def complete(raft: RaftState, step: Step, connection: str) -> None:
-    """Answer one parked Fetch with what there is now."""
+def expire(raft: RaftState, step: Step, connection: str) -> None:
+    """A Fetch has waited as long as it may: it gets what there was when it came, whoever leads by now."""
     parked = raft.parked.pop(connection, None)
-    if parked is None:
-        return
-    step.cancel_timer(f"{PARKED}{connection}")
-    request = parked.request
-    assert isinstance(request, FetchRequest)
-    raft.answer(step, connection, request, _response(raft, request, _validate(raft, step, request)))
+    if parked is not None:
+        raft.answer(step, connection, parked.request, parked.response)
 
 
 def complete_all(raft: RaftState, step: Step) -> None:
-    """Answer every parked Fetch: records were appended, the high watermark moved, or the leadership is over."""
-    for connection in list(raft.parked):
-        complete(raft, step, connection)
+    """Answer every parked Fetch with what there is now: records were appended, or the high watermark moved."""
+    for connection, request in _unpark(raft, step):
+        raft.answer(step, connection, request, _response(raft, request, _validate(raft, step, request)))
+
+
+def refuse_all(raft: RaftState, step: Step) -> None:
+    """This node has resigned, or follows another leader: nobody waits here any longer. Where the leadership ends
+    without either, by the Vote of a later epoch, what is parked stays so until it expires or a leader is known
+    (``KafkaRaftClient.transitionToResigned``, ``onBecomeFollower``, ``transitionToUnattached``)."""
+    for connection, request in _unpark(raft, step):
+        answer = FetchAnswer(KafkaError.NOT_LEADER_OR_FOLLOWER)
+        raft.answer(step, connection, request, _response(raft, request, answer))
+
+
+def _unpark(raft: RaftState, step: Step) -> list[tuple[str, FetchRequest]]:
+    parked, raft.parked = raft.parked, {}
+    for connection in parked:
+        step.cancel_timer(f"{PARKED}{connection}")
+    return [(connection, fetch.request) for connection, fetch in parked.items()]
 
 
 def _validate(raft: RaftState, step: Step, request: FetchRequest) -> FetchAnswer:

@@ -106,7 +106,7 @@ def on_begin_quorum_timer(raft: RaftState, step: Step, role: Leader) -> None:
 def poll_begin(raft: RaftState, step: Step, net: NetworkClient, role: Leader) -> None:
     """Send BeginQuorumEpoch to those who are due."""
     for peer in list(role.begin_due):
-        if not raft.can_call(step, net, peer, "begin"):
+        if not raft.can_call(step, net, peer):
             continue
         role.begin_due.remove(peer)
         version = net.version(node_name(peer), CONNECTION, Api.BeginQuorumEpoch)
@@ -172,7 +172,7 @@ def on_begin_ended(raft: RaftState, step: Step, ended: Ended, peer: int) -> None
 def poll_end(raft: RaftState, step: Step, net: NetworkClient, role: Resigned) -> None:
     """Send EndQuorumEpoch to the voters that have not acknowledged it."""
     for peer in role.unacknowledged:
-        if not raft.can_call(step, net, peer, "end"):
+        if not raft.can_call(step, net, peer):
             continue
         version = net.version(node_name(peer), CONNECTION, Api.EndQuorumEpoch)
         if version is None:

@@ -61,6 +61,7 @@ TRANSITIONS: dict[tuple[RoleName, RoleName], EpochChange] = {
     ("follower", "prospective"): "same",  # fetch timeout
     ("follower", "follower"): "higher",
     ("resigned", "unattached"): "higher",  # by one at the election timeout
+    ("resigned", "prospective"): "same",  # at the start of a lone voter
     ("resigned", "follower"): "higher",
 }
 """(from, to) -> what becomes of the epoch."""
@@ -136,12 +137,14 @@ def is_legal(source: Role, target: Role, pre_vote: bool, seed_progress: bool = F
 class QuorumState(msgspec.Struct):
     """A member's role, and the gate between a change of role and its becoming known.
 
-    dirty: the role differs from what was last written. syncing: number of the write whose Sync is open, else 0.
-    records: what the log says of the voters.
+    term: how many roles there were before this one, in whichever epochs: what was asked in an earlier one is of no
+    interest any more. dirty: the role differs from what was last written. syncing: number of the write whose Sync is
+    open, else 0. records: what the log says of the voters.
     """
 
     config: RaftConfig = UNCONFIGURED
     role: Role = msgspec.field(default_factory=Unattached)
+    term: int = 0
     dirty: bool = False
     syncing: int = 0
     written: ElectionState = ElectionState()
@@ -232,7 +235,9 @@ class QuorumState(msgspec.Struct):
         if "leader-resumes" in step.defects and isinstance(role, Resigned):
             role = Leader(role.epoch, log_end, [], replicas={config.node_id: ReplicaProgress()})
         self._enter(step, role, log_end)
-        if isinstance(self.role, Follower):
+        if self.voters.is_only_voter(config.key) and isinstance(self.role, Unattached | Resigned):
+            step.set_timer(ELECTION, 0, wall=True)  # there is nobody to wait for
+        elif isinstance(self.role, Follower):
             self._start_follower_timers(step)
         elif isinstance(self.role, Resigned):
             self._set_election_timer(step)
@@ -260,12 +265,6 @@ class QuorumState(msgspec.Struct):
         self._change(step, Unattached(epoch, leader_id), log_end)
         if isinstance(previous, Leader | Follower):
             self._start_election_timer(step)
-
-    def transition_to_unattached_after_resigning(self, step: Step, log_end: int) -> None:
-        """The election timeout of a resigned leader is over: the next epoch, and the next election at once."""
-        self._change(step, Unattached(self.epoch + 1), log_end)
-        if self.is_voter:
-            step.set_timer(ELECTION, 0, wall=True)
 
     def add_vote(self, step: Step, log_end: int, candidate: ReplicaKey) -> None:
         """Grant a vote. The timer starts anew: the candidate has as good a chance as this node."""
@@ -378,6 +377,7 @@ class QuorumState(msgspec.Struct):
             if timer not in TIMERS[role_name(role)]:
                 step.cancel_timer(timer)
         gave_vote_only = type(role) is type(self.role) and role.epoch == self.epoch
+        self.term += not gave_vote_only
         self._enter(step, role, None if gave_vote_only else log_end)
 
     def _enter(self, step: Step, role: Role, log_end: int | None) -> None:

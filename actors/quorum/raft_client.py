@@ -297,9 +297,13 @@ class RaftClient(RaftState):
         role = quorum.role
         if not isinstance(role, Follower):
             self.snapshots.download = None
-        if self.shutting_down:
-            if isinstance(role, Resigned):
-                leadership.poll_end(self, step, net, role)
+        if isinstance(role, Prospective | Candidate):  # also of a voter that stops: an election that was begun goes on
+            elections.poll(self, step, net, role)
+            self._advance(step, files)
+        elif isinstance(role, Resigned):
+            leadership.poll_end(self, step, net, role)
+        elif self.shutting_down:
+            return
         elif isinstance(role, Leader):
             if role.begin_due:
                 leadership.poll_begin(self, step, net, role)
@@ -309,11 +313,6 @@ class RaftClient(RaftState):
             if self.voter_request_due and isinstance(role, Follower):
                 voter_requests.poll(self, step, net, role)
             follower_fetches.poll(self, step, net, role)
-        elif isinstance(role, Resigned):
-            leadership.poll_end(self, step, net, role)
-        else:
-            elections.poll(self, step, net, role)
-            self._advance(step, files)
 
     # ---- inside ------------------------------------------------------------------------------------------
 
@@ -368,7 +367,8 @@ class RaftClient(RaftState):
         if kind == "snapshot":
             follower_fetches.on_fetch_snapshot_ended(self, step, files, ended)
             return
-        self.call_ended(ended, peer)
+        if not self.call_ended(ended, peer):
+            return
         if kind == "begin":
             leadership.on_begin_ended(self, step, ended, peer)
         elif kind == "end":
@@ -389,9 +389,9 @@ class RaftClient(RaftState):
         elif name == FETCH_TIMEOUT:
             elections.on_fetch_timeout(self, step)
         elif name.startswith(leader_fetches.PARKED):
-            leader_fetches.complete(self, step, name.removeprefix(leader_fetches.PARKED))
+            leader_fetches.expire(self, step, name.removeprefix(leader_fetches.PARKED))
         elif name.startswith(BACKOFF):
-            self.backing_off.remove(int(name.removeprefix(BACKOFF)))
+            self.backing_off.pop(int(name.removeprefix(BACKOFF)))
         elif name == follower_fetches.FETCH_BACKOFF:
             self.fetch_backoff = False
         elif name == follower_fetches.FETCH_CONNECT:
@@ -431,14 +431,14 @@ class RaftClient(RaftState):
         if isinstance(role, Prospective | Candidate):
             elections.advance(self, step)
         elif isinstance(role, Leader):
-            if not role.started and not quorum.waiting:
+            if not role.started and not quorum.waiting and not self.shutting_down:
                 leadership.start_epoch(self, step, files, role)
             if quorum.records.voter_sets:
                 voter_changes.advance(self, step, role)
         if self.voter_change is not None and not isinstance(quorum.role, Leader):
             voter_changes.abandon(self, step)
-        if self.parked and not isinstance(quorum.role, Leader):
-            leader_fetches.complete_all(self, step)
+        if self.parked and isinstance(quorum.role, Follower | Resigned):
+            leader_fetches.refuse_all(self, step)
         if "append-in-resignation" in step.defects and isinstance(quorum.role, Resigned) and self.pending.values:
             leadership.drain(self, step, files, Leader(quorum.epoch, 0, []))
         if self.pending.values and not isinstance(quorum.role, Leader):

@@ -18,14 +18,15 @@ from actors.node.network_client import Ended, NetworkClient
 from actors.node.spec import node_name
 from actors.node.step import Step
 from actors.quorum.control_records import BOOTSTRAP_OFFSET, VotersEntry
-from actors.quorum.quorum_state import FETCH_TIMEOUT, QuorumState, role_name
+from actors.quorum.quorum_state import FETCH_TIMEOUT, QuorumState
 from actors.quorum.raft_config import UNCONFIGURED, RaftConfig
-from actors.quorum.roles import Follower, Leader, Resigned
+from actors.quorum.roles import Follower, Leader
 from actors.quorum.snapshots import Snapshots
 from actors.quorum.voter_set import ReplicaKey, VoterSet
 from actors.trace.events import LogFlush, QVoters, VotersCause
 from actors.versions import check_fields, request_version
 from krift.v1.common_pb2 import NodeEndpoint
+from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
 from krift.v1.records_pb2 import ControlRecord, KRaftVersionRecord
 
 CONNECTION = "raft"
@@ -45,26 +46,28 @@ class Flush(msgspec.Struct):
 
 
 class Outstanding(msgspec.Struct, frozen=True):
-    """The quorum RPC a peer has not answered. One of an older epoch or another kind is no reason to wait."""
+    """The quorum RPC a peer has not answered, and the term in which it was asked. One of an earlier term is no reason
+    to wait, and its answer comes too late (``KafkaRaftClient.resetConnections``)."""
 
     call: int
-    kind: str
-    epoch: int
+    term: int
 
 
 class FetchInFlight(msgspec.Struct, frozen=True):
-    """The Fetch, or FetchSnapshot, that has not ended, and the role in which it was sent."""
+    """The Fetch, or FetchSnapshot, that has not ended, and the term in which it was sent."""
 
     call: int
+    term: int
     epoch: int
-    role: str
     offset: int
 
 
 class ParkedFetch(msgspec.Struct, frozen=True):
-    """A Fetch that waits at the leader for records or a new high watermark."""
+    """A Fetch that waits at the leader for records or a new high watermark. response: what it gets if it waits in
+    vain."""
 
-    request: Message
+    request: FetchRequest
+    response: FetchResponse
 
 
 class PendingRecords(msgspec.Struct):
@@ -86,7 +89,8 @@ class VoterChange(msgspec.Struct):
 class RaftState(msgspec.Struct):
     """All of a quorum member. ``actors.quorum.raft_client.RaftClient`` is the door to it.
 
-    flushes: open Syncs of the log. fetch: see FetchInFlight; fetch_backoff: it pauses. bootstrap: the servers among
+    flushes: open Syncs of the log. backing_off: peers that are left alone for a while, and the term that this is for.
+    fetch: see FetchInFlight; fetch_backoff: it pauses. bootstrap: the servers among
     which a random one was asked for; fetch_target: the one that was drawn (-1 none). delivered: end of what
     take_commits handed out. announced: last (leader, epoch) that take_leader_changes gave. voter_change: the one that
     this leader was asked for and that is not committed. voter_request_due: this follower has to see whether the voters
@@ -101,7 +105,7 @@ class RaftState(msgspec.Struct):
     parked: dict[str, ParkedFetch] = {}
     pending: PendingRecords = msgspec.field(default_factory=PendingRecords)
     outstanding: dict[int, Outstanding] = {}
-    backing_off: list[int] = []
+    backing_off: dict[int, int] = {}
     fetch: FetchInFlight | None = None
     fetch_backoff: bool = False
     bootstrap: list[int] = []
@@ -192,12 +196,12 @@ class RaftState(msgspec.Struct):
 
     # ---- calling -----------------------------------------------------------------------------------------
 
-    def can_call(self, step: Step, net: NetworkClient, peer: int, kind: str) -> bool:
-        """Whether a request of this kind and epoch can go to ``peer`` now."""
+    def can_call(self, step: Step, net: NetworkClient, peer: int) -> bool:
+        """Whether a request of this term can go to ``peer`` now."""
         open_call = self.outstanding.get(peer)
-        if open_call is not None and open_call.kind == kind and open_call.epoch == self.quorum.epoch:
+        if open_call is not None and open_call.term == self.quorum.term:
             return False
-        return peer not in self.backing_off and net.ready(step, node_name(peer), CONNECTION)
+        return self.backing_off.get(peer) != self.quorum.term and net.ready(step, node_name(peer), CONNECTION)
 
     def call(self, step: Step, net: NetworkClient, peer: int, kind: str, request: Message, version: int) -> None:
         """Send a quorum RPC; its end arrives with the purpose ``raft/<kind>/<peer>``."""
@@ -210,24 +214,35 @@ class RaftState(msgspec.Struct):
             f"raft/{kind}/{peer}",
             self.config.request_timeout_ms,
         )
-        self.outstanding[peer] = Outstanding(number, kind, self.quorum.epoch)
+        self.outstanding[peer] = Outstanding(number, self.quorum.term)
 
     def fetch_from(self, step: Step, net: NetworkClient, peer: int, kind: str, request: Message, version: int) -> None:
         """Send a Fetch or FetchSnapshot, the one in flight; its end arrives with the purpose ``raft/<kind>/<peer>``."""
         purpose, timeout_ms = f"raft/{kind}/{peer}", self.config.request_timeout_ms
         number = net.send(step, node_name(peer), FETCH_CONNECTION, request, version, purpose, timeout_ms)
-        self.fetch = FetchInFlight(number, self.quorum.epoch, role_name(self.quorum.role), self.log.end_offset)
+        self.fetch = FetchInFlight(number, self.quorum.term, self.quorum.epoch, self.log.end_offset)
 
-    def call_ended(self, ended: Ended, peer: int) -> None:
-        """Note that ``peer`` can be called again."""
+    def call_ended(self, ended: Ended, peer: int) -> bool:
+        """Note that ``peer`` can be called again; False if the answer comes too late, in another term
+        (``RequestManager.isResponseExpected``)."""
         open_call = self.outstanding.get(peer)
-        if open_call is not None and open_call.call == ended.call:
-            del self.outstanding[peer]
+        if open_call is None or open_call.call != ended.call:
+            return False
+        del self.outstanding[peer]
+        return open_call.term == self.quorum.term
+
+    def fetch_ended(self, ended: Ended) -> FetchInFlight | None:
+        """The Fetch, or FetchSnapshot, that this is the end of; None if it comes too late, in another term."""
+        fetch = self.fetch
+        if fetch is None or fetch.call != ended.call:
+            return None
+        self.fetch = None
+        return fetch if fetch.term == self.quorum.term else None
 
     def back_off(self, step: Step, peer: int) -> None:
         """Leave ``peer`` alone for the retry back-off."""
-        if peer not in self.backing_off:
-            self.backing_off.append(peer)
+        if self.backing_off.get(peer) != self.quorum.term:
+            self.backing_off[peer] = self.quorum.term
             step.set_timer(f"{BACKOFF}{peer}", self.config.retry_backoff_ms)
 
     # ---- what peers say about the leader -----------------------------------------------------------------
@@ -239,9 +254,6 @@ class RaftState(msgspec.Struct):
         lead and knows nothing of it, as its disk was lost (``KafkaRaftClient.maybeTransition``)."""
         quorum = self.quorum
         if epoch < quorum.epoch:
-            return
-        if epoch == quorum.epoch and leader_id == self.config.node_id and isinstance(quorum.role, Resigned):
-            # The answer to what it asked before its term, which is over. Kafka forgets the requests of former roles.
             return
         if not quorum.is_consistent_leader(epoch, leader_id):
             leads = f"{quorum.leader_id} leads" if quorum.has_leader else "nobody leads"

@@ -42,7 +42,7 @@ def poll(raft: RaftState, step: Step, net: NetworkClient, role: Follower) -> Non
         raft.voter_request_due = False
         return
     leader = role.leader_id
-    if not raft.can_call(step, net, leader, KIND):
+    if not raft.can_call(step, net, leader):
         return
     raft.voter_request_due = False
     version = net.version(node_name(leader), CONNECTION, api_of(request))

@@ -59,6 +59,7 @@ WHEN: dict[tuple[RoleName, RoleName], str] = {
     ("follower", "candidate"): "fetch timeout, or the leader ended its epoch",
     ("follower", "follower"): _NEWER,
     ("resigned", "unattached"): "election timeout, by one; or a higher epoch",
+    ("resigned", "prospective"): "the start of a lone voter",
     ("resigned", "follower"): _NEWER,
     ("resigned", "candidate"): "election timeout",
 }
