@@ -46,7 +46,8 @@ def staying(
 
 def _can_do_without(away: frozenset[str], view: ClusterView, nodes: Sequence[str], silent: Collection[str]) -> bool:
     """Whether the others can still make progress."""
-    if not view.has_quorum(away):
+    hung = [name for name in view.brokers if name in away and name in view.up]
+    if len(hung) > 1 or not view.has_quorum(away):
         return False
     return all(_has_enough(tp, away, view, silent) for tp in view.partitions)
 

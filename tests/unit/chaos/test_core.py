@@ -114,6 +114,19 @@ def test_what_stays_is_drawn_from_the_seed() -> None:
     assert all(set(found[seed]) == set(away) for seed, away in again.items())
 
 
+def test_one_broker_may_stay_hung() -> None:
+    """Shows that of two paused brokers one is resumed, as consumers never leave two that are hung; and that one may be
+    crashed beside it."""
+    for faults, most in (("{pause: broker-2}", 1), ("{crash: broker-2}", 2)):
+        chaos = f"""
+chaos:
+  - {{when: {{at: 9s}}, fault: {faults}, for: 1s}}
+  - {{when: {{at: 9s}}, fault: {{pause: broker-3}}, for: 1s}}
+"""
+        away = [healed(chaos + RANDOM, seed=seed).conductor.injector.away for seed in range(1, 20)]
+        assert max(map(len, away)) == most
+
+
 def test_a_core_may_be_named() -> None:
     """Shows that a fault on a member ends, and that one on others stays as long as the run lasts."""
     stage = healed(TWO + "heal: {core: [controllers, broker-1, broker-2]}\n")
