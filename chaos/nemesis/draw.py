@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from actors.quorum.raft_config import KRAFT_VERSION_FEATURE
 from chaos.nemesis.faults import ACTION_KINDS, DRAWERS, LASTING, VOTER_CHANGES
 from chaos.nemesis.model import NOTHING, Nemesis
+from chaos.nemesis.parts import FIRST_US
 from chaos.nemesis.patterns import PATTERNS
 from chaos.nemesis.scene import SINGLE_SERVERS, Cast, Part, Scene, pick, stream
 from chaos.nemesis.settings import config_of, features_of, server_overrides, strangers_of
@@ -17,8 +18,6 @@ from chaos.scenario.scalars import RANDOM
 TOPIC = "orders"
 CONTROLLERS = ("active-controller", "voters(", "controller")
 """How selectors of controllers begin."""
-QUIET_US = 200_000
-"""Nothing begins before that."""
 LAST_US = 20_000
 """And nothing later than that before the end of the chaos."""
 UNCLEAN = "unclean.leader.election.enable"
@@ -101,8 +100,8 @@ def chaos_of(nemesis: Nemesis, seed: int, cast: Cast, chaos_us: int) -> list[Par
     """The schedule: a pattern, if one is drawn, and faults that begin near it. Each has a stream of its own."""
     course = nemesis.chaos
     frame = Scene(stream(nemesis.name, seed, "course"), nemesis, cast, "", chaos_us)
-    within = min(frame.between(frame.pick(course.within)), chaos_us - QUIET_US - LAST_US)
-    near = QUIET_US + frame.draw.randrange((chaos_us - QUIET_US - LAST_US - within) // 1000 + 1) * 1000
+    within = min(frame.between(frame.pick(course.within)), chaos_us - FIRST_US - LAST_US)
+    near = FIRST_US + frame.draw.randrange((chaos_us - FIRST_US - LAST_US - within) // 1000 + 1) * 1000
     number = frame.pick(course.number)
     pattern = frame.pick(course.pattern)
     found: list[Part] = []
@@ -146,7 +145,7 @@ def staying_of(nemesis: Nemesis, seed: int, cast: Cast, chaos_us: int) -> list[P
     found: list[Part] = []
     for index in range(number):
         scene = _scene(nemesis, seed, cast, chaos_us, f"stay/{index}")
-        at_us = QUIET_US + scene.draw.randrange((chaos_us - QUIET_US - LAST_US) // 1000 + 1) * 1000
+        at_us = FIRST_US + scene.draw.randrange((chaos_us - FIRST_US - LAST_US) // 1000 + 1) * 1000
         who = scene.one(SINGLE_SERVERS)
         fault = scene.draw.choice(
             ({"crash": who}, {"pause": who}, {"power-loss": who}, {"partition": {"isolate": who}})

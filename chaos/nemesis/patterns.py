@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from chaos.nemesis.faults import DRAWERS, LASTING
+from chaos.nemesis.faults import DRAWERS
+from chaos.nemesis.parts import Pattern, entry, lasting
 from chaos.nemesis.scene import Part, Scene
+from chaos.nemesis.situations.clients import CLIENTS
+from chaos.nemesis.situations.quorum import QUORUM
+from chaos.nemesis.situations.recovery import RECOVERY
+from chaos.nemesis.situations.replicas import REPLICAS
 from chaos.scenario.selectors import ROLES
-
-Pattern = Callable[[Scene, int], list[Part]]
-"""Draws entries of the chaos; the first begins at a given time (microseconds)."""
-
-
-def _entry(scene: Scene, at_us: int, fault: Part, lasts_us: int) -> Part:
-    """A fault, or a lasting action, at a time, over before the chaos is."""
-    lasts = max(1000, min(lasts_us, scene.chaos_us - at_us))
-    what = "action" if any(kind in LASTING for kind in fault) else "fault"
-    return {"when": {"at": scene.duration(at_us)}, what: fault, "for": scene.duration(lasts)}
-
-
-def _lasting(scene: Scene, low_us: int, high_us: int) -> int:
-    return scene.draw.randint(low_us // 1000, high_us // 1000) * 1000
 
 
 def cornered(scene: Scene, at_us: int) -> list[Part]:
@@ -36,8 +25,8 @@ def cornered(scene: Scene, at_us: int) -> list[Part]:
         "delay": f"{scene.draw.randrange(300)}ms",
     }
     return [
-        _entry(scene, at_us, behind, _lasting(scene, 1_000_000, 6_000_000)),
-        {"when": alone, "fault": gone, "for": scene.duration(_lasting(scene, 4_000_000, 8_000_000))},
+        entry(scene, at_us, behind, lasting(scene, 1_000_000, 6_000_000)),
+        {"when": alone, "fault": gone, "for": scene.duration(lasting(scene, 4_000_000, 8_000_000))},
     ]
 
 
@@ -47,14 +36,14 @@ def lagging_leader(scene: Scene, at_us: int) -> list[Part]:
     others = scene.cast.tps[scene.tp] - 1
     leader = f"leader({scene.tp})"
     if not others:
-        return [_entry(scene, at_us, {"crash": leader}, _lasting(scene, 1_000_000, 4_000_000))]
+        return [entry(scene, at_us, {"crash": leader}, lasting(scene, 1_000_000, 4_000_000))]
     next_one = f"followers({scene.tp})[0]"
     deaf = [leader, *(f"followers({scene.tp})[{number}]" for number in range(1, others))]
-    lasts = _lasting(scene, 3_000_000, 8_000_000)
-    then_us = min(at_us + _lasting(scene, 100_000, 1_500_000), scene.chaos_us - 1000)
+    lasts = lasting(scene, 3_000_000, 8_000_000)
+    then_us = min(at_us + lasting(scene, 100_000, 1_500_000), scene.chaos_us - 1000)
     return [
-        _entry(scene, at_us, {"partition": {"from": deaf, "to": [next_one]}}, lasts),
-        _entry(scene, then_us, {"crash": leader}, lasts),
+        entry(scene, at_us, {"partition": {"from": deaf, "to": [next_one]}}, lasts),
+        entry(scene, then_us, {"crash": leader}, lasts),
     ]
 
 
@@ -63,13 +52,13 @@ def divided_quorum(scene: Scene, at_us: int) -> list[Part]:
     voters = list(scene.cast.controllers)
     scene.draw.shuffle(voters)
     fewer = voters[: (len(voters) - 1) // 2] or voters
-    lasts = _lasting(scene, 1_000_000, 6_000_000)
+    lasts = lasting(scene, 1_000_000, 6_000_000)
     rest = [name for name in scene.cast.controllers if name not in fewer]
     if not rest:
-        return [_entry(scene, at_us, {"pause": "active-controller"}, lasts)]
+        return [entry(scene, at_us, {"pause": "active-controller"}, lasts)]
     return [
-        _entry(scene, at_us, {"partition": {"between": fewer, "and": rest}}, lasts),
-        _entry(scene, at_us, {"partition": {"isolate": "active-controller"}}, lasts // 2),
+        entry(scene, at_us, {"partition": {"between": fewer, "and": rest}}, lasts),
+        entry(scene, at_us, {"partition": {"isolate": "active-controller"}}, lasts // 2),
     ]
 
 
@@ -77,11 +66,11 @@ def zombie_leader(scene: Scene, at_us: int) -> list[Part]:
     """The leader is cut off from controllers and brokers, and goes on answering clients that do not know."""
     leader = f"leader({scene.tp})"
     cut: Part = {"partition": {"between": [leader], "and": ["controllers"]}}
-    lasts = _lasting(scene, 2_000_000, 8_000_000)
-    found = [_entry(scene, at_us, cut, lasts)]
+    lasts = lasting(scene, 2_000_000, 8_000_000)
+    found = [entry(scene, at_us, cut, lasts)]
     if scene.cast.tps[scene.tp] > 1 and scene.draw.random() < 0.7:
         found.append(
-            _entry(scene, at_us, {"partition": {"between": [leader], "and": [f"followers({scene.tp})"]}}, lasts)
+            entry(scene, at_us, {"partition": {"between": [leader], "and": [f"followers({scene.tp})"]}}, lasts)
         )
     return found
 
@@ -93,9 +82,9 @@ def flapping(scene: Scene, at_us: int) -> list[Part]:
     for _ in range(scene.draw.choice((2, 3, 4))):
         if at_us >= scene.chaos_us - 1000:
             break
-        down = _lasting(scene, 50_000, 1_500_000)
-        found.append(_entry(scene, at_us, {"crash": who}, down))
-        at_us += down + _lasting(scene, 20_000, 1_500_000)
+        down = lasting(scene, 50_000, 1_500_000)
+        found.append(entry(scene, at_us, {"crash": who}, down))
+        at_us += down + lasting(scene, 20_000, 1_500_000)
     return found
 
 
@@ -110,9 +99,9 @@ def left_out(scene: Scene, at_us: int) -> list[Part]:
         cut: Part = scene.draw.choice(
             ({"partition": {"isolate": who}}, {"partition": {"between": [who], "and": ["controllers"]}})
         )
-        lasts = _lasting(scene, 1_000_000, 5_000_000)
-        found.append(_entry(scene, at_us, cut, lasts))
-        at_us += lasts + _lasting(scene, 500_000, 1_500_000)
+        lasts = lasting(scene, 1_000_000, 5_000_000)
+        found.append(entry(scene, at_us, cut, lasts))
+        at_us += lasts + lasting(scene, 500_000, 1_500_000)
     return found
 
 
@@ -120,9 +109,9 @@ def unheard_change(scene: Scene, at_us: int) -> list[Part]:
     """A leader is cut off in the moment in which it writes a change of the voters into its log, for longer than the
     others wait for it: they do without the change, and it has to be undone."""
     cut: Part = {"partition": {"isolate": "active-controller"}}
-    lasts = _lasting(scene, 1_500_000, 4_000_000)
+    lasts = lasting(scene, 1_500_000, 4_000_000)
     if not scene.cast.changing:
-        return [_entry(scene, at_us, cut, lasts)]
+        return [entry(scene, at_us, cut, lasts)]
     kind = scene.draw.choice(("add-voter", "add-voter", "remove-voter"))
     when: Part = {"seen": {"voters-appended": {}}, "nth": scene.draw.choice((1, 1, 2))}
     return [
@@ -147,8 +136,8 @@ def struck_in_role(scene: Scene, at_us: int) -> list[Part]:
         "delay": scene.draw.choice(("0ms", "0ms", "2ms", "30ms")),
     }
     return [
-        _entry(scene, at_us, {"crash": "active-controller"}, _lasting(scene, 300_000, 2_500_000)),
-        {"when": when, "fault": fault, "for": scene.duration(_lasting(scene, 50_000, 2_000_000))},
+        entry(scene, at_us, {"crash": "active-controller"}, lasting(scene, 300_000, 2_500_000)),
+        {"when": when, "fault": fault, "for": scene.duration(lasting(scene, 50_000, 2_000_000))},
     ]
 
 
@@ -157,13 +146,13 @@ def unheard_leader(scene: Scene, at_us: int) -> list[Part]:
     about an ISR that is over, and about followers that have started anew."""
     leader = f"leader({scene.tp})"
     link: Part = {"from": [leader], "to": ["controllers"], "apis": ["AlterPartition"]}
-    late: Part = {"reorder": {**link, "chance": "100%", "by": scene.duration(_lasting(scene, 500_000, 3_000_000))}}
+    late: Part = {"reorder": {**link, "chance": "100%", "by": scene.duration(lasting(scene, 500_000, 3_000_000))}}
     lost: Part = {"drop": {**link, "chance": scene.draw.choice(("50%", "100%"))}}
-    lasts = _lasting(scene, 3_000_000, 8_000_000)
-    found = [_entry(scene, at_us, late if scene.draw.random() < 0.7 else lost, lasts)]
+    lasts = lasting(scene, 3_000_000, 8_000_000)
+    found = [entry(scene, at_us, late if scene.draw.random() < 0.7 else lost, lasts)]
     if scene.draw.random() < 0.5:
         behind: Part = {"partition": {"from": [leader], "to": ["brokers"]}}
-        found.append(_entry(scene, at_us, behind, _lasting(scene, 500_000, 6_000_000)))
+        found.append(entry(scene, at_us, behind, lasting(scene, 500_000, 6_000_000)))
     span_us = min(lasts, scene.chaos_us - 1000 - at_us)
     for _ in range(scene.draw.choice((2, 3, 4))):
         who = scene.follower()
@@ -172,7 +161,7 @@ def unheard_leader(scene: Scene, at_us: int) -> list[Part]:
             ({"crash": who}, {"power-loss": who}, {"controlled-shutdown": {"targets": who}}, cut)
         )
         begins_us = at_us + scene.draw.randrange(max(1, span_us // 1000)) * 1000
-        found.append(_entry(scene, begins_us, gone, _lasting(scene, 50_000, 1_200_000)))
+        found.append(entry(scene, begins_us, gone, lasting(scene, 50_000, 1_200_000)))
     return found
 
 
@@ -180,16 +169,16 @@ def deaf_follower(scene: Scene, at_us: int) -> list[Part]:
     """A follower hears nothing of the controllers and fetches in the leader epoch that it knows, while leadership goes
     away and comes back."""
     leader, follower = f"leader({scene.tp})", scene.follower()
-    lasts = _lasting(scene, 4_000_000, 8_000_000)
-    found = [_entry(scene, at_us, {"partition": {"from": ["controllers"], "to": [follower]}}, lasts)]
+    lasts = lasting(scene, 4_000_000, 8_000_000)
+    found = [entry(scene, at_us, {"partition": {"from": ["controllers"], "to": [follower]}}, lasts)]
     for _ in range(2):
-        at_us += _lasting(scene, 300_000, 2_000_000)
+        at_us += lasting(scene, 300_000, 2_000_000)
         if at_us >= scene.chaos_us - 1000:
             break
         gone: Part = scene.draw.choice(
             ({"crash": leader}, {"partition": {"between": [leader], "and": ["controllers"]}})
         )
-        found.append(_entry(scene, at_us, gone, _lasting(scene, 100_000, 2_000_000)))
+        found.append(entry(scene, at_us, gone, lasting(scene, 100_000, 2_000_000)))
     return found
 
 
@@ -204,5 +193,9 @@ PATTERNS: dict[str, Pattern] = {
     "struck-in-role": struck_in_role,
     "unheard-leader": unheard_leader,
     "deaf-follower": deaf_follower,
+    **QUORUM,
+    **REPLICAS,
+    **RECOVERY,
+    **CLIENTS,
 }
 """Name, as in a nemesis file -> pattern."""

@@ -14,9 +14,11 @@ import msgspec
 from actors.control import Predicate
 from actors.node.errors import KafkaError
 from actors.node.messages import Api
+from actors.node.spec import node_id
 from actors.trace.events import (
     BrokerReg,
     ErrorSeen,
+    IsrPropose,
     LinkHit,
     LogAppend,
     LogHw,
@@ -26,7 +28,9 @@ from actors.trace.events import (
     PartAssume,
     PartChange,
     QRole,
+    QVote,
     QVoters,
+    RepFetch,
     Rpc,
     RpcReply,
     Stamped,
@@ -104,6 +108,20 @@ def _quorum_role(event: Stamped, arguments: dict[str, Any]) -> bool:
     body = cast(QRole, event.body)
     voter = event.node.startswith("controller-")
     return voter and body.role == arguments["role"] and body.epoch >= int(arguments.get("epoch", 0))
+
+
+def _vote_granted(event: Stamped, arguments: dict[str, Any]) -> bool:
+    body = cast(QVote, event.body)
+    other = body.candidate != node_id(event.node)
+    return body.granted and not body.pre and other and body.epoch >= int(arguments.get("epoch", 0))
+
+
+def _isr_proposed(event: Stamped, _: dict[str, Any]) -> bool:
+    return cast(IsrPropose, event.body).outcome == "proposed"
+
+
+def _diverging(event: Stamped, _: dict[str, Any]) -> bool:
+    return cast(RepFetch, event.body).diverging_end >= 0
 
 
 def _voters_appended(event: Stamped, _: dict[str, Any]) -> bool:
@@ -196,6 +214,10 @@ TRIGGERS: dict[str, Trigger] = {
             (_TP,),
             _isr_shrunk,
         ),
+        Trigger(
+            "isr-proposed", IsrPropose, "A leader asks the controller for another ISR.", (_TP, _NODE), _isr_proposed
+        ),
+        Trigger("diverging", RepFetch, "A leader tells a follower where their logs part.", (_LOG, _NODE), _diverging),
         Trigger("isr-expanded", PartChange, "An ISR has all its replicas again.", (_TP,), _isr_expanded),
         Trigger(
             "offset-not-available",
@@ -224,6 +246,13 @@ TRIGGERS: dict[str, Trigger] = {
             "A controller took up a role of the quorum.",
             (Argument("role", "role", "the role", required=True), _NODE, _EPOCH),
             _quorum_role,
+        ),
+        Trigger(
+            "vote-granted",
+            QVote,
+            "A voter granted another one its vote, which is no PreVote; it is not on its disk yet.",
+            (_NODE, _EPOCH),
+            _vote_granted,
         ),
         Trigger(
             "voters-appended",

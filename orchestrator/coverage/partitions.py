@@ -31,7 +31,7 @@ _UNKNOWN = _Change("unknown", "?", "?", "?")
 class _State(msgspec.Struct):
     """A topic partition. epochs: leader epoch -> the change that began it. now: the last change. waiting: per leader,
     last offsets of the batches that it appended and that are above its high watermark. high: per replica, its high
-    watermark."""
+    watermark. led: per process, the leader epoch that it led last, and whether it leads on."""
 
     epochs: dict[int, _Change] = {}
     now: _Change = _UNKNOWN
@@ -41,6 +41,7 @@ class _State(msgspec.Struct):
     elr: int = 0
     waiting: dict[str, deque[int]] = {}
     high: dict[str, int] = {}
+    led: dict[tuple[str, int], tuple[int, bool]] = {}
 
 
 class PartitionCoverage:
@@ -88,7 +89,8 @@ class PartitionCoverage:
         self._points.leaders[body.tp] = node_name(body.leader) if body.leader >= 0 else ""
 
     def _on_assume(self, event: Stamped) -> None:
-        """``leader/<cause>/<ISR>/<HW behind the log end>/<beside min.insync.replicas>/<ELR>`` of a new leader, and
+        """``leader/<cause>/<ISR>/<HW behind the log end>/<beside min.insync.replicas>/<ELR>`` of a new leader,
+        ``again/<leader epochs apart>/<in-place, or followed between>`` of a process that has led before, and
         ``deposed/<batches that waited>/<HW behind the log end>`` of one that becomes a follower."""
         body = event.body
         assert type(body) is PartAssume
@@ -99,10 +101,22 @@ class PartitionCoverage:
         if body.role == "leader":
             change = state.epochs.get(body.leader_epoch, _UNKNOWN)
             self._add(("leader", change.cause, change.isr, behind, change.beside, change.elr))
+            self._on_leader_again(state, event, body.leader_epoch)
             if body.leader_epoch > 0 and body.leader_epoch_start > body.high_watermark:
                 self._points.step(event, "lagging-leader", body.tp)
-        elif waited is not None:
+            return
+        if waited is not None:
             self._add(("deposed", lag(len(waited)), behind))
+        process = (event.node, event.incarnation)
+        if process in state.led:
+            state.led[process] = (state.led[process][0], False)
+
+    def _on_leader_again(self, state: _State, event: Stamped, leader_epoch: int) -> None:
+        process = (event.node, event.incarnation)
+        epoch, leads = state.led.get(process, (leader_epoch, True))
+        if leader_epoch > epoch:
+            self._add(("again", few(leader_epoch - epoch), "in-place" if leads else "followed"))
+        state.led[process] = (leader_epoch, True)
 
     def _on_append(self, event: Stamped) -> None:
         """``producer-epoch/<number>`` of a batch, and ``batch/<records>`` as a leader appends it."""

@@ -11,6 +11,7 @@ from actors.trace.events import (
     AnyTraceEvent,
     BrokerReg,
     ErrorSeen,
+    IsrPropose,
     LinkHit,
     LogAppend,
     LogHw,
@@ -20,7 +21,9 @@ from actors.trace.events import (
     PartAssume,
     PartChange,
     QRole,
+    QVote,
     QVoters,
+    RepFetch,
     ReplyPartition,
     Rpc,
     RpcReply,
@@ -59,6 +62,19 @@ def voters(cause: VotersCause) -> QVoters:
     return QVoters("d", 5, 2, 2, {"101": "a"}, 6, 5, cause)
 
 
+def vote(candidate: int, granted: bool = True, pre: bool = False) -> QVote:
+    """A vote of controller-2 (id 102) in epoch 3."""
+    return QVote("d", 3, candidate, granted, pre, 2, 9, 2, 9)
+
+
+def proposal(outcome: str) -> IsrPropose:
+    return IsrPropose("orders-0", 1, 2, 3, [1, 2], {"1": 5, "2": 6}, 7, 4, outcome)
+
+
+def followed(diverging_end: int) -> RepFetch:
+    return RepFetch("orders-0", 3, 2, 2, 6, 9, 1, 1, diverging_end)
+
+
 CASES: list[tuple[str, dict[str, Any], AnyTraceEvent, bool]] = [
     ("leader-elected", {}, assume(1), True),
     ("leader-elected", {}, assume(0), False),
@@ -87,6 +103,15 @@ CASES: list[tuple[str, dict[str, Any], AnyTraceEvent, bool]] = [
     ("quorum-role", {"role": ROLE.role}, ROLE, True),
     ("quorum-role", {"role": "candidate"}, ROLE, False),
     ("quorum-role", {"role": ROLE.role, "epoch": 4}, ROLE, False),
+    ("vote-granted", {}, vote(101), True),
+    ("vote-granted", {"epoch": 4}, vote(101), False),
+    ("vote-granted", {}, vote(102), False),
+    ("vote-granted", {}, vote(101, granted=False), False),
+    ("vote-granted", {}, vote(101, pre=True), False),
+    ("isr-proposed", {"tp": "orders-0"}, proposal("proposed"), True),
+    ("isr-proposed", {}, proposal("accepted"), False),
+    ("diverging", {}, followed(4), True),
+    ("diverging", {}, followed(-1), False),
     ("committed", {"tp": "orders-0", "offset": 7}, HW, True),
     ("committed", {"tp": "orders-0", "offset": 8}, HW, False),
     ("log-reached", {"tp": "orders-0", "offset": 7}, APPEND, True),
@@ -114,7 +139,7 @@ CASES: list[tuple[str, dict[str, Any], AnyTraceEvent, bool]] = [
 @pytest.mark.parametrize(("name", "arguments", "body", "seen"), CASES)
 def test_triggers_match(name: str, arguments: dict[str, Any], body: AnyTraceEvent, seen: bool) -> None:
     """Shows for each trigger an event that it names and one, as near as can be, that it does not."""
-    node = "controller-2" if isinstance(body, QRole) else "broker-2"
+    node = "controller-2" if isinstance(body, QRole | QVote) else "broker-2"
     assert matches(Predicate(name, arguments), stamped(node, body)) is seen
 
 

@@ -63,6 +63,24 @@ def test_a_new_leader_is_told_apart_by_cause_isr_lag_and_elr() -> None:
     ]
 
 
+def test_a_process_that_leads_again_is_told_apart_by_what_it_heard() -> None:
+    """Shows that it matters whether a process followed between two leaderships or hears of both at once, and that a
+    restart is another process."""
+
+    def leads(epoch: int) -> PartAssume:
+        return PartAssume(TP, "leader", 2, epoch, epoch, 9, 9, 9, 0, epoch)
+
+    follows = PartAssume(TP, "follower", 1, 2, 2, 9, -1, 9, 0, 2)
+    again = [
+        covered((1, "broker-2", leads(1)), *between, (9, "broker-2", leads(3)))
+        for between in ((), ((2, "broker-2", follows),))
+    ]
+    assert [[point for point in points if point.startswith("again/")] for points in again] == [
+        ["again/2+/in-place"],
+        ["again/2+/followed"],
+    ]
+
+
 def test_a_step_is_set_against_the_faults_that_count_and_the_roles_they_hit() -> None:
     """Shows that the role is the target's at the beginning of the fault, for the topic partition of the step; that two
     faults at once are a point; and that a fault counts for a second after its end, and no longer."""

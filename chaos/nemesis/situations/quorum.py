@@ -1,0 +1,101 @@
+"""Situations of the quorum: elections in which a second thing goes wrong."""
+
+from __future__ import annotations
+
+from chaos.nemesis.faults import DRAWERS
+from chaos.nemesis.parts import Pattern, as_seen, early, entry, lasting, when
+from chaos.nemesis.scene import Part, Scene
+
+LEADER = "active-controller"
+ISOLATED: Part = {"partition": {"isolate": LEADER}}
+APART: Part = {"partition": {"between": [LEADER], "and": ["controllers"]}}
+
+
+LATE = (200_000, 3_000_000)
+"""How late the beginning of an epoch may be heard."""
+
+
+def late_begin(scene: Scene, at_us: int) -> list[Part]:
+    """A new leader of the quorum is heard late by the voters that did not make it one, and perhaps only when it is
+    gone: BeginQuorumEpoch comes in its own epoch's last moments, or in a later epoch."""
+    gone = entry(scene, at_us, {"crash": LEADER}, lasting(scene, 300_000, 2_500_000))
+    link: Part = {"from": [LEADER], "to": ["controllers"]}
+    late: Part = {**link, "apis": ["BeginQuorumEpoch"], "chance": "100%", "by": scene.duration(scene.between(LATE))}
+    held = scene.draw.choice(({"partition": link}, {"reorder": late}))
+    elected = when(scene, "quorum-leader-elected", epoch=2)
+    found = [gone, as_seen(scene, elected, held, 300_000, 2_500_000)]
+    again = when(scene, "quorum-leader-elected", (5, 60, 400), (1, 2), epoch=2)
+    struck = scene.draw.choice(({"crash": LEADER}, ISOLATED))
+    return [*found, as_seen(scene, again, struck, 300_000, 2_000_000)]
+
+
+ON_VOTE: tuple[Part, ...] = (
+    {},
+    {"at": "after-write", "of": "quorum-state"},
+    {"at": "after-sync", "of": "quorum-state"},
+    {"at": "before-reply", "of": "Vote"},
+    {"at": "after-reply", "of": "Vote"},
+)
+"""Where a voter can die that has given its vote: at once, so that nothing of it is on the disk, or a little later."""
+
+
+def struck_voter(scene: Scene, at_us: int) -> list[Part]:
+    """A voter dies as it gives its vote, before or after the vote is on its disk and the answer has left, and is back
+    within the election; the leader that it helped to make is not heard by the others, which go on to ask for votes."""
+    dead = {"nodes": ["voters(unattached)[0]"], **scene.draw.choice(ON_VOTE)}
+    kind = scene.draw.choice(("crash", "power-loss", "torn-tail"))
+    voted = when(scene, "vote-granted", nth=(1, 1, 2), epoch=2)
+    found = [
+        entry(scene, at_us, {"crash": LEADER}, lasting(scene, 200_000, 1_500_000)),
+        as_seen(scene, voted, {kind: dead}, 10_000, 400_000),
+    ]
+    if scene.draw.random() < 0.7:
+        unheard = when(scene, "quorum-leader-elected", (0, 5), epoch=2)
+        found.append(as_seen(scene, unheard, scene.draw.choice((ISOLATED, APART)), 500_000, 2_500_000))
+    return found
+
+
+def quorum_leads_twice(scene: Scene, at_us: int) -> list[Part]:
+    """A leader of the quorum is cut off until another one leads, follows that one, which goes: a process may lead
+    twice, with what another one wrote in between."""
+    heard = when(scene, "quorum-leader-elected", (20, 200, 600), epoch=2)
+    found: list[Part] = [{"when": {"at": scene.duration(early(at_us))}, "fault": APART, "until": heard}]
+    for nth in (1, 2, 3):
+        gone = when(scene, "quorum-leader-elected", (150, 500, 1200), (nth,), epoch=2)
+        found.append(as_seen(scene, gone, scene.draw.choice(({"crash": LEADER}, APART)), 700_000, 2_500_000))
+    return found
+
+
+def change_at_election(scene: Scene, at_us: int) -> list[Part]:
+    """An operator changes the voters just as they elect a leader, and the leader goes as it writes the change."""
+    gone = scene.draw.choice(({"crash": LEADER}, APART))
+    found = [entry(scene, at_us, gone, lasting(scene, 500_000, 2_500_000))]
+    if not scene.cast.changing:
+        return found
+    for _ in range(scene.draw.choice((1, 2))):
+        kind = scene.draw.choice(("add-voter", "add-voter", "remove-voter"))
+        role = scene.draw.choice(("prospective", "candidate", "leader"))
+        asked = when(scene, "quorum-role", (0, 5, 40, 250), role=role, epoch=2)
+        found.append({"when": asked, "action": {kind: DRAWERS[kind](scene)}})
+    if scene.draw.random() < 0.6:
+        written = when(scene, "voters-appended", (0, 2, 30), (1, 2))
+        found.append(as_seen(scene, written, scene.draw.choice(({"crash": LEADER}, ISOLATED)), 300_000, 2_500_000))
+    return found
+
+
+def bounce_at_election(scene: Scene, at_us: int) -> list[Part]:
+    """Servers are bounced one after the other while the quorum elects a leader."""
+    standing = when(scene, "quorum-role", (0, 20), role=scene.draw.choice(("prospective", "candidate")), epoch=1)
+    rolled = {"rolling-bounce": DRAWERS["rolling-bounce"](scene)}
+    gone = entry(scene, at_us, {"crash": LEADER}, lasting(scene, 300_000, 2_000_000))
+    return [gone, {"when": standing, "action": rolled}]
+
+
+QUORUM: dict[str, Pattern] = {
+    "late-begin": late_begin,
+    "struck-voter": struck_voter,
+    "quorum-leads-twice": quorum_leads_twice,
+    "change-at-election": change_at_election,
+    "bounce-at-election": bounce_at_election,
+}
+"""Name, as in a nemesis file -> pattern."""

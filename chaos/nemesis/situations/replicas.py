@@ -1,0 +1,91 @@
+"""Situations of leaders and followers: answers that are over, leaderships that come back, logs that part."""
+
+from __future__ import annotations
+
+from chaos.nemesis.parts import Pattern, as_seen, early, entry, lasting, later, when
+from chaos.nemesis.scene import Part, Scene
+
+
+def late_answer(scene: Scene, at_us: int) -> list[Part]:
+    """What the controller answers a leader's AlterPartition comes late, after the metadata log has brought it or
+    something newer, while followers come and go and leadership is moved."""
+    leader = f"leader({scene.tp})"
+    link: Part = {"from": ["controllers"], "to": [leader], "apis": ["AlterPartition"], "chance": "100%"}
+    late = {"reorder": {**link, "by": scene.duration(lasting(scene, 200_000, 2_500_000))}}
+    at_us, lasts = early(at_us), lasting(scene, 3_000_000, 8_000_000)
+    found = [entry(scene, at_us, late, lasts)]
+    for _ in range(scene.draw.choice((2, 3))):
+        at_us = later(scene, at_us, 50_000, 900_000)
+        found.append(entry(scene, at_us, {"crash": scene.follower()}, lasting(scene, 50_000, 700_000)))
+    if scene.draw.random() < 0.5:
+        found.append(_preferred(scene, when(scene, "isr-proposed", (2, 20, 200), (1, 2, 3), tp=scene.tp)))
+    return found
+
+
+def leads_twice(scene: Scene, at_us: int) -> list[Part]:
+    """The same process leads twice, with what another one wrote in between, and hears all the while what others say."""
+    return scene.draw.choice((_fenced_and_back, _stands_in))(scene, early(at_us))
+
+
+def _preferred(scene: Scene, moment: Part) -> Part:
+    return {"when": moment, "action": {"elect": {"partitions": scene.tp, "type": "preferred"}}}
+
+
+def _fenced_and_back(scene: Scene, at_us: int) -> list[Part]:
+    """A leader is fenced, as its heartbeats come late: it follows the next leader, gets back into the ISR and leads."""
+    leader = f"leader({scene.tp})"
+    link: Part = {"from": [leader], "to": ["controllers"], "apis": ["BrokerHeartbeat"], "chance": "100%"}
+    late: Part = {"reorder": {**link, "by": "60s"}}
+    deposed = when(scene, "leader-elected", (0, 50, 300), tp=scene.tp)
+    found: list[Part] = [{"when": {"at": scene.duration(at_us)}, "fault": late, "until": deposed}]
+    back = when(scene, "isr-expanded", (0, 30, 300), tp=scene.tp)
+    if scene.draw.random() < 0.6:
+        return [*found, _preferred(scene, back)]
+    return [*found, as_seen(scene, back, {"crash": leader}, 300_000, 2_000_000)]
+
+
+def _stands_in(scene: Scene, at_us: int) -> list[Part]:
+    """A follower leads while the preferred leader is down, follows it, and leads when it is down again."""
+    leader = f"leader({scene.tp})"
+    back = when(scene, "isr-expanded", (0, 30, 300), tp=scene.tp)
+    again = when(scene, "leader-elected", (100, 300, 800), (2,), tp=scene.tp)
+    gone: Part = scene.draw.choice(({"crash": leader}, {"controlled-shutdown": {"targets": leader}}))
+    down = {"when": again, "action" if "controlled-shutdown" in gone else "fault": gone, "for": "2s"}
+    first = entry(scene, at_us, {"controlled-shutdown": {"targets": leader}}, lasting(scene, 200_000, 900_000))
+    return [first, _preferred(scene, back), down]
+
+
+def long_tail(scene: Scene, at_us: int) -> list[Part]:
+    """One member of the ISR gets nothing from the leader, for less long than would put it out, and is next in line:
+    leader and other followers have a long tail that it lacks when it leads."""
+    leader, behind = f"leader({scene.tp})", f"followers({scene.tp})[0]"
+    if scene.cast.tps[scene.tp] == 1:
+        return [entry(scene, at_us, {"crash": leader}, lasting(scene, 300_000, 2_000_000))]
+    lasts = scene.between((150_000, 3_000_000))
+    found = [entry(scene, at_us, {"partition": {"from": [leader], "to": [behind]}}, lasts + 200_000)]
+    gone: Part = scene.draw.choice(({"crash": leader}, {"power-loss": leader}, {"partition": {"isolate": leader}}))
+    then_us = min(at_us + lasts, scene.chaos_us - 1000)
+    return [*found, entry(scene, then_us, gone, lasting(scene, 500_000, 4_000_000))]
+
+
+def late_push(scene: Scene, at_us: int) -> list[Part]:
+    """Where the controller pushes metadata to brokers (``metadata.propagation: push``), what it pushes comes late, in
+    another order at each of them, while leaders change."""
+    leader = f"leader({scene.tp})"
+    link: Part = {"from": ["controllers"], "to": ["brokers"], "apis": ["UpdateMetadata"], "chance": "100%"}
+    late = {"reorder": {**link, "by": scene.duration(lasting(scene, 300_000, 3_000_000))}}
+    found = [entry(scene, at_us, late, lasting(scene, 3_000_000, 8_000_000))]
+    for _ in range(2):
+        at_us = later(scene, at_us, 100_000, 1_500_000)
+        gone = scene.draw.choice(({"crash": leader}, {"controlled-shutdown": {"targets": leader}}))
+        found.append(entry(scene, at_us, gone, lasting(scene, 100_000, 1_500_000)))
+    return found
+
+
+REPLICAS: dict[str, Pattern] = {
+    "late-answer": late_answer,
+    "leads-twice": leads_twice,
+    "long-tail": long_tail,
+    "late-push": late_push,
+}
+"""Name, as in a nemesis file -> pattern."""

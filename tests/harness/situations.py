@@ -1,0 +1,236 @@
+"""What it takes to say that a situation of a nemesis' pattern occurred: small folds over the trace of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from actors.node.spec import node_name
+from actors.trace.events import (
+    ConsPos,
+    CtlFault,
+    ErrorSeen,
+    IsrPropose,
+    LogAppend,
+    LogHw,
+    LogTrunc,
+    NodeDown,
+    NodeUp,
+    OpInvoke,
+    PartAssume,
+    PartChange,
+    QRole,
+    QVote,
+    RepFetch,
+    Rpc,
+    RpcReply,
+    Stamped,
+)
+
+MS = 1_000
+VOTER_CHANGES = ("add-voter", "remove-voter")
+
+
+class Situations:
+    """An observer: counts by the name of a pattern how often what it is about occurred."""
+
+    def __init__(self) -> None:
+        self.seen: dict[str, int] = {}
+        self._last: dict[tuple[str, str], int] = {}
+        """What happened, and to whom -> when last."""
+        self._led: dict[tuple[str, str, int], tuple[int, int]] = {}
+        """Log, node, incarnation -> epoch that it led, and that others have led in since."""
+        self._isr: dict[str, int] = {}
+        self._changes: dict[str, tuple[int, ...]] = {}
+        """Topic partition -> when its last two changes were."""
+        self._lags: dict[str, int] = {}
+        self._given_up: set[tuple[str, str, int]] = set()
+
+    def __call__(self, event: Stamped) -> None:
+        handler = _HANDLERS.get(type(event.body))
+        if handler is not None:
+            handler(self, event)
+
+    def _saw(self, name: str) -> None:
+        self.seen[name] = self.seen.get(name, 0) + 1
+
+    def _note(self, what: str, whom: str, event: Stamped) -> None:
+        self._last[what, whom] = event.wall
+
+    def _within(self, what: str, whom: str, event: Stamped, ms: float) -> bool:
+        """Whether that happened to them no longer ago than this."""
+        at = self._last.get((what, whom))
+        return at is not None and event.wall - at <= ms * MS
+
+    def _leads(self, log: str, event: Stamped, epoch: int) -> bool:
+        """Whether a process leads that has led before, with somebody else in between."""
+        key = (log, event.node, event.incarnation)
+        for other, (led, _) in self._led.items():
+            if other[0] == log and other != key:
+                self._led[other] = (led, epoch)
+        led, since = self._led.get(key, (-1, -1))
+        self._led[key] = (epoch, -1)
+        return led >= 0 and since > led
+
+    # ---- the quorum ----------------------------------------------------------------------------------------
+
+    def _on_role(self, event: Stamped) -> None:
+        body = event.body
+        assert isinstance(body, QRole)
+        if body.role == "leader" and self._leads("quorum", event, body.epoch):
+            self._saw("quorum-leads-twice")
+        if body.role in ("prospective", "candidate") or (body.role == "leader" and body.epoch > 1):
+            self._note("election", "", event)
+
+    def _on_vote(self, event: Stamped) -> None:
+        body = event.body
+        assert isinstance(body, QVote)
+        if body.granted and not body.pre and node_name(body.candidate) != event.node:
+            self._note("vote", event.node, event)
+
+    def _on_invoke(self, event: Stamped) -> None:
+        body = event.body
+        assert isinstance(body, OpInvoke)
+        if body.admin.get("call") in VOTER_CHANGES and self._within("election", "", event, 300):
+            self._saw("change-at-election")
+
+    def _on_fault(self, event: Stamped) -> None:
+        body = event.body
+        assert isinstance(body, CtlFault)
+        if body.kind == "rolling-bounce" and body.phase == "start" and self._within("election", "", event, 300):
+            self._saw("bounce-at-election")
+
+    # ---- brokers -------------------------------------------------------------------------------------------
+
+    def _on_up(self, event: Stamped) -> None:
+        if event.incarnation:
+            self._note("up", event.node, event)
+
+    def _on_down(self, event: Stamped) -> None:
+        node = event.node
+        for pattern, what, whom, ms in (
+            ("struck-voter", "vote", node, 5),
+            ("again-in-recovery", "up", node, 200),
+            ("again-in-truncation", "truncation", "", 30),
+            ("again-in-rejoin", "grows", "", 60),
+            ("again-unclean", "unclean", "", 400),
+            ("unanswered", "appended", node, 1),
+            ("again-in-retry", "refused", "", 100),
+        ):
+            if self._within(what, whom, event, ms) and (node.startswith("broker") or pattern == "struck-voter"):
+                self._saw(pattern)
+        if self._lags and node.startswith("broker"):
+            self._saw("again-lagging")
+        self._lags.pop(node, None)
+
+    def _on_change(self, event: Stamped) -> None:
+        body = event.body
+        assert isinstance(body, PartChange)
+        self._isr[body.tp] = len(body.isr)
+        self._changes[body.tp] = (*self._changes.get(body.tp, ())[-1:], event.wall)
+        if body.cause == "unclean":
+            self._note("unclean", "", event)
+
+    def _on_assume(self, event: Stamped) -> None:
+        body = event.body
+        assert isinstance(body, PartAssume)
+        self._lags.pop(event.node, None)
+        if body.role != "leader" or not body.leader_epoch:
+            return
+        if self._leads(body.tp, event, body.leader_epoch):
+            self._saw("leads-twice")
+            if self._within("late-metadata", "", event, 10_000):
+                self._saw("stale-client")
+        if body.leader_epoch_start > body.high_watermark:
+            self._lags[event.node] = body.leader_epoch_start
+
+    def _on_high_watermark(self, event: Stamped) -> None:
+        body = event.body
+        assert isinstance(body, LogHw)
+        if body.new >= self._lags.get(event.node, body.new + 1):
+            del self._lags[event.node]
+
+    def _on_append(self, event: Stamped) -> None:
+        body = event.body
+        assert isinstance(body, LogAppend)
+        if body.role == "leader" and event.node.startswith("broker"):
+            self._note("appended", event.node, event)
+
+    def _on_truncation(self, event: Stamped) -> None:
+        body = event.body
+        assert isinstance(body, LogTrunc)
+        if event.node.startswith("broker"):
+            self._note("truncation", "", event)
+            if body.was - body.to >= 5:
+                self._saw("long-tail")
+
+    def _on_followed(self, event: Stamped) -> None:
+        body = event.body
+        assert isinstance(body, RepFetch)
+        if body.diverging_end >= 0 and event.node.startswith("broker"):
+            self._note("truncation", "", event)
+
+    def _on_proposal(self, event: Stamped) -> None:
+        body = event.body
+        assert isinstance(body, IsrPropose)
+        if body.outcome == "proposed" and len(body.isr) > self._isr.get(body.tp, 0):
+            self._note("grows", "", event)
+
+    # ---- requests ------------------------------------------------------------------------------------------
+
+    def _on_rpc(self, event: Stamped) -> None:
+        body = event.body
+        assert isinstance(body, Rpc)
+        late = body.took_ms >= 200
+        if body.api == "BeginQuorumEpoch" and (late or body.errors):
+            self._saw("late-begin")
+        if body.api == "UpdateMetadata" and late:
+            self._saw("late-push")
+        if body.api == "Metadata" and late:
+            self._note("late-metadata", "", event)
+        if body.api == "AlterPartition" and body.took_ms >= 50:
+            began = event.wall - body.took_ms * MS
+            if any(len(walls) == 2 and walls[0] >= began for walls in self._changes.values()):
+                self._saw("late-answer")
+        if body.api == "Produce" and body.outcome != "answered":
+            self._given_up.add((event.node, body.dst, body.correlation_id))
+
+    def _on_reply(self, event: Stamped) -> None:
+        body = event.body
+        assert isinstance(body, RpcReply)
+        if (body.src, event.node, body.correlation_id) in self._given_up:
+            self._saw("old-producer")
+        if body.api == "Produce":
+            self._note("appended", event.node, event)
+
+    def _on_error(self, event: Stamped) -> None:
+        body = event.body
+        assert isinstance(body, ErrorSeen)
+        if body.api == "Produce":
+            self._note("refused", "", event)
+
+    def _on_position(self, event: Stamped) -> None:
+        body = event.body
+        assert isinstance(body, ConsPos)
+        if body.reason in ("truncation", "reset") and body.new < body.old:
+            self._saw("divergent-reader")
+
+
+_HANDLERS: dict[type, Callable[[Situations, Stamped], None]] = {
+    QRole: Situations._on_role,
+    QVote: Situations._on_vote,
+    OpInvoke: Situations._on_invoke,
+    CtlFault: Situations._on_fault,
+    NodeUp: Situations._on_up,
+    NodeDown: Situations._on_down,
+    PartChange: Situations._on_change,
+    PartAssume: Situations._on_assume,
+    LogHw: Situations._on_high_watermark,
+    LogAppend: Situations._on_append,
+    LogTrunc: Situations._on_truncation,
+    RepFetch: Situations._on_followed,
+    IsrPropose: Situations._on_proposal,
+    Rpc: Situations._on_rpc,
+    RpcReply: Situations._on_reply,
+    ErrorSeen: Situations._on_error,
+    ConsPos: Situations._on_position,
+}
