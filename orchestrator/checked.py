@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Literal
 
 import msgspec
@@ -29,10 +29,11 @@ class Checked(msgspec.Struct, frozen=True):
 
 
 class Watcher:
-    """Looks at every event of a run, in order: feeds the engine, counts, notes what must happen."""
+    """Looks at every event of a run, in order: feeds the engine, counts, notes what must happen. ``only``: the
+    invariants that are judged, all if it is None."""
 
-    def __init__(self, plan: Plan) -> None:
-        self.engine = InProcessEngine()
+    def __init__(self, plan: Plan, only: Collection[str] | None = None) -> None:
+        self.engine = InProcessEngine(only)
         self.rpcs = 0
         self.seen = {describe(predicate): False for predicate in plan.expect.must_happen}
         self._unseen = {describe(predicate): predicate for predicate in plan.expect.must_happen}

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import get_args
 
 import click
 import msgspec
 
-from actors.defects import DEFECTS, Defect
+from actors.defects import DEFECTS
 from chaos.errors import InputError, Mistake, nearest
 from chaos.oddities import library
 from orchestrator.cli.progress import PLAIN_SECONDS
 from orchestrator.exam.attempt import Attempt, Attempted, do
-from orchestrator.exam.examination import RUNS_MAX, DefectExam, Do, OddityExam
+from orchestrator.exam.examination import EVERYTHING_MAX, RUNS_MAX, DefectExam, Do, OddityExam, Part
 from orchestrator.exam.kept import Kept
 from orchestrator.exam.marks import Marks
-from orchestrator.exam.schedules import nemesis_of, schedule
+from orchestrator.exam.schedules import EVERYTHING, any_schedule, nemesis_of, schedule
 from orchestrator.report.console import page
 from orchestrator.report.exam import exam_json, exam_markdown, print_exam
 
@@ -34,11 +35,23 @@ HERE = "none"
 @click.option("--defects-only", is_flag=True, help="Leave out the legal oddities.")
 @click.option("--oddities-only", is_flag=True, help="Leave out the defects.")
 @click.option(
+    "--under",
+    type=click.Choice(get_args(Part)),
+    help=f"Only the schedules of the nemesis meant for each defect, or only those of {EVERYTHING}; both if not given.",
+)
+@click.option(
     "--runs",
     type=click.IntRange(1, RUNS_MAX),
     default=RUNS_MAX,
     show_default=True,
-    help="Runs that a defect gets at most; no more are done once it is killed.",
+    help="Runs that a defect gets at most under the nemesis meant for it; no more are done once it is killed.",
+)
+@click.option(
+    "--everything-runs",
+    type=click.IntRange(1, EVERYTHING_MAX),
+    default=EVERYTHING_MAX,
+    show_default=True,
+    help=f"The same under {EVERYTHING}.",
 )
 @click.option(
     "--oddity-seeds", type=click.IntRange(1), default=3, show_default=True, help="Runs of each oddity, a seed each."
@@ -69,7 +82,9 @@ def command(
     oddities: tuple[str, ...],
     defects_only: bool,
     oddities_only: bool,
+    under: Part | None,
     runs: int,
+    everything_runs: int,
     oddity_seeds: int,
     master: str,
     out: Path | None,
@@ -88,18 +103,30 @@ def command(
     began = time.monotonic()
     with ExitStack() as stack:
         work = _Counted(_doing(master, stack), quiet)
-        marks = _examined(chosen, odd, runs, oddity_seeds, Kept(out, work) if out is not None else work)
+        parts = {
+            "meant": DefectExam(chosen, schedule, runs),
+            "everything": DefectExam(chosen, any_schedule, everything_runs, alone=True),
+        }
+        asked = {part: exam for part, exam in parts.items() if under in (None, part)} if chosen else {}
+        marks = _examined(asked, OddityExam(odd, oddity_seeds), work, Kept(out, work) if out is not None else work)
     marks = msgspec.structs.replace(marks, wall_s=round(time.monotonic() - began, 1))
     _report(marks, as_json, write)
     return 0 if marks.passed else FAILED
 
 
-def _examined(defects: Sequence[Defect], oddities: Sequence[str], runs: int, seeds: int, work: Do) -> Marks:
+def _examined(parts: Mapping[str, DefectExam], legal: OddityExam, counted: _Counted, work: Do) -> Marks:
     """The whole exam."""
-    legal, wrong = OddityExam(oddities, seeds), DefectExam(defects, schedule, runs)
     legal.sit(work)
-    wrong.sit(work)
-    return Marks(wrong.marks(nemesis_of), legal.marks(), [*wrong.alarms, *legal.alarms], wrong.clean_runs)
+    for part, exam in parts.items():
+        counted.part, counted.exam = part, exam
+        exam.sit(work)
+    return Marks(
+        parts["meant"].marks(nemesis_of) if "meant" in parts else [],
+        legal.marks(),
+        [alarm for exam in parts.values() for alarm in exam.alarms] + legal.alarms,
+        sum(exam.clean_runs for exam in parts.values()),
+        everything=parts["everything"].marks(lambda _: EVERYTHING) if "everything" in parts else [],
+    )
 
 
 def _report(marks: Marks, as_json: bool, write: Path | None) -> None:
@@ -136,6 +163,7 @@ def _doing(master: str, stack: ExitStack) -> Do:
     return lambda attempts: spread(session, attempts, do, per_task=PER_TASK)
 
 
+WHERE = {"meant": "nemeses meant for them", "everything": EVERYTHING}
 PER_TASK = 4
 """Runs of a Spark task: an exam's runs take very different times."""
 
@@ -145,6 +173,8 @@ class _Counted:
 
     def __init__(self, do: Do, quiet: bool) -> None:
         self._do, self._quiet, self._page = do, quiet, page(stderr=True)
+        self.part = "oddities"
+        self.exam: DefectExam | None = None
         self._runs = 0
         self._began = self._said = time.monotonic()
 
@@ -158,4 +188,5 @@ class _Counted:
             if not self._quiet and now - self._said >= PLAIN_SECONDS:
                 self._said = now
                 rate = self._runs * 60 / (now - self._began)
-                self._page.say(f"{self._runs} runs done, {todo} left in this round, {rate:.0f} runs a minute")
+                where = "oddities" if self.exam is None else f"{WHERE[self.part]}: {self.exam.alive} defects alive"
+                self._page.say(f"{where}; {self._runs} runs done, {todo} left in this round, {rate:.0f} a minute")

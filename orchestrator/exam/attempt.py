@@ -18,17 +18,18 @@ from orchestrator.verdict import NOT_CARRIED_OUT
 class Attempt(msgspec.Struct, frozen=True):
     """A run to be done. subject: the defect or the oddity that it is about, "" for a drawn schedule without a defect.
     number: which of the subject's runs it is, from 1. meant: the invariant whose violation ends the run, "" if
-    none does."""
+    none does. alone: no other one is judged."""
 
     subject: str
     number: int
     order: SimOrder
     meant: str = ""
+    alone: bool = False
 
     @property
     def key(self) -> str:
         """Names the run among those of an exam."""
-        return f"{self.subject}/{self.meant}/{self.order.key}"
+        return f"{self.subject}/{self.meant}{'/alone' if self.alone else ''}/{self.order.key}"
 
 
 class Attempted(msgspec.Struct, frozen=True):
@@ -50,7 +51,8 @@ def do(attempt: Attempt) -> Attempted:
     kind = EVIDENCE.get(attempt.subject)
     evidence = kind() if kind is not None else None
     observers = [evidence] if evidence is not None else []
-    run = run_in_sim(attempt.order.plan(), observers, stop_at=attempt.meant)
+    only = [attempt.meant] if attempt.alone else None
+    run = run_in_sim(attempt.order.plan(), observers, stop_at=attempt.meant, only=only)
     violated = {each.id: run.first[each.id] for each in run.verdict.invariants if each.status == "violated"}
     unexpected = {
         each.id: each.violations[0].sentence

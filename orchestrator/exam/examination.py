@@ -4,6 +4,7 @@ without the defect, and the corpus of legal oddities."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
 
 import msgspec
 
@@ -15,9 +16,11 @@ from orchestrator.exam.marks import DefectMark, FalseAlarm, OddityMark, alarms_i
 from orchestrator.runner import REPEAT
 
 RUNS_MAX = 60
-"""Runs that a defect gets at most."""
+"""Runs that a defect gets at most under the nemesis meant for it."""
+EVERYTHING_MAX = 200
+"""Runs that it gets at most under the one that is after nothing in particular."""
 
-ROUNDS = (1, 2, 3, 5, 8, 12, 17, 24, 34, 46, RUNS_MAX)
+ROUNDS = (1, 2, 3, 5, 8, 12, 17, 24, 34, 46, RUNS_MAX, 80, 110, 150, EVERYTHING_MAX)
 """After so many runs of each defect those that are dead are laid aside. Most die in the first few: short rounds at
 first do little for nothing, and later ones still have enough runs for several cores."""
 
@@ -27,17 +30,29 @@ Do = Callable[[Sequence[Attempt]], Iterable[Attempted]]
 Schedule = Callable[[Defect, int], SimOrder]
 """The n-th schedule (from 1) drawn for a defect, without the defect."""
 
+Part = Literal["meant", "everything"]
+"""Of the nemesis that is meant for a defect, or of the one that is the same for all."""
+
 
 class DefectExam:
-    """Defects under drawn schedules. ``marks`` and ``alarms`` once ``sit`` has ended."""
+    """Defects under drawn schedules. ``alone``: with a defect, judge nothing but the invariant that is meant for it.
+    ``marks`` and ``alarms`` once ``sit`` has ended."""
 
-    def __init__(self, defects: Sequence[Defect], schedule: Schedule, runs: int = RUNS_MAX) -> None:
+    def __init__(
+        self, defects: Sequence[Defect], schedule: Schedule, runs: int = RUNS_MAX, *, alone: bool = False
+    ) -> None:
         self.defects = defects
-        self.runs = min(runs, RUNS_MAX)
+        self.runs = runs
         self._schedule = schedule
+        self._alone = alone
         self._done: dict[str, list[Attempted]] = {defect.name: [] for defect in defects}
         self._kill: dict[str, Attempted] = {}
         self._clean: dict[str, Attempted] = {}
+
+    @property
+    def alive(self) -> int:
+        """How many defects nothing has killed so far."""
+        return len(self.defects) - len(self._kill)
 
     def sit(self, do: Do) -> None:
         """Do all runs that it takes."""
@@ -69,7 +84,13 @@ class DefectExam:
     def _attempts(self, defect: Defect, upto: int) -> list[Attempt]:
         first = len(self._done[defect.name]) + 1
         return [
-            Attempt(defect.name, number, _with_defect(self._schedule(defect, number), defect), defect.caught_by)
+            Attempt(
+                defect.name,
+                number,
+                msgspec.structs.replace(self._schedule(defect, number), defects=(defect.name,)),
+                defect.caught_by,
+                self._alone,
+            )
             for number in range(first, upto + 1)
         ]
 
@@ -88,10 +109,6 @@ class DefectExam:
 
     def _suspects(self, defect: Defect) -> list[Attempted]:
         return [each for each in self._done[defect.name] if defect.caught_by in each.violated]
-
-
-def _with_defect(order: SimOrder, defect: Defect) -> SimOrder:
-    return msgspec.structs.replace(order, defects=(defect.name,), settings=(*order.settings, *defect.settings))
 
 
 def _without_defect(attempt: Attempt) -> Attempt:

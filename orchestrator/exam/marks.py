@@ -55,18 +55,26 @@ class FalseAlarm(msgspec.Struct, frozen=True):
 
 
 class Marks(msgspec.Struct, frozen=True):
-    """The whole exam. clean_runs: drawn schedules that were also run without a defect. wall_s: time that it took."""
+    """The whole exam. defects: under the nemesis that is meant for each; everything: under the one that is the same for
+    all, as for somebody who does not know the bug. Either is empty if it was not asked for. clean_runs: drawn schedules
+    that were also run without a defect. wall_s: time that it took."""
 
     defects: list[DefectMark]
     oddities: list[OddityMark]
     alarms: list[FalseAlarm]
     clean_runs: int = 0
     wall_s: float = 0.0
+    everything: list[DefectMark] = []
 
     @property
     def survivors(self) -> list[str]:
-        """Defects that were not killed by the invariant meant for them."""
+        """Defects that were not killed by the invariant meant for them, under the nemesis meant for them."""
         return [mark.name for mark in self.defects if not mark.killed]
+
+    @property
+    def missed_by_everything(self) -> list[str]:
+        """Defects that were not killed by the invariant meant for them under the nemesis that is the same for all."""
+        return [mark.name for mark in self.everything if not mark.killed]
 
     @property
     def unproven(self) -> list[str]:
@@ -76,8 +84,8 @@ class Marks(msgspec.Struct, frozen=True):
     @property
     def runs(self) -> int:
         """Runs that were done in all."""
-        of_defects, of_oddities = sum(mark.runs for mark in self.defects), sum(mark.runs for mark in self.oddities)
-        return self.clean_runs + of_defects + of_oddities
+        of_defects = sum(mark.runs for mark in (*self.defects, *self.everything))
+        return self.clean_runs + of_defects + sum(mark.runs for mark in self.oddities)
 
     @property
     def passed(self) -> bool:

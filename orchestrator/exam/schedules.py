@@ -11,6 +11,9 @@ AREAS = {"actors.quorum": "quorum"}
 
 ELSEWHERE = "replication"
 
+EVERYTHING = "everything"
+"""The nemesis that is after nothing in particular."""
+
 LIBRARY = (("kip-207", "kafka"), ("baseline", ""), ("kip-207", "seed"))
 """Incidents and variants in which nothing is violated."""
 
@@ -24,8 +27,15 @@ def nemesis_of(defect: Defect) -> str:
 
 
 def schedule(defect: Defect, number: int) -> SimOrder:
-    """The ``number``-th schedule (from 1) of a defect, without the defect."""
+    """The ``number``-th schedule (from 1) of a defect, without the defect, and with the settings without which it
+    cannot show."""
     if number % LIBRARY_EVERY:
-        return SimOrder(nemesis_of(defect), seed=number)
+        return SimOrder(nemesis_of(defect), seed=number, settings=defect.settings)
     incident, variant = LIBRARY[number // LIBRARY_EVERY % len(LIBRARY)]
-    return SimOrder(incident, variant, seed=number)
+    return SimOrder(incident, variant, seed=number, settings=defect.settings)
+
+
+def any_schedule(defect: Defect, number: int) -> SimOrder:
+    """The ``number``-th of the schedules that are the same for every defect, as they are drawn: what somebody who knows
+    nothing of a bug would try."""
+    return SimOrder(EVERYTHING, seed=number)

@@ -17,8 +17,10 @@ HEAD = """\
 # The checkers' own exam
 
 Would the checks notice? Every defect of `actors/defects.py`, a bug planted on purpose, is put under schedules that were
-not made for it: drawn by a nemesis, or of the library. It is *killed* when the invariant meant for it is violated in a
-schedule in which that invariant holds without the defect. And every legal oddity of `chaos/oddities`, something that
+not made for it: drawn by the nemesis that is after such bugs, or of the library, with the settings without which it
+cannot show; and, as somebody would who knows nothing of it, under those of the nemesis `everything`, as they are. It is
+*killed* when the invariant meant for it is violated in a schedule in which that invariant holds without the defect.
+These are two figures, and neither stands for the other. And every legal oddity of `chaos/oddities`, something that
 looks wrong and that Kafka allows, is made to happen, and must raise nothing.
 
 This file is made by the command that its last line names.
@@ -27,8 +29,8 @@ This file is made by the command that its last line names.
 
 def print_exam(page: Page, marks: Marks) -> None:
     """What the exam found, the worst last, where a reader looks first."""
-    if marks.defects:
-        page.show(_table(DEFECT_COLUMNS, [defect_row(mark) for mark in marks.defects]))
+    if rows := defect_rows(marks):
+        page.show(_table(DEFECT_COLUMNS, rows))
         page.say()
     if marks.oddities:
         page.show(_table(ODDITY_COLUMNS, [oddity_row(mark) for mark in marks.oddities]))
@@ -41,12 +43,13 @@ def conclusion(marks: Marks) -> list[str]:
     """How it went, in a few lines."""
     lines = []
     if marks.defects:
-        killed = len(marks.defects) - len(marks.survivors)
-        share = 100 * killed / len(marks.defects)
-        lines.append(
-            f"defects      {killed} of {len(marks.defects)} killed by the invariant meant for them ({share:.0f} %)"
-        )
+        lines.append(f"defects      {_share(marks.defects)}, under the nemesis meant for them")
         lines += [f"  survivor:  {mark.name}, {_survived(mark)}" for mark in marks.defects if not mark.killed]
+    if marks.everything:
+        runs = max(mark.runs for mark in marks.everything)
+        lines.append(f"everything   {_share(marks.everything)}, within {runs} runs of that nemesis")
+        if marks.missed_by_everything:
+            lines.append(f"  not by it: {', '.join(marks.missed_by_everything)}")
     if marks.oddities:
         shown = len(marks.oddities) - len(marks.unproven)
         lines.append(f"oddities     {shown} of {len(marks.oddities)} occurred")
@@ -58,12 +61,22 @@ def conclusion(marks: Marks) -> list[str]:
     return lines
 
 
+def _share(marks: Sequence[DefectMark]) -> str:
+    killed = sum(mark.killed for mark in marks)
+    return f"{killed} of {len(marks)} killed by the invariant meant for them ({100 * killed / len(marks):.0f} %)"
+
+
 def exam_json(marks: Marks) -> str:
-    """One object: numbers of defects, killed and false alarms, names of survivors, and everything in detail."""
+    """One object: numbers of defects, killed and false alarms, names of survivors, and all in detail. What was not
+    asked for is null."""
     found: dict[str, Any] = {
-        "defects": len(marks.defects),
-        "killed": len(marks.defects) - len(marks.survivors),
-        "survivors": marks.survivors,
+        "defects": len(marks.defects or marks.everything),
+        "killed": len(marks.defects) - len(marks.survivors) if marks.defects else None,
+        "survivors": marks.survivors if marks.defects else None,
+        "killed_under_everything": (
+            len(marks.everything) - len(marks.missed_by_everything) if marks.everything else None
+        ),
+        "survivors_of_everything": marks.missed_by_everything if marks.everything else None,
         "false_alarms": len(marks.alarms),
         "oddities": len(marks.oddities),
         "never_occurred": marks.unproven,
@@ -76,8 +89,8 @@ def exam_json(marks: Marks) -> str:
 def exam_markdown(marks: Marks, command: Sequence[str]) -> str:
     """The document: both tables, and how it went."""
     parts = [HEAD, "```", *conclusion(marks), "```", ""]
-    if marks.defects:
-        parts += ["## Defects", "", DEFECTS_HEAD, *_markdown(DEFECT_COLUMNS, map(defect_row, marks.defects)), ""]
+    if rows := defect_rows(marks):
+        parts += ["## Defects", "", DEFECTS_HEAD, *_markdown(DEFECT_COLUMNS, rows), ""]
     if marks.oddities:
         parts += ["## Legal oddities", "", *_markdown(ODDITY_COLUMNS, map(oddity_row, marks.oddities)), ""]
     return "\n".join([*parts, f"Made by `{shlex.join(command)}`.", ""])
@@ -86,20 +99,38 @@ def exam_markdown(marks: Marks, command: Sequence[str]) -> str:
 DEFECTS_HEAD = """\
 *Killed in* counts the runs in which the invariant meant for the defect was violated, of those that were done before the
 defect was laid aside; *after* is the virtual time of the violation in the first such run, from the run's beginning. A
-run ends at that violation; *also* has what else had been violated by then, with the number of runs. *Real bug*: what
-the defect is taken from, where there is one.
+run ends at that violation; *also* has what else had been violated by then, with the number of runs. *Everything*: which
+run of that nemesis was the first to violate the invariant; no other one was judged there. *Real bug*: what the defect
+is taken from, where there is one.
 """
 
-DEFECT_COLUMNS = ("defect", "meant for", "killed in", "first in run", "after", "also", "schedules", "real bug")
+DEFECT_COLUMNS = (
+    *("defect", "meant for", "killed in", "first in run", "after", "also", "schedules", "everything", "real bug"),
+)
 ODDITY_COLUMNS = ("oddity", "occurred in", "what happens")
 
 
-def defect_row(mark: DefectMark) -> list[str]:
+def defect_rows(marks: Marks) -> list[list[str]]:
+    """The table of the defects, by what was asked for."""
+    everything = {mark.name: mark for mark in marks.everything}
+    if not marks.defects:
+        return [[mark.name, mark.meant, "", "", "", "", "", _first(mark), mark.source] for mark in marks.everything]
+    return [defect_row(mark, everything.get(mark.name)) for mark in marks.defects]
+
+
+def _first(mark: DefectMark | None) -> str:
+    """Which run of ``everything`` killed a defect."""
+    if mark is None:
+        return ""
+    return f"run {mark.first_run}" if mark.killed else f"none of {mark.runs}"
+
+
+def defect_row(mark: DefectMark, everything: DefectMark | None) -> list[str]:
     """A defect's line of the table."""
     others = ", ".join(f"{name} ({count})" for name, count in mark.others.items())
     first = [str(mark.first_run), f"{mark.first_us / 1_000_000:.1f} s"] if mark.killed else ["", ""]
     killed = f"{mark.kills} of {mark.runs}" if mark.killed else f"SURVIVED {mark.runs}"
-    return [mark.name, mark.meant, killed, *first, others, mark.nemesis, mark.source]
+    return [mark.name, mark.meant, killed, *first, others, mark.nemesis, _first(everything), mark.source]
 
 
 def oddity_row(mark: OddityMark) -> list[str]:

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from tests.unit.cli.command import krift
-from tests.unit.exam.attempts import small
+from tests.unit.exam.attempts import quiet, small
 
 
 def test_an_oddity_is_examined(tmp_path: Path) -> None:
@@ -24,12 +24,33 @@ def test_an_oddity_is_examined(tmp_path: Path) -> None:
 def test_a_survivor_ends_it_with_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Shows 1, the survivor's name in the object for programs, and no oddity where only a defect was asked for."""
     monkeypatch.setattr("orchestrator.cli.exam.schedule", small)
-    ended = krift(
-        "exam", "--defect", "epoch-reset", "--runs", "1", "--master", "none", "--json", "--quiet", "--out", tmp_path
-    )
+    asked = ["--defect", "epoch-reset", "--runs", "1", "--under", "meant", "--master", "none"]
+    ended = krift("exam", *asked, "--json", "--quiet", "--out", tmp_path)
     assert ended.code == 1, ended.err
     found = msgspec.json.decode(ended.out)
     assert (found["defects"], found["killed"], found["survivors"], found["oddities"]) == (1, 0, ["epoch-reset"], 0)
+    assert (found["killed_under_everything"], found["survivors_of_everything"]) == (None, None)
+
+
+def test_there_are_two_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shows what became of a defect under the nemesis meant for it and of the same one under `everything`, as lines,
+    as columns and as numbers; that either can be asked for alone; and that the second one fails nobody."""
+    monkeypatch.setattr("orchestrator.cli.exam.schedule", small)
+    monkeypatch.setattr("orchestrator.cli.exam.any_schedule", quiet)
+    path = tmp_path / "exam.md"
+    asked = ["exam", "--defect", "list-behind", "--runs", "1", "--everything-runs", "2", "--master", "none"]
+    both = krift(*asked, "--write", path)
+    assert both.code == 0, both.err
+    killed = "killed by the invariant meant for them"
+    assert f"defects      1 of 1 {killed} (100 %), under the nemesis meant for them" in both.out
+    assert f"everything   0 of 1 {killed} (0 %), within 2 runs of that nemesis\n  not by it: list-behind" in both.out
+    assert "| `list-behind` | H6 | 1 of 1 | 1 |" in path.read_text(encoding="utf-8")
+    assert "| none of 2 |" in path.read_text(encoding="utf-8")
+    alone = krift(*asked, "--under", "everything", "--json")
+    assert alone.code == 0, alone.err
+    found = msgspec.json.decode(alone.out)
+    assert (found["killed"], found["survivors"]) == (None, None)
+    assert (found["killed_under_everything"], found["survivors_of_everything"]) == (0, ["list-behind"])
 
 
 def test_unknown_names_are_told() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+import msgspec
+
 from actors.defects import Defect
 from orchestrator.campaigns.order import SimOrder
 from orchestrator.exam.attempt import Attempt, Attempted, do
@@ -23,6 +25,14 @@ workload:
 def small(defect: Defect, number: int) -> SimOrder:
     """A short schedule in which nothing is broken."""
     return SimOrder("small.yaml", seed=number, text=SMALL)
+
+
+def quiet(defect: Defect, number: int) -> SimOrder:
+    """The same without anybody who asks for offsets."""
+    order = small(defect, number)
+    return msgspec.structs.replace(
+        order, text=order.text.replace("  - list-offsets: {topic: orders, every: 20ms}\n", "")
+    )
 
 
 def here(attempts: Sequence[Attempt]) -> Iterable[Attempted]:

@@ -7,10 +7,11 @@ from pathlib import Path
 import msgspec
 
 from actors.defects import DEFECTS, Defect
-from orchestrator.exam.attempt import Attempt, Attempted
+from orchestrator.exam.attempt import Attempt, Attempted, do as do_one
 from orchestrator.exam.examination import ROUNDS, DefectExam, OddityExam
 from orchestrator.exam.kept import FILE, Kept
 from orchestrator.exam.marks import Marks
+from orchestrator.exam.schedules import any_schedule
 from orchestrator.report.exam import conclusion, exam_json, exam_markdown
 from tests.unit.exam.attempts import Pretended, here, shown, small
 
@@ -73,6 +74,28 @@ def test_a_schedule_that_raises_an_alarm_without_a_defect_is_told() -> None:
     assert alarm.reproduce == "krift run small.yaml --runtime sim --seed 1"
     assert (marks.survivors, marks.passed, marks.clean_runs) == ([], False, 1)
     assert any("P4 in small.yaml: it was broken" in line for line in conclusion(marks))
+
+
+def test_where_nothing_is_meant_for_a_defect_its_invariant_is_judged_alone() -> None:
+    """Shows runs with a defect in which nothing else can be violated, and each schedule without a defect done once for
+    all defects, with every invariant."""
+
+    def show(attempt: Attempt) -> Attempted:
+        return shown(attempt, [attempt.meant] if attempt.subject and attempt.order.seed == 2 else [])
+
+    do = Pretended(show)
+    exam = DefectExam([RAISE, LIST_BEHIND], any_schedule, runs=10, alone=True)
+    exam.sit(do)
+    assert [mark.first_run for mark in exam.marks(lambda _: "")] == [2, 2]
+    assert {(attempt.alone, attempt.order.source) for attempt in do.asked if attempt.subject} == {(True, "everything")}
+    clean = [attempt for attempt in do.asked if not attempt.subject]
+    assert [(attempt.order.seed, attempt.alone) for attempt in clean] == [(2, False)]
+    alone, with_others = (Attempt("raise", 1, small(RAISE, 1), "X3", each) for each in (True, False))
+    assert alone.key != with_others.key
+    order = msgspec.structs.replace(small(RAISE, 1), defects=("list-behind",))
+    violated = [set(do_one(Attempt("list-behind", 1, order, "X3", each)).violated) for each in (True, False)]
+    assert violated[0] == set()
+    assert "H6" in violated[1]
 
 
 def test_repetition_is_judged_by_two_runs_with_and_without_the_defect() -> None:
