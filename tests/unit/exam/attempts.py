@@ -30,9 +30,8 @@ def small(defect: Defect, number: int) -> SimOrder:
 def quiet(defect: Defect, number: int) -> SimOrder:
     """The same without anybody who asks for offsets."""
     order = small(defect, number)
-    return msgspec.structs.replace(
-        order, text=order.text.replace("  - list-offsets: {topic: orders, every: 20ms}\n", "")
-    )
+    asks = "  - list-offsets: {topic: orders, every: 20ms}\n"
+    return msgspec.structs.replace(order, text=order.text.replace(asks, ""))
 
 
 def here(attempts: Sequence[Attempt]) -> Iterable[Attempted]:
