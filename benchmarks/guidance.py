@@ -16,7 +16,7 @@ for each run that was carried out, so that a study which was broken off goes on.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -51,10 +51,12 @@ class Result(msgspec.Struct, frozen=True):
 
 
 class Study:
-    """Runs, each carried out once. ``path``: where they are kept. ``nemesis``: a name, or the path of a file."""
+    """Runs, each carried out once. ``path``: where they are kept. ``nemesis``: a name, or the path of a file.
+    ``families``: of the points that guidance goes by; all if none is given."""
 
-    def __init__(self, path: Path, nemesis: str) -> None:
+    def __init__(self, path: Path, nemesis: str, families: Sequence[str] = ()) -> None:
         self.nemesis = nemesis
+        self._families = families
         self._text = Path(nemesis).read_text(encoding="utf-8") if nemesis.endswith(".yaml") else ""
         self._path = path
         lines = path.read_bytes().splitlines() if path.exists() else []
@@ -104,7 +106,9 @@ class Study:
         not all of it is known."""
         begin = SCREENED + 1 + (number - 1) * BUDGET
         fresh = self.fresh(defect, begin, begin + BUDGET - 1)
-        guide: Guide = CoverageGuide(fresh, number, "schedules") if guided else RandomGuide(fresh)
+        guide: Guide = RandomGuide(fresh)
+        if guided:
+            guide = CoverageGuide(fresh, number, "schedules", families=self._families)
         results: list[Result] = []
         while len(results) < BUDGET:
             orders = guide.next_orders(min(GENERATION, BUDGET - len(results)))
@@ -208,10 +212,11 @@ def _candidates() -> list[Defect]:
 
 @click.group()
 @click.option("--nemesis", default=NEMESIS, show_default=True, help="What draws the schedules: a name or a file.")
+@click.option("--family", "families", multiple=True, help="Guidance goes by points of this family, such as amid.")
 @click.pass_context
-def main(context: click.Context, nemesis: str) -> None:
+def main(context: click.Context, nemesis: str, families: tuple[str, ...]) -> None:
     """Compare campaigns guided by coverage with fresh draws alone, on defects that those find rarely."""
-    context.obj = nemesis
+    context.obj = lambda path: Study(path, nemesis, families)
 
 
 _FILE = click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
@@ -224,9 +229,9 @@ _CAMPAIGNS = click.option("--campaigns", default=1, show_default=True, type=clic
 @_FILE
 @_ONLY
 @click.pass_obj
-def screen(nemesis: str, file: Path, names: tuple[str, ...]) -> None:
+def screen(open_study: Callable[[Path], Study], file: Path, names: tuple[str, ...]) -> None:
     """Say in how many of 10 runs each defect is found."""
-    study = Study(file, nemesis)
+    study = open_study(file)
     for defect in _candidates():
         if not names or defect.name in names:
             found, runs = study.screened(defect)
@@ -239,9 +244,11 @@ def screen(nemesis: str, file: Path, names: tuple[str, ...]) -> None:
 @_CAMPAIGNS
 @_FIRST
 @click.pass_obj
-def study_command(nemesis: str, file: Path, names: tuple[str, ...], campaigns: int, first_only: bool) -> None:
+def study_command(
+    open_study: Callable[[Path], Study], file: Path, names: tuple[str, ...], campaigns: int, first_only: bool
+) -> None:
     """Run the campaigns of the defects that are rare (all that were screened, if none is named)."""
-    study = Study(file, nemesis)
+    study = open_study(file)
     for number in range(1, campaigns + 1):
         for defect in _candidates():
             found, runs = study.screened(defect, known_only=True)
@@ -260,9 +267,9 @@ def study_command(nemesis: str, file: Path, names: tuple[str, ...], campaigns: i
 @_CAMPAIGNS
 @_FIRST
 @click.pass_obj
-def table_command(nemesis: str, file: Path, campaigns: int, first_only: bool) -> None:
+def table_command(open_study: Callable[[Path], Study], file: Path, campaigns: int, first_only: bool) -> None:
     """Print what was found."""
-    for line in table(Study(file, nemesis), campaigns, first_only):
+    for line in table(open_study(file), campaigns, first_only):
         click.echo(line)
 
 

@@ -75,6 +75,7 @@ class CoverageGuide:
 
     ``orders``: fresh draws, of one source or several. ``seed``: of the guide's own draws. ``folder``: begins the
     sources of mutated orders, as if each were a file in it. ``document_of``: the scenario of a fresh order.
+    ``families``: the only families of points that it goes by, if any are given.
     """
 
     def __init__(
@@ -84,12 +85,14 @@ class CoverageGuide:
         folder: str,
         document_of: Callable[[SimOrder], Document] | None = None,
         fresh: float = FRESH,
+        families: Sequence[str] = (),
     ) -> None:
         self._orders = orders
         self._seed = seed
         self._folder = folder
         self._document_of = document_of or _as_loaded
         self._fresh = fresh
+        self._families = tuple(f"{family}/" for family in families)
         self.corpus: list[Kept] = []
         self.seen: Counter[str] = Counter()
         """Point -> runs that covered it."""
@@ -109,7 +112,9 @@ class CoverageGuide:
         return list(self._generation)
 
     def learn(self, order: SimOrder, coverage: Sequence[str]) -> None:
-        self._learned[order.key] = list(coverage)
+        self._learned[order.key] = [
+            point for point in coverage if not self._families or point.startswith(self._families)
+        ]
 
     def _fold(self) -> None:
         """Take in what the last generation covered, in its own order."""

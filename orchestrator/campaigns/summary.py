@@ -13,7 +13,7 @@ from orchestrator.campaigns.directory import Done
 from orchestrator.campaigns.order import SimOrder
 from orchestrator.campaigns.record import RunRecord
 from orchestrator.campaigns.signature import shape
-from orchestrator.coverage.table import FaultRow, fault_table
+from orchestrator.coverage.table import FaultRow, PairRow, fault_table, pair_table
 from orchestrator.invariants.conclusion import InvariantResult
 from orchestrator.invariants.fold import Status
 from orchestrator.invariants.registry import INVARIANTS
@@ -115,7 +115,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     runs: that were judged or could not be carried out; held, violated, inconclusive, not_carried_out: of them.
     asked: how many were asked for; interrupted: some are still to be done. wall_s: seconds of work, all sessions.
     exit_codes: of the runs as ``krift run`` would end on them. points: of coverage, that some run reached; covered:
-    faults on roles, and the steps of the protocol that were taken under them. vacuous: invariants that nothing tested
+    faults on roles, and the steps of the protocol that were taken under them; pairs: what can be under way, and the
+    steps that were taken, or never, meanwhile. vacuous: invariants that nothing tested
     in any run, though no feature was off in all (X9). untested: those of which the files of all nemeses say that, each
     with the reason. belied: sentences on those that were tested all the same (X9).
     """
@@ -145,6 +146,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     faults: dict[str, FaultTally]
     points: int
     covered: list[FaultRow]
+    pairs: list[PairRow] = []
     doubts: dict[str, int]
     vacuous: list[str]
     untested: dict[str, str] = {}
@@ -310,6 +312,7 @@ class Summary:
             faults=dict(sorted(self.faults.items())),
             points=len(self.coverage),
             covered=fault_table(self.coverage),
+            pairs=pair_table(self.coverage),
             doubts=dict(self.doubts.most_common(DOUBTS_KEPT)),
             vacuous=[each.key for each in blind if not self._belied[each.key]],
             untested={name: why for name, why in self.untested().items() if not self.invariants[name].tested},

@@ -7,6 +7,7 @@ from orchestrator.coverage.clients import ClientCoverage
 from orchestrator.coverage.partitions import PartitionCoverage
 from orchestrator.coverage.points import Handler, Points
 from orchestrator.coverage.quorum import QuorumCoverage
+from orchestrator.coverage.under_way import UnderWay
 
 
 class Coverage:
@@ -19,12 +20,15 @@ class Coverage:
         self._handlers: dict[type, Handler] = {}
         for handlers in (*(part.handlers() for part in parts), ClientCoverage(self._points).handlers()):
             self._handlers.update(handlers)
+        under_way = UnderWay(self._points)
+        self._ends, self._begins = under_way.ends(), under_way.begins()
 
     def __call__(self, event: Stamped) -> None:
         """Take note of an event."""
-        handler = self._handlers.get(type(event.body))
-        if handler is not None:
-            handler(event)
+        kind = type(event.body)
+        for handlers in (self._ends, self._handlers, self._begins):
+            if kind in handlers:
+                handlers[kind](event)
 
     def points(self) -> list[str]:
         """What was covered so far: each point once, sorted."""

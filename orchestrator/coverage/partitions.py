@@ -107,9 +107,10 @@ class PartitionCoverage:
             return
         if waited is not None:
             self._add(("deposed", lag(len(waited)), behind))
-        process = (event.node, event.incarnation)
-        if process in state.led:
-            state.led[process] = (state.led[process][0], False)
+        epoch, leads = state.led.get((event.node, event.incarnation), (0, False))
+        if leads:
+            state.led[event.node, event.incarnation] = (epoch, False)
+            self._points.step(event, "demoted", body.tp)
 
     def _on_leader_again(self, state: _State, event: Stamped, leader_epoch: int) -> None:
         process = (event.node, event.incarnation)
@@ -166,6 +167,8 @@ class PartitionCoverage:
         body = event.body
         assert type(body) is IsrPropose
         self._add(("proposal", body.outcome, compared(len(body.isr), self._state(body.tp).isr)))
+        if body.outcome == "proposed":
+            self._points.step(event, "proposed", body.tp)
 
     def _on_fetch(self, event: Stamped) -> None:
         """``followed/<error>/<diverging or not>/<follower's last epoch beside the leader's>``."""

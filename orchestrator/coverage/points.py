@@ -23,6 +23,9 @@ STEPS: tuple[str, ...] = (
     "quorum-standing",
     "quorum-elected",
     "quorum-resigned",
+    "vote-granted",
+    "voters-written",
+    "voters-undone",
     "elected",
     "elected-unclean",
     "leaderless",
@@ -33,8 +36,12 @@ STEPS: tuple[str, ...] = (
     "eligible-replicas",
     "diverging",
     "truncated",
+    "proposed",
+    "demoted",
     "fenced",
     "unfenced",
+    "leaving",
+    "stopped",
     "restarted",
     "configured",
     "produce-error",
@@ -43,7 +50,28 @@ STEPS: tuple[str, ...] = (
     "fetch-error",
     "position-reset",
 )
-"""Steps of the protocol that faults are set against: the columns of the table of faults, roles and steps."""
+"""Steps of the protocol, which are set against faults and against what is under way."""
+
+UNDER_WAY: dict[str, str] = {
+    "quorum-election": "a voter stands",
+    "epoch-unheard": "the quorum has a leader that some voter has not heard of",
+    "voter-change": "a set of voters is written and not committed",
+    "leaderless": "a topic partition has no leader",
+    "taking-over": "a leader is elected, and has not taken that up",
+    "two-leaders": "a leader has not heard that it is none",
+    "client-unaware": "a client has not heard of a leader",
+    "metadata-unheard": "a broker has not heard of a topic partition's last change",
+    "isr-change": "a proposal of another ISR is on its way",
+    "rejoining": "a replica that is not in the ISR fetches",
+    "lagging": "a leader's high watermark is below the start of its epoch, and it refuses ListOffsets (KIP-207)",
+    "diverging": "a follower is to cut its log, and has not done so",
+    "after-unclean": "the ISR is not whole again after an unclean election",
+    "returning": "a server that started anew is not back: a broker is fenced, a voter knows no leader",
+    "leaving": "a broker has asked to be shut down",
+    "retrying": "a producer has met an error, and no send has returned since",
+}
+"""What can be under way -> what that means. The steps of the protocol are set against it."""
+
 
 QUORUM = METADATA_PARTITION
 """What the steps of the quorum are about."""
@@ -87,6 +115,8 @@ class Points:
         self._last: dict[str, str] = {}
         self._noted: set[tuple[str, str]] = set()
         self._expires_us = -1
+        self._under_way: dict[str, dict[str, set[str]]] = {"": {}, QUORUM: {}}
+        """Topic partition -> what is under way -> for whom."""
 
     def handlers(self) -> dict[type, Handler]:
         """Event type -> what to do about it."""
@@ -97,12 +127,18 @@ class Points:
         faults that count.
 
         - ``then/<step>/<step>``: two steps about one topic partition (or about the quorum, or brokers) in a row;
-        - ``during/<fault>/<role>/<step>``: a step while a fault counts that hit this role.
+        - ``during/<fault>/<role>/<step>``: a step while a fault counts that hit this role;
+        - ``amid/<what is under way>/<step>``: a step while something is under way in the same topic partition, in the
+          quorum or among brokers, which have to do with all of them.
         """
         last = self._last.get(tp)
         if last != name:
             self._last[tp] = name
             self.found.add(("then", last or "start", name))
+        scopes = self._under_way if tp in ("", QUORUM) else ("", QUORUM, tp)
+        for scope in scopes:
+            for interval in self._under_way.get(scope, ()):
+                self.found.add(("amid", interval, name))
         if 0 <= self._expires_us <= event.wall:
             self._expire(event.wall)
         if self.active and (name, tp) not in self._noted:
@@ -110,6 +146,25 @@ class Points:
             for each in self.active:
                 for role in each.roles(tp):
                     self.found.add(("during", each.kind, role, name))
+
+    def begin(self, interval: str, tp: str, *whose: str) -> None:
+        """From now on something is under way in a topic partition, for these."""
+        if whose:
+            self._under_way.setdefault(tp, {}).setdefault(interval, set()).update(whose)
+
+    def end(self, interval: str, tp: str, *whose: str) -> None:
+        """It no longer is, for these."""
+        there = self._under_way.get(tp)
+        if there and interval in there:
+            there[interval].difference_update(whose)
+            if not there[interval]:
+                del there[interval]
+
+    def forget(self, node: str) -> None:
+        """Nothing is under way for a node any more."""
+        for tp, there in self._under_way.items():
+            for interval in list(there):
+                self.end(interval, tp, node)
 
     def _on_fault(self, event: Stamped) -> None:
         """``fault/<kind>/<role>``: what was hit; ``faults/<kind>/<kind>``: faults of two kinds at once."""

@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 from actors.node.spec import node_id
-from actors.trace.events import BrokerReg, ClockSet, ConfigChange, LinkHit, NodeDown, NodeUp, QRole, QVote, Stamped
-from orchestrator.coverage.buckets import compared, few, kind_of
+from actors.trace.events import (
+    BrokerReg,
+    ClockSet,
+    ConfigChange,
+    LinkHit,
+    NodeDown,
+    NodeUp,
+    QRole,
+    QVote,
+    QVoters,
+    Stamped,
+)
+from orchestrator.coverage.buckets import compared, few, kind_of, size
 from orchestrator.coverage.points import QUORUM, Handler, Points
 
 
@@ -24,6 +35,7 @@ class QuorumCoverage:
         return {
             QRole: self._on_role,
             QVote: self._on_vote,
+            QVoters: self._on_voters,
             BrokerReg: self._on_registration,
             NodeUp: self._on_up,
             NodeDown: self._on_down,
@@ -79,6 +91,19 @@ class QuorumCoverage:
             )
         )
 
+        if body.granted and not body.pre and body.candidate != node_id(event.node):
+            self._points.step(event, "vote-granted", QUORUM)
+
+    def _on_voters(self, event: Stamped) -> None:
+        """``voters/<cause>/<how many>``: another voter set is in force at a member."""
+        body = event.body
+        assert type(body) is QVoters
+        self._add(("voters", body.cause, size(len(body.members))))
+        if body.cause == "append":
+            self._points.step(event, "voters-written", QUORUM)
+        elif body.cause == "truncate":
+            self._points.step(event, "voters-undone", QUORUM)
+
     def _on_registration(self, event: Stamped) -> None:
         """``broker/<old state>/<new state>/<clean or unclean>``."""
         body = event.body
@@ -89,6 +114,8 @@ class QuorumCoverage:
         self._add(("broker", old, new, "unclean" if body.unclean else "clean"))
         if old != "unknown" and body.fenced == old.startswith("unfenced"):
             self._points.step(event, "fenced" if body.fenced else "unfenced")
+        elif body.shutting_down and not old.endswith("leaving"):
+            self._points.step(event, "leaving")
 
     def _on_up(self, event: Stamped) -> None:
         """``up/<kind>/<first, clean, torn, wiped or crashed>``."""
@@ -106,7 +133,10 @@ class QuorumCoverage:
         assert type(body) is NodeDown
         self._down.add(event.node)
         self._roles.pop(event.node, None)
-        self._add(("down", kind_of(event.node), body.mode, "lost" if body.lost else "kept"))
+        kind = kind_of(event.node)
+        self._add(("down", kind, body.mode, "lost" if body.lost else "kept"))
+        if kind in ("broker", "controller") and body.mode != "end":
+            self._points.step(event, "stopped")
 
     def _on_hit(self, event: Stamped) -> None:
         """``hit/<kind of rule>/<API>/<request or reply>``."""

@@ -1,4 +1,4 @@
-"""The table of faults, roles and protocol steps: what was covered by runs, and what was not."""
+"""Tables of the protocol's steps, beside faults and beside what was under way: what runs covered, and what not."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from orchestrator.coverage.points import STEPS
+from orchestrator.coverage.pairs import possible
+from orchestrator.coverage.points import STEPS, UNDER_WAY
 
 
 class FaultRow(msgspec.Struct, frozen=True):
@@ -44,3 +45,22 @@ def fault_table(runs: Mapping[str, int]) -> list[FaultRow]:
         )
         for fault, role in sorted({*hit, *taken})
     ]
+
+
+class PairRow(msgspec.Struct, frozen=True):
+    """What can be under way. steps: step of the protocol -> runs in which it was taken meanwhile; never: those that can
+    be taken meanwhile, and were in no run; both in the order of STEPS."""
+
+    under_way: str
+    steps: dict[str, int]
+    never: list[str]
+
+
+def pair_table(runs: Mapping[str, int]) -> list[PairRow]:
+    """Of how many runs each point was covered by -> a row for each thing that can be under way."""
+    rows = []
+    for interval in UNDER_WAY:
+        times = {step: runs.get(f"amid/{interval}/{step}", 0) for step in STEPS}
+        taken = {step: number for step, number in times.items() if number}
+        rows.append(PairRow(interval, taken, [step for step in possible(interval) if step not in taken]))
+    return rows

@@ -35,6 +35,7 @@ def sections(report: Report) -> Iterator[Section]:
         yield _faults(report)
     if report.covered:
         yield _covered(report)
+        yield _pairs(report)
     yield _invariants(report)
     if report.doubts:
         rows = [(f"{runs:,}", doubt) for doubt, runs in report.doubts.items()]
@@ -115,6 +116,18 @@ def _covered(report: Report) -> Section:
     ]
     before = [f"{report.points:,} points of coverage were reached."]
     return Section("Faults, roles and steps of the protocol", columns, rows, before)
+
+
+def _pairs(report: Report) -> Section:
+    columns = ("under way", ">steps", "steps of the protocol that no run took meanwhile")
+    rows = [
+        (each.under_way, f"{len(each.steps)} of {len(each.steps) + len(each.never)}", ", ".join(each.never) or "none")
+        for each in report.pairs
+    ]
+    reached = sum(len(each.steps) for each in report.pairs)
+    never = sum(len(each.never) for each in report.pairs)
+    before = [f"{reached:,} of {reached + never:,} pairs of steps that can race were reached."]
+    return Section("Steps of the protocol while something is under way", columns, rows, before)
 
 
 def _invariants(report: Report) -> Section:

@@ -74,6 +74,16 @@ def test_coverage_leads_where_chance_does_not() -> None:
     assert not finds(RandomGuide(fresh()))
 
 
+def test_a_guide_may_go_by_some_families_alone() -> None:
+    """Shows that what other points are new makes no schedule worth a mutation."""
+    guide = CoverageGuide(fresh(), 1, "schedules", families=("depth",))
+    for _ in range(3):
+        for order in guide.next_orders(10):
+            guide.learn(order, ["depth/0", f"deeper/{order.key}"])
+    guide.next_orders(1)
+    assert (len(guide.corpus), list(guide.seen)) == (1, ["depth/0"])
+
+
 def test_without_news_there_is_nothing_to_go_by() -> None:
     """Shows that it is coverage which leads: where every run covers the same, one schedule is all there is."""
     guide = CoverageGuide(fresh(), 1, "schedules")

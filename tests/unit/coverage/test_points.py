@@ -11,18 +11,22 @@ from actors.node.spec import METADATA_PARTITION
 from actors.trace.events import (
     AnyTraceEvent,
     CtlFault,
+    IsrPropose,
     LogHw,
     LogTrunc,
+    NodeDown,
     PartAssume,
     PartChange,
     QRole,
+    RepFetch,
     ReplyPartition,
     RpcReply,
     Stamped,
 )
 from orchestrator.coverage.observer import Coverage
-from orchestrator.coverage.points import LINGER_US
-from orchestrator.coverage.table import FaultRow, fault_table
+from orchestrator.coverage.pairs import NEVER
+from orchestrator.coverage.points import LINGER_US, STEPS, UNDER_WAY
+from orchestrator.coverage.table import FaultRow, fault_table, pair_table
 
 TP = "orders-0"
 
@@ -104,6 +108,63 @@ def test_a_step_is_set_against_the_faults_that_count_and_the_roles_they_hit() ->
         "fault/pause/broker",
         "faults/crash/pause",
     ]
+
+
+def amid(*events: tuple[int, str, AnyTraceEvent]) -> list[str]:
+    """The pairs of what was under way and a step."""
+    return [point.removeprefix("amid/") for point in covered(*events) if point.startswith("amid/")]
+
+
+def test_a_step_is_set_against_what_is_under_way() -> None:
+    """Shows that a step counts in what has begun before it and is not done: an election of the quorum until a voter
+    leads, a proposal until its answer; and that neither is amid what it begins or ends itself."""
+
+    def role(name: str, epoch: int) -> QRole:
+        return QRole("d", epoch, name, -1, 9, [])  # type: ignore[arg-type]  # a name of a role
+
+    def proposal(outcome: str) -> IsrPropose:
+        return IsrPropose(TP, 1, 1, 3, [1, 2], {}, 7, 4, outcome)
+
+    found = amid(
+        (1, "controller-1", change(1, 0, [1, 2, 3], "create")),
+        (2, "controller-1", role("candidate", 2)),
+        (3, "broker-1", proposal("proposed")),
+        (4, "controller-1", role("leader", 2)),
+        (5, "controller-1", change(1, 0, [1, 2], "alter-isr")),
+        (6, "broker-1", proposal("accepted")),
+        (7, "controller-1", change(1, 0, [1, 2, 3], "alter-isr")),
+    )
+    assert found == [
+        "isr-change/isr-shrunk",
+        "isr-change/quorum-elected",
+        "quorum-election/proposed",
+        "taking-over/isr-expanded",
+        "taking-over/isr-shrunk",
+        "taking-over/proposed",
+        "taking-over/quorum-elected",
+        "taking-over/quorum-standing",
+    ]
+
+
+def test_what_is_under_way_in_one_partition_races_with_no_other_one() -> None:
+    """Shows that a truncation of one topic partition is not amid that of another, that what brokers and the quorum do
+    is amid both, and that nothing is under way for a process that is gone."""
+    parted = RepFetch(TP, 3, 2, 2, 6, 9, 1, 1, 4)
+    cut = LogTrunc("orders-1", 9, 5, "diverge", 2, 0)
+    down = NodeDown("crash")
+    assert amid((1, "broker-2", parted), (2, "broker-3", cut)) == []
+    assert amid((1, "broker-2", parted), (2, "broker-1", down)) == ["diverging/stopped"]
+    assert amid((1, "broker-2", parted), (2, "broker-3", down), (3, "broker-1", down)) == []
+
+
+def test_the_table_of_pairs_has_what_was_reached_and_what_never() -> None:
+    """Shows that all that can be under way is a row, with what cannot be left out of both."""
+    rows = {row.under_way: row for row in pair_table({"amid/diverging/truncated": 3, "hw/0": 9})}
+    assert list(rows) == list(UNDER_WAY)
+    assert rows["diverging"].steps == {"truncated": 3}
+    for name, row in rows.items():
+        assert sorted([*row.steps, *row.never, *NEVER.get(name, ())]) == sorted(STEPS)
+    assert all(set(steps) <= set(STEPS) for steps in NEVER.values()) and set(NEVER) <= set(UNDER_WAY)
 
 
 def test_the_table_counts_runs_by_fault_role_and_step() -> None:
