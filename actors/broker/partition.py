@@ -143,6 +143,8 @@ class Partition(msgspec.Struct):
         self.isr = list(state.isr)
         if new_epoch or not was_leader:
             self.leader_epoch_start = self.log.end_offset
+            if "producers-forgotten-in-office" in turn.step.defects:
+                self.log.producers.rebuild([])
             self.log.epochs.assign(state.leader_epoch, self.log.end_offset)
             for replica_id, remote in self.remotes.items():
                 self._reset_remote(remote, turn.step.wall_ms, was_leader, replica_id in self.isr)
@@ -261,7 +263,8 @@ class Partition(msgspec.Struct):
         while the committed ISR is too small, or what the log says of the sequence numbers."""
         if not self.is_leader and "follower-takes-produce" not in turn.step.defects:
             return AppendResult(KafkaError.NOT_LEADER_OR_FOLLOWER)
-        if acks == -1 and len(self.isr) < self.effective_min_isr:
+        needed = self.effective_min_isr + ("needs-one-replica-more" in turn.step.defects)
+        if acks == -1 and len(self.isr) < needed:
             if "refuse-after-append" in turn.step.defects:
                 self.log.append_as_leader(turn.step, turn.files, batch, self.leader_epoch, self.log_config)
             if "hide-reason" in turn.step.defects:

@@ -30,8 +30,9 @@ LOST_EVERY = 50
 class PartitionAppend(msgspec.Struct, gc=False):
     """One partition of a Produce. ``waiting``: acks=all and the high watermark is below ``last_offset`` + 1.
     ``log_start``: of the log, once it was asked to append. ``record_errors``: places in the batch of records that it
-    refused. For the trace: ``refused``: producer id, epoch and first sequence of a batch out of sequence; ``decided``:
-    what the broker knew when the waiting was over, as other partitions may hold up the answer beyond its leadership."""
+    refused. For the trace: ``refused``: producer id, epoch, first and last sequence of a batch out of sequence;
+    ``decided``: what the broker knew when this partition was decided, as others may hold up the answer beyond its
+    leadership."""
 
     tp: str
     topic: str
@@ -43,7 +44,7 @@ class PartitionAppend(msgspec.Struct, gc=False):
     waiting: bool = False
     log_start: int = -1
     record_errors: tuple[int, ...] = ()
-    refused: tuple[int, int, int] = (-1, -1, -1)
+    refused: tuple[int, int, int, int] = (-1, -1, -1, -1)
     decided: ReplyPartition | None = None
 
 
@@ -141,12 +142,13 @@ def _record_reply(partitions: dict[str, Partition], turn: Turn, produce: Pending
             -1,
             0,
             produce.acks,
-            [append.decided or _told(partitions.get(append.tp), append) for append in produce.appends],
+            [append.decided or told(partitions.get(append.tp), append) for append in produce.appends],
         )
     )
 
 
-def _told(partition: Partition | None, append: PartitionAppend) -> ReplyPartition:
+def told(partition: Partition | None, append: PartitionAppend) -> ReplyPartition:
+    """What the trace says of a partition of the answer."""
     return reply_partition(
         partition,
         append.tp,
@@ -222,7 +224,7 @@ def settle(partitions: dict[str, Partition], turn: Turn, produce: PendingProduce
         if partition is not None:
             done, append.error = partition.has_reached(append.last_offset + 1)
         append.waiting = not done
-        append.decided = _told(partition, append) if done else None
+        append.decided = told(partition, append) if done else None
         settled = settled and done
     return settled
 

@@ -13,6 +13,7 @@ from actors.broker.partition import Partition, PendingIsr, find_partition
 from actors.broker.produce import PartitionAppend, PendingProduce, ProducePurgatory
 from actors.broker.replica_fetcher import ReplicaFetcherManager
 from actors.broker.turn import Turn
+from actors.log.batch import add_sequence
 from actors.log.recovery import recover_log
 from actors.log.replica_log import LOG_SUFFIX, ReplicaLog, load_log
 from actors.metadata.registrations import PartitionRegistration
@@ -55,6 +56,8 @@ class ReplicaManager(msgspec.Struct):
             if not file.endswith(LOG_SUFFIX) or tp == METADATA_PARTITION:
                 continue
             log = load_log(tp, file, disk[file]) if clean else recover_log(turn.step, turn.files, tp, file, disk[file])
+            if "producers-forgotten-at-start" in turn.step.defects:
+                log.producers.rebuild([])
             log.high_watermark = log.boundary_at_or_below(checkpoint.get(tp, log.start_offset))
             self.partitions[tp] = Partition(tp, log)
         turn.step.set_timer(CHECKPOINT_TIMER, turn.settings.hw_checkpoint_interval_ms)
@@ -144,6 +147,7 @@ class ReplicaManager(msgspec.Struct):
             append.error = KafkaError.INVALID_RECORD
             return
         if partition is None:
+            append.decided = produces.told(None, append)
             return
         self.appends += 1
         if "lose-acked" in turn.step.defects and partition.is_leader and self.appends % produces.LOST_EVERY == 0:
@@ -155,8 +159,10 @@ class ReplicaManager(msgspec.Struct):
         if append.error not in produces.WITHOUT_LOG_START:
             append.log_start = partition.log.start_offset
         if result.error:
-            if result.error == KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER:
-                append.refused = (batch.producer_id, batch.producer_epoch, batch.base_sequence)
+            if result.error in (KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, KafkaError.INVALID_PRODUCER_EPOCH):
+                last = add_sequence(batch.base_sequence, len(batch.records) - 1)
+                append.refused = (batch.producer_id, batch.producer_epoch, batch.base_sequence, last)
+            append.decided = produces.told(partition, append)
             return
         append.waiting = produce.acks == produces.ALL and "ack-before-hw" not in turn.step.defects
         if not result.duplicate:

@@ -16,7 +16,7 @@ def reply_partition(
     last_offset: int = -1,
     timestamp: int = -1,
     asked_epoch: int = -1,
-    refused: tuple[int, int, int] = (-1, -1, -1),
+    refused: tuple[int, int, int, int] = (-1, -1, -1, -1),
 ) -> ReplyPartition:
     """What was told about a partition, with what this broker knew."""
     if partition is None or partition.role is None:
@@ -35,4 +35,5 @@ def reply_partition(
         partition.effective_min_isr if partition.is_leader else 0,
         asked_epoch,
         *refused,
+        len(partition.isr) if partition.is_leader else 0,
     )

@@ -82,7 +82,7 @@ class Sender(msgspec.Struct):
                 self.accumulator.take_head(tp)
                 batch.leader_epoch = leader.epoch
                 if self.idempotent and not batch.has_sequence:
-                    self.transactions.assign(batch)
+                    self.transactions.assign(batch, 1 if "sequence-from-one" in step.defects else 0)
                 batches.append(batch)
         return batches
 
@@ -219,6 +219,8 @@ class Sender(msgspec.Struct):
             return False
         if not self.idempotent:
             return traits(error).retriable
+        if "bump-at-any-error" in step.defects:
+            self.transactions.request_bump(batch.tp)
         return self.transactions.can_retry(batch, error, log_start_offset)
 
     # ---- outcomes -----------------------------------------------------------------------------------------

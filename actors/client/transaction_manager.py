@@ -126,9 +126,9 @@ class TransactionManager(msgspec.Struct):
             return False
         return entry is None or not entry.in_flight or not self._stale(entry)
 
-    def assign(self, batch: ProducerBatch) -> None:
-        """Give a batch that is sent for the first time its place in the sequence."""
-        entry = self.partitions.setdefault(batch.tp, PartitionSequences(self.producer_id, self.epoch))
+    def assign(self, batch: ProducerBatch, first: int = 0) -> None:
+        """Give a batch that is sent for the first time its place in the sequence, which begins with ``first``."""
+        entry = self.partitions.setdefault(batch.tp, PartitionSequences(self.producer_id, self.epoch, first))
         if self._stale(entry):
             # nothing is in flight here (may_send): the partition starts at 0 in the new epoch
             entry.producer_id, entry.epoch = self.producer_id, self.epoch
@@ -153,7 +153,7 @@ class TransactionManager(msgspec.Struct):
         """
         if error == KafkaError.UNKNOWN_PRODUCER_ID:
             if log_start_offset >= 0 and not batch.sequence_reset:
-                self._request_bump(batch.tp)
+                self.request_bump(batch.tp)
             return True
         if error != KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER:
             return traits(error).retriable
@@ -161,7 +161,7 @@ class TransactionManager(msgspec.Struct):
         if resolved and (batch.sequence_reset or not self._follows_acked(batch.tp, batch.base_sequence)):
             return True
         if resolved or batch.base_sequence == self.unresolved[batch.tp]:
-            self._request_bump(batch.tp)
+            self.request_bump(batch.tp)
         return True
 
     def on_completed(self, batch: ProducerBatch) -> None:
@@ -181,7 +181,7 @@ class TransactionManager(msgspec.Struct):
         """A batch failed for good. ``adjust``: its sequence was certainly not used up, so that it leaves a gap."""
         self._forget(batch)
         if batch.has_sequence and (adjust or error == KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER):
-            self._request_bump(batch.tp)
+            self.request_bump(batch.tp)
 
     def mark_unresolved(self, batch: ProducerBatch) -> None:
         """A batch that was sent expired: nobody knows whether its sequence was used."""
@@ -197,7 +197,8 @@ class TransactionManager(msgspec.Struct):
 
     # ---- new epochs ---------------------------------------------------------------------------------------
 
-    def _request_bump(self, tp: str) -> None:
+    def request_bump(self, tp: str) -> None:
+        """Raise the epoch at the next occasion, and number anew what a partition has in flight."""
         self.bump_required = True
         if tp not in self.rewrite:
             self.rewrite.append(tp)
@@ -208,7 +209,7 @@ class TransactionManager(msgspec.Struct):
             entry = self.partitions[tp]
             if not entry.in_flight:
                 if not self._follows_acked(tp, entry.next_sequence):
-                    self._request_bump(tp)
+                    self.request_bump(tp)
                 del self.unresolved[tp]
 
     def _bump_epoch(self, batches: dict[int, ProducerBatch]) -> None:

@@ -197,11 +197,16 @@ class ReplicaLog(msgspec.Struct):
             known = self.producers.find_duplicate(
                 batch.producer_id, batch.producer_epoch, batch.base_sequence, len(records)
             )
+            if known is not None and "remembers-last-batch" in step.defects:
+                last = self.producers.entries[batch.producer_id].batches[-1]
+                known = known if known is last else None
             if known is not None:
                 if "oldest-duplicate" in step.defects:
                     known = self.producers.entries[batch.producer_id].batches[0]
                 return AppendResult(KafkaError.NONE, known.base_offset, known.last_offset, duplicate=True)
             error = self.producers.check(batch.producer_id, batch.producer_epoch, batch.base_sequence)
+            if error == KafkaError.INVALID_PRODUCER_EPOCH and "old-producer-epoch-taken" in step.defects:
+                error = KafkaError.NONE
             if error and "skip-sequence-check" not in step.defects:
                 return AppendResult(error)
         hole = 1 if "leader-skips-offset" in step.defects and len(self.batches) % SKIPPED_EVERY == 1 else 0

@@ -11,9 +11,11 @@ class ReplyPartition(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     ``offset``: Produce: base offset; ListOffsets: the offset told (-1 none). ``last_offset``: Produce only.
     ``timestamp``: ListOffsets: the timestamp that was asked for (-1 LATEST, -2 EARLIEST, ...), not the one told.
     ``leader_epoch``, ``high_watermark``, ``leader_epoch_start``, ``log_end``: of the server's replica, -1 where
-    it hosts none. ``isr``: size of the maximal ISR.
+    it hosts none. ``isr``: size of the maximal ISR; ``committed_isr``: of the ISR as the leader has it from the
+    controller. All as they were when this partition's part of the answer was decided.
     ``asked_epoch``: ListOffsets: leader epoch in which the client took the partition to be, -1 none.
-    ``producer_id``, ``producer_epoch``, ``base_sequence``: of a batch that was refused for its place in the sequence.
+    ``producer_id``, ``producer_epoch``, ``base_sequence``, ``last_sequence``: of a batch that was refused for its place
+    in the sequence.
     """
 
     tp: str
@@ -31,6 +33,8 @@ class ReplyPartition(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     producer_id: int = -1
     producer_epoch: int = -1
     base_sequence: int = -1
+    last_sequence: int = -1
+    committed_isr: int = 0
 
 
 class Polled(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 
 from actors.trace.events import ConsPos, LogHw, OpReturn, PartAssume, Stamped
+from orchestrator.invariants.epoch_bumps import EPOCH_BUMP, FailedSends, Numbered, bump_is_due
 from orchestrator.invariants.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.log_fold import LogInvariant
-from orchestrator.invariants.log_mirror import BatchFacts, LogMirror, LossBudget, Prefix, loss_budget
-from orchestrator.invariants.loss import given_up, read_in
-from orchestrator.invariants.producer_state import NO_PRODUCER_STATE
+from orchestrator.invariants.log_mirror import LogMirror, LossBudget, Prefix, loss_budget
+from orchestrator.invariants.loss import acknowledged_in, given_up, read_in
 from orchestrator.invariants.replication import LOST, UNCLEAN
 
 ACKS_ALL = -1
@@ -95,7 +95,7 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
 
     def _acknowledged(self, state: Sends, event: Stamped, body: OpReturn, mirror: LogMirror) -> Emissions:
         offset = body.offset
-        leader_epoch = _leader_epoch(event, body, mirror)
+        leader_epoch = acknowledged_in(event, body, mirror)
         sent = Acknowledged(body.uid, body.acks, leader_epoch, witness(event))
         if body.acks == ACKS_ALL:
             state.tested += 1
@@ -203,18 +203,6 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
         return found
 
 
-def _leader_epoch(event: Stamped, body: OpReturn, mirror: LogMirror) -> int:
-    """The leader epoch of an acknowledgement: as the broker that answered recorded it, or as told. Where the trace does
-    not say: the newest in which the broker had the record, or the one which it leads; -1 unknown."""
-    served = mirror.served(event, body)
-    if served is not None:
-        return served.leader_epoch
-    if body.leader_epoch >= 0 or not body.broker:
-        return body.leader_epoch
-    epoch = mirror.epoch_of_answer(body.broker, body.offset, body.uid)
-    return epoch if epoch >= 0 else mirror.replica(body.broker).leads
-
-
 class Value(msgspec.Struct, frozen=True, gc=False):
     """What an offset was said to hold. ``leader_epoch``: of the leader that last said so, -1 unknown."""
 
@@ -224,11 +212,11 @@ class Value(msgspec.Struct, frozen=True, gc=False):
 
 
 class Place(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Offset of a record, the epoch of the leader that committed it, and that of its producer."""
+    """Offset of a record, the epoch of the leader that committed it, and how its producer numbered it."""
 
     offset: int
     leader_epoch: int
-    producer_epoch: int
+    numbered: Numbered
 
 
 class Values(State):
@@ -236,6 +224,7 @@ class Values(State):
 
     values: dict[int, Value] = {}
     places: dict[str, Place] = {}
+    failed: FailedSends = msgspec.field(default_factory=FailedSends)
 
 
 class OneOffsetOneValue(LogInvariant[Values]):
@@ -254,11 +243,7 @@ class OneOffsetOneValue(LogInvariant[Values]):
     exemptions = {
         "unclean-election": UNCLEAN,
         "loss-budget": LOST,
-        "epoch-bump": (
-            "An idempotent producer that cannot go on with its sequence raises its epoch and numbers anew whatever it "
-            "has no answer to, written or not (KIP-360)."
-        ),
-        "no-producer-state": NO_PRODUCER_STATE,
+        "epoch-bump": EPOCH_BUMP,
     }
 
     REMEMBERED = 1 << 20
@@ -272,11 +257,13 @@ class OneOffsetOneValue(LogInvariant[Values]):
             return self._committed(state, event, mirror) if mirror.newly_committed else NOTHING
         assert type(body) is OpReturn
         if body.outcome != "ok":
+            if body.kind == "send":
+                state.failed.note(event, body)
             return NOTHING
         if body.kind == "send":
             if body.acks != ACKS_ALL or body.offset < 0:
                 return NOTHING
-            return self._learn(state, body.offset, body.uid, _leader_epoch(event, body, mirror), event, mirror)
+            return self._learn(state, body.offset, body.uid, acknowledged_in(event, body, mirror), event, mirror)
         if not body.records:
             return NOTHING
         values = state.values
@@ -324,22 +311,16 @@ class OneOffsetOneValue(LogInvariant[Values]):
                 found.extend(self._learn(state, offset, uid, epoch, event, mirror))
                 if batch.producer_id >= 0:
                     first = state.places.get(uid)
-                    second = state.places[uid] = Place(offset, epoch, batch.producer_epoch)
+                    numbered = Numbered(batch.producer_id, batch.producer_epoch)
+                    second = state.places[uid] = Place(offset, epoch, numbered)
                     if first is not None and first.offset != offset:
-                        found.extend(self._twice(state, uid, first, second, batch, event, mirror))
+                        found.extend(self._twice(state, uid, first, second, event, mirror))
         if len(state.places) > self.REMEMBERED:
             _forget_half(state.places)
         return found
 
     def _twice(
-        self,
-        state: Values,
-        uid: str,
-        first: Place,
-        second: Place,
-        batch: BatchFacts,
-        event: Stamped,
-        mirror: LogMirror,
+        self, state: Values, uid: str, first: Place, second: Place, event: Stamped, mirror: LogMirror
     ) -> Emissions:
         """A record is committed for the second time."""
         sentence = (
@@ -349,10 +330,9 @@ class OneOffsetOneValue(LogInvariant[Values]):
         known = state.values.get(first.offset)
         by = None if known is None else known.by
         rule = given_up(mirror, first.leader_epoch, second.leader_epoch, first.offset)
-        if not rule and first.producer_epoch != second.producer_epoch:
-            rule = "epoch-bump"
-        elif not rule and (batch.base, batch.epoch) in (mirror.producers.unchecked or ()):
-            rule = "no-producer-state"
+        if not rule and first.numbered != second.numbered:
+            due = bump_is_due(mirror.producers, state.failed, uid, first.numbered, second.numbered)
+            rule = "epoch-bump" if due else ""
         if rule:
             return self.excused(rule, state.key, sentence, by, event)
         return self.violated(state.key, sentence, by, event)

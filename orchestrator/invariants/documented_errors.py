@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
-
-from actors.log.batch import add_sequence
 from actors.node.errors import KafkaError, error_name
 from actors.trace.events import (
     LogAppend,
@@ -18,6 +15,7 @@ from actors.trace.events import (
     Stamped,
 )
 from orchestrator.invariants.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
+from orchestrator.invariants.producer_state import SEQUENCE_ERRORS, ProducerLog
 from orchestrator.invariants.routes import NODE
 
 E = KafkaError
@@ -151,26 +149,13 @@ DOCUMENTED: dict[str, frozenset[KafkaError]] = {
 }
 """API -> errors that its answers may carry, in whichever version knows them (X7 looks at versions)."""
 
-REMEMBERED = 64
-"""Batches of a producer and partition; more than a leader may have to look back."""
-
-
-class Appended(msgspec.Struct, frozen=True, array_like=True):
-    """A batch of an idempotent producer in a server's log. ``end``: exclusive."""
-
-    end: int
-    producer_epoch: int
-    last_sequence: int
-
 
 class Server(State):
-    """One node. ``leads``: partition -> when and by which event it took up its leadership; ``batches``: "partition
-    producer id" -> what its log has of it, oldest first; ``patience_us``: longest time that a client waits for an
-    answer."""
+    """One node. ``leads``: partition -> by which event it took up its leadership; ``producers``: partition -> what its
+    log has of idempotent producers."""
 
-    leads: dict[str, tuple[int, Witness]] = {}
-    batches: dict[str, list[Appended]] = {}
-    patience_us: int = 0
+    leads: dict[str, Witness] = {}
+    producers: dict[str, ProducerLog] = {}
 
 
 class OnlyDocumentedErrors(KeyedInvariant[Server]):
@@ -190,10 +175,7 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
     types = (Rpc, RpcReply, PartAssume, LogAppend, LogTrunc, NodeUp, NodeDown)
 
     def initial(self, key: str, profile: Profile) -> Server:
-        patience_ms = max(
-            (int(profile.setting("request.timeout.ms", node, 30_000)) for node in ("", *profile.nodes)), default=30_000
-        )
-        return Server(key, patience_us=patience_ms * 1000)
+        return Server(key)
 
     def step(self, state: Server, event: Stamped) -> Emissions:
         body = event.body
@@ -204,34 +186,26 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
             return NOTHING
         if type(body) is LogAppend:
             if body.producer_id >= 0 and not body.control and body.base_sequence >= 0:
-                self._appended(state, body)
+                log = state.producers.get(body.tp)
+                if log is None:
+                    log = state.producers[body.tp] = ProducerLog()
+                log.append(event, body)
         elif type(body) is RpcReply:
             return self._answered(state, event, body)
         elif type(body) is PartAssume:
             if body.role == "leader":
-                state.leads[body.tp] = (event.wall, witness(event))
+                state.leads[body.tp] = witness(event)
             else:
                 state.leads.pop(body.tp, None)
         elif type(body) is LogTrunc:
-            self._cut(state, body.tp, body.to)
+            if (log := state.producers.get(body.tp)) is not None:
+                log.cut(body.to, body.leader_epoch)
         else:
             state.leads.clear()
             for tp, first in body.lost.items() if type(body) is NodeDown else ():
-                self._cut(state, tp, first)
+                if (log := state.producers.get(tp)) is not None:
+                    log.cut(first)
         return NOTHING
-
-    def _appended(self, state: Server, body: LogAppend) -> None:
-        known = state.batches.setdefault(f"{body.tp} {body.producer_id}", [])
-        last = add_sequence(body.base_sequence, body.last - body.base)
-        known.append(Appended(body.last + 1, body.producer_epoch, last))
-        if len(known) > 2 * REMEMBERED:
-            del known[:REMEMBERED]
-
-    def _cut(self, state: Server, tp: str, to: int) -> None:
-        for name, known in state.batches.items():
-            if name.rpartition(" ")[0] == tp:
-                while known and known[-1].end > to:
-                    known.pop()
 
     # ---- judging ------------------------------------------------------------------------------------------
 
@@ -249,39 +223,29 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
             return NOTHING
         state.tested += 1
         found = self._documented(state, event, body.api, event.node, [told.error for told in wrong])
-        # An acks=all Produce for several partitions may wait for one of them long after another one failed.
-        at_once = body.api != "Produce" or body.acks != -1 or len(body.partitions) == 1
         for told in wrong:
             if found:
                 break
-            found = self._with_cause(state, event, body, told, at_once)
+            found = self._with_cause(state, event, body, told)
         return found
 
-    def _with_cause(
-        self, state: Server, event: Stamped, body: RpcReply, told: ReplyPartition, at_once: bool
-    ) -> Emissions:
+    def _with_cause(self, state: Server, event: Stamped, body: RpcReply, told: ReplyPartition) -> Emissions:
         by: Witness | None = None
         why = ""
         if told.error == E.NOT_LEADER_OR_FOLLOWER and told.leader_epoch_start >= 0:
-            since, by = state.leads.get(told.tp, (event.wall, None))
-            if at_once or event.wall - since > state.patience_us:
-                why = f"although it led leader epoch {told.leader_epoch}"
+            by = state.leads.get(told.tp)
+            why = f"although it led leader epoch {told.leader_epoch}"
         elif told.error in _EPOCH and told.asked_epoch >= 0 and told.leader_epoch >= 0:
             older = told.asked_epoch < told.leader_epoch
             if older != (told.error == E.FENCED_LEADER_EPOCH) or told.asked_epoch == told.leader_epoch:
                 why = f"although it was asked about leader epoch {told.asked_epoch} and knew {told.leader_epoch}"
-        elif told.error == E.OUT_OF_ORDER_SEQUENCE_NUMBER and at_once and told.producer_id >= 0:
-            known = state.batches.get(f"{told.tp} {told.producer_id}")
-            if known and _is_next(known[-1], told):
-                why = f"although sequence {told.base_sequence} of producer id {told.producer_id} was next"
+        elif told.error in SEQUENCE_ERRORS:
+            why = state.producers.get(told.tp, ProducerLog()).wrongly_refused(told)
+        elif told.error in (E.NOT_ENOUGH_REPLICAS, E.NOT_ENOUGH_REPLICAS_AFTER_APPEND) and told.min_isr:
+            in_sync = told.committed_isr if told.error == E.NOT_ENOUGH_REPLICAS else told.isr
+            if in_sync >= told.min_isr:
+                why = f"although {in_sync} replicas were in sync, and {told.min_isr} are enough"
         if not why:
             return NOTHING
         sentence = f"{event.node} answered {body.api} for {told.tp} with {error_name(told.error)} {why}"
         return self.violated(state.key, sentence, by, event)
-
-
-def _is_next(last: Appended, told: ReplyPartition) -> bool:
-    """Whether a refused batch is the one that follows the last batch of its producer in the log."""
-    if told.producer_epoch == last.producer_epoch:
-        return told.base_sequence == add_sequence(last.last_sequence, 1)
-    return told.producer_epoch > last.producer_epoch and told.base_sequence == 0

@@ -38,7 +38,7 @@ from actors.trace.events import (
     TraceEvent,
 )
 from orchestrator.invariants.fold import Profile, Witness, witness
-from orchestrator.invariants.producer_state import ProducerStates
+from orchestrator.invariants.producer_state import Committed, ProducerStates
 from orchestrator.invariants.voter_sets import VoterSets, is_majority
 
 ELR = "eligible.leader.replicas.version"
@@ -396,11 +396,11 @@ class LogMirror(msgspec.Struct):
         if type(body) is LogAppend:
             self._append(event, body)
         elif type(body) is RpcReply:
-            self._answer(body)
+            self._answer(event.node, body)
         elif type(body) is LogHw:
             self._high_watermark(event, body)
         elif type(body) is LogTrunc:
-            self._truncate(event.node, body.to)
+            self._truncate(event.node, body.to, body.leader_epoch)
         elif type(body) is LogStart:
             self._start(event.node, body)
         elif type(body) is PartAssume:
@@ -427,8 +427,10 @@ class LogMirror(msgspec.Struct):
         elif type(body) is QVoters:
             self.voters.take(event, body)
 
-    def _answer(self, body: RpcReply) -> None:
+    def _answer(self, node: str, body: RpcReply) -> None:
         for told in body.partitions:
+            if told.producer_id >= 0 and told.tp == self.tp:
+                self.producers.answered(node, told)
             if told.tp == self.tp and told.leader_epoch >= 0:
                 lagging = told.high_watermark < told.leader_epoch_start
                 self.answers[f"{body.connection}/{body.correlation_id}"] = Served(told.leader_epoch, lagging)
@@ -442,16 +444,16 @@ class LogMirror(msgspec.Struct):
         log = replica.log
         batch = batch_facts(body)
         if batch.producer_id >= 0:
-            self.producers.append(event, body, batch)
+            self.producers.append(event, body)
         log.append(batch)
         if len(log.ends) >= TRIM_AT and len(log.ends) % TRIM_AT == 0:
             self._forget()
 
-    def _truncate(self, node: str, to: int) -> None:
+    def _truncate(self, node: str, to: int, leader_epoch: int) -> None:
         replica = self.replica(node)
         self._freeze(replica)
         replica.log.cut(to)
-        self.producers.cut(node, replica.log)
+        self.producers.cut(node, to, leader_epoch)
         replica.follows = -1
         replica.high_watermark = min(replica.high_watermark, to)
         replica.flushed = min(replica.flushed, to)
@@ -465,7 +467,7 @@ class LogMirror(msgspec.Struct):
         self._freeze(replica)
         replica.log = Prefix(body.new, body.ph, body.epoch)
         replica.flushed = body.new
-        self.producers.cut(node, replica.log)
+        self.producers.cut(node, 0)
         replica.follows = -1
 
     def _change(self, body: PartChange) -> None:
@@ -492,7 +494,7 @@ class LogMirror(msgspec.Struct):
         if log_end < replica.log.end:
             self._freeze(replica)
             replica.log.cut(log_end)
-            self.producers.cut(event.node, replica.log)
+            self.producers.cut(event.node, log_end)
             replica.high_watermark = min(replica.high_watermark, log_end)
             replica.flushed = min(replica.flushed, log_end)
             for election in self.unclean.values():
@@ -509,7 +511,7 @@ class LogMirror(msgspec.Struct):
             replica.away = True
             replica.losses.append(Loss(first, replica.log.end, [node_name(member) for member in self.isr] == [node]))
         replica.log.cut(first)
-        self.producers.cut(node, replica.log)
+        self.producers.cut(node, first)
         replica.high_watermark = min(replica.high_watermark, first)
         replica.flushed = min(replica.flushed, first)
 
@@ -557,11 +559,16 @@ class LogMirror(msgspec.Struct):
             self.newly_committed = log.between(start, new)
             for batch in self.newly_committed:
                 self.committed.append(batch)
+                if batch.producer_id >= 0:
+                    self.producers.committed.setdefault(
+                        batch.producer_id, Committed(batch.end, body.leader_epoch, witness(event))
+                    )
 
     def _taint(self, epoch: int, event: Stamped, shared: int, rule: str) -> None:
         """What older epochs committed and the new leader lacks, what is not ``shared``, is no longer committed."""
         self.taints.append(Taint(epoch, shared, witness(event), rule))
         self.committed.cut(shared)
+        self.producers.give_up(shared)
         for older, commit in list(self.commits.items()):
             if older < epoch and commit.end > shared:
                 if shared == EMPTY_LOG or not self.committed.batches:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from actors.trace.events import OpReturn
+from actors.trace.events import OpReturn, Stamped
 from orchestrator.invariants.log_mirror import LogMirror, LossBudget
 from orchestrator.invariants.replication import LOST, UNCLEAN
 
@@ -16,6 +16,18 @@ def read_in(body: OpReturn, mirror: LogMirror) -> int:
     if body.leader_epoch >= 0:
         return body.leader_epoch
     return max(body.records[-1].leader_epoch, mirror.newest_led(body.broker))
+
+
+def acknowledged_in(event: Stamped, body: OpReturn, mirror: LogMirror) -> int:
+    """The leader epoch of an acknowledgement: as the broker that answered recorded it, or as told. Where the trace does
+    not say: the newest in which the broker had the record, or the one which it leads; -1 unknown."""
+    served = mirror.served(event, body)
+    if served is not None:
+        return served.leader_epoch
+    if body.leader_epoch >= 0 or not body.broker:
+        return body.leader_epoch
+    epoch = mirror.epoch_of_answer(body.broker, body.offset, body.uid)
+    return epoch if epoch >= 0 else mirror.replica(body.broker).leads
 
 
 def given_up(mirror: LogMirror, one: int, other: int, offset: int) -> str:

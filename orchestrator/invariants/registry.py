@@ -89,7 +89,11 @@ from orchestrator.invariants.replication import (
 )
 from orchestrator.invariants.routes import METADATA_LOG, PARTITION
 from orchestrator.invariants.sends import DefiniteFailureStaysFailed, ProducerOrderIsKept
-from orchestrator.invariants.transactions import SequencesAreContiguous
+from orchestrator.invariants.transactions import (
+    IdempotentWritesAppearOnce,
+    OldProducerEpochsAreFenced,
+    SequencesAreContiguous,
+)
 from orchestrator.invariants.vacuity import NothingVacuous
 from orchestrator.invariants.watermarks import HighWatermarkFollows, RefusalIsBrief
 
@@ -126,7 +130,9 @@ def _partition_logs() -> list[LogInvariant[Any]]:
         OnlyTheLeaderWrites(),
         HighWatermarksAreSound(),
         CommittedIsNotTruncated(),
+        IdempotentWritesAppearOnce(),
         SequencesAreContiguous(),
+        OldProducerEpochsAreFenced(),
         AcknowledgedIsNotLost(),
         OneOffsetOneValue(),
         DefiniteFailureStaysFailed(),

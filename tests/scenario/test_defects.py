@@ -154,6 +154,15 @@ PROOFS: dict[str, Proof] = {
     "producers-of-leaders-only": Proof(
         "other-leader", r"appended sequence \d+ of producer id \d+.* where \d+ was next"
     ),
+    "remembers-last-batch": Proof("lost-answers", r"with OUT_OF_ORDER_SEQUENCE_NUMBER although sequences .* last 5"),
+    "needs-one-replica-more": Proof("expired", r"NOT_ENOUGH_REPLICAS although 2 replicas were in sync, and 2 are eno"),
+    "producers-forgotten-in-office": Proof(
+        "other-leader", r"producer-1:\d+ is committed at offset \d+ and at offset \d+"
+    ),
+    "bump-at-any-error": Proof("lost-answers", r"epoch 0 and producer id 0, epoch 2, with no reason to number it anew"),
+    "producers-forgotten-at-start": Proof("restarted", r"appended sequence \d+ of producer id 0.* where \d+ was next"),
+    "sequence-from-one": Proof("out-of-sync", r"appended sequence 1 of .* where 0 records had been sent before"),
+    "old-producer-epoch-taken": Proof("muted", r"appended a batch of producer id 0, epoch 0, .* after one of epoch 1"),
     "version-too-new": Proof("kip-207/kafka", r"answered ListOffsets of version 4 with OFFSET_NOT_AVAILABLE", (7,)),
 }
 """Defect -> where it shows."""

@@ -6,7 +6,7 @@ import pytest
 
 from actors.node.errors import KafkaError as E
 from actors.node.messages import Api
-from actors.trace.events import ReplyPartition, Rpc, RpcReply
+from actors.trace.events import ReplyPartition, Rpc
 from orchestrator.invariants.documented_errors import DOCUMENTED
 from orchestrator.invariants.hygiene import ERRORS_SINCE
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
@@ -65,17 +65,6 @@ def test_a_leader_that_says_it_is_none() -> None:
     assert follower.result("X1").status == "held"
 
 
-@pytest.mark.parametrize(("wait_ms", "status"), [(100, "held"), (31_000, "violated")])
-def test_a_produce_for_several_partitions_may_wait_with_its_errors(wait_ms: int, status: str) -> None:
-    """Shows that a leader may have become one while the answer waited for another partition, as long as it can wait."""
-    trace = TraceBuilder()
-    trace.lead(1, 5)
-    trace.wall += wait_ms * 1000
-    partitions = [told(E.NOT_LEADER_OR_FOLLOWER), ReplyPartition("orders-1", 0, 3, 3)]
-    trace.emit("broker-1", RpcReply("Produce", 9, "p", "c", 1, -1, 0, -1, partitions))
-    assert trace.result("X1").status == status
-
-
 @pytest.mark.parametrize(
     ("error", "asked", "status"),
     [
@@ -108,7 +97,7 @@ def test_a_sequence_is_refused_for_being_another_one_than_the_next(epoch: int, s
 
 
 def test_a_truncation_takes_sequences_back() -> None:
-    """Shows that after a cut, or a power loss, the last batch that is left decides, and nothing where none is."""
+    """Shows that after a cut, or a power loss, the last batch that is left decides; where none is, any is next."""
     trace = TraceBuilder()
     trace.append("broker-1", "a", producer=7, sequence=0)
     trace.append("broker-1", "b", producer=7, sequence=1)
@@ -120,4 +109,73 @@ def test_a_truncation_takes_sequences_back() -> None:
     lost.append("broker-1", "a", producer=7, sequence=0)
     lost.down("broker-1", "lossy", lost={TP: 0})
     lost.reply(1, "Produce", refused, acks=-1)
-    assert lost.result("X1").status == "held"
+    assert lost.result("X1").violations[0].sentence.endswith("although its log has nothing of producer id 7")
+
+
+def seven_batches() -> TraceBuilder:
+    """Seven batches of two records in the log of broker-1."""
+    trace = TraceBuilder()
+    for number in range(7):
+        trace.append("broker-1", f"a{number}", f"b{number}", producer=7, sequence=2 * number)
+    return trace
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "status"), [(2, 3, "held"), (4, 5, "violated"), (12, 13, "violated"), (4, 7, "held")]
+)
+def test_a_leader_knows_the_last_five_batches_again(first: int, last: int, status: str) -> None:
+    """Shows that a batch that equals one of the last five is a duplicate, not one out of order; what is older, or is
+    numbered otherwise, may be refused."""
+    trace = seven_batches()
+    sequence = {"producer_id": 7, "producer_epoch": 0, "base_sequence": first, "last_sequence": last}
+    trace.reply(1, "Produce", told(E.OUT_OF_ORDER_SEQUENCE_NUMBER, **sequence), acks=-1)
+    assert trace.result("X1").status == status
+
+
+def test_a_leader_forgets_batches_of_an_older_producer_epoch() -> None:
+    """Shows that of the last five only those of the newest epoch are remembered (ProducerStateEntry.java)."""
+    trace = seven_batches()
+    trace.append("broker-1", "c", producer=7, sequence=0, producer_epoch=1)
+    sequence = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 12, "last_sequence": 13}
+    trace.reply(1, "Produce", told(E.INVALID_PRODUCER_EPOCH, **sequence), acks=-1)
+    assert trace.result("X1").status == "held"
+    newest = {"producer_id": 7, "producer_epoch": 1, "base_sequence": 3, "last_sequence": 3}
+    trace.reply(1, "Produce", told(E.INVALID_PRODUCER_EPOCH, **newest), acks=-1)
+    assert (
+        "although epoch 1 of producer id 7 is not older than any in its log"
+        in trace.result("X1").violations[0].sentence
+    )
+
+
+def test_what_came_after_the_decision_says_nothing_of_it() -> None:
+    """Shows that a refusal is held against the log as it was when it was decided: an answer for several partitions may
+    wait for another one, and what was cut meanwhile leaves nothing to judge by."""
+    refused = told(
+        E.OUT_OF_ORDER_SEQUENCE_NUMBER, producer_id=7, producer_epoch=0, base_sequence=2, last_sequence=2, log_end=1
+    )
+    for cut in (False, True):
+        trace = TraceBuilder()
+        trace.append("broker-1", "a", producer=7, sequence=0)
+        trace.append("broker-1", "b", producer=7, sequence=1)
+        trace.append("broker-1", "c", producer=7, sequence=2)
+        if cut:
+            trace.truncate("broker-1", 0, epoch=6)
+        trace.reply(1, "Produce", refused, acks=-1)
+        assert trace.result("X1").status == "held"
+
+
+@pytest.mark.parametrize(
+    ("error", "isr", "committed", "status"),
+    [
+        (E.NOT_ENOUGH_REPLICAS, 2, 1, "held"),
+        (E.NOT_ENOUGH_REPLICAS, 2, 2, "violated"),
+        (E.NOT_ENOUGH_REPLICAS_AFTER_APPEND, 1, 1, "held"),
+        (E.NOT_ENOUGH_REPLICAS_AFTER_APPEND, 2, 1, "violated"),
+    ],
+)
+def test_enough_replicas_are_enough(error: E, isr: int, committed: int, status: str) -> None:
+    """Shows that before the append the ISR that the controller knows counts, and after it the larger one of a pending
+    change (Partition.scala)."""
+    trace = TraceBuilder()
+    trace.reply(1, "Produce", told(error, isr=isr, committed_isr=committed, min_isr=2), acks=-1)
+    assert trace.result("X1").status == status

@@ -1,8 +1,11 @@
-"""T2: the sequence numbers of idempotent producers."""
+"""T1, T2, T3: what idempotent producers are promised."""
 
 from __future__ import annotations
 
-from actors.trace.events import LogAppend
+import pytest
+
+from actors.node.errors import KafkaError as E
+from actors.trace.events import LogAppend, OpReturn, ReplyPartition
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
 NODE = "broker-1"
@@ -75,6 +78,119 @@ def test_a_producer_that_the_log_does_not_know() -> None:
     batch(trace, 10)
     result = trace.result("T2")
     assert (result.status, result.excused) == ("held", {"no-producer-state": 1})
+
+
+def test_a_first_number_that_no_leader_may_take() -> None:
+    """Shows that what has no state is no excuse where the log must have some, or where the producer had sent less."""
+    lost = TraceBuilder()
+    lost.lead(1, 0)
+    batch(lost, 0, "a")
+    committed = lost.high_watermark(NODE, 1, counted=(1,))
+    lost.lead(2, 1)
+    second = lost.append("broker-2", "b", producer=7, sequence=1, epoch=1)
+    assert lost.result("T2").violations[0].events == [committed, second]
+    for sent in (0, 1):
+        trace = TraceBuilder()
+        for number in range(sent):
+            trace.sends("producer-1", f"producer-1:{number}")
+        trace.sends("producer-1", f"producer-1:{sent}")
+        batch(trace, 1, f"producer-1:{sent}")
+        result = trace.result("T2")
+        assert (result.violated, result.excused) == ((0, {"no-producer-state": 1}) if sent else (1, {}))
+
+
+def test_an_older_producer_epoch() -> None:
+    """Shows that a batch of an older epoch than the log has violates T2 and T3, also if it begins with sequence 0; a
+    newer one does not."""
+    trace = TraceBuilder()
+    trace.append(NODE, "a", producer=7, sequence=0, producer_epoch=0)
+    first = trace.append(NODE, "b", producer=7, sequence=0, producer_epoch=1)
+    assert (trace.result("T3").status, trace.result("T3").tested) == ("held", 1)
+    late = trace.append(NODE, "a", producer=7, sequence=0, producer_epoch=0)
+    for promise in ("T2", "T3"):
+        assert trace.result(promise).violations[0].events == [first, late]
+    assert trace.result("T3").violations[0].sentence == (
+        "broker-1 appended a batch of producer id 7, epoch 0, to orders-0 at offset 2, after one of epoch 1"
+    )
+
+
+def idempotent(trace: TraceBuilder, uid: str, offset: int) -> str:
+    """An acknowledgement of an idempotent producer, by the leader of epoch 0."""
+    body = OpReturn(
+        f"send {uid}", "send", TP, "ok", uid=uid, acks=-1, idempotent=True, offset=offset, leader_epoch=0, broker=NODE
+    )
+    return trace.emit("producer-1", body)
+
+
+def test_a_record_is_committed_once_where_its_acknowledgement_says() -> None:
+    """Shows that T1 is tested by acknowledgements, and violated by one that names another offset."""
+    trace = TraceBuilder()
+    trace.lead(1, 0)
+    batch(trace, 0, "p:0", "p:1")
+    committed = trace.high_watermark(NODE, 2, counted=(1,))
+    idempotent(trace, "p:1", 1)
+    assert (trace.result("T1").status, trace.result("T1").tested) == ("held", 1)
+    wrong = idempotent(trace, "p:1", 0)
+    result = trace.result("T1")
+    assert result.violations[0].events == [committed, wrong]
+    assert result.violations[0].sentence == (
+        "producer-1 was told that p:1 is at offset 0 of orders-0; it is committed at offset 1"
+    )
+
+
+def twice(*, refused: ReplyPartition | None = None, failed: bool = False, epoch: int = 1) -> TraceBuilder:
+    """p:0 is in the log under producer epoch 0 and again under ``epoch``; something may have happened in between."""
+    trace = TraceBuilder()
+    trace.lead(1, 0)
+    batch(trace, 0, "p:0")
+    if refused is not None:
+        trace.reply(1, "Produce", refused, acks=-1)
+    if failed:
+        trace.failed("producer-1", "p:1")
+    trace.append(NODE, "p:0", producer=7, sequence=1 - epoch, producer_epoch=epoch)
+    trace.high_watermark(NODE, 2, counted=(1,))
+    return trace
+
+
+def refusal(sequence: int, error: E = E.OUT_OF_ORDER_SEQUENCE_NUMBER) -> ReplyPartition:
+    """An answer of the leader of epoch 0 to a batch of one record."""
+    return ReplyPartition(
+        TP, int(error), leader_epoch=0, producer_id=7, producer_epoch=0, base_sequence=sequence, last_sequence=sequence
+    )
+
+
+@pytest.mark.parametrize(
+    ("trace", "excused"),
+    [
+        (twice(epoch=0), False),
+        (twice(), False),
+        (twice(failed=True), True),
+        (twice(refused=refusal(5)), True),
+        (twice(refused=refusal(0)), False),
+        (twice(refused=refusal(1)), False),
+        (twice(refused=refusal(0, E.INVALID_PRODUCER_EPOCH)), False),
+    ],
+    ids=["same-epoch", "no-reason", "failed-send", "gap", "duplicate-refused", "next-refused", "epoch-refused"],
+)
+def test_a_new_epoch_excuses_a_second_copy_if_it_had_a_reason(trace: TraceBuilder, excused: bool) -> None:
+    """Shows that a failed send or a right refusal is a reason for a new epoch, and a leader's mistake is none: neither
+    T1 nor C3 excuses what follows from it."""
+    for promise in ("T1", "C3"):
+        result = trace.result(promise)
+        assert (result.violated, result.excused) == ((0, {"epoch-bump": 1}) if excused else (1, {}))
+
+
+def test_an_unclean_election_excuses_a_second_copy() -> None:
+    """Shows that T1 judges the lineage that counts."""
+    trace = TraceBuilder()
+    trace.lead(1, 0)
+    batch(trace, 0, "x")
+    batch(trace, 1, "p:0")
+    trace.high_watermark(NODE, 2, counted=(1,))
+    trace.lead(2, 1, cause="unclean", isr=(2,))
+    trace.append("broker-2", "p:0", epoch=1, producer=7, sequence=0)
+    trace.high_watermark("broker-2", 1, 1, counted=(2,))
+    assert (trace.result("T1").violated, trace.result("T1").excused) == (0, {"unclean-election": 1})
 
 
 def test_other_records_test_nothing() -> None:

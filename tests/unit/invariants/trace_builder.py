@@ -338,9 +338,17 @@ class TraceBuilder:
         """A send begins."""
         return self.emit(client, OpInvoke(f"send {uid}", "send", TP, uid, acks=acks, digest=digest))
 
-    def failed(self, client: str, uid: str, error: int = 19, outcome: Literal["fail", "unknown"] = "fail") -> str:
+    def failed(
+        self,
+        client: str,
+        uid: str,
+        error: int = 19,
+        outcome: Literal["fail", "unknown"] = "fail",
+        broker: str = "broker-1",
+    ) -> str:
         """A send returns an error."""
-        return self.emit(client, OpReturn(f"send {uid}", "send", TP, outcome, error=error, uid=uid, acks=-1))
+        body = OpReturn(f"send {uid}", "send", TP, outcome, error=error, uid=uid, acks=-1, broker=broker)
+        return self.emit(client, body)
 
     def moved(self, client: str, new: int, reason: Any = "seek", old: int = 0) -> str:
         """A consumer's position is moved."""
