@@ -52,6 +52,16 @@ class Watcher:
         return Checked(self.engine.results(), self.seen, self.rpcs, self.engine.events, digest)
 
 
+def of_an_unfinished(checked: Checked, why: str) -> Checked:
+    """What is known of a run that has not come to its end: nothing that is violated so far is proven, since what speaks
+    against it may be in lines that are still to come."""
+    results = [
+        msgspec.structs.replace(each, status="inconclusive", why=why) if each.status == "violated" else each
+        for each in checked.results
+    ]
+    return msgspec.structs.replace(checked, results=results)
+
+
 def verdict_on(
     plan: Plan, run: str, runtime: Literal["live", "sim"], checked: Checked, duration: float, doubts: Sequence[str]
 ) -> Verdict:

@@ -19,6 +19,8 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
@@ -26,6 +28,8 @@ from typing import Any, Final, Literal, TypeVar
 import msgspec
 
 from chaos.errors import InputError, Mistake, nearest
+from orchestrator.driving import is_held
+from orchestrator.files import NotWritten, write_bytes
 
 MANIFEST_SCHEMA: Final = "krift-manifest/v1"
 LATEST = "latest"
@@ -123,6 +127,16 @@ class RunDir:
         """Write manifest.json, atomically."""
         write_json(self.path / "manifest.json", manifest)
 
+    def note_the_end(self, manifest: Manifest) -> None:
+        """Write manifest.json when a run has stopped short. Where there is no space for another file, in place of what
+        it says."""
+        try:
+            self.write_manifest(manifest)
+        except NotWritten:
+            with suppress(OSError), (self.path / "manifest.json").open("r+b") as file:
+                file.write(_json(manifest))
+                file.truncate()
+
     def read_manifest(self) -> Manifest:
         """Read manifest.json; InputError if it is missing, damaged or of another format."""
         return read_json(
@@ -146,12 +160,26 @@ class RunDir:
 
     def _no_trace(self) -> tuple[str, str]:
         manifest = self.read_manifest()
+        return f"it has no trace: {self.fate(manifest)}", self.remedy(manifest)
+
+    def fate(self, manifest: Manifest) -> str:
+        """What became of a run that has left less than one that is whole."""
         if manifest.status == "running":
-            return "it has no trace: its run goes on, or was killed before it had collected one", "a run that ended"
-        if self.logs.is_dir():
-            return f"it has no trace: its run was {manifest.status}, {manifest.detail}", "a run that ended"
+            return "its run goes on" if is_held(self.path) else "its run was killed before it came to its end"
+        if manifest.status == "completed" and not self.logs.is_dir():
+            return "none was kept"
+        return f"its run was {manifest.status}" + (f", {manifest.detail}" if manifest.detail else "")
+
+    def remedy(self, manifest: Manifest) -> str:
+        """What can be had in place of a trace, or of a verdict."""
         again = manifest.reproduce or "krift run with --keep all"
-        return "it has no trace: none was kept", f"a run that was kept; {again} does it again"
+        if any(self.logs.glob("node=*/*")):
+            way = f"krift check {shlex.quote(str(self.path))} --engine streaming, which judges what its nodes recorded"
+        elif manifest.status == "running" and is_held(self.path):
+            return "a run that ended: wait for it"
+        else:
+            return f"a run that was kept; {again} does it again"
+        return way if is_held(self.path) else f"{way}, or the run again: {again}"
 
 
 RESTORE = "the directory as the run left it: restore it from a copy, or do the run again"
@@ -200,10 +228,12 @@ def read_json(path: Path, kind: type[FileT], schema: str, expected: str) -> File
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write a value as indented JSON, atomically."""
-    aside = path.with_suffix(path.suffix + ".tmp")
-    aside.write_bytes(msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")
-    os.replace(aside, path)
+    """Write a value as indented JSON, atomically. Raises NotWritten."""
+    write_bytes(path, _json(value))
+
+
+def _json(value: Any) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
 
 
 def check_root(root: Path) -> None:

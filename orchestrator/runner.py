@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import shlex
 import shutil
 from collections.abc import Callable, Iterator
@@ -25,8 +26,10 @@ from chaos.scenario.yaml_text import to_yaml
 from orchestrator.checked import Checked, Watcher, doubts_about, verdict_on
 from orchestrator.clusters.base import Cluster, RunOrder, RunOutcome
 from orchestrator.clusters.sim import SimCluster
+from orchestrator.driving import held
 from orchestrator.engines.in_process import InProcessEngine
 from orchestrator.engines.key_group import Tell, keep_quiet
+from orchestrator.files import write_bytes, write_text
 from orchestrator.invariants.conclusion import InvariantResult
 from orchestrator.repeats import repeat
 from orchestrator.report.junit import write_junit
@@ -119,9 +122,13 @@ class Session:
         """Run a plan and judge it; ``reproduce``, the command that does it again, goes into the manifest. Raises
         RunError if nothing could be recorded that is worth judging."""
         directory = create_run_dir(self.settings.out, plan.scenario, plan.variant, self.settings.runtime, plan.seed)
-        run = directory.path.name
-        manifest = _manifest(plan, run, self.settings.runtime, reproduce)
-        directory.scenario.write_text(to_yaml(plan.document), encoding="utf-8")
+        manifest = _manifest(plan, directory.path.name, self.settings.runtime, reproduce)
+        with held(directory.path):
+            return self._carry_out(plan, directory, manifest, show)
+
+    def _carry_out(self, plan: Plan, directory: RunDir, manifest: Manifest, show: Show | None) -> Carried:
+        run = manifest.run
+        write_text(directory.scenario, to_yaml(plan.document))
         directory.write_manifest(manifest)
         conductor = ScenarioConductor(plan)
         progress = (lambda: show(conductor)) if show is not None else None
@@ -199,11 +206,11 @@ def _told_if_it_stops_short(directory: RunDir, manifest: Manifest) -> Iterator[N
     """Let the manifest say so if a run ends before its trace is collected."""
     try:
         yield
-    except (KeyboardInterrupt, RunError) as error:
+    except BaseException as error:
         manifest.ended = utc_now()
-        manifest.status = "not carried out" if isinstance(error, RunError) else "interrupted"
+        manifest.status = "interrupted" if isinstance(error, KeyboardInterrupt) else "not carried out"
         manifest.detail = str(error) or "before its trace was collected"
-        directory.write_manifest(manifest)
+        directory.note_the_end(manifest)
         raise
 
 
@@ -212,7 +219,7 @@ def _note(manifest: Manifest, outcome: RunOutcome, conductor: ScenarioConductor)
     manifest.ended = utc_now()
     manifest.hosts = outcome.hosts
     manifest.duration = outcome.duration_us / 1_000_000
-    manifest.zero_ms = -1 if conductor.zero_us is None else conductor.zero_us // 1000
+    manifest.zero_ms = -1 if conductor.zero_us is None else outcome.begun_ms + conductor.zero_us // 1000
     manifest.status = outcome.status if outcome.status != "completed" else conductor.status
     manifest.detail = outcome.detail or conductor.detail
     manifest.doubts = doubts_about(outcome, conductor)
@@ -233,16 +240,19 @@ def check_in_spark(spark: SparkSession, directory: RunDir, plan: Plan, shared: b
     return _with_the_rest(check_trace(trace), plan, lambda: read_events(directory.path))
 
 
-def check_in_stream(spark: SparkSession, directory: RunDir, plan: Plan, tell: Tell = keep_quiet) -> Checked:
+def check_in_stream(
+    spark: SparkSession, directory: RunDir, plan: Plan, tell: Tell = keep_quiet, collected: bool = True
+) -> Checked:
     """Check a run with the streaming engine: the chunks of its nodes' logs as far as they are closed, whether the run
-    has ended or not; a run in the sim, which has none, by the files of its trace. ``tell`` hears of violations."""
+    has ended or not; a run in the sim, which has none, by the files of its trace. ``tell`` hears of violations.
+    ``collected``: whether there is a trace, which has all that the logs have."""
     from orchestrator.engines.streaming import check_stream, chunks, parts
 
     logs = bool(incarnations(directory.path))
     stream = chunks(spark, directory.logs) if logs else parts(spark, directory.trace)
     with TemporaryDirectory(prefix="krift-checkpoint-") as checkpoint:
         results = check_stream(stream, Path(checkpoint), tell=tell)
-    if any(directory.trace.glob("*.parquet")):
+    if collected:
         return _with_the_rest(results, plan, lambda: read_events(directory.path))
     return _with_the_rest(results, plan, lambda: map(line_to_stamped, merged(directory.path)))
 
@@ -290,7 +300,10 @@ def write_violations(directory: RunDir, verdict: Verdict) -> None:
     kinds = {"run": text, "invariant": text, "key": text, "sentence": text, "events": texts, "causes": texts}
     kinds["times"] = pa.int64()
     directory.violations.mkdir(exist_ok=True)
-    pq.write_table(pa.Table.from_pylist(rows, schema=pa.schema(kinds)), directory.violations / "violations.parquet")
+    path = directory.violations / "violations.parquet"
+    found = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows, schema=pa.schema(kinds)), found)
+    write_bytes(path, found.getvalue())
 
 
 def keep_verdict(directory: RunDir, verdict: Verdict) -> None:

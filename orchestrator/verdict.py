@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal
 
@@ -10,7 +11,7 @@ import msgspec
 from chaos.plan import Expectation
 from orchestrator.invariants.conclusion import InvariantResult
 from orchestrator.invariants.fold import Finding, Status
-from orchestrator.run_dir import RunDir, read_json, write_json
+from orchestrator.run_dir import RunDir, read_json, write_json, wrong
 
 VERDICT_SCHEMA: Final = "krift-verdict/v1"
 
@@ -124,17 +125,18 @@ def judge(
     """Weigh results against an expectation. ``seen``: each ``must-happen`` of the scenario -> whether it was seen.
     ``doubts``: what speaks against the run having gone its way.
 
-    An expected violation must be there; an invariant expected to hold must have been tested, else the run is
-    inconclusive; any other violation that the scenario does not allow is unexpected. What should have happened and
-    was not seen makes the run inconclusive.
+    An expected violation must be there, if the run went its way; an invariant expected to hold must have been tested,
+    else the run is inconclusive; any other violation that the scenario does not allow is unexpected. What should have
+    happened and was not seen makes the run inconclusive.
     """
     happened = dict(seen or {})
     undecided = [f"never seen: {name}" for name, was_seen in happened.items() if not was_seen]
     by_id = {result.id for result in results}
     undecided.extend(doubts)
+    went_its_way = not undecided
     named = [*expectation.violated, *expectation.held, *expectation.excused]
     undecided.extend(f"{name} is not checked" for name in named if name not in by_id)
-    invariants = [_weighed(result, expectation) for result in results]
+    invariants = [_weighed(result, expectation, went_its_way) for result in results]
     unexpected = [each.against for each in invariants if each.weight == "unexpected"]
     undecided.extend(each.against for each in invariants if each.weight == "undecided")
     if any(result.status == "violated" for result in results):
@@ -153,8 +155,9 @@ def judge(
     )
 
 
-def _weigh(result: InvariantResult, expectation: Expectation) -> tuple[Weight, str]:
-    """What a result means for the expectation, and what speaks against it."""
+def _weigh(result: InvariantResult, expectation: Expectation, went_its_way: bool) -> tuple[Weight, str]:
+    """What a result means for the expectation, and what speaks against it. A run that did not go its way had no chance
+    to show what it was to show."""
     name, status = result.id, result.status
     if status == "violated":
         if name not in expectation.violated and name not in expectation.may:
@@ -162,7 +165,8 @@ def _weigh(result: InvariantResult, expectation: Expectation) -> tuple[Weight, s
     elif name in expectation.violated:
         if status == "inconclusive":
             return "undecided", f"{name} was to be violated and is inconclusive: {result.why}"
-        return "unexpected", f"{name} was to be violated and was not ({status}, tested {result.tested:,} times)"
+        weight: Weight = "unexpected" if went_its_way else "undecided"
+        return weight, f"{name} was to be violated and was not ({status}, tested {result.tested:,} times)"
     elif name in expectation.excused and not result.excused:
         return "undecided", f"{name} was to be excused and was not ({status}, tested {result.tested:,} times)"
     elif name in expectation.held and status != "held":
@@ -172,8 +176,8 @@ def _weigh(result: InvariantResult, expectation: Expectation) -> tuple[Weight, s
     return "as expected", ""
 
 
-def _weighed(result: InvariantResult, expectation: Expectation) -> InvariantVerdict:
-    weight, against = _weigh(result, expectation)
+def _weighed(result: InvariantResult, expectation: Expectation, went_its_way: bool) -> InvariantVerdict:
+    weight, against = _weigh(result, expectation, went_its_way)
     return InvariantVerdict(
         result.id,
         result.title,
@@ -195,7 +199,10 @@ def _violation(finding: Finding) -> Violation:
 def judged_again(verdict: Verdict, result: InvariantResult) -> Verdict:
     """A verdict with another result for one of its invariants, weighed as the others were."""
     expects = verdict.expects
-    after = _weighed(result, Expectation(True, expects.violated, expects.held, expects.excused, expects.may))
+    # What the invariants say comes after what speaks against the run.
+    went_its_way = {*verdict.undecided} <= {each.against for each in verdict.invariants}
+    expectation = Expectation(True, expects.violated, expects.held, expects.excused, expects.may)
+    after = _weighed(result, expectation, went_its_way)
     against = {each.against for each in verdict.invariants if each.id == result.id} - {""}
     invariants = [after if each.id == result.id else each for each in verdict.invariants]
     unexpected = [each for each in verdict.unexpected if each not in against]
@@ -240,5 +247,14 @@ def write_verdict(verdict: Verdict, directory: RunDir) -> None:
 
 def read_verdict(directory: RunDir) -> Verdict:
     """The verdict in a run's directory. Raises InputError if there is none, or it is damaged or of another format."""
-    expected = f"a run that came to its end; krift check {directory.path} makes one from its trace"
-    return read_json(directory.verdict, Verdict, VERDICT_SCHEMA, expected)
+    if not directory.verdict.exists():
+        raise wrong(directory.path, *_no_verdict(directory))
+    return read_json(directory.verdict, Verdict, VERDICT_SCHEMA, "")
+
+
+def _no_verdict(directory: RunDir) -> tuple[str, str]:
+    manifest = directory.read_manifest()
+    if manifest.status != "running" and any(directory.trace.glob("*.parquet")):
+        path = shlex.quote(str(directory.path))
+        return "it has no verdict", f"one that was judged; krift check {path} makes a verdict from its trace"
+    return f"it has no verdict: {directory.fate(manifest)}", directory.remedy(manifest)

@@ -29,6 +29,7 @@ import pyarrow.parquet as pq
 from chaos.errors import nearest
 from orchestrator.campaigns.asked import CAMPAIGN_SCHEMA, Asked
 from orchestrator.campaigns.record import RunRecord
+from orchestrator.files import writing
 from orchestrator.run_dir import RESTORE, read_json, why, write_json, wrong
 
 PREFIX = "campaign-"
@@ -118,13 +119,13 @@ class CampaignDir:
             yield
 
     def add_part(self, part: Sequence[Done]) -> None:
-        """Write results; when this returns, they are on the disk."""
+        """Write results; when this returns, they are on the disk. Raises NotWritten."""
         self.results.mkdir(exist_ok=True)
         number = len(self._parts())
         path = self.results / f"part-{number:05}.parquet"
         aside = path.with_suffix(".tmp")
         rows = [_row(done) for done in part]
-        with aside.open("wb") as file:
+        with writing(path), aside.open("wb") as file:
             pq.write_table(pa.Table.from_pylist(rows, schema=_COLUMNS), file, compression="zstd")
             file.flush()
             os.fsync(file.fileno())

@@ -21,6 +21,7 @@ from orchestrator.campaigns.work import code_id
 from orchestrator.cli.campaign_progress import CampaignProgress
 from orchestrator.cli.expected import check_expected, check_untested
 from orchestrator.cli.options import check_master, parse_seeds, runs_option, with_retries
+from orchestrator.files import write_text
 from orchestrator.interrupts import Interrupts
 from orchestrator.report.campaign import markdown, print_campaign
 from orchestrator.report.console import Page, page
@@ -153,12 +154,12 @@ def _carry_out(campaign: Campaign, master: str, talk: Page, quiet: bool, as_json
 
 
 def _print(report: Report, directory: CampaignDir, as_json: bool) -> None:
-    directory.report_text.write_text(markdown(report), encoding="utf-8")
     shown = page()
     if as_json:
         shown.raw(msgspec.json.encode(report).decode() + "\n")
     else:
         print_campaign(shown, report)
+    write_text(directory.report_text, markdown(report))
 
 
 def _how_to_resume(campaign: Campaign) -> str:

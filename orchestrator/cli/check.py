@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from pathlib import Path
 
 import click
 import msgspec
-import pyarrow as pa
 
 from actors.trace.lines import decode_line
 from chaos.errors import KriftError
 from chaos.plan import Plan
 from chaos.scenario.loader import load_file
 from chaos.scenario.resolve import resolve
-from orchestrator.checked import Checked, verdict_on
+from orchestrator.checked import Checked, of_an_unfinished, verdict_on
 from orchestrator.cli.options import runs_option
+from orchestrator.driving import held, is_held
 from orchestrator.invariants.fold import Finding
 from orchestrator.report.console import page
 from orchestrator.report.text import print_verdict
 from orchestrator.run_dir import RESTORE, Manifest, RunDir, open_run_dir, wrong
 from orchestrator.runner import check_in_process, check_in_spark, check_in_stream, keep_verdict, with_repeat
 from orchestrator.trace.collect import incarnations
-from orchestrator.trace.read import line_to_stamped, read_events
+from orchestrator.trace.read import line_to_stamped, trace_of
 from orchestrator.verdict import exit_code, json_line
 from orchestrator.version import __version__
 
@@ -45,24 +46,34 @@ CUT_OFF = "the run did not come to its end: its driver was killed"
 def command(run: str, engine: str, out: Path, as_json: bool) -> int:
     """Check the invariants over RUN (a directory, a name under --out, or "latest") again, and write its verdict."""
     directory = open_run_dir(out, run)
+    # First this: a run that ends meanwhile is taken for one that goes on, and its own verdict is left alone.
+    driven = is_held(directory.path)
     manifest = directory.read_manifest()
     plan = plan_of(directory)
-    growing = (
-        engine == "streaming" and not any(directory.trace.glob("*.parquet")) and bool(incarnations(directory.path))
-    )
-    if not growing:
+    unfinished = manifest.status == "running"
+    by_logs = engine == "streaming" and bool(incarnations(directory.path))
+    collected = not (by_logs and (unfinished or not any(directory.trace.glob("*.parquet"))))
+    if collected:
         directory.trace_parts()
     if not os.access(directory.path, os.W_OK):
         raise wrong(directory.path, "the verdict cannot be written there", "a directory that you may write to")
     page(stderr=True).say(f"checking {directory.path}")
-    checked = _check(directory, plan, engine)
-    if not growing:
+    short = _why_short(directory, manifest, driven, collected)
+    checked = _check(directory, plan, engine, collected, bool(short))
+    if short:
+        checked = of_an_unfinished(checked, short)
+    else:
         _compare_digests(directory, manifest, plan, checked)
-    doubts = [*manifest.doubts, *([GROWING if growing else CUT_OFF] if manifest.status == "running" else [])]
-    checked = with_repeat(checked, manifest.digest, manifest.repeated)
-    verdict = verdict_on(plan, manifest.run, manifest.runtime, checked, manifest.duration, doubts)
-    keep_verdict(directory, verdict)
+    doubts = [*manifest.doubts, *([short] if short else [])]
     shown = page()
+    if driven:
+        page(stderr=True).say("nothing of this is kept: the run's own command writes its verdict")
+    with nullcontext() if driven else held(directory.path):
+        # A replay may have said meanwhile what came of the repetition.
+        checked = with_repeat(checked, manifest.digest, directory.read_manifest().repeated)
+        verdict = verdict_on(plan, manifest.run, manifest.runtime, checked, manifest.duration, doubts)
+        if not driven:
+            keep_verdict(directory, verdict)
     if as_json:
         shown.raw(json_line(verdict))
     else:
@@ -70,16 +81,23 @@ def command(run: str, engine: str, out: Path, as_json: bool) -> int:
     return exit_code(verdict, manifest.status)
 
 
+def _why_short(directory: RunDir, manifest: Manifest, driven: bool, collected: bool) -> str:
+    """Why what is checked does not reach to the end of the run; "" if it does."""
+    if manifest.status == "running":
+        return GROWING if driven else CUT_OFF
+    return "" if collected else f"its trace was never collected: {directory.fate(manifest)}"
+
+
 def plan_of(directory: RunDir) -> Plan:
     """The plan of a run, from the resolved scenario in its directory."""
     return resolve(load_file(directory.scenario))
 
 
-def _check(directory: RunDir, plan: Plan, engine: str) -> Checked:
+def _check(directory: RunDir, plan: Plan, engine: str, collected: bool, short: bool) -> Checked:
     try:
         if engine == "in-process":
             return check_in_process(directory, plan)
-        return _check_with_spark(directory, plan, engine)
+        return _check_with_spark(directory, plan, engine, collected, short)
     except KriftError:
         raise
     except Exception as error:
@@ -90,13 +108,13 @@ def _check(directory: RunDir, plan: Plan, engine: str) -> Checked:
         raise
 
 
-def _check_with_spark(directory: RunDir, plan: Plan, engine: str) -> Checked:
+def _check_with_spark(directory: RunDir, plan: Plan, engine: str, collected: bool, short: bool) -> Checked:
     from orchestrator.engines.spark_session import spark_session
 
     spark = spark_session()
     try:
         if engine == "streaming":
-            return check_in_stream(spark, directory, plan, _tell)
+            return check_in_stream(spark, directory, plan, _tell_so_far if short else _tell, collected)
         return check_in_spark(spark, directory, plan)
     finally:
         spark.stop()
@@ -104,6 +122,10 @@ def _check_with_spark(directory: RunDir, plan: Plan, engine: str) -> Checked:
 
 def _tell(violation: Finding) -> None:
     page(stderr=True).say(f"{violation.invariant} violated: {violation.sentence}")
+
+
+def _tell_so_far(violation: Finding) -> None:
+    page(stderr=True).say(f"{violation.invariant} seems to be violated, as far as is known: {violation.sentence}")
 
 
 def _read_the_logs(directory: RunDir, error: Exception) -> None:
@@ -118,17 +140,11 @@ def _read_the_logs(directory: RunDir, error: Exception) -> None:
 
 def _read_to_the_end(directory: RunDir, error: Exception) -> None:
     """Raises InputError if the trace cannot be read, or is not in its order."""
-    number, last = 0, None
-    try:
-        for number, event in enumerate(read_events(directory.path), 1):
-            if last is not None and event.order < last:
-                raise wrong(
-                    directory.trace, f"event {number:,} comes before the one in front of it", RESTORE
-                ) from error
-            last = event.order
-    except (pa.ArrowException, OSError, msgspec.DecodeError, UnicodeDecodeError) as damage:
-        first = str(damage).partition("\n")[0]
-        raise wrong(directory.trace, f"damaged after {number:,} events: {first}", RESTORE) from error
+    last = None
+    for number, event in enumerate(trace_of(directory), 1):
+        if last is not None and event.order < last:
+            raise wrong(directory.trace, f"event {number:,} comes before the one in front of it", RESTORE) from error
+        last = event.order
 
 
 def _compare_digests(directory: RunDir, manifest: Manifest, plan: Plan, checked: Checked) -> None:

@@ -34,10 +34,11 @@ from orchestrator.campaigns.order import SimOrder
 from orchestrator.campaigns.spread import spread
 from orchestrator.campaigns.work import code_id
 from orchestrator.cli.options import parse_seeds, runs_option
+from orchestrator.files import write_bytes, write_text, writing
 from orchestrator.interrupts import Interrupts
 from orchestrator.report.comparison import print_comparison, svg
 from orchestrator.report.console import page
-from orchestrator.run_dir import check_root, why, write_json, wrong
+from orchestrator.run_dir import check_root, write_json, wrong
 from orchestrator.verdict import INCONCLUSIVE, NOT_CARRIED_OUT
 from orchestrator.version import __version__
 
@@ -153,6 +154,8 @@ def _compare(request: Request, out: Path, as_json: bool, quiet: bool) -> int:
             interrupted = each is None or interrupts.asked
             if interrupted:
                 break
+    # They come as executors end them, and intervals are to be the same each time.
+    pairs.sort(key=lambda pair: pair.a.record.order.seed or 0)
     if not any(pair.counts for pair in pairs):
         if interrupted:
             raise KeyboardInterrupt
@@ -160,11 +163,12 @@ def _compare(request: Request, out: Path, as_json: bool, quiet: bool) -> int:
             failed = pair.a.record if pair.a.record.exit_code == NOT_CARRIED_OUT else pair.b.record
             talk.say(f"no pair of runs could be carried out; the first: {failed.sentence}")
         return NOT_CARRIED_OUT
-    found = _kept(request, pairs, out)
+    counted, found = _worked_out(request, pairs, out)
     if as_json:
         shown.raw(msgspec.json.encode(found).decode() + "\n")
     else:
         print_comparison(shown, found)
+    _keep(found, pairs, counted)
     talk.say(f"kept in     {found.kept_in} (plot.svg, comparison.json, pairs.ndjson)")
     talk.say(f"again       {found.again}")
     if interrupted:
@@ -202,14 +206,12 @@ def _all(request: Request, interrupts: Interrupts) -> Iterator[MeasuredPair | No
         spark.stop()
 
 
-def _kept(request: Request, pairs: Sequence[MeasuredPair], out: Path) -> Comparison:
-    """Work it out, and write it down with its evidence."""
-    # They come as executors end them, and intervals are to be the same each time.
-    pairs = sorted(pairs, key=lambda pair: pair.a.record.order.seed or 0)
+def _worked_out(request: Request, pairs: Sequence[MeasuredPair], out: Path) -> tuple[list[MeasuredPair], Comparison]:
+    """The pairs that count, and what they say."""
     counted = [pair for pair in pairs if pair.counts]
     name = re.sub(r"[^\w.-]+", "-", Path(request.scenario).stem)
     directory = out / f"compare-{name}-{datetime.now(UTC).strftime('%Y%m%d-%H%M%S-%f')[:-3]}"
-    found = Comparison(
+    return counted, Comparison(
         krift=__version__,
         scenario=request.scenario,
         common=[*request.common, *(f"defect {defect}" for defect in request.defects)],
@@ -222,14 +224,16 @@ def _kept(request: Request, pairs: Sequence[MeasuredPair], out: Path) -> Compari
         again=request.again(),
         kept_in=str(directory),
     )
-    try:
+
+
+def _keep(found: Comparison, pairs: Sequence[MeasuredPair], counted: Sequence[MeasuredPair]) -> None:
+    """Write it down with its evidence. Raises NotWritten."""
+    directory = Path(found.kept_in)
+    with writing(directory):
         directory.mkdir(parents=True)
-        (directory / "plot.svg").write_text(svg(found, partial(per_pair, counted)), encoding="utf-8")
-        (directory / "pairs.ndjson").write_bytes(b"".join(msgspec.json.encode(pair) + b"\n" for pair in pairs))
-        write_json(directory / "comparison.json", found)
-    except OSError as error:
-        raise wrong(directory, f"cannot be written: {why(error)}", "a directory to write to") from None
-    return found
+    write_json(directory / "comparison.json", found)
+    write_bytes(directory / "pairs.ndjson", b"".join(msgspec.json.encode(pair) + b"\n" for pair in pairs))
+    write_text(directory / "plot.svg", svg(found, partial(per_pair, counted)))
 
 
 def _text(scenario: str) -> str:

@@ -21,6 +21,7 @@ from orchestrator.exam.examination import EVERYTHING_MAX, RUNS_MAX, DefectExam, 
 from orchestrator.exam.kept import Kept
 from orchestrator.exam.marks import Marks
 from orchestrator.exam.schedules import EVERYTHING, any_schedule, nemesis_of, schedule
+from orchestrator.files import write_text
 from orchestrator.report.console import page
 from orchestrator.report.exam import exam_json, exam_markdown, print_exam
 
@@ -135,7 +136,7 @@ def _report(marks: Marks, as_json: bool, write: Path | None) -> None:
     else:
         print_exam(page(), marks)
     if write is not None:
-        write.write_text(exam_markdown(marks, ["krift", *sys.argv[1:]]), encoding="utf-8")
+        write_text(write, exam_markdown(marks, ["krift", *sys.argv[1:]]))
     page(stderr=True).say(f"the exam took {marks.wall_s / 60:.1f} minutes")
 
 

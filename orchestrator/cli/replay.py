@@ -24,6 +24,7 @@ from orchestrator.cli.check import plan_of
 from orchestrator.cli.options import runs_option
 from orchestrator.clusters.base import RunOrder, run_meta
 from orchestrator.clusters.sim import STEPS_FILE
+from orchestrator.driving import held
 from orchestrator.repeats import repeat
 from orchestrator.report.console import Page, page
 from orchestrator.run_dir import RESTORE, Manifest, RunDir, open_run_dir, why, wrong
@@ -167,10 +168,12 @@ def _note_repeat(directory: RunDir, manifest: Manifest, digest: str) -> None:
     of krift may well differ; and a run that may not be written to keeps what it says."""
     if manifest.krift != __version__ or not os.access(directory.path, os.W_OK):
         return
-    manifest.repeated = digest
-    directory.write_manifest(manifest)
-    if directory.verdict.exists():
-        keep_verdict(directory, judged_again(read_verdict(directory), repeat_result(manifest.digest, digest)))
+    with held(directory.path):
+        manifest = directory.read_manifest()
+        manifest.repeated = digest
+        directory.write_manifest(manifest)
+        if directory.verdict.exists():
+            keep_verdict(directory, judged_again(read_verdict(directory), repeat_result(manifest.digest, digest)))
 
 
 def _versions(manifest: Manifest) -> str:

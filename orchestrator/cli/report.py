@@ -14,7 +14,7 @@ from orchestrator.report.console import page
 from orchestrator.report.junit import junit
 from orchestrator.report.text import print_verdict
 from orchestrator.run_dir import RunDir, open_run_dir
-from orchestrator.trace.read import read_events
+from orchestrator.trace.read import trace_of
 from orchestrator.verdict import exit_code, json_line, read_verdict
 
 
@@ -59,10 +59,9 @@ def command(run: str, out: Path, as_json: bool, as_junit: bool, wanted: tuple[st
 def _show_events(directory: RunDir, wanted: Sequence[str]) -> None:
     """The wanted events in the order of the trace, each with its id and the envelope's other columns but the run.
     Raises InputError for what is not in the trace."""
-    directory.trace_parts()
     missing = dict.fromkeys(wanted)
     lines = []
-    for event in read_events(directory.path):
+    for event in trace_of(directory):
         if event.id in missing:
             del missing[event.id]
             envelope = {"id": event.id, "wall": event.wall, "logical": event.logical, "cause": event.cause}

@@ -10,7 +10,7 @@ from typing import Any
 import click
 import msgspec
 
-from chaos.errors import InputError, Mistake
+from chaos.errors import InputError, KriftError, Mistake
 from chaos.plan import Plan
 from chaos.scenario.resolve import resolve
 from chaos.schedule import timeline
@@ -173,6 +173,7 @@ def _run_all(request: Request) -> int:
     progress = ProgressLine(request.runs, request.quiet)
     carried: list[Carried] = []
     interrupted = False
+    failed: KriftError | None = None
     try:
         with Session(settings) as session:
             for plan in request.plans():
@@ -188,9 +189,13 @@ def _run_all(request: Request) -> int:
                     break
     except KeyboardInterrupt:
         interrupted = True
+    except KriftError as error:
+        failed = error
     _sum_up(shown, talk, request, carried)
     if request.junit_file is not None:
         write_junit(request.junit_file, [done.verdict for done in carried])
+    if failed is not None:
+        raise failed
     if interrupted:
         talk.say(f"interrupted after {len(carried)} of {request.runs} runs; what was recorded is kept")
         return INTERRUPTED

@@ -26,6 +26,7 @@ from orchestrator.campaigns.signature import signature
 from orchestrator.cli.options import MAX_SEED, check_master, with_retries
 from orchestrator.cli.status_line import StatusLine
 from orchestrator.cli.subject import SMALL, Choice, Subject, find_subject
+from orchestrator.files import write_text
 from orchestrator.report.console import Page, page
 from orchestrator.run_dir import why, wrong
 from orchestrator.shrinking.failure import Failure, failure_in
@@ -160,7 +161,7 @@ def _shrink(request: Request) -> int:
         other_seeds=other_seeds,
     )
     told = tell(shrunk, request.subject.origin)
-    request.file.write_text(told.text, encoding="utf-8")
+    write_text(request.file, told.text)
     _save(shrunk, first, request.subject.origin)
     _report(request, shrinker, shrunk, told, time.monotonic() - began, interrupted)
     return INTERRUPTED if interrupted else 0

@@ -33,7 +33,8 @@ class RunOutcome(msgspec.Struct, frozen=True):
     status: completed (the conductor ended it), interrupted (by the user; faults were ended, and what was recorded
     is kept), broken (a node or its runtime raised an exception, or a process died that nobody killed: ``detail``).
     hosts: where nodes ran. duration_us: from the first node's start to the last one's stop. events: in the trace.
-    torn: lines at the end of chunks that a killed process left unfinished. final_seq: as in ``RunEnd``.
+    torn: lines at the end of chunks that a killed process left unfinished. final_seq: as in ``RunEnd``. begun_ms: when
+    the conductor began, on the clock by which nodes take steps: since 1970 in a live run, 0 in virtual time.
     """
 
     status: Status
@@ -43,6 +44,7 @@ class RunOutcome(msgspec.Struct, frozen=True):
     events: int
     torn: int
     final_seq: dict[str, int]
+    begun_ms: int = 0
 
 
 class Cluster(Protocol):

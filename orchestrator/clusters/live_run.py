@@ -93,6 +93,7 @@ class LiveRun:
         self._heard: asyncio.Queue[tuple[LiveNode, int, Report]] = asyncio.Queue()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._begun_s = 0.0
+        self._begun_ms = 0
         self._broken = ""
         self._interrupted = False
         self._starting: asyncio.Task[None] | None = None
@@ -169,6 +170,7 @@ class LiveRun:
 
     async def _conduct(self) -> None:
         self._begun_s = asyncio.get_running_loop().time()
+        self._begun_ms = _physical_us() // 1000
         await self._act(self._conductor.begin())
         while not (self._conductor.finished or self._broken or self._interrupted):
             heard = await self._next()
@@ -375,7 +377,7 @@ class LiveRun:
         events = write_rows(directory, (line_to_row(line) for line in merged(directory)))
         hosts = sorted({await agent.host.remote() for agent in self._agents})
         await self._let_calls_end()
-        return RunOutcome(status, self._broken, hosts, duration_us, events, torn, final)
+        return RunOutcome(status, self._broken, hosts, duration_us, events, torn, final, self._begun_ms)
 
     async def _let_calls_end(self) -> None:
         """Calls to the dead fail by themselves. A Ray client does not bear that they are cancelled before: the answer

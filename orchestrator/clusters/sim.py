@@ -10,6 +10,7 @@ from actors.sim.digest import StepDigests
 from actors.sim.world import ProbedStep, World
 from actors.trace.events import Stamped
 from orchestrator.clusters.base import Progress, RunOrder, RunOutcome, Status, run_meta
+from orchestrator.files import write_bytes
 from orchestrator.interrupts import Interrupts
 from orchestrator.trace.read import write_events
 
@@ -77,7 +78,7 @@ class SimCluster:
             write_events(order.directory, kept)
         self.digest, self.steps, self.probed = result.digest, result.step_digests, result.probed
         if self.keep and self.steps is not None:
-            (order.directory / STEPS_FILE).write_bytes(self.steps.to_bytes())
+            write_bytes(order.directory / STEPS_FILE, self.steps.to_bytes())
         status: Status = "interrupted" if interrupts.asked or self._stopped else "completed"
         if result.failures:
             status = "broken"

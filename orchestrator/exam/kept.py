@@ -13,6 +13,7 @@ import chaos
 import orchestrator
 from orchestrator.exam.attempt import Attempt, Attempted
 from orchestrator.exam.examination import Do
+from orchestrator.files import write_text, writing
 
 FILE = "attempts.jsonl"
 
@@ -40,7 +41,7 @@ class Kept:
         fingerprint = code_fingerprint()
         lines = self._path.read_bytes().splitlines() if self._path.exists() else []
         if lines[:1] != [fingerprint.encode()]:
-            self._path.write_text(fingerprint + "\n", encoding="utf-8")
+            write_text(self._path, fingerprint + "\n")
             lines = []
         for line in lines[1:]:
             try:
@@ -62,7 +63,7 @@ class Kept:
         yield from self._keep(self._do(unknown) if unknown else ())
 
     def _keep(self, results: Iterable[Attempted]) -> Iterator[Attempted]:
-        with self._path.open("ab") as file:
+        with writing(self._path), self._path.open("ab") as file:
             if not self._path.read_bytes().endswith(b"\n"):
                 file.write(b"\n")
             for each in results:

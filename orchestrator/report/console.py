@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 from rich.console import Console, RenderableType
 from rich.text import Text
+
+from orchestrator.files import NotWritten
 
 WIDE = 1000
 """Columns where nobody looks through a terminal (logs, files, CI): nothing is wrapped there."""
@@ -16,7 +19,8 @@ class Page(Console):
     """A console that guesses nothing: no markup, no highlighting; colours only on a terminal, and not with NO_COLOR.
 
     ``gone``: whoever read it has closed it (``krift ... | head -1``). What is printed from then on is dropped: a
-    closed stdout is no error, and no reason to lose what a run records.
+    closed stdout is no error, and no reason to lose what a run records. A stdout that cannot be written (a full disk)
+    is: NotWritten.
     """
 
     def __init__(self, stderr: bool = False, width: int | None = None) -> None:
@@ -58,6 +62,11 @@ class Page(Console):
             self.file.flush()
         except BrokenPipeError:
             self._leave()
+        except OSError as error:
+            # Told once: what comes after it has nowhere to go either. Talk that is lost is no reason to stop anything.
+            self._leave()
+            if not self.stderr:
+                raise NotWritten(Path("stdout"), error) from error
 
     def _leave(self) -> None:
         self.gone = True

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
+from orchestrator.files import write_text
 from orchestrator.report.console import printable
 from orchestrator.report.text import title
 from orchestrator.verdict import InvariantVerdict, Verdict
@@ -30,8 +31,8 @@ def junit(verdicts: Iterable[Verdict]) -> str:
 
 
 def write_junit(path: Path, verdicts: Iterable[Verdict]) -> None:
-    """Write a file of ``junit``'s. Raises OSError."""
-    path.write_text(junit(verdicts), encoding="utf-8")
+    """Write a file of ``junit``'s. Raises NotWritten."""
+    write_text(path, junit(verdicts))
 
 
 def _suite(verdict: Verdict) -> TestSuite:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from actors.trace.events import Stamped
 from actors.trace.lines import Line
+from orchestrator.files import writing
+from orchestrator.run_dir import RESTORE, RunDir, wrong
 from orchestrator.trace.rows import COLUMNS, row_to_stamped, stamped_to_row
 from orchestrator.trace.schema import ARROW_SCHEMA
 
@@ -22,17 +26,23 @@ FILE_ROWS = 1_000_000
 
 
 def write_rows(directory: Path, rows: Iterable[Mapping[str, Any]]) -> int:
-    """Write rows, which come in the trace's order, to ``directory/trace``; returns how many."""
+    """Write rows, which come in the trace's order, to ``directory/trace``; returns how many. Raises NotWritten."""
     folder = directory / TRACE
     folder.mkdir(parents=True, exist_ok=True)
     source = iter(rows)
     total = 0
-    for number in range(1 << 30):
-        path = folder / f"part-{number:05}.parquet"
-        written = _write_file(path, source)
-        total += written
-        if written < FILE_ROWS:
-            break
+    try:
+        for number in range(1 << 30):
+            path = folder / f"part-{number:05}.parquet"
+            with writing(path):
+                written = _write_file(path, source)
+            total += written
+            if written < FILE_ROWS:
+                break
+    except BaseException:
+        # Arrow closes what it could not finish, so that it looks whole; and half a trace is none.
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
     return total
 
 
@@ -83,3 +93,16 @@ def read_events(directory: Path) -> Iterator[Stamped]:
         for batch in file.iter_batches(GROUP_ROWS, columns=list(COLUMNS)):
             for row in batch.to_pylist():
                 yield row_to_stamped(row)
+
+
+def trace_of(directory: RunDir) -> Iterator[Stamped]:
+    """The same for one that may be missing or damaged. Raises InputError, which says after how many events."""
+    directory.trace_parts()
+    number = 0
+    try:
+        for event in read_events(directory.path):
+            yield event
+            number += 1
+    except (pa.ArrowException, OSError, msgspec.DecodeError, UnicodeDecodeError) as damage:
+        first = str(damage).partition("\n")[0].rstrip(".")
+        raise wrong(directory.trace, f"damaged after {number:,} events: {first}", RESTORE) from damage

@@ -107,6 +107,7 @@ def assert_kept(runs: Runs, runtime: str) -> None:
     for command, code, words in [
         (runs.start("check", "--engine", "in-process"), 3, r"X4 +held"),
         (runs.start("replay"), 0, "no difference"),
+        (runs.start("replay", "--node", "broker-1", "--at", "zero+0"), 0, r"^\{\n"),
     ]:
         assert command.end() == code, command.said()
         assert re.search(words, command.said()), command.said()

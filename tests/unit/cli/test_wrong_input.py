@@ -237,6 +237,14 @@ def _unreadable(path: Path) -> None:
     path.mkdir()
 
 
+def _cut_page(run: Path) -> None:
+    """The file's footer is whole, what it points at is not."""
+    part = run / "trace" / "part-00000.parquet"
+    data = bytearray(part.read_bytes())
+    data[4:4096] = bytes(4092)
+    part.write_bytes(data)
+
+
 def _other_columns(run: Path) -> None:
     pq.write_table(pa.table({"a": [1]}), run / "trace" / "part-00000.parquet")
 
@@ -261,6 +269,7 @@ def _foreign_event(run: Path) -> None:
 
 ALL = ("report", "check --engine in-process", "replay")
 CHECK = ("check --engine in-process",)
+EVENT = ("report --event broker-1/0/0", *CHECK)
 DAMAGES = {
     "no run": (ALL, _empty, "manifest.json: there is no such file", "a directory that krift run wrote"),
     "not json": (ALL, lambda run: _cut(run / "manifest.json", 40), "manifest.json: damaged", "restore it"),
@@ -278,7 +287,7 @@ DAMAGES = {
         "restore it",
     ),
     "unreadable": (ALL, lambda run: _unreadable(run / "manifest.json"), "cannot be read", "a file that you may read"),
-    "no verdict": (ALL[:1], lambda run: (run / "verdict.json").unlink(), "there is no such file", "krift check"),
+    "no verdict": (ALL[:1], lambda run: (run / "verdict.json").unlink(), "it has no verdict", "krift check"),
     "cut verdict": (ALL[:1], lambda run: _cut(run / "verdict.json", 99), "verdict.json: damaged", "restore it"),
     "foreign verdict": (
         ALL[:1],
@@ -295,6 +304,7 @@ DAMAGES = {
         "part-00000.parquet: not a whole Parquet file",
         "restore it",
     ),
+    "cut page": (EVENT, _cut_page, "trace: damaged after 0 events: ", "restore it"),
     "other columns": (CHECK, _other_columns, "without the columns run, node", "restore it"),
     "a part is missing": (CHECK, _gap, "part-00000.parquet is missing", "restore it"),
     "an event is missing": (CHECK, _drop_events, "not what the run recorded: its digest is", "restore it"),

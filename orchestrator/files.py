@@ -1,0 +1,48 @@
+"""Files that commands write: atomically, and with their names in what goes wrong."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from chaos.errors import RunError
+
+
+class NotWritten(RunError):
+    """A file could not be written. ``path``: which."""
+
+    def __init__(self, path: Path, error: OSError) -> None:
+        self.path = path
+        # Of a disk that is full the operating system tells no name, and Arrow tells the whole story of the error.
+        reason = os.strerror(error.errno) if error.errno else str(error).partition("\n")[0]
+        super().__init__(f"{path}: cannot be written: {reason}; expected a disk with space for it")
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """While ``path`` is written. Raises NotWritten in place of OSError."""
+    try:
+        yield
+    except OSError as error:
+        raise NotWritten(path, error) from error
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a file atomically: whoever reads finds what was there or all of this, also beside another writer. Raises
+    NotWritten, and leaves what was there."""
+    aside = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    with writing(path):
+        try:
+            aside.write_bytes(data)
+            os.replace(aside, path)
+        except OSError:
+            with suppress(OSError):
+                aside.unlink(missing_ok=True)
+            raise
+
+
+def write_text(path: Path, text: str) -> None:
+    """The same for a text, in UTF-8."""
+    write_bytes(path, text.encode("utf-8"))
