@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console, RenderableType
@@ -36,15 +38,17 @@ class Page(Console):
 
     def say(self, text: str = "", style: str = "") -> None:
         """A line, or several, as they are: the terminal breaks what is too long for it."""
-        with self.capture() as captured:
-            self.print(Text(printable(text), style), soft_wrap=True)
-        self._put(captured.get())
+        with self._heard():
+            with self.capture() as captured:
+                self.print(Text(printable(text), style), soft_wrap=True)
+            self._put(captured.get())
 
     def show(self, renderable: RenderableType) -> None:
         """A table or a paragraph, laid out for this page's width, without blanks at the ends of lines."""
-        with self.capture() as captured:
-            self.print(renderable)
-        self._put("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+        with self._heard():
+            with self.capture() as captured:
+                self.print(renderable)
+            self._put("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
 
     def raw(self, text: str) -> None:
         """A text for programs, to the letter."""
@@ -57,9 +61,14 @@ class Page(Console):
     def _put(self, text: str) -> None:
         if self.gone:
             return
-        try:
+        with self._heard():
             self.file.write(text)
             self.file.flush()
+
+    @contextmanager
+    def _heard(self) -> Iterator[None]:
+        try:
+            yield
         except BrokenPipeError:
             self._leave()
         except OSError as error:
