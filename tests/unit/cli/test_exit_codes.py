@@ -132,7 +132,7 @@ def test_130_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         nonlocal begun
         begun += 1
         if begun == 2:
-            world.queue.at(2_000_000, lambda _: os.kill(os.getpid(), signal.SIGTERM), None)
+            world.queue.at(1_000_000, lambda _: os.kill(os.getpid(), signal.SIGTERM), None)
         return carry_out(world, limit_us)
 
     monkeypatch.setattr(World, "run", interrupted)

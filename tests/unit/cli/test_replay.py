@@ -47,7 +47,7 @@ def test_a_replay_says_that_the_run_was_had_again(run: Path) -> None:
 def test_the_state_at_a_moment(kept_run: Path) -> None:
     """Shows a node as it was at two moments of the virtual time."""
     states = []
-    for moment in ("500", "1500"):
+    for moment in ("100", "800"):
         ended = krift("replay", kept_run, "--node", "broker-1", "--at", moment)
         assert ended.code == 0, ended.err
         states.append(json.loads(ended.out))
