@@ -133,7 +133,7 @@ class MetadataCache(msgspec.Struct):
         self.node.release()
 
     def _backs_off(self, step: Step) -> bool:
-        if not self.refreshed:
+        if not self.refreshed or "no-metadata-backoff" in step.defects:
             return False
         low, high = backoff_range(
             self.backoff_ms, self.backoff_max_ms, max(self.failures - 1, self.equivalent_answers - 1, 0)
@@ -193,6 +193,8 @@ class MetadataCache(msgspec.Struct):
         partitions: dict[str, CachedPartition] = {}
         topic_ids: dict[str, str] = {}
         differing: dict[str, int] = {}
+        leaders: dict[str, int] = {}
+        renamed: dict[str, str] = {}
         accepted: list[str] = []
         for topic in response.topics:
             if topic.error_code:
@@ -202,6 +204,8 @@ class MetadataCache(msgspec.Struct):
             if topic_id:
                 topic_ids[topic.name] = topic_id
             recreated = bool(topic_id) and topic_id != self.topic_ids.get(topic.name, "")
+            if recreated:
+                renamed[topic.name] = topic_id
             for answer in topic.partitions:
                 tp = topic_partition(topic.name, answer.partition_index)
                 epoch = answer.leader_epoch if version >= _RELIABLE_EPOCHS_VERSION else -1
@@ -216,8 +220,11 @@ class MetadataCache(msgspec.Struct):
                         cached.leader_epoch,
                     )
                 ):
-                    differing[tp] = epoch
-                if epoch >= 0 and seen >= 0 and epoch < seen and not recreated:
+                    differing[tp], leaders[tp] = epoch, answer.leader_id
+                refused = 0 <= epoch < seen and not recreated and "older-metadata-taken" not in step.defects
+                if refused:
+                    if cached is not None and "refused-leader-taken" in step.defects:
+                        cached.leader_id = answer.leader_id
                     if cached is not None:
                         partitions[tp] = cached
                 else:
@@ -229,7 +236,7 @@ class MetadataCache(msgspec.Struct):
         self.brokers = sorted(broker.node_id for broker in response.brokers)
         self.partitions = partitions
         self.topic_ids = topic_ids
-        step.record(MetaView(server, differing, accepted))
+        step.record(MetaView(server, differing, accepted, leaders, renamed))
 
     def _topic_error(self, step: Step, server: str, version: int, error: int) -> None:
         step.record(ErrorSeen("", Api.Metadata.name, version, error, server))
@@ -242,7 +249,7 @@ class MetadataCache(msgspec.Struct):
         else:
             self.last_seen_epochs.pop(tp, None)
 
-    def update_last_seen_epoch(self, tp: str, epoch: int) -> bool:
+    def update_last_seen_epoch(self, step: Step, server: str, tp: str, epoch: int) -> bool:
         """Hear of a leader epoch from another answer than Metadata's. Only a higher one than a remembered one
         counts; then the view is refreshed, and until it has caught up the partition has no current leader."""
         seen = self.last_seen_epochs.get(tp)
@@ -250,6 +257,7 @@ class MetadataCache(msgspec.Struct):
             return False
         self.last_seen_epochs[tp] = epoch
         self.wanted = True
+        step.record(MetaView(server, {tp: epoch}, [], source="heard"))
         return True
 
     def update_leadership(
@@ -266,9 +274,9 @@ class MetadataCache(msgspec.Struct):
         known = hint.leader_id in self.brokers or any(node.node_id == hint.leader_id for node in endpoints)
         fresh = known and hint.leader_epoch > self.last_seen_epochs.get(tp, -1)
         if cached is None or not fresh:
-            step.record(MetaView(server, {tp: hint.leader_epoch}, []))
+            step.record(MetaView(server, {tp: hint.leader_epoch}, [], {tp: hint.leader_id}, source="hint"))
             return False
-        step.record(MetaView(server, {tp: hint.leader_epoch}, [tp]))
+        step.record(MetaView(server, {tp: hint.leader_epoch}, [tp], {tp: hint.leader_id}, source="hint"))
         self.partitions[tp] = CachedPartition(cached.error, hint.leader_id, hint.leader_epoch)
         self.last_seen_epochs[tp] = hint.leader_epoch
         self.brokers = sorted({*self.brokers, *(node.node_id for node in endpoints)})

@@ -184,8 +184,14 @@ class OffsetFetcher(msgspec.Struct):
         lookup: Lookup,
         answer: ListOffsetsResponse.ListOffsetsPartitionResponse | None,
     ) -> Found | None:
+        refused = answer is not None and answer.error_code in (
+            KafkaError.OFFSET_NOT_AVAILABLE,
+            KafkaError.LEADER_NOT_AVAILABLE,
+        )
+        if refused and lookup.consumer and "refusal-is-offset-0" in step.defects:
+            answer = ListOffsetsResponse.ListOffsetsPartitionResponse(offset=0, leader_epoch=-1)
         if answer is not None and not answer.error_code:
-            metadata.update_last_seen_epoch(lookup.tp, answer.leader_epoch)
+            metadata.update_last_seen_epoch(step, ended.peer, lookup.tp, answer.leader_epoch)
             leader_epoch = lookup.leader_epoch
             if leader_epoch < 0 and lookup.timestamp == LATEST:
                 leader_epoch = answer.leader_epoch  # the epoch of LATEST is the leader's own

@@ -345,12 +345,18 @@ class MetaImage(TraceEvent, frozen=True, tag="meta.image"):
 
 
 class MetaView(TraceEvent, frozen=True, tag="meta.view"):
-    """A client got a Metadata answer (or a leader hint): the leader epoch per partition that differs from what
-    it had; ``accepted``: tps it took over."""
+    """A client was told of leaders: the leader epoch per partition that differs from what it had; ``accepted``: tps it
+    took over. ``leaders``: who leads, for the same partitions as ``epochs`` (-1 nobody). ``topic_ids``: topic -> id,
+    where it is another one than the client knew. source: metadata (a Metadata answer, to a request for all that it
+    uses: what is neither accepted nor differs it no longer knows), hint (in an answer that refuses, KIP-951), heard (of
+    a newer leader epoch alone, in an answer of another API: there is nothing to take over)."""
 
     server: str
     epochs: dict[str, int]
     accepted: list[str]
+    leaders: dict[str, int] = {}
+    topic_ids: dict[str, str] = {}
+    source: Literal["metadata", "hint", "heard"] = "metadata"
 
 
 class OpInvoke(TraceEvent, frozen=True, tag="op.invoke"):

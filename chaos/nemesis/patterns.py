@@ -182,6 +182,31 @@ def deaf_follower(scene: Scene, at_us: int) -> list[Part]:
     return found
 
 
+def stale_broker(scene: Scene, at_us: int) -> list[Part]:
+    """A broker hears late from the controllers while leaders change, and clients, whose answers get lost, ask it too:
+    it tells them of leaders that were replaced."""
+    lasts = lasting(scene, 3_000_000, 7_000_000)
+    slower: Part = {"from": ["controllers"], "to": [scene.follower()]}
+    slower["by"] = scene.duration(lasting(scene, 800_000, 2_000_000))
+    lost: Part = {"between": ["clients"], "and": ["brokers"], "chance": "20%"}
+    lost["apis"] = ["Fetch", "ListOffsets", "Metadata"]
+    found = [entry(scene, at_us, {"delay": slower}, lasts), entry(scene, at_us, {"drop": lost}, lasts)]
+    for _ in range(2):
+        at_us += lasting(scene, 300_000, 1_500_000)
+        if at_us >= scene.chaos_us - 1000:
+            break
+        found.append(entry(scene, at_us, {"crash": f"leader({scene.tp})"}, lasting(scene, 500_000, 2_500_000)))
+    return found
+
+
+def asked_while_lagging(scene: Scene, at_us: int) -> list[Part]:
+    """A leader with a high watermark that lags, and clients that start anew in that moment: they have no position, and
+    are refused when they look for one (KIP-207)."""
+    lags: Part = {"seen": {"lagging-leader": {"tp": scene.tp}}}
+    again = scene.duration(lasting(scene, 10_000, 200_000))
+    return [*lagging_leader(scene, at_us), {"when": lags, "fault": {"crash": "clients"}, "for": again}]
+
+
 PATTERNS: dict[str, Pattern] = {
     "cornered": cornered,
     "lagging-leader": lagging_leader,
@@ -193,6 +218,8 @@ PATTERNS: dict[str, Pattern] = {
     "struck-in-role": struck_in_role,
     "unheard-leader": unheard_leader,
     "deaf-follower": deaf_follower,
+    "stale-broker": stale_broker,
+    "asked-while-lagging": asked_while_lagging,
     **QUORUM,
     **REPLICAS,
     **RECOVERY,

@@ -83,5 +83,7 @@ class ClientCoverage:
         """``view/<kind of client>/<all, some or none of it taken over>``."""
         body = event.body
         assert type(body) is MetaView
+        if body.source == "heard":
+            return
         taken = "all" if len(body.accepted) == len(body.epochs) else "some" if body.accepted else "none"
         self._add(("view", kind_of(event.node), taken))

@@ -117,6 +117,16 @@ BOUNDS: dict[str, Bound] = {
         ),
         after=("L4",),
     ),
+    "M2": Bound(
+        "a client refreshes its metadata",
+        (
+            Timer(
+                "request.timeout.ms", 2, "a refresh from a silent broker, and one that was under way before", "client"
+            ),
+            Timer("retry.backoff.max.ms", 2, "the pauses after them", "client"),
+            Timer("reconnect.backoff.max.ms", 1, "a connection to another broker", "client"),
+        ),
+    ),
     "L9": Bound(
         "a change of the voters is committed or undone",
         (

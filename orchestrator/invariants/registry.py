@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from orchestrator.invariants.client_liveness import ConsumersCatchUp, OperationsReturn, SendsReturn
+from orchestrator.invariants.client_metadata import OlderMetadataIsNotAdopted, OutdatedMetadataIsRefetched
 from orchestrator.invariants.clients import AcknowledgedIsNotLost, OneOffsetOneValue
 from orchestrator.invariants.controller import (
     ControllerFold,
@@ -179,6 +180,8 @@ def folds(only: Collection[str] | None = None) -> list[AnyFold]:
         NewLeaderRefusesUntilCaughtUp(),
         BrokersAreNotRefused(),
         ClientsAbsorbTheRefusal(),
+        OlderMetadataIsNotAdopted(),
+        OutdatedMetadataIsRefetched(),
         OnlyDocumentedErrors(),
         RefusalIsBrief(),
         HighWatermarkFollows(),

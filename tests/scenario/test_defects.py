@@ -106,6 +106,12 @@ PROOFS: dict[str, Proof] = {
     "list-behind": Proof("tail", r"was told [\d,]+ as the latest offset .* had acknowledged producer-2"),
     "refusal-is-fatal": Proof("late-follower", r"-1 returned OFFSET_NOT_AVAILABLE for orders-0 to .* before"),
     "refusal-refreshes": Proof("late-follower", r"-1 refreshed its metadata after broker-1 had refused"),
+    "refusal-is-offset-0": Proof(
+        "no-position", r"consumer-1 took 0 for its first position in orders-0, where broker-1"
+    ),
+    "older-metadata-taken": Proof("stale-broker", r"took over leader epoch \d+ of orders-0 from broker-3 when it"),
+    "refused-leader-taken": Proof("stale-broker", r"asked for offsets of orders-0 at broker-1 in leader epoch 1, in"),
+    "no-metadata-backoff": Proof("comes-back", r"asked for metadata again \d+ ms after it had an answer, before the"),
     "oldest-duplicate": Proof("lost-answers", r"that producer-1:\d+, sent later, is at offset [\d,]+ of"),
     "hide-reason": Proof("refused", r"answered Produce with UNKNOWN_SERVER_ERROR, which that API does not document"),
     "refuse-replicas": Proof("late-follower", r"answered ListOffsets of list-offsets-2 .* with OFFSET_NOT_AVAILABLE"),

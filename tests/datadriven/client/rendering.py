@@ -105,6 +105,8 @@ def _describe(event: TraceEvent) -> str | None:
     match event:
         case ErrorSeen():
             return f"* sees {error_name(event.error)} {event.api} {event.tp or 'as a whole'} from {event.broker}"
+        case MetaView() if event.source == "heard":
+            return f"* hears of {' '.join(f'{tp}@{epoch}' for tp, epoch in event.epochs.items())} from {event.server}"
         case MetaView():
             news = [f"{tp}@{epoch}" for tp, epoch in event.epochs.items()]
             kept = [tp for tp in event.epochs if tp not in event.accepted]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from actors.trace.events import CtlFault, ErrorSeen, MetaView, NodeUp, OpInvoke, OpReturn, Rpc
+from actors.trace.events import CtlFault, ErrorSeen, MetaView, NodeUp, OpInvoke, OpReturn, ReplyPartition, Rpc, RpcReply
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
 
@@ -30,10 +30,19 @@ class Refused:
         """An answer that the client goes on after."""
         return self.trace.emit(self.client, ErrorSeen(tp, api, 7, error, "broker-2"))
 
+    def answered(self, offset: int, error: int = 0) -> None:
+        """Broker-2 answers; what comes next is what the client makes of that."""
+        told = ReplyPartition(TP, error, offset)
+        body = RpcReply("ListOffsets", 7, self.client, "c", 1, -1, 0, 0, [told])
+        self.trace.cause = self.trace.emit("broker-2", body)
+
     def ends(self, error: int = 0) -> str:
         """The operation returns."""
         if not error:
-            return self.trace.told(self.client, self.op, 4, 2, 0)
+            self.answered(4)
+            returned = self.trace.told(self.client, self.op, 4, 2, 0)
+            self.trace.cause = ""
+            return returned
         return self.trace.emit(self.client, OpReturn(self.op, "list", TP, "unknown", error=error))
 
 
@@ -44,7 +53,7 @@ def test_a_client_that_asks_again() -> None:
     refused.error(78)
     assert refused.trace.result("H9").tested == 1
     refused.ends()
-    assert (refused.trace.result("H9").status, refused.trace.result("H9").tested) == ("held", 2)
+    assert (refused.trace.result("H9").status, refused.trace.result("H9").tested) == ("held", 3)
 
 
 def test_a_client_that_refreshes_its_metadata() -> None:
@@ -92,7 +101,7 @@ def test_metadata_that_comes_for_another_reason(reason: str) -> None:
         refused.trace.emit("driver", CtlFault("f", "clock-jump", "start", [refused.client], {}))
     refused.view(**({"0": 3} if reason == "epochs" else {}))
     refused.ends()
-    assert (refused.trace.result("H9").status, refused.trace.result("H9").tested) == ("held", 1)
+    assert (refused.trace.result("H9").status, refused.trace.result("H9").tested) == ("held", 2)
 
 
 def test_a_client_that_hands_the_error_on() -> None:
@@ -109,7 +118,7 @@ def test_a_client_that_hands_the_error_on() -> None:
     late.ends(78)
     assert late.trace.result("H9").status == "held"
     other = Refused()
-    other.ends(7)
+    other.ends(35)
     assert other.trace.result("H9").status == "held"
     clock = Refused()
     clock.trace.emit("driver", CtlFault("f", "clock-jump", "start", ["list-offsets-1"], {}))
@@ -117,19 +126,66 @@ def test_a_client_that_hands_the_error_on() -> None:
     assert clock.trace.result("H9").excused == {"clock": 1}
 
 
-def test_a_consumer_that_resets_its_position() -> None:
-    """Shows that a reset whose last error was the refusal violates H9, and one for OFFSET_OUT_OF_RANGE does not."""
-    refused = Refused("consumer-1", "consumer")
-    refused.trace.moved("consumer-1", 0, "reset", 44)
-    result = refused.trace.result("H9")
-    assert result.violations[0].sentence == (
-        "consumer-1 reset its position in orders-0 from 44 to 0 after it was refused"
+def test_a_consumer_that_is_refused_a_fetch() -> None:
+    """Shows that a reset whose last error of a Fetch was the refusal violates H9, and one for OFFSET_OUT_OF_RANGE does
+    not."""
+    for error, violated in ((78, 1), (1, 0)):
+        refused = Refused("consumer-1", "consumer")
+        refused.error(error, "Fetch")
+        refused.answered(0)
+        refused.trace.moved("consumer-1", 0, "reset", 44)
+        result = refused.trace.result("H9")
+        assert result.violated == violated
+        if violated:
+            assert result.violations[0].sentence == (
+                "consumer-1 looked for another position in orders-0 than 44 after it was refused"
+            )
+
+
+@pytest.mark.parametrize("reason", ["assign", "reset"])
+def test_a_position_is_what_a_leader_told(reason: str) -> None:
+    """Shows that a position that was looked up, the first one too, is one that an answer without an error told; a
+    position that the application sought needs none."""
+
+    def took(offset: int, told: int, error: int) -> TraceBuilder:
+        refused = Refused("consumer-1", "consumer")
+        refused.answered(told, error)
+        refused.trace.moved("consumer-1", offset, reason, -1 if reason == "assign" else 7)
+        return refused.trace
+
+    assert took(41, 41, 0).result("H9").status == "held"
+    for error, name in ((78, "OFFSET_NOT_AVAILABLE"), (5, "LEADER_NOT_AVAILABLE"), (6, "NOT_LEADER_OR_FOLLOWER")):
+        (finding,) = took(0, -1, error).result("H9").violations
+        assert finding.sentence.endswith(f"in orders-0, where broker-2 had refused with {name}")
+    (finding,) = took(0, 41, 0).result("H9").violations
+    assert finding.sentence.endswith("in orders-0, where broker-2 had told 41")
+    sought = Refused("consumer-1", "consumer")
+    sought.trace.moved("consumer-1", 5, "seek")
+    assert sought.trace.result("H9").violated == 0
+    nothing = Refused("consumer-1", "consumer")
+    nothing.trace.moved("consumer-1", 5, reason)
+    assert nothing.trace.result("H9").violations[0].sentence.endswith("which no answer told it")
+
+
+def test_an_application_is_told_what_a_leader_told() -> None:
+    """Shows that an offset which a client hands to its application comes from an answer without an error."""
+    refused = Refused()
+    refused.answered(-1, 78)
+    refused.trace.told(refused.client, refused.op, 0, 2, 0)
+    assert refused.trace.result("H9").violations[0].sentence == (
+        "list-offsets-1 told its application offset 0 of orders-0, where broker-2 had refused with OFFSET_NOT_AVAILABLE"
     )
-    for reason, error in (("reset", 1), ("seek", 78)):
-        other = Refused("consumer-1", "consumer")
-        other.error(error, "Fetch")
-        other.trace.moved("consumer-1", 0, reason)
-        assert other.trace.result("H9").violated == 0
+
+
+def test_a_retriable_error_of_any_kind_stays_with_the_client() -> None:
+    """Shows that NOT_LEADER_OR_FOLLOWER may reach the application when the operation's time is over, not before, and
+    an error that does not pass at once."""
+    early = Refused()
+    early.ends(6)
+    assert early.trace.result("H9").violated == 1
+    fatal = Refused()
+    fatal.ends(35)
+    assert fatal.trace.result("H9").status == "held"
 
 
 def test_a_new_incarnation_begins_anew() -> None:
@@ -139,10 +195,3 @@ def test_a_new_incarnation_begins_anew() -> None:
     refused.view()
     refused.ends(78)
     assert refused.trace.result("H9").status == "vacuous"
-
-
-def test_without_the_feature_there_is_no_refusal() -> None:
-    """Shows that H9 is vacuous where kip-207 is off."""
-    refused = Refused(features={"kip-207": "off"})
-    refused.ends(78)
-    assert refused.trace.result("H9").why == "kip-207 is off"

@@ -1,0 +1,201 @@
+"""M1 and M2: what clients believe of leaders."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from actors.trace.events import CtlFault, CtlPhase, ErrorSeen, MetaView, NodeUp, ReplyPartition, Rpc, RpcReply
+from tests.unit.invariants.trace_builder import TP, TraceBuilder
+
+CLIENT = "consumer-1"
+
+
+class Told:
+    """A client that asks for metadata and uses it."""
+
+    def __init__(self, **profile: Any) -> None:
+        self.trace = TraceBuilder(**profile)
+        self.last = self.trace.emit(CLIENT, NodeUp("consumer", -1, "", False, False))
+
+    def view(self, leader: int, epoch: int, taken: bool = True, **more: Any) -> str:
+        """It is told who leads."""
+        body = MetaView("broker-3", {TP: epoch}, [TP] if taken else [], {TP: leader}, **more)
+        self.last = self.trace.emit(CLIENT, body)
+        return self.last
+
+    def asks(self, broker: int, epoch: int, since: str = "") -> str:
+        """A broker answers what it asked in a leader epoch, when its last event was ``since``."""
+        self.trace.cause = since or self.last
+        told = ReplyPartition(TP, 0, 4, asked_epoch=epoch)
+        answer = self.trace.emit(f"broker-{broker}", RpcReply("ListOffsets", 7, CLIENT, "c", 1, -1, 0, 0, [told]))
+        self.trace.cause = ""
+        return answer
+
+    def refreshes(self, took_ms: int = 0, outcome: Any = "answered", broker: int = 3) -> str:
+        """A Metadata request ends."""
+        return self.trace.emit(CLIENT, Rpc("Metadata", 12, f"broker-{broker}", "c", 1, outcome, [], took_ms=took_ms))
+
+    def is_refused(self) -> str:
+        """A broker says that it does not lead."""
+        return self.trace.emit(CLIENT, ErrorSeen(TP, "ListOffsets", 7, 6, "broker-1"))
+
+
+def test_a_client_that_goes_back() -> None:
+    """Shows that an older leader epoch which is taken over violates M1, with both views as evidence; one that is as new
+    or newer, or is not taken over, does not."""
+    told = Told()
+    first = told.view(2, 5)
+    told.view(2, 5)
+    told.view(3, 6)
+    told.view(1, 4, taken=False)
+    assert (told.trace.result("M1").status, told.trace.result("M1").tested) == ("held", 3)
+    told = Told()
+    first = told.view(2, 5)
+    second = told.view(1, 4)
+    (finding,) = told.trace.result("M1").violations
+    assert finding.events == [first, second]
+    assert (
+        finding.sentence == "consumer-1 took over leader epoch 4 of orders-0 from broker-3 when it knew leader epoch 5"
+    )
+
+
+def test_what_a_client_has_heard_of_counts() -> None:
+    """Shows that a leader epoch in an answer of another API, or in a hint, is one that the client knows."""
+    heard = Told()
+    heard.view(2, 5)
+    heard.trace.emit(CLIENT, MetaView("broker-2", {TP: 7}, [], source="heard"))
+    heard.view(3, 6)
+    assert heard.trace.result("M1").violated == 1
+    hint = Told()
+    hint.view(2, 5)
+    hint.view(3, 6, source="hint")
+    hint.view(2, 5)
+    assert hint.trace.result("M1").violated == 1
+
+
+def test_what_makes_a_client_forget() -> None:
+    """Shows that a leader epoch counts for one topic id, one incarnation, and until an answer tells none; that a topic
+    which was missing in between is taken for another one is excused."""
+    anew = Told()
+    anew.view(2, 5, topic_ids={"orders": "a"})
+    anew.view(2, 0, topic_ids={"orders": "b"})
+    assert anew.trace.result("M1").violated == 0
+    missing = Told()
+    missing.view(2, 5, topic_ids={"orders": "a"})
+    missing.view(1, 4, topic_ids={"orders": "a"})
+    assert missing.trace.result("M1").excused == {"topic-forgotten": 1}
+    old = Told()
+    for epoch in (5, -1, 4):
+        old.view(2, epoch)
+    assert old.trace.result("M1").violated == 0
+    again = Told()
+    again.view(2, 5)
+    again.trace.up(CLIENT, "consumer")
+    again.view(1, 4)
+    assert again.trace.result("M1").violated == 0
+
+
+def test_a_client_that_asks_as_if_it_did_not_know() -> None:
+    """Shows that questions and fetches in an older leader epoch than the client had then violate M1; what was on its
+    way when it took over the newer one does not."""
+    told = Told()
+    before = told.view(1, 4)
+    after = told.view(2, 5)
+    told.asks(1, 4, since=before)
+    assert told.trace.result("M1").status == "held"
+    told.asks(1, 4, since=after)
+    assert told.trace.result("M1").violations[0].sentence == (
+        "consumer-1 asked broker-1 for offsets of orders-0 in leader epoch 4 when it had taken over leader epoch 5"
+    )
+    reader = Told()
+    reader.view(2, 5)
+    reader.trace.polled(CLIENT, (1, "a"), broker=2, epoch=5)
+    reader.trace.polled(CLIENT, (2, "b"), broker=1, epoch=4)
+    assert reader.trace.result("M1").violations[0].sentence == (
+        "consumer-1 fetched orders-0 in leader epoch 4 after it had done so in 5"
+    )
+
+
+def test_a_leader_that_was_never_taken_over() -> None:
+    """Shows that who asks or fetches from a broker must have taken it over as leader of that leader epoch."""
+    told = Told()
+    told.view(2, 5)
+    told.view(1, 4, taken=False)
+    told.asks(2, 5)
+    told.trace.polled(CLIENT, (1, "a"), broker=2, epoch=5)
+    assert told.trace.result("M2").status == "held"
+    told.asks(1, 5)
+    assert told.trace.result("M2").violations[0].sentence == (
+        "consumer-1 asked for offsets of orders-0 at broker-1 in leader epoch 5, in which broker-2 led"
+    )
+    told.trace.polled(CLIENT, (2, "b"), broker=1, epoch=4)
+    assert told.trace.result("M2").violations[1].sentence.endswith("in leader epoch 4, in which it took over no leader")
+    former = Told()
+    since = former.view(2, 5)
+    former.trace.up(CLIENT, "consumer")
+    former.asks(2, 5, since=since)
+    assert former.trace.result("M2").violated == 0
+
+
+def test_an_answer_that_is_as_new() -> None:
+    """Shows that a client which does not take over an equal leader epoch violates M2, and that a hint is no answer."""
+    told = Told()
+    told.view(-1, 5)
+    told.view(2, 5, taken=False, source="hint")
+    assert told.trace.result("M2").violated == 0
+    told.view(2, 5, taken=False)
+    assert told.trace.result("M2").violations[0].sentence == (
+        "consumer-1 did not take over leader epoch 5 of orders-0 from broker-3, though it knew of no newer one than 5"
+    )
+
+
+def test_the_pause_between_refreshes() -> None:
+    """Shows that a request which begins before the back-off after the last one violates M2, by the client's clock: if a
+    fault changed that, nothing can be said."""
+
+    def asked_again(after_ms: int) -> TraceBuilder:
+        told = Told(config={"retry.backoff.ms": 100})
+        told.refreshes()
+        told.trace.wall += 1000 * (after_ms + 30) - told.trace.apart
+        told.refreshes(took_ms=30)
+        return told.trace
+
+    assert asked_again(80).result("M2").status == "held"
+    (finding,) = asked_again(50).result("M2").violations
+    assert finding.sentence == (
+        "consumer-1 asked for metadata again 50 ms after it had an answer, before the back-off of 80 ms was over"
+    )
+    told = Told(config={"retry.backoff.ms": 100})
+    told.trace.emit("driver", CtlFault("f", "clock-skew", "start", [CLIENT], {}))
+    told.refreshes()
+    told.refreshes()
+    assert told.trace.result("M2").violated == 0
+
+
+@pytest.mark.parametrize("then", ["nothing", "metadata", "stop", "closed", "silent"])
+def test_a_client_that_does_not_look_for_newer_metadata(then: str) -> None:
+    """Shows that an error which says that metadata is outdated must lead to a refresh in a window, unless the run comes
+    to its end or the window does; one that waits for several silent nodes is excused."""
+    told = Told(config={"request.timeout.ms": 1000, "retry.backoff.max.ms": 100, "reconnect.backoff.max.ms": 100})
+    told.trace.window("open", CLIENT, "broker-3")
+    refused = told.is_refused()
+    if then == "metadata":
+        told.refreshes()
+    elif then == "stop":
+        told.trace.emit("driver", CtlPhase("stopping"))
+    elif then == "closed":
+        told.trace.window("close", CLIENT, "broker-3")
+    elif then == "silent":
+        told.refreshes(outcome="timeout", broker=1)
+        told.trace.wall += 1_000_000
+        told.refreshes(outcome="timeout", broker=2)
+    told.trace.wall += 300_000_000
+    told.trace.window("close", CLIENT, "broker-3")
+    result = told.trace.result("M2")
+    assert result.violated == (then == "nothing")
+    assert result.excused == ({"silent-nodes": 1} if then == "silent" else {})
+    if then == "nothing":
+        assert result.violations[0].events == [refused]
+        assert "found its metadata outdated, and did not refresh it within" in result.violations[0].sentence
