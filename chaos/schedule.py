@@ -64,6 +64,8 @@ def _workload(plan: Plan) -> list[str]:
             parts.append("idempotent" if node.config["enable.idempotence"] else "not idempotent")
         if work.get("seek", -1) >= 0:
             parts.append(f"from offset {work['seek']}")
+        if work.get("rewind_every_ms", 0):
+            parts.append(f"goes back by {work['rewind_by_ms']}ms every {work['rewind_every_ms']}ms")
         if "every_ms" in work:
             parts.append(f"{TIMESTAMP_NAMES.get(work['timestamp'], work['timestamp'])} every {work['every_ms']}ms")
         if work.get("replica_id", -1) >= 0:

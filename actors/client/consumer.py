@@ -1,4 +1,4 @@
-"""A consuming application with assigned partitions (``KafkaConsumer.java`` assign and poll)."""
+"""A consuming application with assigned partitions (``KafkaConsumer.java`` assign, seek, poll, offsetsForTimes)."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from actors.client.offset_fetcher import (
 )
 from actors.client.offsets_for_leader_epoch import PositionValidator, Truncation
 from actors.client.subscription_state import TopicPartitionState
+from actors.client.workload import Every
 from actors.node.errors import KafkaError
 from actors.node.messages import Api
 from actors.node.network_client import Ended
@@ -26,21 +27,25 @@ from actors.node.step import Step
 from actors.trace.events import ConsPos, OpInvoke, OpReturn
 
 _RESETS = {"earliest": EARLIEST, "latest": LATEST}
+REWIND = "rewind"
 
 
 class ConsumerNode(ClientNode):
     """Reads its partitions from where auto.offset.reset says.
 
-    Workload: topic, partitions, seek (the offset to begin each partition at, -1: where auto.offset.reset says). "stop"
-    looks up the end of each partition, as ``endOffsets`` does, reads until it is reached and is completed with
-    {"positions": partition -> offset}. An application's poll returns what one Fetch answer brought for one partition;
-    it is invoked and returns in the step that handles the answer, as a poll that finds its records already fetched.
+    Workload: topic, partitions, seek (the offset to begin each partition at, -1: where auto.offset.reset says),
+    rewind_every_ms and rewind_by_ms (so often it asks ``offsetsForTimes`` where the records begin that are so old, and
+    seeks there; 0: never). "stop" looks up the end of each partition, as ``endOffsets`` does, reads until it is reached
+    and is completed with {"positions": partition -> offset}. An application's poll returns what one Fetch answer
+    brought for one partition; it is invoked and returns in the step that handles the answer, as a poll that finds its
+    records already fetched.
     """
 
     fetcher: Fetcher = msgspec.field(default_factory=Fetcher)
     offsets: OffsetFetcher = msgspec.field(default_factory=OffsetFetcher)
     validator: PositionValidator = msgspec.field(default_factory=PositionValidator)
     positions: dict[str, TopicPartitionState] = msgspec.field(default_factory=dict)
+    rewinds: Every = msgspec.field(default_factory=Every)
     delivered: int = 0
 
     def _configure(self, step: Step) -> None:
@@ -59,11 +64,13 @@ class ConsumerNode(ClientNode):
 
     def _begin(self, step: Step) -> None:
         self.positions = {tp: TopicPartitionState(tp) for tp in self.workload_partitions()}
-        offset = self.spec.workload.get("seek", -1)
+        offset, every_ms = self.spec.workload.get("seek", -1), self.spec.workload.get("rewind_every_ms", 0)
         for position in self.positions.values():
             if offset >= 0:
-                step.record(ConsPos(position.tp, -1, offset, -1, "seek"))
-                position.state, position.offset = "fetching", offset
+                self._seek(step, position, offset)
+        if every_ms:
+            self.rewinds = Every(every_ms, step.now_ms)
+            step.set_timer(REWIND, every_ms)
 
     def _work(self, step: Step) -> None:
         for position in self.positions.values():
@@ -81,13 +88,27 @@ class ConsumerNode(ClientNode):
         timestamp = _RESETS.get(self.spec.config["auto.offset.reset"])
         if timestamp is not None:
             isolation = self.fetcher.isolation
-            position.lookup = self.offsets.begin(step, position.tp, timestamp, isolation, consumer=True)
+            position.lookup = self.offsets.begin(step, position.tp, timestamp, isolation, "reset")
             return
         self._fail(step, position)
 
-    def _fail(self, step: Step, position: TopicPartitionState) -> None:
-        """NoOffsetForPartitionException, OffsetOutOfRangeException, LogTruncationException: the application is told,
-        and nothing more is read."""
+    def _seek(self, step: Step, position: TopicPartitionState, offset: int) -> None:
+        """The application moves the position, whatever becomes of it just now. Nobody knows the epoch of what it comes
+        after, so it is not validated."""
+        step.record(ConsPos(position.tp, position.offset, offset, -1, "seek"))
+        self.offsets.forget(step, position.lookup)
+        position.lookup = 0
+        self._place(position, offset)
+
+    def _place(self, position: TopicPartitionState, offset: int) -> None:
+        """A position without an epoch: it is fetched from whoever leads, without a question."""
+        position.offset, position.epoch = offset, -1
+        position.state, position.leader = "fetching", None
+        position.validation = 0
+
+    def _fail(self, step: Step, position: TopicPartitionState, end: int = -1, epoch: int = -1) -> None:
+        """NoOffsetForPartitionException, OffsetOutOfRangeException, LogTruncationException (which says where the logs
+        part, if that is known): the application is told, and nothing more is read before it seeks."""
         position.state = "failed"
         operation = self.next_operation()
         step.record(OpInvoke(operation, "poll", position.tp, offset=position.offset, isolation=self.fetcher.isolation))
@@ -100,26 +121,30 @@ class ConsumerNode(ClientNode):
                 error=KafkaError.OFFSET_OUT_OF_RANGE,
                 offset=position.offset,
                 isolation=self.fetcher.isolation,
+                divergent_offset=end,
+                divergent_epoch=epoch,
             )
         )
 
     def _look_up_end(self, step: Step, position: TopicPartitionState) -> None:
-        position.end_operation = self.next_operation()
-        isolation = self.fetcher.isolation
+        position.end_operation, position.end_lookup = self._call(step, position.tp, LATEST)
+
+    def _rewind(self, step: Step) -> None:
+        """Ask where what was written some time ago begins."""
+        step.set_timer(REWIND, self.rewinds.delay_ms(step.now_ms))
+        for position in self.positions.values():
+            if not position.rewind_lookup and not self.stopping:
+                position.rewind_to = max(0, step.wall_ms - self.spec.workload["rewind_by_ms"])
+                asked = self._call(step, position.tp, position.rewind_to)
+                position.rewind_operation, position.rewind_lookup = asked
+
+    def _call(self, step: Step, tp: str, timestamp: int) -> tuple[str, int]:
+        """``endOffsets`` or ``offsetsForTimes``: the application's operation, and its lookup."""
+        operation, isolation = self.next_operation(), self.fetcher.isolation
         version = self.spec.versions[Api.ListOffsets.name][1]
-        step.record(
-            OpInvoke(
-                position.end_operation,
-                "list",
-                position.tp,
-                timestamp=LATEST,
-                isolation=isolation,
-                version=version,
-            )
-        )
+        step.record(OpInvoke(operation, "list", tp, timestamp=timestamp, isolation=isolation, version=version))
         timeout = self.spec.config["default.api.timeout.ms"]
-        tp = position.tp
-        position.end_lookup = self.offsets.begin(step, tp, LATEST, isolation, consumer=True, timeout_ms=timeout)
+        return operation, self.offsets.begin(step, tp, timestamp, isolation, "call", timeout_ms=timeout)
 
     def _found(self, step: Step, ended: list[Found]) -> None:
         for found in ended:
@@ -129,19 +154,23 @@ class ConsumerNode(ClientNode):
                 record_list_return(step, position.end_operation, found, LATEST, self.fetcher.isolation)
                 if found.outcome == "ok":
                     position.end = found.offset
+            elif found.lookup == position.rewind_lookup:
+                position.rewind_lookup = 0
+                record_list_return(step, position.rewind_operation, found, position.rewind_to, self.fetcher.isolation)
+                if found.outcome == "ok" and found.offset >= 0 and not self.stopping:
+                    self._seek(step, position, found.offset)
             elif found.lookup == position.lookup:
                 position.lookup = 0
                 if found.outcome == "ok" and found.offset >= 0:
                     reason: Literal["assign", "reset"] = "assign" if position.offset < 0 else "reset"
-                    step.record(ConsPos(found.tp, position.offset, found.offset, found.epoch, reason))
-                    position.offset, position.epoch = found.offset, found.epoch
-                    position.state, position.leader = "fetching", None
+                    step.record(ConsPos(found.tp, position.offset, found.offset, -1, reason))
+                    self._place(position, found.offset)
 
     def _truncated(self, step: Step, truncation: Truncation) -> None:
         """What the position comes after is not in the leader's log: go back to where they part, or start anew."""
         position = self.positions[truncation.tp]
         if self.spec.config["auto.offset.reset"] not in _RESETS:
-            self._fail(step, position)
+            self._fail(step, position, truncation.end, truncation.epoch)
         elif truncation.end < 0:
             position.state = "reset"
         else:
@@ -186,10 +215,12 @@ class ConsumerNode(ClientNode):
     def _timer(self, step: Step, name: str) -> None:
         if name.startswith(PAUSE):
             self.positions[name.removeprefix(PAUSE)].pausing = False
+        elif name == REWIND:
+            self._rewind(step)
         elif not self.validator.on_timer(self.positions, name):
             self._found(step, self.offsets.on_timer(step, name) or [])
 
     def _stopped(self, step: Step) -> dict[str, Any] | None:
-        if not all(position.drained for position in self.positions.values()):
+        if not all(position.drained and not position.rewind_lookup for position in self.positions.values()):
             return None
         return {"positions": {tp: position.offset for tp, position in self.positions.items()}}

@@ -87,9 +87,7 @@ class ListOffsetsNode(ClientNode):
             )
         )
         timeout = self.spec.config["default.api.timeout.ms"]
-        probe.lookup = self.fetcher.begin(
-            step, probe.tp, self.timestamp, self.isolation, consumer=False, timeout_ms=timeout
-        )
+        probe.lookup = self.fetcher.begin(step, probe.tp, self.timestamp, self.isolation, "admin", timeout_ms=timeout)
 
     def _ended(self, step: Step, ended: Ended) -> None:
         self._tell(step, self.fetcher.on_ended(step, self.metadata, ended) or [])

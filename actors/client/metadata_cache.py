@@ -53,7 +53,8 @@ class MetadataCache(msgspec.Struct):
     """Cluster view of a client and the refreshing of it.
 
     topics: those the client uses. bootstrap, brokers: ids to ask. partitions: by topic partition.
-    last_seen_epochs: highest leader epoch heard of by any way; it outlives the partition's entry.
+    last_seen_epochs: highest leader epoch heard of by any way; it outlives the partition's entry. updates: answers that
+    were taken over; equivalent_answers: how many of the last ones brought nothing new.
     """
 
     topics: list[str] = []
@@ -73,6 +74,7 @@ class MetadataCache(msgspec.Struct):
     last_refresh_ms: int = 0
     failures: int = 0
     equivalent_answers: int = 0
+    updates: int = 0
 
     def configure(self, topics: list[str], cluster: ClusterSpec, config: dict[str, int]) -> None:
         """Set what the node was started with."""
@@ -175,15 +177,17 @@ class MetadataCache(msgspec.Struct):
             return True
         self.failures = 0
         step.set_timer(AGE_TIMER, self.max_age_ms)
-        before = (self.brokers, dict(self.partitions))
-        self.update(step, ended.peer, ended.version, response)
-        self.equivalent_answers = self.equivalent_answers + 1 if before == (self.brokers, self.partitions) else 0
+        self.updates += 1
+        news = self.update(step, ended.peer, ended.version, response)
+        self.equivalent_answers = 0 if news else self.equivalent_answers + 1
         return True
 
     # ---- judging answers ----------------------------------------------------------------------------------
 
-    def update(self, step: Step, server: str, version: int, response: MetadataResponse) -> None:
-        """Take over a Metadata answer to a request for all of the client's topics.
+    def update(self, step: Step, server: str, version: int, response: MetadataResponse) -> bool:
+        """Take over a Metadata answer to a request for all of the client's topics; True if it brought news: a leader
+        epoch that was not known, or a partition without one. Whatever else it has, brokers included, makes it the
+        equivalent of the one before.
 
         Per partition (Metadata.java updateLatestMetadata): without a reliable epoch (version below 9) it is accepted
         and the remembered epoch forgotten; with none remembered, with another topic id, or with an epoch that is not
@@ -196,6 +200,7 @@ class MetadataCache(msgspec.Struct):
         leaders: dict[str, int] = {}
         renamed: dict[str, str] = {}
         accepted: list[str] = []
+        news = False
         for topic in response.topics:
             if topic.error_code:
                 self._topic_error(step, server, version, topic.error_code)
@@ -211,6 +216,7 @@ class MetadataCache(msgspec.Struct):
                 epoch = answer.leader_epoch if version >= _RELIABLE_EPOCHS_VERSION else -1
                 seen = self.last_seen_epochs.get(tp, -1)
                 cached = self.partitions.get(tp)
+                news = news or epoch < 0 or epoch > seen or recreated
                 if (
                     cached is None
                     or epoch != seen
@@ -237,6 +243,7 @@ class MetadataCache(msgspec.Struct):
         self.partitions = partitions
         self.topic_ids = topic_ids
         step.record(MetaView(server, differing, accepted, leaders, renamed))
+        return news
 
     def _topic_error(self, step: Step, server: str, version: int, error: int) -> None:
         step.record(ErrorSeen("", Api.Metadata.name, version, error, server))

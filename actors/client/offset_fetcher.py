@@ -1,8 +1,8 @@
 """Lookups of offsets by ListOffsets, retried until they succeed, fail for good or run out of time.
 
-Sources: ``clients/.../consumer/internals/OffsetFetcher.java``, ``OffsetFetcherUtils.java`` (the consumer's resets and
-``endOffsets``), ``clients/.../admin/internals/ListOffsetsHandler.java`` (the admin client, which the prober follows in
-what it does about an error).
+Sources: ``clients/.../consumer/internals/OffsetFetcher.java``, ``OffsetFetcherUtils.java`` (the consumer's resets,
+``endOffsets`` and ``offsetsForTimes``), ``clients/.../admin/internals/ListOffsetsHandler.java`` (the admin client,
+which the prober follows in what it does about an error).
 """
 
 from __future__ import annotations
@@ -35,22 +35,27 @@ _LEAST_VERSION = {-3: 7, -4: 8, -5: 9, -6: 11}
 """Special timestamps -> first version that knows them (Kafka: ListOffsetsRequest.json)."""
 
 
-class Lookup(msgspec.Struct):
-    """One partition's offset being looked up.
+Manner = Literal["admin", "reset", "call"]
+"""How errors are taken. admin: as the admin client takes them: retriable ones are tried again at growing pauses, and
+metadata is refreshed only for those that say that it is stale. reset: as a consumer does that resets its position: any
+error but a missing version is tried again at a fixed pause, and metadata refreshed meanwhile. call: as a call to a
+consumer does (``endOffsets``, ``offsetsForTimes``): the same errors, as soon as the metadata was refreshed
+(``ConsumerNetworkClient.awaitMetadataUpdate``)."""
 
-    deadline_ms: node time at which it is given up, -1 never. consumer: errors are taken as the consumer takes them
-    (any error but a missing version is tried again at a fixed pause after a refresh of the metadata); else as the
-    admin client does (retriable ones, at growing pauses, and a refresh only for errors that say metadata is stale).
-    """
+
+class Lookup(msgspec.Struct):
+    """One partition's offset being looked up. deadline_ms: node time at which it is given up, -1 never. waiting: a
+    pause is not over. awaits: the number of refreshes of the metadata that is not enough, -1 any is."""
 
     id: int
     tp: str
     timestamp: int
     isolation: int
     deadline_ms: int
-    consumer: bool
+    manner: Manner
     call: int = 0
     waiting: bool = False
+    awaits: int = -1
     failures: int = 0
     last_error: int = 0
     leader_epoch: int = -1
@@ -87,15 +92,21 @@ class OffsetFetcher(msgspec.Struct):
     count: int = 0
     deadline_armed: bool = False
 
-    def begin(self, step: Step, tp: str, timestamp: int, isolation: int, consumer: bool, timeout_ms: int = -1) -> int:
+    def begin(self, step: Step, tp: str, timestamp: int, isolation: int, manner: Manner, timeout_ms: int = -1) -> int:
         """Start a lookup, given up after ``timeout_ms`` (-1: never); returns its number. ``poll`` sends it."""
         self.count += 1
         deadline = step.now_ms + timeout_ms if timeout_ms >= 0 else -1
-        self.lookups[self.count] = Lookup(self.count, tp, timestamp, isolation, deadline, consumer)
+        self.lookups[self.count] = Lookup(self.count, tp, timestamp, isolation, deadline, manner)
         if deadline >= 0 and not self.deadline_armed:
             self.deadline_armed = True
             step.set_timer(_DEADLINE, timeout_ms)
         return self.count
+
+    def forget(self, step: Step, number: int) -> None:
+        """Nobody waits for a lookup any more (0: there is none); its answer is ignored."""
+        lookup = self.lookups.pop(number, None)
+        if lookup is not None and lookup.waiting:
+            step.cancel_timer(f"{_RETRY}{number}")
 
     # ---- sending ------------------------------------------------------------------------------------------
 
@@ -104,7 +115,7 @@ class OffsetFetcher(msgspec.Struct):
         groups: dict[tuple[int, int], list[Lookup]] = {}
         leaders: dict[str, Leader] = {}
         for lookup in self.lookups.values():
-            if lookup.call or lookup.waiting:
+            if lookup.call or lookup.waiting or lookup.awaits >= metadata.updates:
                 continue
             leader = metadata.current_leader(lookup.tp)
             if leader is None:
@@ -188,10 +199,11 @@ class OffsetFetcher(msgspec.Struct):
             KafkaError.OFFSET_NOT_AVAILABLE,
             KafkaError.LEADER_NOT_AVAILABLE,
         )
-        if refused and lookup.consumer and "refusal-is-offset-0" in step.defects:
+        if refused and lookup.manner == "reset" and "refusal-is-offset-0" in step.defects:
             answer = ListOffsetsResponse.ListOffsetsPartitionResponse(offset=0, leader_epoch=-1)
         if answer is not None and not answer.error_code:
-            metadata.update_last_seen_epoch(step, ended.peer, lookup.tp, answer.leader_epoch)
+            if lookup.manner != "call":
+                metadata.update_last_seen_epoch(step, ended.peer, lookup.tp, answer.leader_epoch)
             leader_epoch = lookup.leader_epoch
             if leader_epoch < 0 and lookup.timestamp == LATEST:
                 leader_epoch = answer.leader_epoch  # the epoch of LATEST is the leader's own
@@ -216,18 +228,22 @@ class OffsetFetcher(msgspec.Struct):
         behaviour = traits(error)
         if error == KafkaError.OFFSET_NOT_AVAILABLE and "refusal-is-fatal" in step.defects:
             return self._finish(lookup, error, ended)
-        if not behaviour.retriable and (not lookup.consumer or error == KafkaError.UNSUPPORTED_VERSION):
+        admin = lookup.manner == "admin"
+        if not behaviour.retriable and (admin or error == KafkaError.UNSUPPORTED_VERSION):
             return self._finish(lookup, error, ended)
         if ended.response is not None:
             step.record(ErrorSeen(lookup.tp, Api.ListOffsets.name, ended.version, error, ended.peer))
-        refresh = lookup.consumer or behaviour.invalid_metadata or "refusal-refreshes" in step.defects
+        refresh = not admin or behaviour.invalid_metadata or "refusal-refreshes" in step.defects
         if refresh and "old-leader-for-ever" not in step.defects:
             metadata.request_update()
         lookup.last_error = error
-        low = high = self.backoff_ms
-        if not lookup.consumer:
-            low, high = backoff_range(self.backoff_ms, self.backoff_max_ms, lookup.failures)
         lookup.failures += 1
+        if lookup.manner == "call":
+            lookup.awaits = metadata.updates
+            return None
+        low = high = self.backoff_ms
+        if admin:
+            low, high = backoff_range(self.backoff_ms, self.backoff_max_ms, lookup.failures - 1)
         lookup.waiting = True
         step.set_timer(f"{_RETRY}{lookup.id}", low, high)
         return None

@@ -18,6 +18,7 @@ class TopicPartitionState(msgspec.Struct):
     the call that asks it, 0 none; validation_pausing: the pause after its error is not over. lookup: number of the
     lookup for the reset, 0 none. pausing: an error's pause is not over; failures: errors in a row.
     end: where the drain stops, -1 unknown; end_lookup, end_operation: its lookup and the application's operation.
+    rewind_lookup, rewind_operation, rewind_to: likewise of offsetsForTimes, and the time it asks for.
     """
 
     tp: str
@@ -33,6 +34,9 @@ class TopicPartitionState(msgspec.Struct):
     end: int = -1
     end_lookup: int = 0
     end_operation: str = ""
+    rewind_lookup: int = 0
+    rewind_operation: str = ""
+    rewind_to: int = -1
 
     @property
     def fetchable(self) -> bool:

@@ -386,9 +386,10 @@ class OpInvoke(TraceEvent, frozen=True, tag="op.invoke"):
 class OpReturn(TraceEvent, frozen=True, tag="op.return"):
     """An operation returned to the application. outcome: ok; fail (definitely did not happen); unknown.
     send: ``offset`` (no Produce answer tells the leader epoch in which it was given; its ``rpc.reply`` does); poll:
-    ``records`` and ``leader_epoch`` (as asked for and checked by the leader, -1 unknown); list: ``offset``,
-    ``leader_epoch`` (epoch of the replica that answered, carried in the trace even where the wire's version has no
-    field for it). ``broker``: who answered. ``version`` and ``correlation_id``: of the answer to a send or list.
+    ``records`` and ``leader_epoch`` (as asked for and checked by the leader, -1 unknown), or of a truncation without a
+    reset policy where the leader's log parts from what was read (``divergent_offset``, ``divergent_epoch``); list:
+    ``offset``, ``leader_epoch`` (epoch of the replica that answered, carried in the trace even where the wire's version
+    has no field for it). ``broker``: who answered. ``version`` and ``correlation_id``: of the answer to a send or list.
     ``error``: code of the last error, 0 none.
     admin: ``admin`` has the operation under "call" and, where it was answered, under "results" an error name by
     topic partition, resource or controller; of describe-quorum what it was told."""
@@ -409,6 +410,8 @@ class OpReturn(TraceEvent, frozen=True, tag="op.return"):
     version: int = -1
     correlation_id: int = -1
     records: list[Polled] = []
+    divergent_offset: int = -1
+    divergent_epoch: int = -1
     admin: dict[str, Any] = {}
 
 

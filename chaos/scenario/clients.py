@@ -44,6 +44,8 @@ def client_workload(client: Client, cluster: ClusterSpec) -> dict[str, Any]:
         workload["rate"] = client.rate
     elif isinstance(client, Consumer):
         workload["seek"] = -1 if client.seek is None else client.seek
+        workload["rewind_every_ms"] = 0 if client.rewind is None else max(1, client.rewind.every // 1_000)
+        workload["rewind_by_ms"] = 0 if client.rewind is None else client.rewind.by // 1_000
     elif isinstance(client, ListOffsets):
         workload["every_ms"] = client.every // 1_000
         workload["timestamp"] = client.timestamp

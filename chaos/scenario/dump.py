@@ -96,8 +96,14 @@ def _client(kind: str, client: Client, cluster: ClusterSpec) -> dict[str, Any]:
     }
     if kind == "producer":
         entry["rate"] = _rate(workload["rate"])
-    elif kind == "consumer" and workload["seek"] >= 0:
-        entry["seek"] = workload["seek"]
+    elif kind == "consumer":
+        if workload["seek"] >= 0:
+            entry["seek"] = workload["seek"]
+        if workload["rewind_every_ms"]:
+            entry["rewind"] = {
+                "every": f"{workload['rewind_every_ms']}ms",
+                "by": f"{workload['rewind_by_ms']}ms",
+            }
     elif kind == "list-offsets":
         names = {value: name for name, value in TIMESTAMPS.items()}
         entry["every"] = f"{workload['every_ms']}ms"

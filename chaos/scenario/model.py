@@ -128,10 +128,18 @@ class Producer(Client):
     idempotent: bool | None = None
 
 
+class Rewind(Model):
+    """A consumer that goes back from time to time, to the first record that is at most so old."""
+
+    every: PositiveDuration = Field(description="Time between two rewinds, such as 2s.")
+    by: Duration = Field(description="How old what it goes back to may be, such as 500ms.")
+
+
 class Consumer(Client):
     """Reads its partitions from where auto.offset.reset says, or from an offset, and follows them."""
 
     seek: int | None = Field(None, ge=0, description="Begin each partition at this offset, without a lookup.")
+    rewind: Rewind | None = None
     isolation: Literal["read_uncommitted", "read_committed"] | None = None
 
 

@@ -202,6 +202,8 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
                 self._moved(state, event, body.records[-1].offset + 1)
             return NOTHING if state.armed_us >= 0 else self.arm(state)
         if kind is ConsPos:
+            if body.reason == "seek":
+                self.void(state, event.node)  # the application has it read again what it may have read
             self._moved(state, event, body.new)
         else:
             state.take(event, body)

@@ -76,6 +76,7 @@ CASES = {
             "follower-crash": [1],
             "leader-crash": [1, 2],
             "leader-pause": [1, 2],
+            "rewind": [1, 2],
             "quorum-leader-cut": [1],
             "seen-trigger": [1, 2, 3],
             "disk-faults": [1, 2],

@@ -60,8 +60,8 @@ class Environment:
 
     def verb_start(self, command: Command) -> str:
         """start producer [rate=100] [partitions=1] [config=(key:value)] [hold=(Metadata,...)] [speaks=(Api:1-4)]
-        [defects=(...)] | start consumer [seek=-1] | start list-offsets [every=1000] [timestamp=latest]
-        [isolation=0] | start admin."""
+        [defects=(...)] | start consumer [seek=-1] [rewind=(every,by)] | start list-offsets [every=1000]
+        [timestamp=latest] [isolation=0] | start admin."""
         role = command.words[0]
         self.scene.scripted |= set(command.many("hold", "()"))
         workload: dict[str, Any] = {"partitions": command.number("partitions", 1)}
@@ -69,6 +69,7 @@ class Environment:
             workload["rate"] = command.number("rate", 100)
         if role == "consumer":
             workload["seek"] = command.number("seek", -1)
+            workload["rewind_every_ms"], workload["rewind_by_ms"] = command.numbers("rewind", "(0,0)")
         if role == "list-offsets":
             name = command.text("timestamp", "latest")
             workload |= {"every_ms": command.number("every", 1000), "isolation": command.number("isolation", 0)}

@@ -136,7 +136,8 @@ def _administered(admin: dict[str, Any]) -> str:
 def _describe_return(event: OpReturn) -> str:
     line = f"* {event.kind} {event.tp} {event.outcome}"
     if event.outcome != "ok":
-        return f"{line} {error_name(event.error)}"
+        parts = f" parts at {event.divergent_offset} epoch {event.divergent_epoch}"
+        return f"{line} {error_name(event.error)}" + (parts if event.divergent_offset >= 0 else "")
     if event.kind == "list":
         where = f"offset {event.offset} leader epoch {event.leader_epoch}"
     else:
