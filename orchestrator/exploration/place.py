@@ -21,7 +21,8 @@ from actors.node.effects import (
     CancelTimer,
     Choose,
     Close,
-    FileOperation,
+    Delete,
+    DropHead,
     Record,
     Replace,
     Reply,
@@ -287,7 +288,10 @@ class Places:
             case CancelTimer(name):
                 run.timers.discard(name)
             case Write(name, number, operation):
-                run.files[name] = _written(run.files.get(name, DiskFile(name, ((0, ()),))), number, operation)
+                if isinstance(operation, Delete):
+                    run.files.pop(name, None)
+                else:
+                    run.files[name] = _written(run.files.get(name, DiskFile(name, ((0, ()),))), number, operation)
             case Sync(name):
                 file = run.files.get(name, DiskFile(name, ((0, ()),)))
                 run.files[name] = file._replace(syncs=(*file.syncs, file.contents[-1][0]))
@@ -350,7 +354,7 @@ def _complete(files: dict[str, DiskFile], name: str) -> int:
     return upto
 
 
-def _written(file: DiskFile, number: int, operation: FileOperation) -> DiskFile:
+def _written(file: DiskFile, number: int, operation: Append | Truncate | DropHead | Replace) -> DiskFile:
     contents = file.contents
     last = contents[-1][1]
     match operation:
@@ -360,6 +364,9 @@ def _written(file: DiskFile, number: int, operation: FileOperation) -> DiskFile:
             # What was cut never comes back, as in the sim.
             contents = tuple((write, content[:count]) for write, content in contents)
             new = last[:count]
+        case DropHead(count):
+            contents = tuple((write, content[count:]) for write, content in contents)
+            new = last[count:]
         case Replace(content):
             new = (content,)
     return file._replace(contents=(*contents, (number, new)))
