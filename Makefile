@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup proto lint test demo bench java
+.PHONY: help setup proto lint test test-all demo bench java
 MAKEFLAGS += --no-print-directory
 
 PYTHON ?= python3
@@ -19,7 +19,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 export RAY_USAGE_STATS_ENABLED := 0
 
 help: ## list the verbs
-	@sed -nE 's/^([a-z]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
 setup: java $(GENERATED) ## a virtual environment in .venv with Krift and its tools
 	@echo "Ready: $(BIN)/krift"
@@ -42,6 +42,17 @@ test: java lint ## everything that a change must pass
 	[ $$alone -eq 0 ] || [ $$alone -eq 5 ] || exit $$alone; \
 	cluster=0; $(BIN)/pytest -n 2 --dist loadfile -m "ray or spark" $(PYTEST_ARGS) || cluster=$$?; \
 	[ $$cluster -eq 0 ] || { [ $$cluster -eq 5 ] && [ $$alone -eq 0 ]; }
+
+# How far the tests look that can look as far as one likes; CONTRIBUTING.md says what the names mean.
+FURTHER := KRIFT_SEEDS=50 KRIFT_KILLS=30 KRIFT_KILL_SEEDS=100 KRIFT_SMOKE=50
+
+test-all: test ## test, and what takes longer: the real Kafka beside Krift, and more seeds
+	@echo "the real Kafka"; $(BIN)/pytest -n 0 -m real_kafka tests/real_kafka
+	@echo "$(FURTHER)"
+	@$(FURTHER) $(BIN)/pytest -n 2 -m "not ray and not spark" tests/property/test_nemeses.py \
+	tests/property/test_determinism.py tests/integration/test_kills.py
+	@$(FURTHER) $(BIN)/pytest -n 0 tests/integration/test_live_kills.py
+	@echo "KRIFT_RANDOM=1"; KRIFT_RANDOM=1 $(BIN)/pytest -n 2 -m "not ray and not spark" tests/property
 
 demo: java $(GENERATED) ## KIP-207 on a live cluster: the incident without it, and its absence with it
 	@$(BIN)/krift run kip-207 --runtime live --variant off --variant seed

@@ -36,6 +36,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The real Kafka is started only if its marker is asked for (``-m real_kafka``)."""
+    if "real_kafka" in config.option.markexpr:
+        return
+    left_out = [item for item in items if item.get_closest_marker("real_kafka") is not None]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
+
+
 @pytest.fixture(scope="module")
 def local_ray() -> Iterator[LocalRayCluster]:
     """One Ray on this machine for all tests of a module; other modules need its place after it."""
