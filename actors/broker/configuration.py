@@ -10,6 +10,8 @@ from actors.node.errors import KafkaError
 from krift.v1.admin_pb2 import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
 
 BROKER = 4
+RESOURCE_TYPES = (2, BROKER, 8, 16, 32)
+"""Topics, brokers, and what Krift has none of: loggers, subscriptions to metrics, groups."""
 SET = 0
 DELETE = 1
 
@@ -39,7 +41,7 @@ def incremental_alter_configs(
 def _refusal(turn: Turn, resource: Resource) -> KafkaError:
     keys = [config.name for config in resource.configs]
     nulls = [each for each in resource.configs if each.config_operation != DELETE and not each.HasField("value")]
-    if nulls or len(set(keys)) != len(keys):
+    if nulls or len(set(keys)) != len(keys) or resource.resource_type not in RESOURCE_TYPES:
         return KafkaError.INVALID_REQUEST
     if resource.resource_type != BROKER:
         return KafkaError.NONE

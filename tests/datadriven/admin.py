@@ -38,7 +38,8 @@ def alter_configs_request(command: Command) -> IncrementalAlterConfigsRequest:
         if "/" not in word:
             continue
         kind, _, name = word.partition("/")
-        resource = request.resources.add(resource_type={"topic": 2, "broker": 4}.get(kind, 32), resource_name=name)
+        number = int(kind) if kind.isdigit() else {"topic": 2, "broker": 4}.get(kind, 32)
+        resource = request.resources.add(resource_type=number, resource_name=name)
         for number, verb in enumerate(("set", "delete", "append", "subtract")):
             for item in command.many(verb, "()"):
                 key, _, value = item.partition(":")

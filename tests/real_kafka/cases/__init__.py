@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from tests.real_kafka.cases import (
     acks,
+    administration,
+    brokers_refused,
     elections,
     epochs,
     idempotence,
@@ -39,6 +41,8 @@ SECTIONS: dict[str, Section] = {
     "refusals": Section(refusals.TOPICS, refusals.ask),
     "requests": Section(requests_refused.TOPICS, requests_refused.ask),
     "list-offsets": Section(list_offsets.TOPICS, list_offsets.ask),
+    "administration": Section(administration.TOPICS, administration.ask),
+    "brokers": Section(brokers_refused.TOPICS, brokers_refused.ask),
     "quorum": Section({}, quorum.ask),
 }
 
