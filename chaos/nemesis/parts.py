@@ -45,5 +45,6 @@ def when(scene: Scene, trigger: str, delays_ms: Sequence[int] = (0,), nth: Seque
 
 
 def as_seen(scene: Scene, moment: Part, fault: Part, low_us: int, high_us: int) -> Part:
-    """A fault that begins at such a moment."""
-    return {"when": moment, "fault": fault, "for": scene.duration(lasting(scene, low_us, high_us))}
+    """A fault, or a lasting action, that begins at such a moment."""
+    what = "action" if any(kind in LASTING for kind in fault) else "fault"
+    return {"when": moment, what: fault, "for": scene.duration(lasting(scene, low_us, high_us))}

@@ -90,7 +90,7 @@ class PartitionCoverage:
 
     def _on_assume(self, event: Stamped) -> None:
         """``leader/<cause>/<ISR>/<HW behind the log end>/<beside min.insync.replicas>/<ELR>`` of a new leader,
-        ``again/<leader epochs apart>/<in-place, or followed between>`` of a process that has led before, and
+        ``again/<leader epochs apart>/<followed, in-place or alone>`` of a process that has led before, and
         ``deposed/<batches that waited>/<HW behind the log end>`` of one that becomes a follower."""
         body = event.body
         assert type(body) is PartAssume
@@ -113,10 +113,13 @@ class PartitionCoverage:
             self._points.step(event, "demoted", body.tp)
 
     def _on_leader_again(self, state: _State, event: Stamped, leader_epoch: int) -> None:
+        """in-place: somebody else led in between, and it heard of that only now; alone: nobody did."""
         process = (event.node, event.incarnation)
         epoch, leads = state.led.get(process, (leader_epoch, True))
         if leader_epoch > epoch:
-            self._add(("again", few(leader_epoch - epoch), "in-place" if leads else "followed"))
+            others = any(epoch < other < leader_epoch for other, _ in state.led.values())
+            how = "followed" if not leads else "in-place" if others else "alone"
+            self._add(("again", few(leader_epoch - epoch), how))
         state.led[process] = (leader_epoch, True)
 
     def _on_append(self, event: Stamped) -> None:

@@ -13,6 +13,7 @@ from actors.trace.events import (
     LogAppend,
     LogHw,
     LogTrunc,
+    MetaImage,
     NodeDown,
     NodeUp,
     OpInvoke,
@@ -40,6 +41,8 @@ class Situations:
         self._led: dict[tuple[str, str, int], tuple[int, int]] = {}
         """Log, node, incarnation -> epoch that it led, and that others have led in since."""
         self._isr: dict[str, int] = {}
+        self._written: dict[int, int] = {}
+        """Offset of a change of a topic partition that no broker has heard of -> when it was written."""
         self._changes: dict[str, tuple[int, ...]] = {}
         """Topic partition -> when its last two changes were."""
         self._lags: dict[str, int] = {}
@@ -126,6 +129,7 @@ class Situations:
         body = event.body
         assert isinstance(body, PartChange)
         self._isr[body.tp] = len(body.isr)
+        self._written[body.offset] = event.wall
         self._changes[body.tp] = (*self._changes.get(body.tp, ())[-1:], event.wall)
         if body.cause == "unclean":
             self._note("unclean", "", event)
@@ -168,6 +172,13 @@ class Situations:
         assert isinstance(body, RepFetch)
         if body.diverging_end >= 0 and event.node.startswith("broker"):
             self._note("truncation", "", event)
+
+    def _on_image(self, event: Stamped) -> None:
+        body = event.body
+        assert isinstance(body, MetaImage)
+        for offset in [offset for offset in self._written if offset < body.offset]:
+            if event.wall - self._written.pop(offset) >= 60 * MS:
+                self._saw("slow-commits")
 
     def _on_proposal(self, event: Stamped) -> None:
         body = event.body
@@ -222,6 +233,7 @@ _HANDLERS: dict[type, Callable[[Situations, Stamped], None]] = {
     CtlFault: Situations._on_fault,
     NodeUp: Situations._on_up,
     NodeDown: Situations._on_down,
+    MetaImage: Situations._on_image,
     PartChange: Situations._on_change,
     PartAssume: Situations._on_assume,
     LogHw: Situations._on_high_watermark,

@@ -21,6 +21,7 @@ NEMESES = {
     "quorum-leads-twice": "quorum",
     "change-at-election": "voters",
     "bounce-at-election": "quorum",
+    "slow-commits": "replication",
     "late-answer": "isr",
     "leads-twice": "sparse",
     "long-tail": "isr",

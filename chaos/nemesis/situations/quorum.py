@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chaos.nemesis.faults import DRAWERS
-from chaos.nemesis.parts import Pattern, as_seen, early, entry, lasting, when
+from chaos.nemesis.parts import Pattern, as_seen, early, entry, lasting, later, when
 from chaos.nemesis.scene import Part, Scene
 
 LEADER = "active-controller"
@@ -91,11 +91,37 @@ def bounce_at_election(scene: Scene, at_us: int) -> list[Part]:
     return [gone, {"when": standing, "action": rolled}]
 
 
+def slow_commits(scene: Scene, at_us: int) -> list[Part]:
+    """What the quorum is asked for takes long, as its disks are slow: changes of voters, of brokers and of topic
+    partitions are under way at once, while servers go and come."""
+    leader, at_us = f"leader({scene.tp})", early(at_us)
+    by = scene.duration(lasting(scene, 40_000, 250_000))
+    slow: Part = {"slow-disk": {"nodes": ["controllers"], "by": by, "jitter": by}}
+    found = [entry(scene, at_us, slow, lasting(scene, 3_000_000, 7_000_000))]
+    gone: tuple[Part, ...] = (
+        {"crash": leader},
+        {"power-loss": scene.follower()},
+        {"controlled-shutdown": {"targets": leader}},
+    )
+    for _ in range(3):
+        at_us = later(scene, at_us, 100_000, 900_000)
+        found.append(entry(scene, at_us, scene.draw.choice(gone), lasting(scene, 100_000, 1_000_000)))
+        if scene.cast.changing:
+            kind = scene.draw.choice(("add-voter", "add-voter", "remove-voter"))
+            asked_us = later(scene, at_us, 1_000, 300_000)
+            found.append({"when": {"at": scene.duration(asked_us)}, "action": {kind: DRAWERS[kind](scene)}})
+    threads: Part = {"configure": {"broker": ["any(1)"], "set": {"num.io.threads": scene.draw.choice((2, 8))}}}
+    seen = scene.draw.choice(("node-restarted", "isr-proposed", "broker-fenced", "diverging"))
+    found.append({"when": when(scene, seen, (0, 10, 100), (1, 2)), "action": threads})
+    return found
+
+
 QUORUM: dict[str, Pattern] = {
     "late-begin": late_begin,
     "struck-voter": struck_voter,
     "quorum-leads-twice": quorum_leads_twice,
     "change-at-election": change_at_election,
     "bounce-at-election": bounce_at_election,
+    "slow-commits": slow_commits,
 }
 """Name, as in a nemesis file -> pattern."""

@@ -32,13 +32,20 @@ def again_in_recovery(scene: Scene, at_us: int) -> list[Part]:
 
 def again_in_truncation(scene: Scene, at_us: int) -> list[Part]:
     """A leader that others cannot hear writes on until another one leads; as it is told where their logs part, or as it
-    has cut its own, somebody goes down."""
+    has cut its own, somebody goes down; or they are told late, and others go down meanwhile."""
     leader = f"leader({scene.tp})"
     zombie: Part = {"partition": {"between": [leader], "and": ["controllers", "brokers"]}}
     healed = when(scene, "leader-elected", (0, 50, 300), tp=scene.tp)
     found: list[Part] = [{"when": {"at": scene.duration(early(at_us))}, "fault": zombie, "until": healed}]
-    seen = when(scene, scene.draw.choice(("diverging", "truncated")), (0, 1, 10), (1, 1, 2), tp=scene.tp)
-    return [*found, as_seen(scene, seen, _struck(scene), 30_000, 1_500_000)]
+    if scene.draw.random() < 0.6:
+        seen = when(scene, scene.draw.choice(("diverging", "truncated")), (0, 1, 10), (1, 1, 2), tp=scene.tp)
+        return [*found, as_seen(scene, seen, _struck(scene), 30_000, 1_500_000)]
+    held: Part = {"partition": {"from": [leader], "to": ["brokers"]}}
+    found.append(as_seen(scene, when(scene, "diverging", tp=scene.tp), held, 400_000, 2_000_000))
+    for delays in ((10, 60), (100, 300)):
+        seen = when(scene, "diverging", delays, tp=scene.tp)
+        found.append(as_seen(scene, seen, _struck(scene, CONTROLLER), 100_000, 900_000))
+    return found
 
 
 def again_in_rejoin(scene: Scene, at_us: int) -> list[Part]:
@@ -86,7 +93,9 @@ def again_unclean(scene: Scene, at_us: int) -> list[Part]:
             lasting(scene, 3_000_000, 6_000_000),
         ),
         gone,
-        as_seen(scene, again, _struck(scene, CONTROLLER), 300_000, 2_500_000),
+        as_seen(
+            scene, again, _struck(scene, CONTROLLER, {"controlled-shutdown": {"targets": leader}}), 300_000, 2_500_000
+        ),
     ]
 
 

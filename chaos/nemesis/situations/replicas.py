@@ -50,7 +50,7 @@ def _stands_in(scene: Scene, at_us: int) -> list[Part]:
     back = when(scene, "isr-expanded", (0, 30, 300), tp=scene.tp)
     again = when(scene, "leader-elected", (100, 300, 800), (2,), tp=scene.tp)
     gone: Part = scene.draw.choice(({"crash": leader}, {"controlled-shutdown": {"targets": leader}}))
-    down = {"when": again, "action" if "controlled-shutdown" in gone else "fault": gone, "for": "2s"}
+    down = as_seen(scene, again, gone, 1_500_000, 2_500_000)
     first = entry(scene, at_us, {"controlled-shutdown": {"targets": leader}}, lasting(scene, 200_000, 900_000))
     return [first, _preferred(scene, back), down]
 

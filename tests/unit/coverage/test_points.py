@@ -68,20 +68,22 @@ def test_a_new_leader_is_told_apart_by_cause_isr_lag_and_elr() -> None:
 
 
 def test_a_process_that_leads_again_is_told_apart_by_what_it_heard() -> None:
-    """Shows that it matters whether a process followed between two leaderships or hears of both at once, and that a
-    restart is another process."""
+    """Shows that it matters whether a process followed between two leaderships, hears of another leader when it is none
+    any more, or had no successor."""
 
     def leads(epoch: int) -> PartAssume:
         return PartAssume(TP, "leader", 2, epoch, epoch, 9, 9, 9, 0, epoch)
 
-    follows = PartAssume(TP, "follower", 1, 2, 2, 9, -1, 9, 0, 2)
-    again = [
+    other = (2, "broker-1", leads(2))
+    follows = (3, "broker-2", PartAssume(TP, "follower", 1, 2, 2, 9, -1, 9, 0, 2))
+    found = [
         covered((1, "broker-2", leads(1)), *between, (9, "broker-2", leads(3)))
-        for between in ((), ((2, "broker-2", follows),))
+        for between in ((other, follows), (other,), ())
     ]
-    assert [[point for point in points if point.startswith("again/")] for points in again] == [
-        ["again/2+/in-place"],
+    assert [[point for point in points if point.startswith("again/")] for points in found] == [
         ["again/2+/followed"],
+        ["again/2+/in-place"],
+        ["again/2+/alone"],
     ]
 
 
