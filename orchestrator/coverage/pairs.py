@@ -4,7 +4,23 @@ from __future__ import annotations
 
 from orchestrator.coverage.points import STEPS
 
-NEVER: dict[str, dict[str, str]] = {}
+_ENDS = "That is its end."
+_ONE_MEMBER = (
+    "An ISR without a leader has its last member, which stays until it leads, or none where there are eligible ones."
+)
+
+NEVER: dict[str, dict[str, str]] = {
+    "leaderless": {
+        "elected": _ENDS,
+        "elected-unclean": _ENDS,
+        "leaderless": "There is no leader to lose.",
+        "isr-expanded": "Only a leader has its ISR grow.",
+        "isr-shrunk": _ONE_MEMBER,
+        "under-min-isr": _ONE_MEMBER,
+        "eligible-replicas": _ONE_MEMBER,
+    },
+    "voter-change": {"voters-written": "A set is written when the one before it is committed (Q14)."},
+}
 """What is under way -> step that cannot be taken meanwhile -> why."""
 
 
