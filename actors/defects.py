@@ -330,6 +330,14 @@ _ALL: tuple[Defect, ...] = (
     Defect("refuse-replicas", "actors.broker", "H5", "The KIP-207 refusal also hits other brokers.", nemesis="clients"),
     Defect("lose-acked", "actors.broker", "C1", "An acknowledged batch is dropped before it is appended."),
     Defect(
+        "lose-acks-1",
+        "actors.broker",
+        "C1",
+        "A batch sent with acks=1 is acknowledged and dropped before it is appended.",
+        nemesis="clients",
+        settings=("nodes.producer-1.config.acks=1", "nodes.producer-1.config.enable.idempotence=false"),
+    ),
+    Defect(
         "refuse-after-append",
         "actors.broker",
         "C2",

@@ -150,7 +150,8 @@ class ReplicaManager(msgspec.Struct):
             append.decided = produces.told(None, append)
             return
         self.appends += 1
-        if "lose-acked" in turn.step.defects and partition.is_leader and self.appends % produces.LOST_EVERY == 0:
+        loses = "lose-acked" in turn.step.defects or ("lose-acks-1" in turn.step.defects and produce.acks == 1)
+        if loses and partition.is_leader and self.appends % produces.LOST_EVERY == 0:
             result = produces.pretend_to_append(partition, batch)
         else:
             result = partition.append(turn, batch, produce.acks)

@@ -70,6 +70,10 @@ class SendsReturn(PartitionInvariant[Sends]):
     types = (OpInvoke, OpReturn, PartChange, LogAppend)
     cases = {OpInvoke: ("send",), OpReturn: ("send",), LogAppend: ("leader",)}
     exemptions = {"isr-away": TOO_FEW, "no-producer-state": NO_PRODUCER_STATE}
+    unseen = (
+        "a send whose own time-out is shorter than the bound: it ends as unknown, and is counted as cut",
+        "acks=0, which is told ok when it is sent",
+    )
 
     def initial(self, key: str, profile: Profile) -> Sends:
         min_isr = int(profile.topic_setting(key, "min.insync.replicas", default=1))
@@ -144,14 +148,16 @@ def _place(uid: str) -> tuple[str, int]:
 
 class Reading(PartitionState):
     """positions: consumer -> its position. high_watermark, told: of the leader of the newest leader epoch. brokers:
-    those that have replicas."""
+    those that have replicas. unclean: newest leader epoch of an unclean election, -1 none. pursued: consumer -> leader
+    epoch of the high watermark that it is to reach."""
 
     brokers: list[str] = []
     positions: dict[str, int] = {}
     high_watermark: int = 0
     epoch: int = -1
     told: Witness | None = None
-    unclean: bool = False
+    unclean: int = -1
+    pursued: dict[str, int] = {}
 
 
 class ConsumersCatchUp(PartitionInvariant[Reading]):
@@ -170,9 +176,12 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
     cases = {OpReturn: ("poll",), LogHw: ("leader",)}
     exemptions = {
         "isr-away": NO_MEMBER,
-        "unclean-election": "An unclean election gave up what the consumer was to read.",
+        "unclean-election": "An unclean election since then gave up what the consumer was to read.",
         "silent-brokers": "Several brokers are not in the core: a consumer waits for each, the bound for one.",
     }
+    unseen = (
+        "a consumer of which several brokers are out of reach: it waits for each, and no bound is known for several",
+    )
 
     def initial(self, key: str, profile: Profile) -> Reading:
         replicas = (each for topic in profile.topics.values() for each in topic.get("replicas", ()))
@@ -207,7 +216,8 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
             self._moved(state, event, body.new)
         else:
             state.take(event, body)
-            state.unclean = state.unclean or body.cause == "unclean"
+            if body.cause == "unclean":
+                state.unclean = max(state.unclean, body.leader_epoch)
         return self.arm(state)
 
     def look(self, state: Reading, event: Stamped) -> None:
@@ -219,6 +229,8 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
 
     def _pursue(self, state: Reading, consumer: str, event: Stamped) -> None:
         if consumer in state.core and state.positions[consumer] < state.high_watermark:
+            if consumer not in state.due:
+                state.pursued[consumer] = state.epoch
             self.oblige(state, consumer, event, state.high_watermark)
 
     def _moved(self, state: Reading, event: Stamped, position: int) -> None:
@@ -235,7 +247,7 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
             f"{state.positions[name]:,}"
         )
         newest = state.newest.by if state.newest is not None else None
-        if state.unclean and state.high_watermark < obligation.target:
+        if state.unclean > state.pursued[name] and state.high_watermark < obligation.target:
             return self.excused("unclean-election", state.key, sentence, obligation.by, newest)
         if not any(node_name(member) in state.core for member in state.isr):
             return self.excused("isr-away", state.key, sentence, obligation.by, newest)
@@ -267,6 +279,7 @@ class OperationsReturn(WindowInvariant[Operations]):
     route = NODE
     types = (OpInvoke, OpReturn, NodeDown)
     cases = {OpInvoke: ("send", "list", "admin"), OpReturn: ("send", "list", "admin")}
+    unseen = ("polls, which return in the step that invokes them",)
 
     @property
     def news(self) -> tuple[type, ...]:

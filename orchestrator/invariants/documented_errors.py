@@ -173,6 +173,11 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
     tested_when = "an answer with an error is looked at by the server or the caller"
     route = NODE
     types = (Rpc, RpcReply, PartAssume, LogAppend, LogTrunc, NodeUp, NodeDown)
+    unseen = (
+        "reasons of errors in other answers than those to Produce and ListOffsets",
+        "reasons of time-outs, of unknown topics, and of what a broker says of a batch's size or timestamps",
+        "a producer that numbers its batches wrongly: its leader is right to refuse them (T2 sees the first number)",
+    )
 
     def initial(self, key: str, profile: Profile) -> Server:
         return Server(key)

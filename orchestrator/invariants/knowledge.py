@@ -15,8 +15,8 @@ from orchestrator.invariants.fold import NOTHING, Emissions, Profile, State, Wit
 from orchestrator.invariants.list_offsets import FEATURE, LATEST, UNCLEAN_ENABLE
 from orchestrator.invariants.log_fold import LogInvariant
 from orchestrator.invariants.log_mirror import LogMirror, LossBudget, loss_budget
-from orchestrator.invariants.loss import LOSS, way_of_loss
-from orchestrator.invariants.window import OffsetWindow, uids_of
+from orchestrator.invariants.loss import LOSS, read_in, way_of_loss
+from orchestrator.invariants.window import REMEMBERED, OffsetWindow, uids_of
 
 ACKS_ALL = -1
 
@@ -125,11 +125,13 @@ def _list_epoch(event: Stamped, body: OpReturn, mirror: LogMirror) -> tuple[int,
 
 
 class Judged(State):
-    """What both invariants keep. ``open``: operation -> what was known when it was invoked."""
+    """What both invariants keep. ``open``: operation -> what was known when it was invoked. ``acknowledged_in``: offset
+    -> epoch of the leader that acknowledged it."""
 
     known: dict[int, Knowledge] = {}
     open: dict[str, Floor] = {}
     acknowledged: OffsetWindow = msgspec.field(default_factory=OffsetWindow)
+    acknowledged_in: dict[int, int] = {}
     budget: LossBudget = LossBudget()
     epsilon_us: int = 0
     unclean_allowed: bool = False
@@ -287,6 +289,10 @@ class RealTimeOrder(_Ends):
 
     id = "C6"
     title = "What is acknowledged before an operation begins comes before what it writes, and shows in what it reads"
+    unseen = (
+        "polls that begin after an acknowledgement and do not return the record: how soon they must is for L6",
+        "lookups of other timestamps than LATEST, and LATEST of read_committed",
+    )
     source = "kafka-tlaplus, 6_replication_correctness.md; redpanda's reads_writes consistency check"
     tested_when = (
         "a send returns, or a client is told a latest offset, and some send had returned before it began; or a record "
@@ -329,6 +335,9 @@ class RealTimeOrder(_Ends):
         state.knowledge(0).add(known)
         if body.acks == ACKS_ALL:
             state.acknowledged.put(body.offset, [body.uid])
+            state.acknowledged_in[body.offset] = known.leader_epoch
+            if len(state.acknowledged_in) > REMEMBERED:
+                del state.acknowledged_in[next(iter(state.acknowledged_in))]
         if not floor:
             return NOTHING
         state.tested += 1
@@ -369,7 +378,8 @@ class RealTimeOrder(_Ends):
                     f"{event.node} got {record.uid or 'no record'} at offset {record.offset:,} of {state.key} after "
                     f"{uid} had been acknowledged there"
                 )
-                if rule := way_of_loss(mirror, record.offset, state.budget, -1, record.leader_epoch):
+                known_in = state.acknowledged_in.get(record.offset, -1)
+                if rule := way_of_loss(mirror, record.offset, state.budget, known_in, read_in(body, mirror)):
                     return self.excused(rule, state.key, sentence, event)
                 return self.violated(state.key, sentence, event)
         return NOTHING

@@ -68,6 +68,7 @@ class LeaderIsElected(WindowInvariant[Quorum]):
     tested_when = "a leader is acknowledged by most voters in a window, after there was none"
     route = QUORUM
     types = (QRole, QVoters, NodeUp, NodeDown)
+    unseen = ("a leader that is acknowledged and decides nothing: L3, L4, L12 and Q19 show what comes of that",)
 
     def initial(self, key: str, profile: Profile) -> Quorum:
         return Quorum(key, beta_us=beta(profile, self.id), voters=VoterSets.starting_with(profile.voters))
@@ -154,6 +155,7 @@ class BrokerIsUnfenced(WindowInvariant[BrokerState]):
     tested_when = "a broker is unfenced in a window, after it was fenced or started"
     route = BROKER
     types = (BrokerReg, NodeUp)
+    unseen = ("whether the brokers know that it is unfenced: that the controller has written it is enough",)
 
     @property
     def news(self) -> tuple[type, ...]:
@@ -237,6 +239,7 @@ class PartitionGetsALeader(PartitionInvariant[LedPartition]):
     route = PARTITION
     types = (PartChange, PartAssume)
     exemptions = {"isr-away": NO_MEMBER}
+    unseen = ("leaders that producers and consumers cannot find: L5 and L6 show that",)
 
     def initial(self, key: str, profile: Profile) -> LedPartition:
         unclean = bool(profile.topic_setting(key, "unclean.leader.election.enable", default=False))
@@ -297,6 +300,7 @@ class IsrIsWhole(PartitionInvariant[PartitionState]):
     tested_when = "a replica gets into the ISR in a window, after it was out of it"
     route = PARTITION
     types = (PartChange,)
+    unseen = ("a replica outside the ISR while the leader is not in the core",)
 
     def initial(self, key: str, profile: Profile) -> PartitionState:
         return PartitionState(key, beta_us=beta(profile, self.id))
@@ -363,6 +367,10 @@ class AcknowledgedIsOnAll(PartitionInvariant[Ends]):
         "leader-away": "The leader is not in the core of the window: there is nobody to fetch from.",
         "unclean-election": "An unclean election gave up what the leader lacks.",
     }
+    unseen = (
+        "what was acknowledged with less than acks=all",
+        "what of it an unclean election gave up, and what a later one lost: P4 and C1 tell them apart",
+    )
 
     def initial(self, key: str, profile: Profile) -> Ends:
         return Ends(key, beta_us=beta(profile, self.id))

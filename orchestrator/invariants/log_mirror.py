@@ -381,6 +381,10 @@ class LogMirror(msgspec.Struct):
             return bool(lost) and not self.voters.with_directories and is_majority(without, voters)
         return len(lost) >= budget.min_isr or (not budget.elr and any(loss.alone for loss in lost))
 
+    def lost_by(self, offset: int) -> bool:
+        """Whether some disk lost an offset."""
+        return any(_loss_of(replica, offset) is not None for replica in self.replicas.values())
+
     def highest_committed_of(self, node: str) -> int:
         """The highest committed boundary at which a replica's log equals what was committed."""
         log = self.replica(node).log

@@ -189,6 +189,10 @@ class RetriesGetSomewhere(WindowInvariant[Retries]):
 
     LEAST = 10
     """Fewer requests than that are no livelock."""
+    unseen = (
+        "whether a leader rightly says that a batch is out of order again and again: X1 judges each refusal",
+        "livelocks of fewer than ten requests, and of a node that gets one useful thing done now and then",
+    )
 
     def initial(self, key: str, profile: Profile) -> Retries:
         pushed = profile.setting("metadata.propagation", default="log") == "push"
@@ -273,6 +277,10 @@ class NoStorms(KeyedInvariant[Load]):
     """Requests a second that need no reason."""
     FACTOR = 4
     """Requests for each useful event beyond those."""
+    unseen = (
+        "storms outside stability windows, and of requests that took longer than a second",
+        "storms below 100 requests a second",
+    )
 
     @property
     def news(self) -> tuple[type, ...]:

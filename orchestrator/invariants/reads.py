@@ -47,6 +47,10 @@ class ConsumersGoForward(LogInvariant[Positions]):
     tested_when = "a poll returns records to a consumer whose position is known"
     types = (OpReturn, ConsPos, LogHw)
     cases = {OpReturn: ("poll",), LogHw: ("leader",)}
+    unseen = (
+        "the end: a consumer that stops is for L6",
+        "whether a moved position is a right one: a reset or a truncation begins anew, and H9, M4 and M10 judge those",
+    )
 
     def initial(self, key: str, profile: Profile) -> Positions:
         return Positions(key)
@@ -155,6 +159,10 @@ class ReadsRepeat(LogInvariant[Reads]):
     types = (OpReturn, ConsPos)
     cases = {OpReturn: ("poll",)}
     exemptions = LOSS
+    unseen = (
+        "records that a consumer got more than a million offsets ago",
+        "what disks lost and got back: a loss within the budget excuses its offsets for good",
+    )
 
     def initial(self, key: str, profile: Profile) -> Reads:
         return Reads(key, budget=loss_budget(profile, key))
@@ -259,6 +267,10 @@ class OnlyCommittedIsShown(LogInvariant[CommittedNames]):
     types = (OpReturn, LogHw, PartAssume)
     cases = {OpReturn: ("poll",), LogHw: ("leader",)}
     exemptions = LOSS
+    unseen = (
+        "what a Fetch carries beyond what its consumer hands out",
+        "a high watermark that is too high: for this, what a leader says of it is committed (P6 and P10 judge that)",
+    )
 
     def initial(self, key: str, profile: Profile) -> CommittedNames:
         return CommittedNames(key, budget=loss_budget(profile, key))
@@ -322,6 +334,7 @@ class PayloadsArriveWhole(LogInvariant[Payloads]):
     tested_when = "a consumer gets a record whose sending is in the trace"
     types = (OpInvoke, OpReturn)
     cases = {OpInvoke: ("send",), OpReturn: ("poll",)}
+    unseen = ("records of which the sending is not in the trace, or more than a million records ago",)
 
     def initial(self, key: str, profile: Profile) -> Payloads:
         return Payloads(key)

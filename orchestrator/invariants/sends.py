@@ -35,6 +35,10 @@ class DefiniteFailureStaysFailed(LogInvariant[Failures]):
     tested_when = "a send returns a definite error"
     types = (OpReturn, LogHw)
     cases = {OpReturn: ("send", "poll"), LogHw: ("leader",)}
+    unseen = (
+        "a record that a follower has, and that no leader commits while the run lasts",
+        "which error was told: that it is a definite one the producer says itself (X1 and C1 judge the broker's side)",
+    )
 
     def initial(self, key: str, profile: Profile) -> Failures:
         return Failures(key)
@@ -124,6 +128,10 @@ class ProducerOrderIsKept(LogInvariant[SendOrder]):
         "unclean-election": UNCLEAN,
         "loss-budget": LOST,
     }
+    unseen = (
+        "whether anything was sent again, where a producer is not idempotent: any such batch may overtake",
+        "records of several producers against each other (C6)",
+    )
 
     def initial(self, key: str, profile: Profile) -> SendOrder:
         return SendOrder(key, profile=profile)

@@ -116,6 +116,7 @@ PROOFS: dict[str, Proof] = {
     "hide-reason": Proof("refused", r"answered Produce with UNKNOWN_SERVER_ERROR, which that API does not document"),
     "refuse-replicas": Proof("late-follower", r"answered ListOffsets of list-offsets-2 .* with OFFSET_NOT_AVAILABLE"),
     "lose-acked": Proof("out-of-sync", r"was told that producer-1:\d+ is at offset [\d,]+ of orders-0; the log of"),
+    "lose-acks-1": Proof("acks-1", r"was told that producer-1:\d+ is at offset [\d,]+ of orders-0; the log of"),
     "consumer-mislabel": Proof("out-of-sync", r"offset \d+ of orders-0 holds producer-1:\d+ for consumer-1, and"),
     "refuse-after-append": Proof("refused", r"was told that producer-1:\d+ had failed for good; .*committed it at"),
     "unmuted-partition": Proof("one-in-flight", r"committed at offset .*, which was sent later"),

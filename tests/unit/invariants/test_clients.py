@@ -69,6 +69,24 @@ def test_acks_1_may_be_lost() -> None:
     assert (result.status, result.tested, result.excused) == ("excused", 0, {"acks<=1": 1})
 
 
+def test_acks_1_says_that_the_leader_has_it() -> None:
+    """Shows that an acknowledgement of what the leader's own log lacks is no loss that acks=1 allows, nor is a record
+    that readers passed by while the same leader led."""
+    trace = TraceBuilder()
+    trace.lead(1, 0)
+    trace.append("broker-1", "a")
+    trace.acked("producer-1", "b", 1, 1, 0, acks=1)
+    assert trace.result("C1").violations[0].sentence == (
+        "producer-1 was told that b is at offset 1 of orders-0; the log of broker-1 at that time lacks that offset"
+    )
+    passed = TraceBuilder()
+    passed.lead(1, 0)
+    passed.append("broker-1", "a", "b", "c")
+    passed.acked("producer-1", "b", 1, 1, 0, acks=1)
+    passed.polled("consumer-1", (0, "a"), (2, "c"))
+    assert "consumer-1 read past it, and no consumer got it" in passed.result("C1").violations[0].sentence
+
+
 def test_a_retry_is_answered_in_a_later_epoch_than_its_records() -> None:
     """Shows that a record which an unclean election brings back, and which is acknowledged only then, by a version that
     does not tell the leader epoch, is not missed in the epoch between."""

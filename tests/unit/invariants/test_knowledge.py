@@ -214,8 +214,10 @@ def test_another_record_at_an_acknowledged_offset() -> None:
     unclean = committed("a", followers=(2,))
     send(unclean, "a", 0)
     unclean.lead(3, 1, cause="unclean", isr=(3,))
-    unclean.polled("consumer-1", (0, "x"))
+    unclean.polled("consumer-1", (0, "x"), broker=3, epoch=1)
     assert unclean.result("C6").excused == {"unclean-election": 1}
+    unclean.polled("consumer-1", (0, "x"), broker=1, epoch=0)
+    assert unclean.result("C6").violated == 1  # the leader that acknowledged it had given up nothing
 
 
 def test_operations_that_end_otherwise_bind_nobody() -> None:
