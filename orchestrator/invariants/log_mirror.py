@@ -334,9 +334,9 @@ class LogMirror(msgspec.Struct):
                 return taint
         return None
 
-    def taint_below(self, end: int) -> Taint | None:
-        """The first election that gave up something of what is below ``end``."""
-        return next((taint for taint in self.taints if end > taint.start), None)
+    def taint_below(self, end: int, since: int = -1) -> Taint | None:
+        """The first election after the leader epoch ``since`` that gave up something of what is below ``end``."""
+        return next((taint for taint in self.taints if end > taint.start and taint.epoch > since), None)
 
     def _kept(self, older: int, taint: Taint) -> int:
         """Up to where the log of a leader epoch is the one with which an unclean leader began."""

@@ -274,7 +274,7 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
             f"{event.node} set its high watermark of {state.key} to {body.new:,}, "
             f"which no leader committed (committed: {mirror.committed.end:,})"
         )
-        taint = mirror.taint_below(body.new)
+        taint = mirror.taint_below(body.new, since=body.leader_epoch)  # its leader does not know of the election
         if taint is not None:
             return self.excused(taint.rule, state.key, sentence, event)
         return self.violated(state.key, sentence, event)

@@ -182,6 +182,8 @@ def test_an_unclean_election_excuses_a_stale_follower() -> None:
     trace.lead(3, 1, cause="unclean", isr=(3,))
     trace.high_watermark("broker-2", 1, role="follower")
     assert trace.result("P10").excused == {"unclean-election": 1}
+    trace.high_watermark("broker-2", 1, 1, role="follower")
+    assert trace.result("P10").violated == 1  # in the epoch of the unclean leader there is nothing to be late for
 
 
 def test_a_truncation_takes_the_high_watermark_along() -> None:

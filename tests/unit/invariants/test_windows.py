@@ -239,6 +239,25 @@ def test_a_consumer_that_does_not_read_on() -> None:
         assert run.status("L6") == expected
 
 
+@pytest.mark.parametrize(("later", "excused"), [(False, {}), (True, {"unclean-election": 1})])
+def test_only_a_later_unclean_election_gives_up_what_a_consumer_is_to_read(
+    later: bool, excused: dict[str, int]
+) -> None:
+    """Shows that a high watermark that went back is excused by an unclean election after the leader epoch whose high
+    watermark the consumer was to reach, and by none before."""
+    run = Run()
+    run.lead(1, 1, isr=(1,), cause="unclean")
+    run.append("broker-1", "a", "b", epoch=1)
+    run.emit("consumer-1", ConsPos(TP, -1, 0, 0, "assign"))
+    run.window()
+    run.high_watermark("broker-1", 2, 1)
+    run.append("broker-2", "a", epoch=1, role="follower")
+    run.lead(2, 2, isr=(2,), cause="unclean" if later else "elect")
+    run.high_watermark("broker-2", 1, 2)
+    run.past("L6")
+    assert run.result("L6").excused == excused
+
+
 @pytest.mark.parametrize(("silent", "status"), [(("broker-3",), "violated"), (("broker-2", "broker-3"), "excused")])
 def test_a_consumer_that_has_several_silent_brokers_to_try(silent: tuple[str, ...], status: str) -> None:
     """Shows that the bound has time for one silent broker, and a consumer that may have asked two is excused."""
