@@ -6,22 +6,8 @@ A defect changes what a node or a runtime does, never what it records (those of 
 
 from __future__ import annotations
 
-import msgspec
-
-
-class Defect(msgspec.Struct, frozen=True):
-    """``where``: module that has it. ``caught_by``: invariant meant for it. ``source``: the real bug, if any.
-    ``nemesis``: the profile whose schedules are likely to bring it out, "" for that of its area. ``settings``: without
-    which it cannot show, as the options ``--set`` of ``krift run``."""
-
-    name: str
-    where: str
-    caught_by: str
-    about: str
-    source: str = ""
-    nemesis: str = ""
-    settings: tuple[str, ...] = ()
-
+from actors.defect import Defect
+from actors.producer_defects import PRODUCER_DEFECTS
 
 _ALL: tuple[Defect, ...] = (
     Defect(
@@ -330,14 +316,6 @@ _ALL: tuple[Defect, ...] = (
     Defect("refuse-replicas", "actors.broker", "H5", "The KIP-207 refusal also hits other brokers.", nemesis="clients"),
     Defect("lose-acked", "actors.broker", "C1", "An acknowledged batch is dropped before it is appended."),
     Defect(
-        "lose-acks-1",
-        "actors.broker",
-        "C1",
-        "A batch sent with acks=1 is acknowledged and dropped before it is appended.",
-        nemesis="clients",
-        settings=("nodes.producer-1.config.acks=1", "nodes.producer-1.config.enable.idempotence=false"),
-    ),
-    Defect(
         "refuse-after-append",
         "actors.broker",
         "C2",
@@ -548,59 +526,6 @@ _ALL: tuple[Defect, ...] = (
         "T2",
         "A follower keeps no state of producers, and knows none when it leads.",
     ),
-    Defect(
-        "remembers-last-batch",
-        "actors.log",
-        "X1",
-        "A leader knows only the last batch of a producer again, and takes the four before for out of order.",
-        nemesis="clients",
-    ),
-    Defect(
-        "needs-one-replica-more",
-        "actors.broker",
-        "X1",
-        "acks=all is refused while the ISR is just as large as min.insync.replicas asks.",
-    ),
-    Defect(
-        "producers-forgotten-in-office",
-        "actors.broker",
-        "T1",
-        "A broker that takes up a leadership begins with no state of producers.",
-        nemesis="isr",
-    ),
-    Defect(
-        "bump-at-any-error",
-        "actors.client",
-        "T1",
-        "A producer raises its epoch, and numbers anew what it has no answer to, whatever a batch failed with.",
-        "KAFKA-10134",
-        nemesis="clients",
-    ),
-    Defect(
-        "producers-forgotten-at-start",
-        "actors.broker",
-        "T2",
-        "A broker that starts does not read the state of producers from its logs.",
-        nemesis="isr",
-    ),
-    Defect(
-        "sequence-from-one",
-        "actors.client",
-        "T2",
-        "A producer begins its sequence with 1.",
-        nemesis="clients",
-    ),
-    Defect(
-        "old-producer-epoch-taken",
-        "actors.log",
-        "T3",
-        "A leader does not look whether the epoch of a producer is an older one.",
-        nemesis="isr",
-        settings=(
-            "nodes.producer-1.config.request.timeout.ms=1000",
-            "nodes.producer-1.config.delivery.timeout.ms=1500",
-        ),
-    ),
 )
 
-DEFECTS: dict[str, Defect] = {defect.name: defect for defect in _ALL}
+DEFECTS: dict[str, Defect] = {defect.name: defect for defect in (*_ALL, *PRODUCER_DEFECTS)}

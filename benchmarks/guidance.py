@@ -23,7 +23,8 @@ import click
 import msgspec
 import numpy as np
 
-from actors.defects import DEFECTS, Defect
+from actors.defect import Defect
+from actors.defects import DEFECTS
 from orchestrator.campaigns.guide import CoverageGuide, Guide, RandomGuide
 from orchestrator.campaigns.intervals import mean_intervals, sign_test
 from orchestrator.campaigns.order import SimOrder

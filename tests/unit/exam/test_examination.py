@@ -6,7 +6,8 @@ from pathlib import Path
 
 import msgspec
 
-from actors.defects import DEFECTS, Defect
+from actors.defect import Defect
+from actors.defects import DEFECTS
 from orchestrator.exam.attempt import Attempt, Attempted, do as do_one
 from orchestrator.exam.examination import ROUNDS, DefectExam, OddityExam
 from orchestrator.exam.kept import FILE, Kept

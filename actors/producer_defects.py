@@ -1,0 +1,69 @@
+"""The defects of what producers are promised: acknowledgements, sequences, producer epochs."""
+
+from __future__ import annotations
+
+from actors.defect import Defect
+
+PRODUCER_DEFECTS: tuple[Defect, ...] = (
+    Defect(
+        "remembers-last-batch",
+        "actors.log",
+        "X1",
+        "A leader knows only the last batch of a producer again, and takes the four before for out of order.",
+        nemesis="clients",
+    ),
+    Defect(
+        "needs-one-replica-more",
+        "actors.broker",
+        "X1",
+        "acks=all is refused while the ISR is just as large as min.insync.replicas asks.",
+    ),
+    Defect(
+        "producers-forgotten-in-office",
+        "actors.broker",
+        "T1",
+        "A broker that takes up a leadership begins with no state of producers.",
+        nemesis="isr",
+    ),
+    Defect(
+        "bump-at-any-error",
+        "actors.client",
+        "T1",
+        "A producer raises its epoch, and numbers anew what it has no answer to, whatever a batch failed with.",
+        "KAFKA-10134",
+        nemesis="clients",
+    ),
+    Defect(
+        "producers-forgotten-at-start",
+        "actors.broker",
+        "T2",
+        "A broker that starts does not read the state of producers from its logs.",
+        nemesis="isr",
+    ),
+    Defect(
+        "sequence-from-one",
+        "actors.client",
+        "T2",
+        "A producer begins its sequence with 1.",
+        nemesis="clients",
+    ),
+    Defect(
+        "old-producer-epoch-taken",
+        "actors.log",
+        "T3",
+        "A leader does not look whether the epoch of a producer is an older one.",
+        nemesis="isr",
+        settings=(
+            "nodes.producer-1.config.request.timeout.ms=1000",
+            "nodes.producer-1.config.delivery.timeout.ms=1500",
+        ),
+    ),
+    Defect(
+        "lose-acks-1",
+        "actors.broker",
+        "C1",
+        "A batch sent with acks=1 is acknowledged and dropped before it is appended.",
+        nemesis="clients",
+        settings=("nodes.producer-1.config.acks=1", "nodes.producer-1.config.enable.idempotence=false"),
+    ),
+)
