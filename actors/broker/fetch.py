@@ -43,7 +43,7 @@ def read_partition(
     log = partition.log
     result.high_watermark, result.log_start = log.high_watermark, log.start_offset
     if item.last_fetched_epoch >= 0:
-        result.error, result.diverging = divergence(partition, item.offset, item.last_fetched_epoch)
+        result.error, result.diverging = divergence(turn, partition, item.offset, item.last_fetched_epoch)
         if result.error or result.diverging is not None:
             return result
     if not log.start_offset <= item.offset <= log.end_offset:
@@ -72,15 +72,23 @@ def _check(partition: Partition, params: FetchParams, item: FetchItem) -> KafkaE
     return KafkaError.UNKNOWN_LEADER_EPOCH if known else KafkaError.NOT_LEADER_OR_FOLLOWER
 
 
-def divergence(partition: Partition, offset: int, last_fetched_epoch: int) -> tuple[KafkaError, tuple[int, int] | None]:
+def divergence(
+    turn: Turn, partition: Partition, offset: int, last_fetched_epoch: int
+) -> tuple[KafkaError, tuple[int, int] | None]:
     """Where the fetcher's log parts from this one: (epoch, end) if it does, OFFSET_OUT_OF_RANGE where this log
     cannot tell, or where the offset lies below the log start (that check wins, E-064)."""
     epoch, end = partition.log.epoch_end_offset(last_fetched_epoch)
     if epoch < 0 or end < 0 or offset < partition.log.start_offset:
         return (KafkaError.OFFSET_OUT_OF_RANGE, None)
-    if epoch < last_fetched_epoch or end < offset:
-        return (KafkaError.NONE, (epoch, end))
-    return (KafkaError.NONE, None)
+    if epoch >= last_fetched_epoch and end >= offset:
+        return (KafkaError.NONE, None)
+    if "diverging-unsaid" in turn.step.defects:
+        return (KafkaError.NONE, None)
+    if "diverging-out-of-range" in turn.step.defects:
+        return (KafkaError.OFFSET_OUT_OF_RANGE, None)
+    if "diverging-at-epoch-start" in turn.step.defects:
+        end = max(partition.log.epoch_end_offset(epoch - 1)[1], 0)
+    return (KafkaError.NONE, (epoch, end))
 
 
 def read_all(
@@ -263,7 +271,7 @@ def _available(partitions: dict[str, Partition], turn: Turn, params: FetchParams
     if partition is None or error or _check(partition, params, item):
         return (True, 0)
     if item.last_fetched_epoch >= 0:
-        failed, diverging = divergence(partition, item.offset, item.last_fetched_epoch)
+        failed, diverging = divergence(turn, partition, item.offset, item.last_fetched_epoch)
         if failed or diverging is not None:
             return (True, 0)
     log = partition.log

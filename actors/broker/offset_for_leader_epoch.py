@@ -6,8 +6,12 @@ from __future__ import annotations
 from actors.broker.partition import Partition, find_partition
 from actors.broker.turn import Turn
 from actors.node.spec import topic_partition
+from actors.trace.events import EpochTold
 from actors.versions import check_fields
 from krift.v1.offset_for_leader_epoch_pb2 import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
+
+REPLICA_ID = 3
+"""Version from which on the request says who asks."""
 
 
 def offset_for_leader_epoch(
@@ -30,5 +34,18 @@ def offset_for_leader_epoch(
                 data.error_code = int(error)
             else:
                 data.leader_epoch, data.end_offset = partition.log.epoch_end_offset(asked.leader_epoch)
+                if "epoch-ends-at-log-end" in turn.step.defects and data.end_offset >= 0:
+                    data.end_offset = partition.log.end_offset
+                turn.step.record(
+                    EpochTold(
+                        partition.tp,
+                        request.replica_id if request.header.api_version >= REPLICA_ID else -1,
+                        partition.leader_epoch,
+                        asked.current_leader_epoch,
+                        asked.leader_epoch,
+                        data.leader_epoch,
+                        data.end_offset,
+                    )
+                )
     check_fields(response, request.header.api_version)
     turn.step.reply(connection, response)

@@ -145,7 +145,8 @@ class Partition(msgspec.Struct):
             self.leader_epoch_start = self.log.end_offset
             if "producers-forgotten-in-office" in turn.step.defects:
                 self.log.producers.rebuild([])
-            self.log.epochs.assign(state.leader_epoch, self.log.end_offset)
+            if "epoch-start-unnoted" not in turn.step.defects:
+                self.log.epochs.assign(state.leader_epoch, self.log.end_offset)
             for replica_id, remote in self.remotes.items():
                 self._reset_remote(remote, turn.step.wall_ms, was_leader, replica_id in self.isr)
         self.role = "leader"

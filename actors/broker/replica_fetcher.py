@@ -7,17 +7,19 @@ Fetch. A position outside the leader's log is settled with ListOffsets.
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from actors.broker.fetch_request import TOPIC_IDS
 from actors.broker.partition import Partition
 from actors.broker.turn import Turn
-from actors.log.replica_log import TruncationReason
 from actors.node.errors import KafkaError
 from actors.node.fetch_session_handler import FetchSessionHandler, PartitionRequest
 from actors.node.messages import Api
 from actors.node.network_client import Ended
 from actors.node.spec import node_name, topic_partition
+from actors.trace.events import RepTruncate
 from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
 from krift.v1.list_offsets_pb2 import ListOffsetsRequest
 from krift.v1.offset_for_leader_epoch_pb2 import OffsetForLeaderEpochRequest
@@ -28,6 +30,8 @@ LIST = "replica-list/"
 EPOCHS = "replica-epochs/"
 BACKOFF = "fetcher-backoff/"
 LATEST, EARLIEST = -1, -2
+Told = Literal["diverge", "high-watermark", "out-of-range"]
+"""Why a follower cuts its log."""
 TRUNCATION_ON_FETCH = 12
 """Version from which on a Fetch finds out where logs part (KIP-595)."""
 
@@ -83,7 +87,7 @@ class ReplicaFetcherManager(msgspec.Struct):
             return
         log = partition.log
         if log.epochs.latest_epoch < 0 or "truncate-to-hw" in turn.step.defects:
-            log.truncate_to(turn.step, turn.files, log.high_watermark, "high-watermark", partition.leader_epoch)
+            cut(turn, partition, log.high_watermark, "high-watermark")
         self.runs += 1
         fetcher = self.fetchers.get(partition.leader)
         if fetcher is None:
@@ -301,7 +305,7 @@ class ReplicaFetcherManager(msgspec.Struct):
             state.out_of_range = EARLIEST
             return []
         if state.out_of_range == LATEST:
-            cut(turn, partition, data.offset, "out-of-range")
+            cut(turn, partition, data.offset, "out-of-range", (-1, data.offset))
         # The leader's log start is never beyond this log's end: no leader moves its own.
         state.out_of_range = 0
         state.answered, state.delay_ms = True, 0
@@ -415,12 +419,23 @@ def truncate_diverged(turn: Turn, partition: Partition, epoch: int, end: int) ->
         to = min(own_end, log.end_offset)
     else:
         to = min(own_end, end, log.end_offset)
-    cut(turn, partition, to, "diverge")
+    if "diverging-epoch-ignored" in turn.step.defects:
+        to = min(end, log.end_offset)
+    if "truncate-fully" in turn.step.defects:
+        to = log.start_offset
+    cut(turn, partition, to, "diverge", (epoch, end))
     return own_epoch in (-1, epoch)
 
 
-def cut(turn: Turn, partition: Partition, to: int, reason: TruncationReason) -> None:
-    """Truncate, and drop leader epochs that began at or behind the end: one may have begun without a record."""
+def cut(turn: Turn, partition: Partition, to: int, reason: Told, told: tuple[int, int] = (-1, -1)) -> None:
+    """Truncate by what the leader ``told``, and drop leader epochs that began at or behind the end: one may have begun
+    without a record."""
     log = partition.log
+    was, kept = log.end_offset, list(log.epochs.entries)
     log.truncate_to(turn.step, turn.files, to, reason, partition.leader_epoch)
     log.epochs.truncate_from_end(log.end_offset)
+    if "epochs-outlive-truncation" in turn.step.defects:
+        log.epochs.entries = kept
+    if told != (-1, -1) or log.end_offset != was:
+        latest = log.epochs.latest_epoch
+        turn.step.record(RepTruncate(partition.tp, reason, partition.leader_epoch, *told, was, log.end_offset, latest))

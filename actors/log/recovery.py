@@ -24,6 +24,8 @@ def recover_log(step: Step, files: Files, tp: str, file: str, entries: list[byte
             break
         end, epoch = batch.end_offset, batch.epoch
         good += 1
+    if "recovery-drops-last" in step.defects and good:
+        good -= 1
     log = load_log(tp, file, entries[:good])
     if good < len(entries):
         was = max((batch.end_offset for batch in batches[good:] if batch is not None), default=log.end_offset)

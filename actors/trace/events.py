@@ -321,6 +321,37 @@ class RepFetch(TraceEvent, frozen=True, tag="rep.fetch"):
     error: int = 0
 
 
+class RepTruncate(TraceEvent, frozen=True, tag="rep.truncate"):
+    """A follower of ``leader_epoch`` has acted on what its leader told it of where their logs part, whether or not that
+    cut anything (``log.trunc`` came before, if so). diverge: the leader named the epoch ``told_epoch`` that ends at
+    ``told_end``; high-watermark: it named none (-1, -1), or nobody was asked; out-of-range: ``told_end`` is the end of
+    its log. ``was``, ``to``: the follower's log end before and after; ``epoch``: the newest leader epoch that it goes
+    on with, -1 none."""
+
+    tp: str
+    reason: Literal["diverge", "high-watermark", "out-of-range"]
+    leader_epoch: int
+    told_epoch: int
+    told_end: int
+    was: int
+    to: int
+    epoch: int
+
+
+class EpochTold(TraceEvent, frozen=True, tag="epoch.told"):
+    """A broker answered OffsetForLeaderEpoch about a partition without an error: ``epoch`` ends at ``end`` in its log,
+    (-1, -1) where it cannot tell. ``replica_id``: as in the request (-1 client). ``asked_epoch``: that was asked for.
+    ``leader_epoch``: of the broker; ``current_leader_epoch``: in which it was asked, -1 any."""
+
+    tp: str
+    replica_id: int
+    leader_epoch: int
+    current_leader_epoch: int
+    asked_epoch: int
+    epoch: int
+    end: int
+
+
 class BrokerReg(TraceEvent, frozen=True, tag="broker.reg"):
     """The active controller's view of a broker's registration changed, at ``offset`` of the metadata log."""
 
@@ -468,6 +499,8 @@ AnyTraceEvent = (
     | PartAssume
     | IsrPropose
     | RepFetch
+    | RepTruncate
+    | EpochTold
     | BrokerReg
     | MetaImage
     | MetaView

@@ -86,7 +86,10 @@ _QUORUM = (
 _DRIVER = ("run.meta", "run.end", "ctl.fault", "ctl.window", "ctl.phase", "link.rule", "link.hit")
 RECORDED_BY: dict[str, tuple[str, ...]] = {
     "controller": (*_QUORUM, "rep.fetch", "q.snap.fetch", "part.change", "config.change", "broker.reg"),
-    "broker": (*_QUORUM, "rpc.reply", "part.assume", "isr.propose", "rep.fetch", "meta.image"),
+    "broker": (
+        *(*_QUORUM, "rpc.reply", "part.assume", "isr.propose", "meta.image"),
+        *("rep.fetch", "rep.truncate", "epoch.told"),
+    ),
     "producer": _CLIENT,
     "consumer": _CLIENT,
     "list-offsets": _CLIENT,

@@ -81,7 +81,6 @@ from orchestrator.invariants.replica_logs import (
     LogsAreDenseAndOrdered,
     OnlyTheLeaderWrites,
     QuorumLogMatching,
-    TruncationEndsOnTheLineage,
 )
 from orchestrator.invariants.replication import (
     CleanLeaderHasEverything,
@@ -95,6 +94,7 @@ from orchestrator.invariants.transactions import (
     OldProducerEpochsAreFenced,
     SequencesAreContiguous,
 )
+from orchestrator.invariants.truncation import LeadersSayWhereLogsPart, TruncationEndsOnTheLineage
 from orchestrator.invariants.vacuity import NothingVacuous
 from orchestrator.invariants.watermarks import HighWatermarkFollows, RefusalIsBrief
 
@@ -127,6 +127,7 @@ def _partition_logs() -> list[LogInvariant[Any]]:
         ElectableReplicasHaveEverything(),
         ReplicationCoversElection(),
         TruncationEndsOnTheLineage(),
+        LeadersSayWhereLogsPart(),
         LogsAreDenseAndOrdered(),
         OnlyTheLeaderWrites(),
         HighWatermarksAreSound(),

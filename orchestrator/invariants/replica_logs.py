@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.trace.events import LogAppend, LogTrunc, PartAssume, RepFetch, Stamped
+from actors.trace.events import LogAppend, PartAssume, Stamped
 from orchestrator.invariants.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.log_fold import LogInvariant
 from orchestrator.invariants.log_mirror import LogMirror
@@ -90,122 +90,6 @@ class QuorumLogMatching(LogMatching):
     title = "Log matching: metadata logs with the same offset and epoch hold the same prefix"
     source = "Raft 5.3 (Log Matching); KIP-595"
     tested_when = "a voter or broker appends a batch of the metadata log whose end and epoch another append had"
-
-
-class AskedFetch(msgspec.Struct, frozen=True, gc=False):
-    """The last Fetch that a leader took note of on a connection: its number there, and the follower's leader epoch."""
-
-    number: str
-    leader_epoch: int
-    by: Witness
-
-
-class FetchesAsked(State):
-    """Connection -> AskedFetch; the most recent ones."""
-
-    asked: dict[str, AskedFetch] = {}
-
-
-CONNECTIONS_KEPT = 256
-
-
-class TruncationEndsOnTheLineage(LogInvariant[FetchesAsked]):
-    """A follower truncates to meet its leader's log: to the last boundary that both have, and no further. Less would
-    leave records that the leader never had; more gives up copies of what is committed, which may be the last ones. And
-    what a leader answered in one leader epoch says nothing of the log in the next.
-
-    Example: broker-3 holds orders-0 up to 1,310, of which the leader of epoch 5 has everything up to 1,250, and cuts
-    to 1,204; or it appends the leader's 1,250 on top of an end at which the two logs differ (KAFKA-7164).
-    """
-
-    id = "P12"
-    title = "Followers truncate to the leader's lineage, not below it, and take no answer of another leader epoch"
-    source = "KIP-279; KAFKA-7164; KAFKA-7415"
-    tested_when = (
-        "a replica truncates because its log diverges, appends its first batch under a leader epoch, or does either by "
-        "the answer to a Fetch that its leader took note of"
-    )
-    types = (LogTrunc, LogAppend, RepFetch)
-    before_types = (LogTrunc, LogAppend)
-    cases = {LogAppend: ("follower",)}
-
-    def initial(self, key: str, profile: Profile) -> FetchesAsked:
-        return FetchesAsked(key)
-
-    def before(self, state: FetchesAsked, event: Stamped, mirror: LogMirror) -> Emissions:
-        body = event.body
-        if type(body) is LogAppend:
-            if body.role != "follower":
-                return NOTHING
-            return self._late(state, event, body.leader_epoch) or self._appended(state, event, body, mirror)
-        assert type(body) is LogTrunc
-        if body.reason != "diverge":
-            return NOTHING
-        return self._late(state, event, body.leader_epoch) or self._truncated(state, event, body, mirror)
-
-    def step(self, state: FetchesAsked, event: Stamped, mirror: LogMirror) -> Emissions:
-        body = event.body
-        if type(body) is RepFetch and event.req and body.follower_epoch >= 0:
-            connection, _, number = event.req.rpartition("#")
-            state.asked[connection] = AskedFetch(number, body.follower_epoch, witness(event))
-            if len(state.asked) > CONNECTIONS_KEPT:
-                del state.asked[next(iter(state.asked))]
-        return NOTHING
-
-    def _late(self, state: FetchesAsked, event: Stamped, leader_epoch: int) -> Emissions:
-        """The answer that a follower acts on against the Fetch that it belongs to, where the trace tells of both."""
-        connection, _, number = event.req.rpartition("#")
-        asked = state.asked.get(connection)
-        if asked is None or asked.number != number:
-            return NOTHING
-        state.tested += 1
-        if asked.leader_epoch == leader_epoch:
-            return NOTHING
-        return self.violated(
-            state.key,
-            f"{event.node} acted under leader epoch {leader_epoch} of {state.key} on what {asked.by.node} answered to "
-            f"its fetch of leader epoch {asked.leader_epoch}",
-            asked.by,
-            event,
-        )
-
-    def _truncated(self, state: FetchesAsked, event: Stamped, body: LogTrunc, mirror: LogMirror) -> Emissions:
-        leader = mirror.lineage_log(body.leader_epoch)
-        if leader is None:
-            return NOTHING
-        state.tested += 1
-        log = mirror.replica(event.node).log
-        shared = log.shared_with(leader, log.end)
-        if body.to >= shared:
-            return NOTHING
-        lineage = mirror.lineages[body.leader_epoch]
-        return self.violated(
-            state.key,
-            f"{event.node} truncated {state.key} from {body.was:,} to {body.to:,} under leader epoch "
-            f"{body.leader_epoch}, although it shared everything up to {shared:,} with {lineage.leader}",
-            lineage.assumed,
-            event,
-        )
-
-    def _appended(self, state: FetchesAsked, event: Stamped, body: LogAppend, mirror: LogMirror) -> Emissions:
-        replica = mirror.replica(event.node)
-        if replica.follows == body.leader_epoch:
-            return NOTHING  # where its first append under this epoch was right, P3 keeps watch over the next ones
-        leader = mirror.lineage_log(body.leader_epoch)
-        if leader is None:
-            return NOTHING
-        state.tested += 1
-        log = replica.log
-        if leader.matches(log.end, log.ph_at(log.end)) is not False:
-            return NOTHING
-        lineage = mirror.lineages[body.leader_epoch]
-        return self.violated(
-            state.key,
-            f"{event.node} appended offset {body.base:,} of {state.key} under leader epoch {body.leader_epoch} to a "
-            f"log that ends at {log.end:,} with epoch {log.last_epoch}, where that of {lineage.leader} differs",
-            lineage.assumed,
-            event,
-        )
 
 
 class LogsAreDenseAndOrdered(LogInvariant[State]):

@@ -295,7 +295,6 @@ class CommittedIsNotTruncated(LogInvariant[State]):
     tested_when = "a replica of a data partition cuts its log"
     types = ()
     before_types = (LogTrunc,)
-    exemptions = {"loss-recovery": "The replica came back from a power loss with a torn end."}
 
     def initial(self, key: str, profile: Profile) -> State:
         return State(key)
@@ -311,6 +310,4 @@ class CommittedIsNotTruncated(LogInvariant[State]):
             f"{event.node} truncated {state.key} from {body.was:,} to {body.to:,} ({body.reason}, leader epoch "
             f"{body.leader_epoch}) although it held what was committed up to {held:,}"
         )
-        if body.reason == "recovery":
-            return self.excused("loss-recovery", state.key, sentence, event)
         return self.violated(state.key, sentence, event)

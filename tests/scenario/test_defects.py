@@ -96,6 +96,19 @@ PROOFS: dict[str, Proof] = {
     "answer-of-former-leader": Proof(
         "former-leader", r"broker-3 acted under leader epoch 1 of orders-0 on what broker-1 answered to its fetch of"
     ),
+    "epoch-start-unnoted": Proof("by-turns", r"with last epoch 1, out of range; right is epoch 0 up to [\d,]+"),
+    "diverging-at-epoch-start": Proof("two-tails", r"with last epoch 0, epoch 0 up to 0; right is epoch 0 up to"),
+    "diverging-out-of-range": Proof("two-tails", r"with last epoch 0, out of range; right is epoch 0 up to [\d,]+"),
+    "diverging-unsaid": Proof("two-tails", r"with last epoch 0, nothing of a divergence; right is epoch 0 up to"),
+    "epoch-ends-at-log-end": Proof(
+        "out-of-sync", r"told a client, which asked for epoch 0, epoch 0 up to [\d,]+; right"
+    ),
+    "diverging-epoch-ignored": Proof(
+        "by-turns", r"broker-2 cut .* and kept leader epoch 1, though its leader has epoch 0"
+    ),
+    "truncate-fully": Proof("by-turns", r"truncated orders-0 from [\d,]+ to 0 \(diverge\) .* although it shared"),
+    "epochs-outlive-truncation": Proof("by-turns", r"goes on with leader epoch 1, while that of its last record is 0"),
+    "recovery-drops-last": Proof("by-turns", r"recovered orders-0 up to [\d,]+, although its disk had it up to [\d,]+"),
     "leader-skips-offset": Proof("out-of-sync", r"appended a batch to orders-0 at \d+, while its log ended at \d+"),
     "follower-takes-produce": Proof("there-and-back", r"as leader of epoch 1, which broker-2 took up"),
     "fetch-unfenced": Proof("there-and-back", r"took note of a fetch of broker-3 .* in leader epoch 0"),

@@ -1,4 +1,4 @@
-"""P3, Q6, P12, P14 and P15: what a replica's log is by itself and against its leader's."""
+"""P3, Q6, P14 and P15: what a replica's log is by itself and against its leader's."""
 
 from __future__ import annotations
 
@@ -32,84 +32,6 @@ def test_what_all_have_passed_is_forgotten() -> None:
     trace.append("broker-2", "x", role="follower")
     trace.append("broker-1", "x", salt=1)
     assert trace.result("P3").status == "violated"
-
-
-# ---- P12 -------------------------------------------------------------------------------------------------------
-
-
-def diverged() -> TraceBuilder:
-    """All have a and b; broker-1 has an x of epoch 0 more; broker-2 leads epoch 1, with a y."""
-    trace = led("a", "b")
-    trace.append("broker-1", "x")
-    trace.lead(2, 1)
-    trace.append("broker-2", "y", epoch=1)
-    trace.assume(1, 1, leader=2)
-    return trace
-
-
-def test_a_truncation_to_where_both_logs_meet() -> None:
-    """Shows that P12 is tested by the first batch of a follower under each leader epoch, and by the truncation."""
-    trace = diverged()
-    trace.truncate("broker-1", 2)
-    trace.append("broker-1", "y", epoch=1, role="follower")
-    trace.append("broker-1", "z", epoch=1, role="follower")
-    result = trace.result("P12")
-    assert (result.status, result.tested) == ("held", 2 + 1 + 1)
-
-
-def test_a_truncation_that_goes_too_far() -> None:
-    """Shows that a cut below what both logs share violates P12; one that stops short is the next one's to mend."""
-    trace = diverged()
-    cut = trace.truncate("broker-1", 1)
-    (finding,) = trace.result("P12").violations
-    assert finding.events[-1] == cut
-    assert finding.sentence == (
-        "broker-1 truncated orders-0 from 3 to 1 under leader epoch 1, although it shared everything up to 2 with "
-        "broker-2"
-    )
-
-
-def test_an_append_off_the_lineage() -> None:
-    """Shows that a batch on top of an end where the leader's log differs violates P12."""
-    trace = diverged()
-    trace.append("broker-1", "z", epoch=1, role="follower")
-    assert trace.result("P12").violations[0].sentence == (
-        "broker-1 appended offset 3 of orders-0 under leader epoch 1 to a log that ends at 3 with epoch 0, where that "
-        "of broker-2 differs"
-    )
-
-
-def test_the_answer_to_a_fetch_of_another_leader_epoch() -> None:
-    """Shows that what a follower appends or cuts by an answer belongs to a fetch of the leader epoch in which it does;
-    an answer to a fetch that the leader took no note of says nothing."""
-    for asked, number, violated in ((1, 5, 0), (0, 5, 1), (0, 6, 0)):
-        trace = led("a", "b")
-        trace.req = f"broker-3>broker-2:fetcher#{number}"
-        fetch = trace.fetched(2, 3, 2, epoch=asked)
-        trace.req = ""
-        trace.lead(2, 1)
-        trace.append("broker-2", "c", epoch=1)
-        trace.assume(3, 1, leader=2)
-        trace.req = "broker-3>broker-2:fetcher#5"
-        took = trace.append("broker-3", "c", epoch=1, role="follower")
-        trace.truncate("broker-3", 3)
-        result = trace.result("P12")
-        assert result.violated == 2 * violated
-        for finding in result.violations[:1]:
-            assert finding.events == [fetch, took]
-            assert finding.sentence == (
-                "broker-3 acted under leader epoch 1 of orders-0 on what broker-2 answered to its fetch of leader "
-                "epoch 0"
-            )
-
-
-def test_other_truncations_are_not_about_the_lineage() -> None:
-    """Shows that a log which ends below its leader's start may be cut whole; an unknown epoch is no test."""
-    trace = diverged()
-    trace.truncate("broker-1", 0, reason="out-of-range")
-    trace.truncate("broker-3", 0, epoch=9)
-    trace.append("broker-3", "q", role="follower", epoch=9)
-    assert trace.result("P12").status == "held"
 
 
 # ---- P14 -------------------------------------------------------------------------------------------------------

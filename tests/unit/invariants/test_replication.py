@@ -251,12 +251,15 @@ def test_divergent_records_below_the_high_watermark_may_be_cut() -> None:
     assert trace.result("P11").status == "held"
 
 
-def test_a_torn_end_is_excused() -> None:
-    """Shows that what recovery after a power loss cuts is excused, and alone makes P11 no more than that."""
-    trace = committed("a", "b")
-    trace.truncate("broker-2", 1, reason="recovery")
-    assert trace.result("P11").excused == {"loss-recovery": 1}
-    assert trace.result("P11").violated == 0
+def test_recovery_may_cut_what_the_disk_lost_and_no_more() -> None:
+    """Shows that a recovery after a power loss is no excuse for what the disk still had."""
+    for lost, violated in ({}, 1), ({TP: 1}, 0):
+        trace = committed("a", "b")
+        trace.down("broker-2", "lossy", lost=lost)
+        trace.up("broker-2")
+        trace.truncate("broker-2", 1, reason="recovery")
+        assert trace.check(["P11", "P12"])["P11"].violated == violated
+        assert trace.check(["P11", "P12"])["P12"].violated == violated
 
 
 def test_no_truncation_tests_nothing() -> None:

@@ -29,6 +29,7 @@ from actors.trace.events import (
     QVote,
     RepFetch,
     ReplyPartition,
+    RepTruncate,
     RpcReply,
     RunEnd,
     RunMeta,
@@ -203,6 +204,25 @@ class TraceBuilder:
             log.pop()
         return self.emit(node, LogTrunc(tp, was, log[-1][0], reason, epoch, log[-1][1]))
 
+    def cut_back(
+        self,
+        broker: int,
+        epoch: int,
+        end: int,
+        to: int,
+        *,
+        keeps: int = 0,
+        leader_epoch: int = 1,
+        reason: Any = "diverge",
+    ) -> str:
+        """A follower was told that ``epoch`` ends at ``end``, and cuts its log to ``to``, where ``keeps`` is its last
+        epoch."""
+        node = node_name(broker)
+        was = self.log_end(broker)
+        if to < was:
+            self.truncate(node, to, reason=reason, epoch=leader_epoch)
+        return self.emit(node, RepTruncate(TP, reason, leader_epoch, epoch, end, was, to, keeps))
+
     def high_watermark(
         self,
         node: str,
@@ -273,8 +293,8 @@ class TraceBuilder:
         self, leader: int, follower: int, offset: int, epoch: int = 0, broker_epoch: int = 7, **more: Any
     ) -> str:
         """A leader takes note of a follower's fetch."""
-        asked = more.pop("follower_epoch", epoch)
-        return self.emit(node_name(leader), RepFetch(TP, follower, epoch, asked, broker_epoch, offset, epoch, **more))
+        asked, last = more.pop("follower_epoch", epoch), more.pop("last", epoch)
+        return self.emit(node_name(leader), RepFetch(TP, follower, epoch, asked, broker_epoch, offset, last, **more))
 
     def propose(
         self,
