@@ -6,7 +6,7 @@ import io
 import shlex
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Thread
@@ -32,7 +32,7 @@ from orchestrator.engines.key_group import Tell, keep_quiet
 from orchestrator.files import write_bytes, write_text
 from orchestrator.invariants.conclusion import InvariantResult
 from orchestrator.repeats import repeat
-from orchestrator.report.junit import write_junit
+from orchestrator.report.junit import Judged, write_junit
 from orchestrator.run_dir import Manifest, RunDir, create_run_dir, utc_now
 from orchestrator.trace.collect import incarnations
 from orchestrator.trace.order import merged
@@ -69,13 +69,15 @@ class Settings(msgspec.Struct, frozen=True):
 
 class Carried(msgspec.Struct, frozen=True):
     """A run that ended. ``exit_code``: as the command would end if it were the only one. ``directory``: None if it
-    was not kept. ``error``: why it could not be carried out."""
+    was not kept. ``error``: why it could not be carried out. ``started``, ``again``: as in its manifest."""
 
     verdict: Verdict
     exit_code: int
     directory: Path | None
     interrupted: bool = False
     error: str = ""
+    started: str = ""
+    again: str = ""
 
 
 class Session:
@@ -94,17 +96,24 @@ class Session:
             # Before Ray: the JVM forks, and a fork after gRPC has threads is a risk that need not be taken.
             self._warm_up = Thread(target=warm_up, args=[self.spark()], name="spark-warm-up", daemon=True)
             self._warm_up.start()
-        self._cluster.__enter__()
+        try:
+            self._cluster.__enter__()
+        except BaseException:
+            self._end_spark()
+            raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         try:
             self._cluster.__exit__(kind, error, at)
         finally:
-            if self._warm_up is not None:
-                self._warm_up.join()
-            if self._spark is not None:
-                self._spark.stop()
+            self._end_spark()
+
+    def _end_spark(self) -> None:
+        if self._warm_up is not None:
+            self._warm_up.join()
+        if self._spark is not None:
+            self._spark.stop()
 
     def spark(self) -> SparkSession:
         """The Spark session of the command."""
@@ -167,7 +176,8 @@ class Session:
         if self.settings.keep == "unexpected" and code == 0:
             shutil.rmtree(directory.path)
             path = None
-        return Carried(verdict, code, path, manifest.status == "interrupted", error)
+        interrupted = manifest.status == "interrupted"
+        return Carried(verdict, code, path, interrupted, error, manifest.started, manifest.reproduce)
 
 
 REPEAT = "X8"
@@ -198,7 +208,9 @@ def warm_up(spark: SparkSession) -> None:
     from orchestrator.engines.batch import check_trace
     from orchestrator.trace.schema import spark_schema
 
-    check_trace(spark.createDataFrame([], spark_schema()))
+    # What fails here fails again where somebody waits for it, unless the command has ended Spark meanwhile.
+    with suppress(Exception):
+        check_trace(spark.createDataFrame([], spark_schema()))
 
 
 @contextmanager
@@ -309,7 +321,8 @@ def write_violations(directory: RunDir, verdict: Verdict) -> None:
 def keep_verdict(directory: RunDir, verdict: Verdict) -> None:
     """Write a verdict in its three forms: verdict.json, junit.xml, and a table of its violations."""
     write_verdict(verdict, directory)
-    write_junit(directory.junit, [verdict])
+    manifest = directory.read_manifest()
+    write_junit(directory.junit, [Judged(verdict, manifest.started, manifest.reproduce)])
     write_violations(directory, verdict)
 
 

@@ -9,6 +9,7 @@ from typing import Final, Literal
 import msgspec
 
 from chaos.plan import Expectation
+from chaos.words import times
 from orchestrator.invariants.conclusion import InvariantResult
 from orchestrator.invariants.fold import Finding, Status
 from orchestrator.run_dir import RunDir, read_json, write_json, wrong
@@ -166,9 +167,9 @@ def _weigh(result: InvariantResult, expectation: Expectation, went_its_way: bool
         if status == "inconclusive":
             return "undecided", f"{name} was to be violated and is inconclusive: {result.why}"
         weight: Weight = "unexpected" if went_its_way else "undecided"
-        return weight, f"{name} was to be violated and was not ({status}, tested {result.tested:,} times)"
+        return weight, f"{name} was to be violated and was not ({status}, tested {times(result.tested)})"
     elif name in expectation.excused and not result.excused:
-        return "undecided", f"{name} was to be excused and was not ({status}, tested {result.tested:,} times)"
+        return "undecided", f"{name} was to be excused and was not ({status}, tested {times(result.tested)})"
     elif name in expectation.held and status != "held":
         return "undecided", f"{name} was to hold and is {status}: {result.why}"
     elif status == "inconclusive" and (name == "X4" or not expectation.declared):

@@ -190,7 +190,8 @@ class BrokerNode(msgspec.Struct):
         elif purpose == forwarding.PURPOSE:
             self.forwarding.on_ended(turn, ended)
         else:
-            self.raft.on_ended(turn.step, self.files, self.net, ended)
+            taken = self.raft.on_ended(turn.step, self.files, self.net, ended)
+            assert taken, f"nobody takes the end of a call for {purpose}"
 
     def _timed_out(self, turn: Turn, timer: str) -> None:
         replicas = self.replicas
@@ -216,7 +217,8 @@ class BrokerNode(msgspec.Struct):
         elif timer.startswith(replica_fetcher.BACKOFF):
             replicas.fetchers.on_timer(turn, timer)
         elif not self.net.on_timer(timer):
-            self.raft.on_timer(turn.step, self.files, self.net, timer)
+            taken = self.raft.on_timer(turn.step, self.files, self.net, timer)
+            assert taken, f"nobody takes the timer {timer}"
 
     # ---- requests ----------------------------------------------------------------------------------------
 
@@ -249,8 +251,10 @@ class BrokerNode(msgspec.Struct):
                 self.forwarding.forward(turn, connection, typed)
             case Api.IncrementalAlterConfigs:
                 incremental_alter_configs(self.forwarding, turn, connection, typed)
-            case _:
+            case Api.ApiVersions:
                 turn.step.reply(connection, api_versions_response(self.spec, self._apis, typed))
+            case _:
+                raise AssertionError(f"a broker serves {api.name}, and has nothing that does")
 
     @property
     def _is_pushed(self) -> bool:

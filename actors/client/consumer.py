@@ -189,7 +189,9 @@ class ConsumerNode(ClientNode):
             for truncation in truncations:
                 self._truncated(step, truncation)
             return
-        for delivery in self.fetcher.on_ended(step, self.metadata, self.positions, ended) or []:
+        deliveries = self.fetcher.on_ended(step, self.metadata, self.positions, ended)
+        assert deliveries is not None, f"nobody takes the end of a call for {ended.purpose}"
+        for delivery in deliveries:
             self._poll_returns(step, delivery, ended)
 
     def _poll_returns(self, step: Step, delivery: Delivery, ended: Ended) -> None:
@@ -218,7 +220,9 @@ class ConsumerNode(ClientNode):
         elif name == REWIND:
             self._rewind(step)
         elif not self.validator.on_timer(self.positions, name):
-            self._found(step, self.offsets.on_timer(step, name) or [])
+            due = self.offsets.on_timer(step, name)
+            assert due is not None, f"nobody takes the timer {name}"
+            self._found(step, due)
 
     def _stopped(self, step: Step) -> dict[str, Any] | None:
         if not all(position.drained and not position.rewind_lookup for position in self.positions.values()):

@@ -90,13 +90,17 @@ class ListOffsetsNode(ClientNode):
         probe.lookup = self.fetcher.begin(step, probe.tp, self.timestamp, self.isolation, "admin", timeout_ms=timeout)
 
     def _ended(self, step: Step, ended: Ended) -> None:
-        self._tell(step, self.fetcher.on_ended(step, self.metadata, ended) or [])
+        found = self.fetcher.on_ended(step, self.metadata, ended)
+        assert found is not None, f"nobody takes the end of a call for {ended.purpose}"
+        self._tell(step, found)
 
     def _timer(self, step: Step, name: str) -> None:
         if name.startswith(_NEXT):
             self.probes[name.removeprefix(_NEXT)].due = True
         else:
-            self._tell(step, self.fetcher.on_timer(step, name) or [])
+            due = self.fetcher.on_timer(step, name)
+            assert due is not None, f"nobody takes the timer {name}"
+            self._tell(step, due)
 
     def _tell(self, step: Step, ended: list[Found]) -> None:
         for found in ended:

@@ -93,7 +93,8 @@ class ProducerNode(ClientNode):
 
     def _ended(self, step: Step, ended: Ended) -> None:
         if not self.sender.on_ended(step, self.metadata, ended):
-            self.sender.transactions.on_ended(step, ended)
+            taken = self.sender.transactions.on_ended(step, ended)
+            assert taken, f"nobody takes the end of a call for {ended.purpose}"
 
     def _timer(self, step: Step, name: str) -> None:
         if name == _NEXT:

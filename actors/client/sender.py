@@ -230,7 +230,8 @@ class Sender(msgspec.Struct):
         if name == DELIVERY:
             self._expire(step)
         elif not self.accumulator.on_timer(name):
-            self.transactions.on_timer(name)
+            taken = self.transactions.on_timer(name)
+            assert taken, f"nobody takes the timer {name}"
 
     def _expire(self, step: Step) -> None:
         """delivery.timeout.ms is over for some batches: they are given up, whether they were sent or not. If one was

@@ -198,6 +198,7 @@ class Controller(msgspec.Struct):
         elif isinstance(request, AlterPartitionRequest):
             changes, response = alter_partition(request, version, self.state, self._rules(step))
         else:
+            assert isinstance(request, AllocateProducerIdsRequest), f"a controller has nothing for {type(request)}"
             changes, response = allocate_producer_ids(self.state.next_producer_id, request)
         self._finish(step, files, raft, changes, connection, request, response, version)
 

@@ -148,7 +148,8 @@ class ControllerNode(msgspec.Struct):
         if ended.purpose.startswith(controller_channels.PREFIX):
             self.controller.channels.on_ended(step, ended)
         else:
-            self.raft.on_ended(step, self.files, self.net, ended)
+            taken = self.raft.on_ended(step, self.files, self.net, ended)
+            assert taken, f"nobody takes the end of a call for {ended.purpose}"
 
     def _on_timer(self, step: Step, name: str) -> None:
         if self.net.on_timer(name) or self.raft.on_timer(step, self.files, self.net, name):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 from functools import cache
 
-from google.protobuf.descriptor import Descriptor
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 
 from krift.v1 import (
@@ -131,35 +131,34 @@ def response_errors(response: Message) -> list[int]:
     return errors
 
 
-_ERROR_FIELDS = ("error_code", "partition_error_code")
-_LISTS_WITH_ERRORS = (
-    "responses",
-    "partitions",
-    "partition_responses",
-    "topics",
-    "replica_election_results",
-    "partition_result",
-)
+_ErrorFields = tuple[tuple[str, "_ErrorFields | None", str, bool], ...]
+"""Where a message has error codes, in wire order: (field, None, "", False) a code, (field, what is in it, "", whether
+it is a list) messages. Where the items of a list have one code and nothing else, its name comes third."""
 
-_ErrorFields = tuple[tuple[str, "_ErrorFields | None", str], ...]
-"""Where a message has error codes, in wire order: (field, None, "") a code, (field, fields of each item, "") a list.
-Where the items of a list have one code and no lists, its name comes third: partitions are such."""
+
+def is_error_code(field: FieldDescriptor) -> bool:
+    """Whether a field is an error code. Kafka calls it ErrorCode, with a word in front of that if need be."""
+    return field.message_type is None and (field.name == "error_code" or field.name.endswith("_error_code"))
 
 
 @cache
 def _error_fields(descriptor: Descriptor) -> _ErrorFields:
-    found: list[tuple[str, _ErrorFields | None, str]] = []
+    """Found by what messages are made of, whatever their fields are called. None of ours contains itself."""
+    found: list[tuple[str, _ErrorFields | None, str, bool]] = []
     for field in sorted(descriptor.fields, key=lambda field: field.number):
-        if field.name in _ERROR_FIELDS:
-            found.append((field.name, None, ""))
-        elif field.name in _LISTS_WITH_ERRORS and field.message_type is not None:
+        if is_error_code(field):
+            found.append((field.name, None, "", False))
+        elif field.message_type is not None:
             inner = _error_fields(field.message_type)
-            found.append((field.name, inner, inner[0][0] if len(inner) == 1 and inner[0][1] is None else ""))
+            if inner:
+                many = field.is_repeated
+                code = inner[0][0] if many and len(inner) == 1 and inner[0][1] is None else ""
+                found.append((field.name, inner, code, many))
     return tuple(found)
 
 
 def _collect_errors(message: Message, fields: _ErrorFields, errors: list[int]) -> None:
-    for name, inner, code in fields:
+    for name, inner, code, many in fields:
         value = getattr(message, name)
         if code:
             for item in value:
@@ -167,7 +166,7 @@ def _collect_errors(message: Message, fields: _ErrorFields, errors: list[int]) -
                 if error:
                     errors.append(error)
         elif inner is not None:
-            for item in value:
+            for item in value if many else (value,):
                 _collect_errors(item, inner, errors)
         elif value:
             errors.append(value)

@@ -355,8 +355,10 @@ class RaftClient(RaftState):
                 voter_changes.on_remove_request(self, step, files, connection, request)
             case Api.UpdateRaftVoter:
                 voter_changes.on_update_request(self, step, files, connection, request)
-            case _:
+            case Api.Fetch:
                 leader_fetches.on_fetch_request(self, step, connection, request)
+            case other:
+                raise AssertionError(f"the quorum serves {other.name}, and has nothing that does")
 
     def _on_ended(self, step: Step, files: Files, ended: Ended) -> None:
         _, kind, number = ended.purpose.split("/")

@@ -1,6 +1,9 @@
 """Drawers: for each fault and action of the scenario language a function that draws what is in it.
 
-A new kind joins with a drawer here and a weight in the nemeses that want it; nothing else changes.
+A new kind needs a drawer here and a weight in the nemeses that want it. Before that it is made part of the language: a
+class in ``chaos.faults``, its model, checks and resolution in ``chaos.scenario``, its name in ``chaos.plan``, what the
+two runtimes do (``actors.control``). It is drawn, but neither varied nor made small, before ``chaos.mutation`` and
+``chaos.shrink`` know it; what happens under it is counted by ``orchestrator.coverage``.
 """
 
 from __future__ import annotations

@@ -29,6 +29,7 @@ from chaos.shrink.lean import without_empty
 from chaos.shrink.measure import Size, size_of
 from chaos.shrink.moments import Sighting
 from chaos.shrink.passes import PASSES, Edit, Pass, Target
+from chaos.words import some
 
 BUDGET = 400
 """Runs of a shrinking if nobody says otherwise."""
@@ -115,7 +116,9 @@ class Shrinker:
             pass
         self.why = "nothing gets smaller"
         if self._given_up:
-            self.why = "the budget is spent" if self.runs >= self._budget else f"no progress in {self._since} runs"
+            self.why = (
+                "the budget is spent" if self.runs >= self._budget else f"no progress in {some(self._since, 'run')}"
+            )
         return self.best
 
     @property

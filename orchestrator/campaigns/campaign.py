@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from chaos.errors import RunError
 from chaos.failure_store import FailureStore
+from chaos.words import some
 from orchestrator.campaigns.asked import Asked
 from orchestrator.campaigns.directory import CampaignDir, Done
 from orchestrator.campaigns.failures import failure_of, order_again, settle
@@ -176,7 +177,7 @@ class Campaign:
                     self._take(record)
             if not cut:
                 return
-        raise RunError(f"{cut} runs were cut short by signals to the executors, {ATTEMPTS} times")
+        raise RunError(f"signals to the executors cut {some(cut, 'run')} short, {ATTEMPTS} times")
 
     def _new(self, orders: Iterable[SimOrder]) -> Iterator[SimOrder]:
         return (order for order in orders if order.key not in self._keys)

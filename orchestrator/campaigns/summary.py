@@ -264,7 +264,11 @@ class Summary:
 
     def repeated(self) -> None:
         """A run was done again, with the same trace: that tests X8."""
-        self.invariants[REPEAT].tested += 1
+        tally = self.invariants[REPEAT]
+        tally.tested += 1
+        if tally.vacuous_runs:  # the run's own record says that nothing tested it, as it was done once by then
+            tally.vacuous_runs -= 1
+            tally.held_runs += 1
         self.kept = msgspec.structs.replace(self.kept, repeated=self.kept.repeated + 1)
 
     def vacuity(self) -> InvariantResult:

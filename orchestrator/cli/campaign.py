@@ -12,6 +12,7 @@ import msgspec
 from chaos.failure_store import DirectoryStore, FailureStore
 from chaos.home import failures_directory
 from chaos.sources import file_text, find
+from chaos.words import some
 from orchestrator.campaigns.asked import Asked, Source, combinations
 from orchestrator.campaigns.campaign import Campaign
 from orchestrator.campaigns.directory import CampaignDir, create_campaign_dir, open_campaign_dir
@@ -122,7 +123,7 @@ def _carry_out(campaign: Campaign, master: str, talk: Page, quiet: bool, as_json
     from orchestrator.engines.spark_session import spark_session
 
     if campaign.resumed:
-        talk.say(f"{campaign.resumed:,} of {campaign.total:,} runs are done already")
+        talk.say(f"{campaign.resumed:,} of {some(campaign.total, 'run')} done already")
     interrupted = False
     spark = spark_session(with_retries(master))
     try:
@@ -147,7 +148,7 @@ def _carry_out(campaign: Campaign, master: str, talk: Page, quiet: bool, as_json
     report = campaign.report()
     _print(report, campaign.directory, as_json)
     if interrupted:
-        talk.say(f"interrupted after {report.runs:,} of {report.asked:,} runs; what was done is kept")
+        talk.say(f"interrupted after {report.runs:,} of {some(report.asked, 'run')}; what was done is kept")
         talk.say(_how_to_resume(campaign))
         return INTERRUPTED
     return report.exit_code
@@ -168,11 +169,13 @@ def _how_to_resume(campaign: Campaign) -> str:
 
 def _announcement(asked: Asked) -> str:
     names = ", ".join(source.name for source in asked.sources)
-    return f"krift {__version__}: campaign {names}, {asked.runs:,} runs, seeds {asked.seeds[0]} to {asked.seeds[1]}"
+    return (
+        f"krift {__version__}: campaign {names}, {some(asked.runs, 'run')}, seeds {asked.seeds[0]} to {asked.seeds[1]}"
+    )
 
 
 def _print_orders(shown: Page, asked: Asked) -> None:
-    shown.say(f"{asked.runs:,} runs: each of these with seeds {asked.seeds[0]} to {asked.seeds[1]}")
+    shown.say(f"{some(asked.runs, 'run')}: each of these with seeds {asked.seeds[0]} to {asked.seeds[1]}")
     for order in asked.orders_of(asked.seeds[0]):
         shown.say(f"  {order.again(asked.seeds[0])}")
 
@@ -218,7 +221,7 @@ def _with_earlier(asked: Asked, store: FailureStore, talk: Page) -> Asked:
     for damaged in contents.damaged:
         talk.say(f"a failure met before is left out: {damaged}")
     if contents.failures:
-        talk.say(f"{len(contents.failures)} kinds of failure were met before, and are tried first (not with --fresh)")
+        talk.say(f"{some(len(contents.failures), 'kind')} of failure met before, tried first (not with --fresh)")
     return msgspec.structs.replace(asked, first=[order_again(each) for each in contents.failures])
 
 

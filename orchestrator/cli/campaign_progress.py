@@ -10,6 +10,7 @@ from collections.abc import Callable
 from rich.live import Live
 from rich.text import Text
 
+from chaos.words import some
 from orchestrator.campaigns.campaign import Campaign
 from orchestrator.cli.progress import PLAIN_SECONDS
 from orchestrator.report.console import Page
@@ -20,7 +21,7 @@ KINDS_SHOWN = 5
 def describe(campaign: Campaign) -> str:
     """One line: runs done, speed, time left, failures by what was violated."""
     summary = campaign.summary
-    done = f"{summary.runs:,} of {campaign.total:,} runs"
+    done = f"{summary.runs:,} of {some(campaign.total, 'run')}"
     if campaign.phase == "sample":
         return f"{done} | keeping a sample of what did not fail"
     if campaign.phase == "check":

@@ -18,6 +18,7 @@ import msgspec
 from chaos.errors import InputError, Mistake
 from chaos.scenario.layers import parse_setting
 from chaos.sources import file_text
+from chaos.words import some
 from orchestrator.campaigns.comparison import (
     Comparison,
     MeasuredPair,
@@ -172,7 +173,7 @@ def _compare(request: Request, out: Path, as_json: bool, quiet: bool) -> int:
     talk.say(f"kept in     {found.kept_in} (plot.svg, comparison.json, pairs.ndjson)")
     talk.say(f"again       {found.again}")
     if interrupted:
-        talk.say(f"interrupted after {len(pairs)} of {len(request.seeds)} pairs, which are compared")
+        talk.say(f"interrupted after {len(pairs)} of {some(len(request.seeds), 'pair')}; what was done is compared")
         return INTERRUPTED
     return exit_code(found)
 
@@ -276,4 +277,4 @@ class _Progress:
         self._next = now + PROGRESS_SECONDS
         took = now - self._begun
         left = math.ceil(took / done * (self._pairs - done))
-        self._say(f"{done} of {self._pairs} pairs, {120 * done / took:.0f} runs a minute, about {left} s left")
+        self._say(f"{done} of {some(self._pairs, 'pair')}, {120 * done / took:.0f} runs a minute, about {left} s left")

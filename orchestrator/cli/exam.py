@@ -15,6 +15,7 @@ import msgspec
 from actors.defects import DEFECTS
 from chaos.errors import InputError, Mistake, nearest
 from chaos.oddities import library
+from chaos.words import some
 from orchestrator.cli.progress import PLAIN_SECONDS
 from orchestrator.exam.attempt import Attempt, Attempted, do
 from orchestrator.exam.examination import EVERYTHING_MAX, RUNS_MAX, DefectExam, Do, OddityExam, Part
@@ -190,4 +191,6 @@ class _Counted:
                 self._said = now
                 rate = self._runs * 60 / (now - self._began)
                 where = "oddities" if self.exam is None else f"{WHERE[self.part]}: {self.exam.alive} defects alive"
-                self._page.say(f"{where}; {self._runs} runs done, {todo} left in this round, {rate:.0f} a minute")
+                self._page.say(
+                    f"{where}; {some(self._runs, 'run')} done, {todo} left in this round, {rate:.0f} a minute"
+                )

@@ -8,6 +8,7 @@ import msgspec
 from actors.defects import DEFECTS
 from actors.features import FEATURES
 from chaos.errors import InputError, Mistake, nearest
+from chaos.words import some
 from orchestrator.cli.status_line import StatusLine
 from orchestrator.exploration.models import MODELS, Model, must_see, with_voters
 from orchestrator.exploration.search import MARKS, Progress, Search
@@ -98,8 +99,8 @@ def explore(model: Model, quiet: bool, show: str = "") -> Explored:
 def _stand(progress: Progress) -> str:
     rate = progress.states / max(progress.seconds, 0.001)
     return (
-        f"{progress.states:,} states, {progress.depth} moves deep, {progress.frontier:,} to be looked at, "
-        f"{rate:,.0f} states/s"
+        f"{some(progress.states, 'state')}, {some(progress.depth, 'move')} deep, "
+        f"{progress.frontier:,} to be looked at, {rate:,.0f} states/s"
     )
 
 

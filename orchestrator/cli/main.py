@@ -7,6 +7,7 @@ Exit codes: 0 what the scenario expects is what happened; 1 it is not; 2 the com
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 import signal
 import sys
@@ -91,6 +92,7 @@ def main() -> NoReturn:
     """Entry point of the command."""
     _open_streams()
     _hear_signals()
+    _silence_libraries()
     try:
         code = cli(prog_name="krift", standalone_mode=False)
     except click.UsageError as error:
@@ -101,7 +103,7 @@ def main() -> NoReturn:
     except KriftError as error:
         fail(str(error), error.exit_code)
     except (KeyboardInterrupt, click.Abort):
-        fail("interrupted; faults ended, what was recorded is kept", 130)
+        fail("interrupted; nothing is left running", 130)
     except BrokenPipeError:  # while help was printed: pages see to it themselves
         _drop(1)
         code = 0
@@ -125,6 +127,14 @@ def _hear_signals() -> None:
 
 def _as_interrupt(number: int, frame: Any) -> None:
     signal.raise_signal(signal.SIGINT)
+
+
+def _silence_libraries() -> None:
+    """What libraries log comes back as an exception, too; of a Ctrl-C in the middle of a call to Spark they would log a
+    traceback. Without any handler Python prints it."""
+    root = logging.getLogger()
+    if not root.handlers:
+        root.addHandler(logging.NullHandler())
 
 
 def _open_streams() -> None:

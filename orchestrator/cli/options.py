@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from chaos.errors import InputError, Mistake
+from chaos.words import some
 
 _SEEDS = re.compile(r"(\d{1,19})(?:-(\d{1,19}))?", re.ASCII)
 _MASTER = re.compile(
@@ -41,7 +42,7 @@ def parse_seeds(ctx: click.Context, param: click.Parameter, value: str | None) -
     if high > MAX_SEED:
         raise click.BadParameter(f"{value!r}: a seed is at most {MAX_SEED}", ctx, param)
     if high - low >= MAX_RUNS:
-        raise click.BadParameter(f"{value!r} holds {high - low + 1:,} seeds; at most {MAX_RUNS:,}", ctx, param)
+        raise click.BadParameter(f"{value!r} holds {some(high - low + 1, 'seed')}; at most {MAX_RUNS:,}", ctx, param)
     return range(low, high + 1)
 
 

@@ -11,6 +11,7 @@ from rich.live import Live
 from rich.text import Text
 
 from chaos.conductor import Progress, ScenarioConductor
+from chaos.words import some
 from orchestrator.report.console import page
 
 PLAIN_SECONDS = 5.0
@@ -27,7 +28,7 @@ def describe(progress: Progress, title: str) -> str:
     if progress.waiting_for:
         parts.insert(1, f"waiting for {progress.waiting_for}")
     parts += [f"leaders {leaders or 'none'}", f"controller {progress.controller or 'none'}"]
-    parts.append(f"{progress.events:,} events so far")
+    parts.append(f"{some(progress.events, 'event')} so far")
     return " | ".join(parts)
 
 
@@ -43,8 +44,8 @@ def _where(progress: Progress) -> str:
 def _nodes(progress: Progress) -> str:
     total = len(progress.up) + len(progress.paused) + len(progress.down)
     if not progress.paused and not progress.down:
-        return f"all {total} nodes up"
-    states = [f"{len(progress.up)} of {total} nodes up"]
+        return f"all {some(total, 'node')} up"
+    states = [f"{len(progress.up)} of {some(total, 'node')} up"]
     # Before they have started, most are down: no use in naming them all.
     few = len(progress.down) <= 3
     states += [f"paused {_list(progress.paused)}"] if progress.paused else []

@@ -20,6 +20,7 @@ from actors.trace.journal import JournalError, JournalNotBegun, Segment, read_se
 from chaos.conductor import ScenarioConductor
 from chaos.errors import ReplayDiverged, nearest
 from chaos.plan import Plan
+from chaos.words import some
 from orchestrator.cli.check import plan_of
 from orchestrator.cli.options import runs_option
 from orchestrator.clusters.base import RunOrder, run_meta
@@ -159,7 +160,7 @@ def _replay_sim(shown: Page, directory: RunDir, manifest: Manifest, plan: Plan) 
         what = f"{manifest.run}: trace digest {again.digest}, the manifest has {manifest.digest}{_versions(manifest)}"
         raise ReplayDiverged(manifest.run, len(recorded), what)
     found = "up to its interruption" if interrupted else f"trace {again.digest}"
-    shown.say(f"{manifest.run}: {len(recorded):,} steps taken again, no difference; {found}")
+    shown.say(f"{manifest.run}: {some(len(recorded), 'step')} taken again, no difference; {found}")
     return 0
 
 
@@ -225,12 +226,12 @@ def _replay_live(shown: Page, manifest: Manifest, journals: Journals) -> int:
         torn = f"; {report.torn} torn at the end by a kill" if report.torn else ""
         gaps = f"; gaps before the steps {', '.join(map(str, report.gaps))}" if report.gaps else ""
         shown.say(
-            f"{report.node}/{report.incarnation}: {report.steps:,} steps, {report.effects:,} effects, "
+            f"{report.node}/{report.incarnation}: {some(report.steps, 'step')}, {some(report.effects, 'effect')}, "
             f"no difference{torn}{gaps}"
         )
         steps += report.steps
         effects += report.effects
-    shown.say(f"{len(journals)} incarnations, {steps:,} steps, {effects:,} effects: no difference")
+    shown.say(f"{some(len(journals), 'incarnation')}, {some(steps, 'step')}, {some(effects, 'effect')}: no difference")
     return 0
 
 

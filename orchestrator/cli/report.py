@@ -11,7 +11,7 @@ import msgspec
 from chaos.errors import InputError, Mistake
 from orchestrator.cli.options import runs_option
 from orchestrator.report.console import page
-from orchestrator.report.junit import junit
+from orchestrator.report.junit import Judged, junit
 from orchestrator.report.text import print_verdict
 from orchestrator.run_dir import RunDir, open_run_dir
 from orchestrator.trace.read import trace_of
@@ -42,7 +42,7 @@ def command(run: str, out: Path, as_json: bool, as_junit: bool, wanted: tuple[st
     verdict = read_verdict(directory)
     shown = page()
     if as_json or as_junit:
-        shown.raw(json_line(verdict) if as_json else junit([verdict]))
+        shown.raw(json_line(verdict) if as_json else junit([Judged(verdict, manifest.started, manifest.reproduce)]))
         return exit_code(verdict, manifest.status)
     print_verdict(shown, verdict)
     shown.say(f"ran         {manifest.started} to {manifest.ended or '(unknown)'}, krift {manifest.krift}")

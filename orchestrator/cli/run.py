@@ -15,13 +15,14 @@ from chaos.plan import Plan
 from chaos.scenario.resolve import resolve
 from chaos.schedule import timeline
 from chaos.sources import Source, find
+from chaos.words import some
 from orchestrator.cli.expected import check_expected
 from orchestrator.cli.options import MAX_SEED, parse_seeds, runs_option
 from orchestrator.cli.progress import ProgressLine
 from orchestrator.clusters.ray_address import ADDRESS_EXPECTED, parse_address
 from orchestrator.clusters.ray_on_spark import DEFAULT_MASTER, MASTER_EXPECTED, is_master
 from orchestrator.report.console import Page, page
-from orchestrator.report.junit import write_junit
+from orchestrator.report.junit import Judged, write_junit
 from orchestrator.report.text import one_line, print_contrast, print_verdict
 from orchestrator.run_dir import check_root, why, wrong
 from orchestrator.runner import Carried, Runtime, Session, Settings, reproduce_command
@@ -172,13 +173,14 @@ def _run_all(request: Request) -> int:
     talk.say(_announcement(request))
     progress = ProgressLine(request.runs, request.quiet)
     carried: list[Carried] = []
-    interrupted = False
+    begun, interrupted = 0, False
     failed: KriftError | None = None
     try:
         with Session(settings) as session:
             for plan in request.plans():
                 if request.runs <= IN_FULL:
                     talk.say(_first_line(request, plan))
+                begun += 1
                 with progress.run(_title(plan)):
                     done = session.carry_out(plan, request.again(plan), progress.show)
                 carried.append(done)
@@ -193,11 +195,12 @@ def _run_all(request: Request) -> int:
         failed = error
     _sum_up(shown, talk, request, carried)
     if request.junit_file is not None:
-        write_junit(request.junit_file, [done.verdict for done in carried])
+        write_junit(request.junit_file, [Judged(done.verdict, done.started, done.again) for done in carried])
     if failed is not None:
         raise failed
     if interrupted:
-        talk.say(f"interrupted after {len(carried)} of {request.runs} runs; what was recorded is kept")
+        kept = "what was recorded is kept" if begun else "nothing was recorded"
+        talk.say(f"interrupted after {len(carried)} of {some(request.runs, 'run')}; {kept}")
         return INTERRUPTED
     return combined_exit_code(done.exit_code for done in carried)
 
@@ -239,7 +242,7 @@ def _announcement(request: Request) -> str:
     low, high = request.seeds[0], request.seeds[-1]
     seeds = "" if len(request.seeds) == 1 else f", seeds {low} to {high}"
     variants = f", variants {', '.join(request.variants)}" if request.variants != [""] else ""
-    return f"{first}\n{request.runs} runs, {request.runtime}{variants}{seeds}"
+    return f"{first}\n{some(request.runs, 'run')}, {request.runtime}{variants}{seeds}"
 
 
 def _first_line(request: Request, plan: Plan) -> str:
@@ -277,4 +280,4 @@ def _sum_up(shown: Page, talk: Page, request: Request, carried: Sequence[Carried
     counts = {code: sum(done.exit_code == code for done in carried) for code in (0, 1, 3, 4)}
     words = {0: "as expected", 1: "not as expected", 3: "undecided", 4: "not carried out"}
     parts = [f"{number} {words[code]}" for code, number in counts.items() if number]
-    talk.say(f"{len(carried)} of {request.runs} runs: {', '.join(parts)}")
+    talk.say(f"{len(carried)} of {some(request.runs, 'run')}: {', '.join(parts)}")

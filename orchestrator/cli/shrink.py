@@ -21,6 +21,7 @@ from chaos.shrink.lean import lean
 from chaos.shrink.measure import Size, size_of
 from chaos.shrink.shrinker import BUDGET, Shrinker, Standing, Try
 from chaos.shrink.steady import steadier
+from chaos.words import some
 from orchestrator.campaigns.failures import failure_of
 from orchestrator.campaigns.signature import signature
 from orchestrator.cli.options import MAX_SEED, check_master, with_retries
@@ -222,7 +223,8 @@ def _save(shrunk: Shrunk, first: SimRun, origin: Origin) -> None:
 
 def _progress(standing: Standing, budget: int) -> str:
     size = standing.size
-    now = f"{size.steps} steps, {format_duration(size.chaos_us)}, {size.clients} clients, {size.nodes} nodes"
+    clients, nodes = some(size.clients, "client"), some(size.nodes, "node")
+    now = f"{some(size.steps, 'step')}, {format_duration(size.chaos_us)}, {clients}, {nodes}"
     return f"shrinking: {standing.name}, run {standing.runs} of at most {budget}, {standing.smaller} smaller; now {now}"
 
 
@@ -244,10 +246,10 @@ def _report(
 def _print(shown: Page, shrinker: Shrinker, shrunk: Shrunk, told: Told, seconds: float, ended: str) -> None:
     for line in in_words(shrunk.before, shrunk.after):
         shown.say(line)
-    shown.say(f"{shrinker.runs:,} runs in {seconds:.0f} s: {ended}")
+    shown.say(f"{some(shrinker.runs, 'run')} in {seconds:.0f} s: {ended}")
     failed, tried = shrunk.other_seeds
     if tried:
-        shown.say(f"with other seeds it fails in {failed} of {tried} runs")
+        shown.say(f"with other seeds it fails in {failed} of {some(tried, 'run')}")
     if not told.reproduces:
         shown.say(
             f"its run to the end is {told.run.verdict.outcome}, but not all as expected: "

@@ -54,13 +54,26 @@ class LocalRayCluster:
     def __enter__(self) -> LocalRayCluster:
         os.environ.update(_ENVIRONMENT)
         handler = signal.getsignal(signal.SIGTERM)
-        try:
-            self._start()
-        except Exception:  # noqa: BLE001  (of which kind depends on the process that Ray waits for in vain)
-            # On a busy machine Ray gives up on its own processes before they are up.
-            self._start_again()
+        # Interrupted in the middle of its start, Ray would leave behind what it has started by then.
+        with Interrupts() as interrupts:
+            try:
+                self._start()
+            except Exception:  # noqa: BLE001  (of which kind depends on the process that Ray waits for in vain)
+                if interrupts.asked:
+                    self._shut_down()
+                    raise KeyboardInterrupt from None
+                # On a busy machine Ray gives up on its own processes before they are up.
+                self._start_again()
         signal.signal(signal.SIGTERM, handler)
+        if interrupts.asked:
+            self._shut_down()
+            raise KeyboardInterrupt
         return self
+
+    def _shut_down(self) -> None:
+        import ray
+
+        ray.shutdown()
 
     def _start_again(self) -> None:
         import ray
@@ -88,9 +101,7 @@ class LocalRayCluster:
         )
 
     def __exit__(self, *error: object) -> None:
-        import ray
-
-        ray.shutdown()
+        self._shut_down()
 
     def places(self) -> list[tuple[str, str]]:
         """The Ray nodes to run on: id, and address that nodes serve on there."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from chaos.errors import KriftError
 from chaos.scenario.loader import load_file
 from chaos.scenario.resolve import resolve
+from chaos.words import some
 from orchestrator.doctor.base import Check, ok, problem
 from orchestrator.runner import Runtime, Session, Settings
 
@@ -30,4 +31,4 @@ def check_run(runtime: Runtime, scenario: Path = TRIAL) -> Check:
     against = [done.error, *done.verdict.unexpected, *done.verdict.undecided]
     if done.exit_code != 0:
         return problem(name, "; ".join(text for text in against if text), REMEDIES[runtime])
-    return ok(name, f"{done.verdict.events:,} events, {done.verdict.rpcs:,} RPCs, judged as expected")
+    return ok(name, f"{some(done.verdict.events, 'event')}, {some(done.verdict.rpcs, 'RPC')}, judged as expected")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import signal
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -46,12 +48,14 @@ def spark_session(
         builder = builder.config(key, value)
     try:
         # Spark would leave a JVM behind, for good, if it were interrupted while it waits for it.
-        with _jvm_silenced(), Interrupts() as interrupts:
-            session = builder.getOrCreate()
-            atexit.unregister(_end_jvm)
-            if master.startswith("local-cluster"):
-                atexit.register(_clear_work, session.sparkContext.applicationId)
-            atexit.register(_end_jvm)
+        with _handler_kept(), _jvm_silenced(), Interrupts() as interrupts:
+            try:
+                session = builder.getOrCreate()
+                if master.startswith("local-cluster"):
+                    atexit.register(_clear_work, session.sparkContext.applicationId)
+            finally:
+                atexit.unregister(_end_jvm)
+                atexit.register(_end_jvm)
     except PySparkRuntimeError as error:
         raise RunError(_no_jvm(error)) from None
     if interrupts.asked:
@@ -95,6 +99,18 @@ def _no_jvm(error: Exception) -> str:
     java = f"JAVA_HOME is {home}" if home else f"java on PATH is {shutil.which('java') or 'not there'}"
     said = str(error).partition("\n")[0].rstrip(".")
     return f"Spark did not start: it needs Java 17 or newer, and {java} (Spark says: {said})"
+
+
+@contextmanager
+def _handler_kept() -> Iterator[None]:
+    """A session that starts takes Ctrl-C for itself, to ask the JVM to cancel its jobs in the middle of whatever goes
+    on. Here it stays with the command, which stops the session."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread() and before is not None:
+            signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

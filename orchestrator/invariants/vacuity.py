@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import msgspec
 
+from chaos.words import some
 from orchestrator.invariants.conclusion import InvariantResult
 from orchestrator.invariants.fold import Finding, Invariant
 
@@ -51,7 +52,7 @@ class NothingVacuous(Invariant):
                 sentence = f"{name} was tested by {runs:,} of the runs of {source}, whose file says that none tests it"
                 result.violations.append(Finding(self.id, name, "violated", sentence, []))
             if each.tested == 0 and each.vacuous == each.runs and not each.untested:
-                sentence = f"{name} was vacuous in all of {each.runs:,} runs: nothing tested it"
+                sentence = f"{name} was vacuous in all of {some(each.runs, 'run')}: nothing tested it"
                 result.violations.append(Finding(self.id, name, "violated", sentence, []))
         result.violated = len(result.violations)
         if result.tested:

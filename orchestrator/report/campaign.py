@@ -8,6 +8,7 @@ import msgspec
 from rich.table import Table
 from rich.text import Text
 
+from chaos.words import some
 from orchestrator.campaigns.summary import InvariantTally, Report
 from orchestrator.report.console import Page, printable
 from orchestrator.report.text import STYLES
@@ -114,7 +115,7 @@ def _covered(report: Report) -> Section:
         (each.fault, each.role, f"{each.runs:,}", ", ".join(f"{step} {runs:,}" for step, runs in each.steps.items()))
         for each in report.covered
     ]
-    before = [f"{report.points:,} points of coverage were reached."]
+    before = [f"Points of coverage that were reached: {report.points:,}."]
     return Section("Faults, roles and steps of the protocol", columns, rows, before)
 
 
@@ -126,7 +127,7 @@ def _pairs(report: Report) -> Section:
     ]
     reached = sum(len(each.steps) for each in report.pairs)
     never = sum(len(each.never) for each in report.pairs)
-    before = [f"{reached:,} of {reached + never:,} pairs of steps that can race were reached."]
+    before = [f"Of {some(reached + never, 'pair')} of steps that can race {reached:,} were reached."]
     return Section("Steps of the protocol while something is under way", columns, rows, before)
 
 
@@ -145,7 +146,7 @@ def _worst(tally: InvariantTally) -> str:
         return "violated"
     if tally.inconclusive_runs:
         return "inconclusive"
-    if tally.tested:
+    if tally.held_runs:
         return "held"
     if tally.excused_runs:
         return "excused"
@@ -154,7 +155,7 @@ def _worst(tally: InvariantTally) -> str:
 
 def _vacuous(report: Report) -> Section:
     lines = [
-        f"X9 is violated: of {report.runs:,} runs not one tested {', '.join(report.vacuous)}.",
+        f"X9 is violated: of {some(report.runs, 'run')} not one tested {', '.join(report.vacuous)}.",
         "Nothing is known about what these promise, however many runs there were.",
     ]
     return Section("NEVER TESTED", before=lines, style=STYLES["inconclusive"])
@@ -182,7 +183,7 @@ def conclusion(report: Report) -> Iterator[str]:
     yield f"runs        {report.runs:,}{of} (seeds {low}-{high}): {codes or 'none'}"
     yield (
         f"speed       {report.runs_per_minute:,.1f} runs a minute; {report.virtual_s:,.0f} s of virtual time and "
-        f"{report.events:,} events in {report.wall_s:,.1f} s"
+        f"{some(report.events, 'event')} in {report.wall_s:,.1f} s"
     )
     if report.first_failure is not None:
         first = report.first_failure
@@ -200,7 +201,18 @@ def conclusion(report: Report) -> Iterator[str]:
 def _outcome(report: Report) -> str:
     if report.interrupted:
         return "interrupted"
-    return {0: "as expected", 1: "NOT as expected", 3: "UNDECIDED", 4: "NOT CARRIED OUT"}[report.exit_code]
+    word = {0: "as expected", 1: "NOT as expected", 3: "UNDECIDED", 4: "NOT CARRIED OUT"}[report.exit_code]
+    return word if report.exit_code in report.exit_codes else f"{word}: {_beyond_the_runs(report)}"
+
+
+def _beyond_the_runs(report: Report) -> str:
+    """What decides where no run came to that."""
+    if report.kept.mismatches:
+        number = len(report.kept.mismatches)
+        return f"{some(number, 'mismatch', 'mismatches')}, which {'is' if number == 1 else 'are'} above"
+    reasons = [f"not one run tested {', '.join(report.vacuous)}"] if report.vacuous else []
+    reasons += [f"{some(len(report.belied), 'promise')} tested that the nemesis says is not"] if report.belied else []
+    return "; ".join(reasons) or "no run was carried out"
 
 
 def _numbers(*values: int) -> tuple[str, ...]:

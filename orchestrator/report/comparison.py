@@ -9,6 +9,7 @@ from importlib import resources
 from rich.table import Table
 from rich.text import Text
 
+from chaos.words import some, times
 from orchestrator.campaigns.comparison import Comparison, Difference, Side
 from orchestrator.metrics import of_one_partition
 from orchestrator.report.console import Page, printable
@@ -23,7 +24,7 @@ BINS = 48
 def print_comparison(page: Page, found: Comparison) -> None:
     """What was compared, which promises were broken on which side, and what was measured, with its interval."""
     first, last = found.seeds
-    page.say(f"{found.scenario}, sim, seeds {first}-{last}: {found.pairs} pairs of runs compared", "bold")
+    page.say(f"{found.scenario}, sim, seeds {first}-{last}: {some(found.pairs, 'pair')} of runs compared", "bold")
     if found.common:
         page.say(f"  both  {', '.join(found.common)}")
     for name, each in (("a", found.a), ("b", found.b)):
@@ -32,7 +33,7 @@ def print_comparison(page: Page, found: Comparison) -> None:
     if found.violated:
         page.show(_violated(found))
     else:
-        page.say(f"no promise was violated in any of the {2 * found.pairs} runs")
+        page.say(f"no promise was violated in any of the {some(2 * found.pairs, 'run')}")
     page.say()
     page.show(_measures(shown(found.differences)))
     if alike := same(found.differences):
@@ -46,11 +47,11 @@ def print_comparison(page: Page, found: Comparison) -> None:
 def _remarks(name: str, given: Side) -> list[str]:
     lines = []
     if given.not_carried_out:
-        lines.append(f"{given.not_carried_out} runs of {name} could not be carried out; their pairs are left out")
+        lines.append(f"{some(given.not_carried_out, 'run')} of {name} could not be carried out, and counts for nothing")
     if given.undecided:
-        lines.append(f"{given.undecided} runs of {name} are undecided, and compared all the same")
+        lines.append(f"{some(given.undecided, 'run')} of {name} undecided, and compared all the same")
     shown = list(given.why.items())[:REASONS_SHOWN]
-    return lines + [f"  {number} times: {reason}" for reason, number in shown if lines]
+    return lines + [f"  {times(number)}: {reason}" for reason, number in shown if lines]
 
 
 def _violated(found: Comparison) -> Table:

@@ -10,6 +10,7 @@ import msgspec
 from rich.table import Table
 from rich.text import Text
 
+from chaos.words import some
 from orchestrator.exam.marks import DefectMark, Marks, OddityMark
 from orchestrator.report.console import Page, printable
 
@@ -47,7 +48,7 @@ def conclusion(marks: Marks) -> list[str]:
         lines += [f"  survivor:  {mark.name}, {_survived(mark)}" for mark in marks.defects if not mark.killed]
     if marks.everything:
         runs = max(mark.runs for mark in marks.everything)
-        lines.append(f"everything   {_share(marks.everything)}, within {runs} runs of that nemesis")
+        lines.append(f"everything   {_share(marks.everything)}, within {some(runs, 'run')} of that nemesis")
         if marks.missed_by_everything:
             lines.append(f"  not by it: {', '.join(marks.missed_by_everything)}")
     if marks.oddities:
@@ -141,9 +142,9 @@ def oddity_row(mark: OddityMark) -> list[str]:
 def _survived(mark: DefectMark) -> str:
     """Why a defect counts as alive."""
     if mark.kills:
-        return f"{mark.meant} was violated in {mark.kills} of {mark.runs} runs, and without the defect, too"
+        return f"{mark.meant} was violated in {mark.kills} of {some(mark.runs, 'run')}, and without the defect, too"
     others = ", ".join(mark.others)
-    return f"{mark.meant} was not violated in {mark.runs} runs" + (f" (but {others} was)" if others else "")
+    return f"{mark.meant} was not violated in {some(mark.runs, 'run')}" + (f" (but {others} was)" if others else "")
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from chaos.words import some
 from orchestrator.exploration.models import Model
 from orchestrator.exploration.promises import PROMISES
 from orchestrator.exploration.search import Found
@@ -48,11 +49,11 @@ def print_exploration(page: Page, explored: Explored) -> None:
     """The text of the command."""
     found, model = explored.found, explored.model
     page.say(f"{model.name}: {model.about[0].lower()}{model.about[1:].rstrip('.')}; {bounds(model)}")
-    whole = "all there are" if found.exhausted else f"all within {found.depth} moves and some more"
+    whole = "all there are" if found.exhausted else f"all within {some(found.depth, 'move')} and some more"
     rate = found.states / max(found.seconds, 0.001)
     page.say(
         f"{found.states:,} distinct states ({whole}), {found.transitions:,} transitions, "
-        f"{found.voter_steps:,} steps of a voter, {found.seconds:.1f} s, {rate:,.0f} states/s"
+        f"{some(found.voter_steps, 'step')} of a voter, {found.seconds:.1f} s, {rate:,.0f} states/s"
     )
     page.say("reached, with the number of new states and the moves to the first:")
     for mark, (times, depth) in sorted(found.reached.items(), key=lambda item: (item[1][1], item[0])):
@@ -75,7 +76,7 @@ def _print_broken(page: Page, explored: Explored) -> None:
     assert broken is not None
     page.say(f"broken: {broken.promise} ({PROMISES[broken.promise]}): {broken.sentence}")
     if explored.opening:
-        page.say(f"the shortest way, after {len(explored.opening)} moves that elected controller-1:")
+        page.say(f"the shortest way, after {some(len(explored.opening), 'move')} that elected controller-1:")
     else:
         page.say("the shortest way, from empty disks:")
     _print_story(page, explored.story)

@@ -10,8 +10,10 @@ import io
 from collections.abc import Iterable
 from pathlib import Path
 
+import msgspec
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
+from chaos.words import times
 from orchestrator.files import write_text
 from orchestrator.report.console import printable
 from orchestrator.report.text import title
@@ -20,26 +22,37 @@ from orchestrator.verdict import InvariantVerdict, Verdict
 NEVER_SEEN = "never seen: "
 
 
-def junit(verdicts: Iterable[Verdict]) -> str:
+class Judged(msgspec.Struct, frozen=True):
+    """A run's verdict, when the run began (ISO 8601, in UTC), and the command that does it again."""
+
+    verdict: Verdict
+    started: str = ""
+    again: str = ""
+
+
+def junit(runs: Iterable[Judged]) -> str:
     """The XML of some runs, with its declaration, in UTF-8 once it is encoded."""
     document = JUnitXml("krift")
-    for verdict in verdicts:
-        document.add_testsuite(_suite(verdict))
+    for run in runs:
+        document.add_testsuite(_suite(run))
     written = io.BytesIO()
     document.write(written, pretty=True)
     return written.getvalue().decode("utf-8")
 
 
-def write_junit(path: Path, verdicts: Iterable[Verdict]) -> None:
+def write_junit(path: Path, runs: Iterable[Judged]) -> None:
     """Write a file of ``junit``'s. Raises NotWritten."""
-    write_text(path, junit(verdicts))
+    write_text(path, junit(runs))
 
 
-def _suite(verdict: Verdict) -> TestSuite:
+def _suite(run: Judged) -> TestSuite:
+    verdict = run.verdict
     suite = TestSuite(title(verdict))
-    suite.time = verdict.duration
-    for name, value in {"run": verdict.run, "seed": str(verdict.seed), "digest": verdict.digest}.items():
-        suite.add_property(name, value)
+    if run.started:
+        suite.timestamp = run.started.partition(".")[0].removesuffix("Z")
+    facts = {"run": verdict.run, "seed": str(verdict.seed), "digest": verdict.digest, "again": run.again}
+    for name, value in facts.items():
+        suite.add_property(name, printable(value))
     suite.add_testcase(_run_case(verdict))
     for name, seen in verdict.must_happen.items():
         case = _case(verdict, f"must happen: {name}")
@@ -55,6 +68,7 @@ def _suite(verdict: Verdict) -> TestSuite:
 def _run_case(verdict: Verdict) -> TestCase:
     """The run itself: what speaks against it having gone its way, or being judged at all."""
     case = _case(verdict, "the run")
+    case.time = verdict.duration  # the only case that takes any: the suite's is the sum of its cases'
     known = {each.against for each in verdict.invariants}
     doubts = [text for text in verdict.undecided if text not in known and not text.startswith(NEVER_SEEN)]
     if doubts:
@@ -73,8 +87,8 @@ def _invariant_case(verdict: Verdict, each: InvariantVerdict) -> TestCase:
     elif each.status in ("vacuous", "inconclusive"):
         case.result = Skipped(printable(f"{each.status}: {each.why}"))
     else:
-        excused = "".join(f"; excused {count:,} times: {rule}" for rule, count in sorted(each.excused.items()))
-        case.system_out = printable(f"{each.status}, tested {each.tested:,} times{excused}\n{_evidence(each)}".rstrip())
+        excused = "".join(f"; excused {times(count)}: {rule}" for rule, count in sorted(each.excused.items()))
+        case.system_out = printable(f"{each.status}, tested {times(each.tested)}{excused}\n{_evidence(each)}".rstrip())
     return case
 
 

@@ -8,6 +8,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from chaos.words import some, times
 from orchestrator.invariants.fold import Status
 from orchestrator.report.console import Page, printable
 from orchestrator.verdict import InvariantVerdict, Verdict, Violation
@@ -52,7 +53,8 @@ def print_verdict(page: Page, verdict: Verdict) -> None:
             page.say(f"{status:<12}  {MEANINGS[status]}", "dim")
     page.say()
     time = "virtual time" if verdict.runtime == "sim" else "wall time"
-    page.say(f"recorded    {verdict.events:,} events, {verdict.rpcs:,} RPCs in {verdict.duration:.1f} s of {time}")
+    recorded = f"{some(verdict.events, 'event')}, {some(verdict.rpcs, 'RPC')}"
+    page.say(f"recorded    {recorded} in {verdict.duration:.1f} s of {time}")
     page.say(f"trace       {verdict.digest or 'none'}", "dim")
     for line in conclusion(verdict):
         page.say(line)
@@ -97,7 +99,7 @@ def _invariants(verdict: Verdict) -> Table:
 
 
 def _remark(each: InvariantVerdict) -> str:
-    notes = [f"excused {count:,} times: {rule}" for rule, count in sorted(each.excused.items())]
+    notes = [f"excused {times(count)}: {rule}" for rule, count in sorted(each.excused.items())]
     if each.why and each.status in ("vacuous", "inconclusive"):
         notes.append(each.why)
     return f"{each.title} ({'; '.join(notes)})" if notes else each.title
@@ -106,7 +108,7 @@ def _remark(each: InvariantVerdict) -> str:
 def _print_violations(page: Page, each: InvariantVerdict) -> None:
     """Each sentence once, with how often it was found, and where for the first time."""
     seemed = "was" if each.status == "violated" else "seems to have been"
-    heading = f"{each.id} {seemed} violated {_times(each.violated)} (tested {each.tested:,} times): {each.title}"
+    heading = f"{each.id} {seemed} violated {times(each.violated)} (tested {times(each.tested)}): {each.title}"
     page.show(Text(printable(heading), STYLES[each.status]))
     shown = each.violations[:VIOLATIONS_SHOWN]
     for violation in shown:
@@ -114,19 +116,15 @@ def _print_violations(page: Page, each: InvariantVerdict) -> None:
         page.show(Padding(Text(printable(_evidence(violation)), "dim"), (0, 0, 0, 6), expand=False))
     rest = each.violated - sum(violation.times for violation in shown)
     if rest > 0:
-        others = f"and {_times(rest)} with other words or numbers (verdict.json has some of them)"
+        others = f"and {times(rest)} with other words or numbers (verdict.json has some of them)"
         page.show(Padding(Text(others), (0, 0, 0, 2), expand=False))
     page.say()
 
 
 def _evidence(violation: Violation) -> str:
-    first = f"{_times(violation.times)}, first" if violation.times > 1 else "once"
+    first = f"{times(violation.times)}, first" if violation.times > 1 else "once"
     causes = f"; caused by {', '.join(violation.causes)}" if violation.causes else ""
     return f"{first} in the events {', '.join(violation.events)}{causes}"
-
-
-def _times(number: int) -> str:
-    return "once" if number == 1 else f"{number:,} times"
 
 
 def one_line(verdict: Verdict) -> str:
@@ -138,7 +136,7 @@ def one_line(verdict: Verdict) -> str:
     found.append(f"held {len(counts.get('held', ()))} of {len(verdict.invariants)}")
     mark = "ok" if verdict.expected else "!!"
     reasons = "" if verdict.expected else f"; {'; '.join([*verdict.unexpected, *verdict.undecided][:2])}"
-    return f"{mark} {title(verdict)}: {', '.join(found)}, {verdict.events:,} events{reasons}"
+    return f"{mark} {title(verdict)}: {', '.join(found)}, {some(verdict.events, 'event')}{reasons}"
 
 
 def print_contrast(page: Page, verdicts: Sequence[Verdict]) -> None:
@@ -149,7 +147,7 @@ def print_contrast(page: Page, verdicts: Sequence[Verdict]) -> None:
     table = Table(box=None, pad_edge=False, header_style="dim", show_edge=False, padding=(0, 3, 0, 0))
     table.add_column("promise", no_wrap=True)
     for variant, runs in zip(variants, columns, strict=True):
-        table.add_column(f"{printable(variant) or 'plain'}, {len(runs)} run{'s' if len(runs) > 1 else ''}")
+        table.add_column(f"{printable(variant) or 'plain'}, {some(len(runs), 'run')}")
     alike: dict[Status, list[str]] = {}
     for number, invariant in enumerate(each.id for each in verdicts[0].invariants):
         cells = [[verdict.invariants[number] for verdict in runs] for runs in columns]
@@ -169,7 +167,7 @@ def _cell(every: Sequence[InvariantVerdict]) -> Text:
     worst = next(status for status in STYLES if by_status[status])
     least = min(each.tested for each in every)
     if len(every) == 1:
-        how_often = f"{every[0].violated:,} times" if worst == "violated" else f"{least:,} tests"
+        how_often = times(every[0].violated) if worst == "violated" else some(least, "test")
         return Text(f"{worst} ({how_often})" if least or worst == "violated" else worst, STYLES[worst])
     shown = [f"{status} {number} of {len(every)}" for status, number in by_status.items() if number]
     how_often = f"; {least:,}+ tests each" if any(each.tested for each in every) else ""

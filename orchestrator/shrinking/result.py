@@ -12,6 +12,7 @@ from chaos.scenario.durations import format_duration
 from chaos.scenario.yaml_text import to_yaml
 from chaos.shrink.lean import as_written
 from chaos.shrink.measure import Size
+from chaos.words import some, times
 from orchestrator.shrinking.failure import Failure
 from orchestrator.shrinking.story import Chronicle
 from orchestrator.shrinking.trial import plan_of
@@ -105,7 +106,7 @@ def _story(shrunk: Shrunk, origin: Origin, run: SimRun, chronicle: Chronicle) ->
         lines += [
             f"{found.id}: {found.title}.",
             "",
-            f"Violated {_times(found.violated)}, tested {found.tested:,} times.",
+            f"Violated {times(found.violated)}, tested {times(found.tested)}.",
         ]
         lines.append(f"{sentence}: events {', '.join(violation.events)}")
         if violation.causes:
@@ -116,10 +117,10 @@ def _story(shrunk: Shrunk, origin: Origin, run: SimRun, chronicle: Chronicle) ->
     first_us = run.first.get(failure.invariant)
     lines += ["", *chronicle.told(None if first_us is None else first_us - run.zero_us, sentence), ""]
     if shrunk.runs:
-        lines.append(f"Shrunk from {origin.source} by krift {__version__}, in {shrunk.runs:,} runs:")
+        lines.append(f"Shrunk from {origin.source} by krift {__version__}, in {some(shrunk.runs, 'run')}:")
         lines += [f"  {line}" for line in in_words(shrunk.before, shrunk.after)]
     if tried:
-        lines.append(f"With other seeds it fails in {failed} of {tried} runs.")
+        lines.append(f"With other seeds it fails in {failed} of {some(tried, 'run')}.")
     lines.append(f"The run that it comes from: {origin.again}")
     return lines
 
@@ -131,7 +132,7 @@ def in_words(before: Size, after: Size) -> list[str]:
         (format_duration(before.chaos_us), format_duration(after.chaos_us), before.chaos_us != after.chaos_us),
         (f"{before.clients} client{_s(before.clients)}", str(after.clients), 1),
         (f"{before.records:,} record{_s(before.records)}", f"{after.records:,}", before.records),
-        (f"{before.nodes} nodes", str(after.nodes), 1),
+        (f"{some(before.nodes, 'node')}", str(after.nodes), 1),
         (f"{before.replicas} replica{_s(before.replicas)}", str(after.replicas), 1),
         (f"{before.settings} setting{_s(before.settings)}", str(after.settings), before.settings),
     ]
@@ -140,10 +141,6 @@ def in_words(before: Size, after: Size) -> list[str]:
 
 def _s(number: int) -> str:
     return "" if number == 1 else "s"
-
-
-def _times(number: int) -> str:
-    return "once" if number == 1 else f"{number:,} times"
 
 
 def comment(lines: Sequence[str]) -> str:

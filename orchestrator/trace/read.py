@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from actors.trace.events import Stamped
 from actors.trace.lines import Line
+from chaos.words import some
 from orchestrator.files import writing
 from orchestrator.run_dir import RESTORE, RunDir, wrong
 from orchestrator.trace.rows import COLUMNS, row_to_stamped, stamped_to_row
@@ -105,4 +106,4 @@ def trace_of(directory: RunDir) -> Iterator[Stamped]:
             number += 1
     except (pa.ArrowException, OSError, msgspec.DecodeError, UnicodeDecodeError) as damage:
         first = str(damage).partition("\n")[0].rstrip(".")
-        raise wrong(directory.trace, f"damaged after {number:,} events: {first}", RESTORE) from damage
+        raise wrong(directory.trace, f"damaged after {some(number, 'event')}: {first}", RESTORE) from damage

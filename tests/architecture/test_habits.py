@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import re
+from itertools import pairwise
 
 from tests.architecture.sources import name, python_files, repository_files
 
@@ -56,3 +58,30 @@ def test_every_test_says_what_it_shows() -> None:
         and not ast.get_docstring(node)
     ]
     assert not silent, silent
+
+
+COUNTED = re.compile(
+    r" (times|runs|events|RPCs|steps|effects|pairs|seeds|kinds|incarnations|mismatches|moves|nodes|clients|states)\b"
+    r"(?! (out|run)\b)"
+)
+COUNTERS = {"chaos/words.py"}
+
+
+def test_one_is_not_many() -> None:
+    """Shows that what is told with a number goes through ``chaos.words``, which knows that one run is not "1 runs";
+    what is written with a fraction or is a constant cannot be one."""
+    found = []
+    for path in (path for path in python_files("chaos", "orchestrator") if name(path) not in COUNTERS):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            parts = node.values if isinstance(node, ast.JoinedStr) else []
+            for value, text in pairwise(parts):
+                if isinstance(value, ast.FormattedValue) and isinstance(text, ast.Constant) and _is_count(value):
+                    if COUNTED.match(str(text.value)):
+                        found.append(f"{name(path)}:{value.lineno}: {ast.unparse(value)}{text.value}")
+    assert not found, found
+
+
+def _is_count(value: ast.FormattedValue) -> bool:
+    form = ast.unparse(value.format_spec) if value.format_spec else ""
+    constant = isinstance(value.value, ast.Name) and value.value.id.isupper()
+    return not constant and form in ("", "f','")

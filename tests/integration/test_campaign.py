@@ -99,6 +99,6 @@ def test_executors_and_drivers_may_die(tmp_path: Path) -> None:
     assert [done.number for done in results] == list(range(1, len(results) + 1))
     assert len({done.record.seed for done in results}) == len(results) > len(seeds)
     assert {done.record.exit_code for done in results} == {0}
-    assert f"{len(seeds):,} of 2,000 runs are done already" in command.said()
+    assert f"{len(seeds):,} of 2,000 runs done already" in command.said()
     assert f"interrupted after {len(results):,} of 2,000 runs; what was done is kept" in command.said()
     assert "go on with  krift campaign --resume " in command.said()

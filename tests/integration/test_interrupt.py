@@ -165,6 +165,8 @@ def test_ctrl_c_while_spark_starts_leaves_no_jvm(runs: Runs) -> None:
     command.signal_group(signal.SIGINT)
     assert command.end() == 130, command.said()
     assert not command.left_over()
+    assert "Traceback" not in command.said(), command.said()
+    assert "interrupted after 0 of 1 run; nothing was recorded" in command.said()
 
 
 @pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])

@@ -188,7 +188,7 @@ def test_runs_that_signals_cut_short(here: Here, tmp_path: Path, monkeypatch: py
     campaign.run(None)  # type: ignore[arg-type]
     assert (campaign.summary.runs, here.done) == (6, 8)
     monkeypatch.setattr(module, "carry_out", lambda piece, code: None)
-    with pytest.raises(RunError, match="6 runs were cut short by signals to the executors, 3 times"):
+    with pytest.raises(RunError, match="signals to the executors cut 6 runs short, 3 times"):
         begin(create_campaign_dir(tmp_path, "none")).run(None)  # type: ignore[arg-type]
 
 

@@ -155,6 +155,27 @@ def test_a_repetition_tests_x8() -> None:
     assert (report.vacuous, report.invariants["X8"].tested, report.kept.repeated) == ([], 1, 1)
 
 
+def test_the_row_of_x8_agrees_with_itself() -> None:
+    """Shows that a run which was done again counts as one that held X8, and no longer as one that says nothing."""
+    blind = {**ALL_HELD, "X8": Tally("vacuous", 0)}
+    summary = summary_of(*(record(seed, tallies=blind) for seed in range(1, 5)))
+    for _ in range(3):
+        summary.repeated()
+    tally = report_of(summary).invariants["X8"]
+    assert (tally.tested, tally.held_runs, tally.vacuous_runs) == (3, 3, 1)
+    assert "| X8 | 3 | 3 | 0 | 0 | 0 | 1 | held |" in markdown(report_of(summary))
+
+
+def test_the_sum_says_what_decides_it() -> None:
+    """Shows that where every run was as expected and the campaign is not, the line of the outcome has the reason."""
+    blind = {**ALL_HELD, "P9": Tally("vacuous", 0)}
+    summary = summary_of(record(1, tallies=blind), record(2, tallies=blind))
+    assert "outcome     UNDECIDED: not one run tested P9" in markdown(report_of(summary))
+    summary.kept = Kept(mismatches=["run 1 came out otherwise"])
+    assert "outcome     NOT CARRIED OUT: 1 mismatch, which is above" in markdown(report_of(summary))
+    assert "outcome     as expected" in markdown(report_of(summary_of(record(1))))
+
+
 def test_the_report_is_data() -> None:
     """Shows that --json can be read back, and has the fields that other programs rely on."""
     report = report_of(summary_of(record(1), failed(2, GOES_BACK)))

@@ -75,7 +75,7 @@ def test_a_campaign_for_programs(spark: NoSpark) -> None:
     assert (ended.code, report.runs, report.violated, ended.out.count("\n")) == (1, 3, 3, 1)
     assert [each.runs for each in report.signatures] == [3]
     again = krift("campaign", "small.yaml", "--seeds", "1", "--json", "--quiet")
-    assert "1 kinds of failure were met before, and are tried first" in again.err
+    assert "1 kind of failure met before, tried first" in again.err
     assert msgspec.json.decode(again.out, type=Report).runs == 2
     fresh = krift("campaign", "small.yaml", "--seeds", "1", "--json", "--quiet", "--fresh")
     assert msgspec.json.decode(fresh.out, type=Report).runs == 1
@@ -109,7 +109,7 @@ def test_ctrl_c(spark: NoSpark, monkeypatch: pytest.MonkeyPatch) -> None:
         "interrupted after 2 of 5 runs; what was done is kept\ngo on with  krift campaign --resume runs/" in ended.err
     )
     ended = krift("campaign", "--resume", "latest", "--json")
-    assert "2 of 5 runs are done already" in ended.err
+    assert "2 of 5 runs done already" in ended.err
     assert ended.code == 130, "the spy sends it again, at the second run of the rest"
     assert msgspec.json.decode(ended.out, type=Report).runs == 4
 

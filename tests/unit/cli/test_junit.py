@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase
 
+from orchestrator.run_dir import RunDir
 from tests.unit.cli.command import krift, scenario
 
 EXPECTS = """
@@ -35,6 +36,18 @@ def test_what_is_as_expected_passes_and_what_is_not_tested_is_skipped(run: Path)
     assert {kind for case in found.values() for kind in kinds(case)} == {Skipped}
     assert "tested" in found["T2"].system_out
     assert found["H1"].result[0].message.startswith("vacuous: ")
+
+
+def test_the_suite_is_placed_and_can_be_done_again(run: Path) -> None:
+    """Shows the time that a run took, when it began, and the command that does it again."""
+    directory = RunDir(run)
+    manifest = directory.read_manifest()
+    (suite,) = JUnitXml.fromstring(krift("report", run, "--junit").out.encode())
+    assert suite.time == pytest.approx(manifest.duration, abs=0.01)
+    assert suite.time > 0
+    assert suite.timestamp == manifest.started[: len("2026-01-01T00:00:00")]
+    assert {each.name: each.value for each in suite.properties()}["again"] == manifest.reproduce
+    assert sum(case.time or 0 for case in suite) == pytest.approx(suite.time, abs=0.01)
 
 
 def test_what_is_violated_is_a_failure_with_its_evidence(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def test_two_defects_under_schedules_that_were_not_made_for_them() -> None:
     assert (alive.killed, alive.kills, alive.runs, alive.reproduce) == (False, 0, 1, "")
     marks = Marks([killed, alive], [], exam.alarms, exam.clean_runs)
     assert (marks.survivors, marks.alarms, marks.passed) == (["double-vote"], [], False)
-    assert "  survivor:  double-vote, Q2 was not violated in 1 runs" in conclusion(marks)
+    assert "  survivor:  double-vote, Q2 was not violated in 1 run" in conclusion(marks)
 
 
 def test_a_dead_defect_is_laid_aside_and_one_alive_gets_all_its_runs() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 
 import pytest
@@ -28,6 +29,26 @@ def test_ray_is_started_again_where_it_gave_up(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("ray.shutdown", lambda: asked.append("shutdown"))
     LocalRayCluster().__enter__()
     assert asked == ["init", "shutdown", "init"]
+
+
+def test_ctrl_c_while_ray_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shows that Ray is not cut short while it starts, which would leave processes of its behind: it comes up, or fails
+    to, and goes again."""
+    asked: list[str] = []
+    monkeypatch.setattr("ray.shutdown", lambda: asked.append("shutdown"))
+    for fails in (0, 1):
+        start = failing(fails, asked)
+
+        def interrupted(start: Callable[..., None] = start, **options: object) -> None:
+            signal.raise_signal(signal.SIGINT)
+            asked.append("signal heard")
+            start(**options)
+
+        monkeypatch.setattr("ray.init", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            LocalRayCluster().__enter__()
+        assert asked == ["signal heard", "init", "shutdown"]
+        asked.clear()
 
 
 def test_a_ray_that_does_not_start_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
