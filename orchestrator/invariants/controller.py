@@ -66,6 +66,10 @@ class PartitionStatesMoveForward(ControllerInvariant[AssumedStates]):
     title = "Partition and leader epochs move forward, in the controller's log and on each broker"
     source = "KIP-497; KIP-320; KAFKA-12367"
     tested_when = "a controller changes a partition that it had a state of, or a broker takes up a state after another"
+    unseen = (
+        "states that no broker took up and that were lost with the controller which wrote them",
+        "leader epochs that rise without need",
+    )
     types = (PartChange, PartAssume)
     before_types = (PartChange, PartAssume)
 
@@ -149,6 +153,7 @@ class IsrChangesAreCompareAndSet(ControllerInvariant[Proposals]):
     title = "An ISR changes as its leader proposed, on the state it was proposed on"
     source = "KIP-497; KAFKA-12686; KAFKA-14144"
     tested_when = "a controller changes an ISR for a proposal, or a leader learns what became of one"
+    unseen = ("proposals that the controller refused though it need not have: X1 and L4 see refusals without reason",)
     types = (PartChange, IsrPropose)
     before_types = (PartChange, IsrPropose)
 
@@ -235,6 +240,7 @@ class TheDeadAreNotInCharge(ControllerInvariant[State]):
     title = "Leaders and ISRs have none but registered, unfenced brokers, under the broker epochs that they have now"
     source = "KIP-841; KIP-903; KAFKA-13916"
     tested_when = "a controller changes a partition, or fences or registers a broker"
+    unseen = ("brokers that shut down and are still in an ISR: they leave it by a change of their own",)
     types = (PartChange, BrokerReg)
     before_types = (BrokerReg,)
     exemptions = {
@@ -344,6 +350,10 @@ class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
     )
     source = "KIP-106; KIP-966; Kafka's PartitionChangeBuilder"
     tested_when = "a controller gives a partition another leader, or elects uncleanly"
+    unseen = (
+        "which of several replicas that may be elected is elected, and whether the preferred one is in the end",
+        "eligible leader replicas as such: they are taken as the controller wrote them, and P5 judges what they have",
+    )
     types = (PartChange,)
     before_types = (PartChange,)
 

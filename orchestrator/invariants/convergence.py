@@ -33,6 +33,10 @@ class Converges(KeyedInvariant[Healing]):
     title = "Once faults are over the cluster, or the core of it that is healed, converges"
     source = "the sum of what L1, L3, L4 and L12 demand"
     tested_when = "the cluster is steady again after the chaos"
+    unseen = (
+        "whether clients get anywhere: L5, L6 and L7 judge that",
+        "a cluster that gets steady for a moment and leaves that again after the run has ended",
+    )
     route = RUN
     types = (CtlPhase,)
 

@@ -39,6 +39,17 @@ invariant must catch; `tests/scenario/test_defects.py` shows that each is caught
 """
 
 
+NOT_JUDGED = """\
+## Not judged
+
+- **P19**, reassignment never thins out: no operator can reassign replicas.
+- **P20**, the discipline of eligible leader replicas as the controller writes them (none is in the ISR, there are none
+  while that is large enough): P5 judges whether whoever is one has everything, and P21 whom elections may take.
+- **P22**, deletion stays below the high watermark: no log of a topic loses its beginning. For the metadata log Q13 says
+  where it may begin.
+"""
+
+
 BOUNDS_HEAD = f"""\
 What must happen in the end is due a bound after it came up, or after the beginning of the stability window that it is
 judged in (docs/scenarios.md). A bound is the sum of Kafka's timers on the path, with the longest value that any node of
@@ -49,7 +60,7 @@ defaults. Where every window was too short, the invariant is vacuous, and says s
 
 def document() -> str:
     """The file's content."""
-    return "\n".join([HEAD, *_families(), *_over_runs(), *_bounds(), *_defects()])
+    return "\n".join([HEAD, *_families(), *_over_runs(), NOT_JUDGED, *_bounds(), *_defects()])
 
 
 def entry(invariant: Invariant) -> str:

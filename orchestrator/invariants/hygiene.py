@@ -148,6 +148,10 @@ class TraceIsWhole(KeyedInvariant[NodeTrace]):
     title = "The trace is whole: no event of a node is missing, clocks rise, causes come before effects"
     source = "a rule of the emulator: verdicts are drawn from the trace"
     tested_when = "an event is there"
+    unseen = (
+        "the last events of a process that was killed: what it wrote to its log is all that anybody knows",
+        "what an event says: only that it is there, and in order",
+    )
     route = TRACE
     types = tuple(EVENT_TYPES.values())
 

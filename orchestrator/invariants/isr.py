@@ -83,6 +83,10 @@ class ElectableReplicasHaveEverything(LogInvariant[Electable]):
         "a leader moves its high watermark, an ISR grows, or a process takes the partition up for the first time, for "
         "each replica that may be elected"
     )
+    unseen = (
+        "a member that comes back while it is open whether the ISR that the controller wrote stands",
+        "an ISR or eligible leader replicas of a controller that was replaced: what it appended may be lost",
+    )
     types = (LogHw, PartChange, IsrPropose, PartAssume)
     cases = {LogHw: ("leader",)}
     exemptions = {
@@ -197,6 +201,10 @@ class ReplicationCoversElection(LogInvariant[Electable]):
     title = "The high watermark counts every replica that may be elected"
     source = "KIP-497; KIP-966"
     tested_when = "a leader in the controller's leader epoch moves its high watermark"
+    unseen = (
+        "high watermarks in a leader epoch that is over for the controller: P4 judges what comes of them",
+        "whether a leader that has heard of an ISR below min.insync.replicas stands still: only that it counts too few",
+    )
     types = (LogHw, PartChange, IsrPropose)
     exemptions = {
         "below-min-isr": "The controller's ISR is smaller than min.insync.replicas, and the leader has not heard of it."

@@ -51,6 +51,7 @@ class OneLeaderPerLeaderEpoch(KeyedInvariant[Leaderships]):
     title = "One leader per leader epoch, and only the one the controller named"
     source = "KIP-320; KIP-101"
     tested_when = "a broker takes up leadership"
+    unseen = ("leaders that a controller gave and that nobody took up",)
     route = PARTITION
     types = (PartChange, PartAssume)
 
@@ -133,6 +134,10 @@ class JoiningTheIsrIsEarned(KeyedInvariant[IsrWitnesses]):
     title = "A follower joins the ISR at the high watermark and the start of the leader epoch, not before"
     source = "KAFKA-7128; KIP-841; KIP-903"
     tested_when = "a leader proposes an ISR with a replica that was not in it"
+    unseen = (
+        "whether the replica was unfenced when the proposal was accepted: P9 looks at that",
+        "what a leader may keep of positions when it is elected again in place",
+    )
     route = PARTITION
     types = (IsrPropose, RepFetch, PartChange)
     exemptions = {"no-broker-epoch": "The follower's fetches carry no broker epoch (before KIP-903)."}
@@ -210,6 +215,10 @@ class ReplicaFetchesAreFenced(KeyedInvariant[State]):
     title = "A leader takes note of fetches in its own leader epoch alone, and fences the others"
     source = "KIP-320; KAFKA-6880; KAFKA-9338"
     tested_when = "a leader takes note of a follower's fetch, finds that it diverges, or fences it for its leader epoch"
+    unseen = (
+        "what a leader does with a fetch besides taking note of it: the records in the answer are of P3 and P12",
+        "UNKNOWN_LEADER_EPOCH told in the right leader epoch: so is a replica that the broker does not know yet",
+    )
     route = PARTITION
     types = (RepFetch,)
     exemptions = {"no-leader-epoch": "The follower's Fetch carries no leader epoch (below version 9)."}
@@ -280,6 +289,10 @@ class AcksTellTheTruth(KeyedInvariant[LeaderMarks]):
     title = "acks=all is answered once the high watermark passed the records and the ISR is large enough"
     source = "Kafka's Partition.checkEnoughReplicasReachOffset; min.insync.replicas"
     tested_when = "a broker answers a Produce of acks=1 or acks=all without error"
+    unseen = (
+        "acks=0, which is not answered",
+        "the ISR after the answer: it counts as the leader had it when it answered",
+    )
     route = PARTITION
     types = (RpcReply, LogHw, LogAppend, LogTrunc, PartAssume)
     cases = {RpcReply: ("Produce",), LogHw: ("leader",)}

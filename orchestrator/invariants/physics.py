@@ -49,6 +49,11 @@ class PhysicsHold(KeyedInvariant[Links]):
     title = "Nothing is done by the dead, crosses a cut, or is delivered twice or out of order"
     source = "a rule of the emulator: links are as TCP connections are"
     tested_when = "an answer is taken, or a request is answered"
+    unseen = (
+        "requests that are delivered twice and answered once: the trace has no deliveries",
+        "how long delays are, and how many messages chance hits",
+        "messages that cross a cut and lead to no event",
+    )
     route = TRACE
     types = (Rpc, RpcReply, NodeUp, NodeDown)
 

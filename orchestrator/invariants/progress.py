@@ -76,6 +76,11 @@ class CallsEnd(KeyedInvariant[Calls]):
     title = "Every call ends by its time-out, and who is in reach answers it"
     source = "KAFKA-17190; KAFKA-6768; NetworkClient.java"
     tested_when = "a call ends"
+    unseen = (
+        "whether a Produce is answered in time: a server may wait as long as its client does, and L5 judges sends",
+        "calls that nobody answered outside of windows, beyond their own time-out",
+        "how long a server takes below the time-out of the call, and answers to whoever has hung up",
+    )
     route = NODE
     types = (Rpc, NodeDown)
 

@@ -37,6 +37,10 @@ class LogMatching(LogInvariant[Prefixes]):
     title = "Log matching: replicas with the same offset and leader epoch hold the same prefix"
     source = "KIP-101; KIP-279; KIP-320; Raft 5.3 (Log Matching)"
     tested_when = "a replica appends a batch whose end and leader epoch another append had"
+    unseen = (
+        "what lies below the high watermarks of all replicas: it was compared before it was forgotten",
+        "the bytes on a disk, which may differ from what was appended: C11 and C3 see what is read",
+    )
     types = (LogAppend,)
 
     def initial(self, key: str, profile: Profile) -> Prefixes:
@@ -104,6 +108,9 @@ class LogsAreDenseAndOrdered(LogInvariant[State]):
     title = "Logs have no holes, and leader epochs rise along them, each from where its leader took it up"
     source = "KIP-101; KIP-279; KAFKA-7415; KAFKA-10706"
     tested_when = "a replica of a data partition appends a batch, or takes up a role with a log that it had before"
+    unseen = (
+        "more than the last batch that a process had told of and not written: one is excused as lost with the process",
+    )
     types = (LogAppend, PartAssume)
     before_types = (LogAppend, PartAssume)
     exemptions = {"crash": "The process ended between telling the trace of its last batch and writing it."}
@@ -166,6 +173,9 @@ class OnlyTheLeaderWrites(LogInvariant[State]):
     title = "Only the leader of an epoch appends under it, from when it takes it up until it takes up another state"
     source = "KIP-320; KIP-101"
     tested_when = "a broker appends a batch as leader"
+    unseen = (
+        "what a replaced leader appends before it hears of that: it can neither commit nor acknowledge it (P6, P17)",
+    )
     types = (LogAppend,)
     before_types = (LogAppend,)
     cases = {LogAppend: ("leader",)}

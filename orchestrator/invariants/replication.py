@@ -50,6 +50,9 @@ class CleanLeaderHasEverything(LogInvariant[Completeness]):
     title = "A cleanly elected leader has everything that was committed"
     source = "KIP-101; KIP-966; Raft 5.4 (Leader Completeness)"
     tested_when = "a leader's log at its election is compared with what an older leader epoch committed"
+    unseen = (
+        "what was committed by a leader of which the trace has no high watermark: a broker that died before it said so",
+    )
     types: ClassVar[tuple[type[TraceEvent], ...]] = (PartAssume, LogHw)
     cases = {LogHw: ("leader",)}
     exemptions: ClassVar[Mapping[str, str]] = {
@@ -164,6 +167,10 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
     title = "High watermarks only rise while a leader leads, and cover nothing that the ISR lacks"
     source = "KAFKA-14704; KAFKA-9491; KIP-497"
     tested_when = "a replica of a data partition moves its high watermark"
+    unseen = (
+        "the time at which a high watermark rises: P18 looks at that",
+        "a high watermark that a checkpoint brought back too high, until the broker moves it",
+    )
     types = (LogHw, RepFetch, PartAssume, PartChange, IsrPropose)
     before_types = (LogTrunc,)
     exemptions = {"unclean-election": UNCLEAN, "loss-budget": LOST}
@@ -293,6 +300,7 @@ class CommittedIsNotTruncated(LogInvariant[State]):
     title = "Committed records are never truncated"
     source = "KIP-101"
     tested_when = "a replica of a data partition cuts its log"
+    unseen = ("records that vanish without a cut: P14 shows a log that is shorter than before",)
     types = ()
     before_types = (LogTrunc,)
 

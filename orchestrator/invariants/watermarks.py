@@ -139,6 +139,7 @@ class HighWatermarkFollows(PartitionInvariant[LeaderView]):
     title = "The high watermark follows at once when all replicas that count have more"
     source = "KAFKA-13091; Partition.scala (maybeIncrementLeaderHW)"
     tested_when = "what all in-sync replicas have passes the high watermark, and the high watermark follows"
+    unseen = ("the first rise of a new leader, while it is below the start of its leader epoch: H3 judges that",)
     route = PARTITION
     types = (PartChange, PartAssume, LogAppend, LogHw, RepFetch, IsrPropose)
 
