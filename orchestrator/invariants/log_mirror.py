@@ -533,6 +533,8 @@ class LogMirror(msgspec.Struct):
         shared = self.committed.shared_with(replica.log, self.committed.end)
         if unclean:
             self._taint(epoch, event, shared, "unclean-election")
+            if replica.high_watermark > shared:  # what it had committed before somebody else was elected is so again
+                self._commit(event, replica.log, epoch, (end := replica.high_watermark), replica.log.ph_at(end))
         elif shared < self.committed.end and self.loss_excuses(shared, self.budget):
             self._taint(epoch, event, shared, "loss-budget")
 
@@ -555,18 +557,19 @@ class LogMirror(msgspec.Struct):
         for taint in self.taints:
             if taint.epoch > body.leader_epoch and new > (kept := self._kept(body.leader_epoch, taint)):
                 new, ph = kept, log.ph_at(kept)
-        top = self.commits.get(body.leader_epoch)
+        self._commit(event, log, body.leader_epoch, new, ph)
+
+    def _commit(self, event: Stamped, log: Prefix, epoch: int, new: int, ph: int) -> None:
+        by = witness(event)
+        top = self.commits.get(epoch)
         if top is None or new > top.end:
-            self.commits[body.leader_epoch] = Commit(body.leader_epoch, new, ph, witness(event))
-        start = self.committed.end
-        if new > start:
-            self.newly_committed = log.between(start, new)
+            self.commits[epoch] = Commit(epoch, new, ph, by)
+        if new > self.committed.end:
+            self.newly_committed = log.between(self.committed.end, new)
             for batch in self.newly_committed:
                 self.committed.append(batch)
                 if batch.producer_id >= 0:
-                    self.producers.committed.setdefault(
-                        batch.producer_id, Committed(batch.end, body.leader_epoch, witness(event))
-                    )
+                    self.producers.committed.setdefault(batch.producer_id, Committed(batch.end, epoch, by))
 
     def _taint(self, epoch: int, event: Stamped, shared: int, rule: str) -> None:
         """What older epochs committed and the new leader lacks, what is not ``shared``, is no longer committed."""

@@ -280,8 +280,8 @@ class OnlyCommittedIsShown(LogInvariant[CommittedNames]):
         if type(body) is OpReturn:
             return self._read(state, event, body, mirror) if _is_read(body) else NOTHING
         if type(body) is PartAssume:
-            state.names.cut(mirror.committed.end)  # lower than before only after an unclean election
-            return NOTHING
+            # Lower than before only after an unclean election, which may bring back what its leader had committed.
+            state.names.cut(mirror.newly_committed[0].base if mirror.newly_committed else mirror.committed.end)
         for batch in mirror.newly_committed:
             state.names.put(batch.base, batch.uids or [""] * (batch.end - batch.base))
         return NOTHING

@@ -250,3 +250,27 @@ def test_a_window_forgets_what_is_far_back() -> None:
     assert window.at(0) == ""
     window.put(10 * REMEMBERED, ["new"])
     assert (window.start, window.names) == (10 * REMEMBERED, ["new"])
+
+
+def test_an_unclean_election_brings_back_what_its_leader_had_committed() -> None:
+    """Shows that a leader's high watermark counts from when it takes up its epoch: broker-1 has committed "b" by itself
+    when broker-2 is elected without it, and is elected again; its followers and consumers get "b" at once."""
+    trace = TraceBuilder()
+    trace.lead(1, 0)
+    trace.replicate("a")
+    trace.change(1, 0, isr=(1,), cause="alter-isr", partition_epoch=1)
+    trace.append("broker-1", "b")
+    trace.high_watermark("broker-1", 2, counted=(1,))
+    trace.lead(2, 1, cause="unclean", isr=(2,))
+    trace.append("broker-2", "c", epoch=1)
+    trace.high_watermark("broker-2", 2, 1, counted=(2,))
+    trace.change(1, 2, cause="unclean", isr=(1,))
+    trace.assume(1, 2, high_watermark=2)
+    trace.truncate("broker-3", 1, epoch=2)
+    trace.append("broker-3", "b", role="follower")
+    trace.high_watermark("broker-3", 2, 2, role="follower")
+    trace.polled("consumer-1", (0, "a"), (1, "b"), epoch=2)
+    results = trace.check(["P10", "C8"])
+    assert {name: (each.violated, each.excused) for name, each in results.items()} == {"P10": (0, {}), "C8": (0, {})}
+    trace.polled("consumer-1", (1, "c"), epoch=2, batch_epoch=1)
+    assert trace.result("C8").status == "violated"
