@@ -517,7 +517,7 @@ def check_invariant(path: Path_, name: str, mistakes: Mistakes) -> bool:
     """Whether it is the id of an invariant."""
     known = name in INVARIANT_IDS
     if not known:
-        mistakes.add(path, f"{name} is not an invariant", "an id such as H1", nearest(name, INVARIANT_IDS))
+        mistakes.add(path, f"{name} is not an invariant", "the id of one that is checked, such as H1")
     return known
 
 

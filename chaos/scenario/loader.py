@@ -14,6 +14,7 @@ from chaos.errors import InputError, Mistake, nearest
 from chaos.scenario.checks import check_references
 from chaos.scenario.durations import Malformed
 from chaos.scenario.model import SCHEMA, Scenario
+from chaos.scenario.sound_part import mistakes_besides
 from chaos.scenario.yaml_tree import Document, Path_, dotted, parse_document, read_document
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
@@ -47,8 +48,15 @@ def load_document(document: Document) -> Loaded:
     if not isinstance(document.value, dict):
         what = "the file is empty" if document.value is None else "the file is not a mapping"
         raise InputError([Mistake(document.file, document.line(()), "", what, f"a scenario, schema: {SCHEMA} first")])
-    scenario = validate(Scenario, document)
-    mistakes = check_references(scenario, document)
+    try:
+        scenario = Scenario.model_validate(document.value)
+    except ValidationError as error:
+        mistakes = mistakes_of(error, Scenario, document)
+        told = {(mistake.line, mistake.key) for mistake in mistakes}
+        besides = mistakes_besides(document, (_place(detail["loc"], document) for detail in error.errors()))
+        mistakes += [mistake for mistake in besides if (mistake.line, mistake.key) not in told]
+    else:
+        mistakes = check_references(scenario, document)
     if mistakes:
         raise InputError(sorted(mistakes, key=lambda mistake: mistake.line))
     return Loaded(scenario, document)
@@ -66,12 +74,17 @@ def mistakes_of(error: ValidationError, model: type[BaseModel], document: Docume
     """pydantic's findings in the words and places of the file, each place once."""
     found: dict[Path_, Mistake] = {}
     for detail in error.errors(include_url=False):
-        path = document.as_written(tuple(part for part in detail["loc"] if part != "[key]"))
+        path = _place(detail["loc"], document)
         mistake = _mistake(dict(detail), path, model, document)
         found.setdefault(path, mistake)
     misspelt = {mistake.suggestion for mistake in found.values() if mistake.suggestion}
     kept = [m for path, m in found.items() if not (m.problem == MISSING and path[-1] in misspelt)]
     return sorted(kept, key=lambda mistake: mistake.line)
+
+
+def _place(loc: Path_, document: Document) -> Path_:
+    """Where in the file a finding of pydantic's is."""
+    return document.as_written(tuple(part for part in loc if part != "[key]"))
 
 
 MISSING = "the key is missing"

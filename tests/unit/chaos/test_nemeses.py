@@ -91,7 +91,11 @@ WRONG = {
     "clock rate": ("", "like: {clock-rate: {fast: 1}}", "5: like.clock-rate.fast: 'fast' is not a change of rate"),
     "group": ("", "like: {bounced: {most: 1}}", "5: like.bounced.most: unknown group most"),
     "retries": ("", "workload: {retries: {few: 1}}", "5: workload.retries: 'few' is not a value of retries; expected"),
-    "untested": ("", "untested: {H99: why}", "5: untested.H99: H99 is not an invariant; expected an id such as H1"),
+    "untested": (
+        "",
+        "untested: {H99: why}",
+        "5: untested.H99: H99 is not an invariant; expected the id",
+    ),
     "no reason": ("", "untested: {H2: ''}", "5: untested.H2: "),
     "untested without": ("", "untested: [H2]", "5: untested: "),
     "no purpose": ("about: The leader goes down.\n", "", "1: about: the key is missing"),
