@@ -28,6 +28,9 @@ MAX_AGE = "metadata.max.age.ms"
 REPLIES_REMEMBERED = 256
 """Answers that are on their way to a client."""
 
+TICK_US = 1_000
+"""A client counts its time in whole milliseconds, and may find it over by less than one too early."""
+
 _REASONED = 2
 """Refreshes that one reason allows: one may be under way when it appears."""
 
@@ -185,7 +188,7 @@ class ClientsAbsorbTheRefusal(KeyedInvariant[Client]):
         if not traits(body.error).retriable or asking is None:
             return found
         lasted_us = event.wall - asking.wall_us
-        if lasted_us >= state.api_timeout_us:
+        if lasted_us > state.api_timeout_us - TICK_US:
             return found
         sentence = (
             f"{event.node} returned {error_name(body.error)} for {body.tp} to its application after "

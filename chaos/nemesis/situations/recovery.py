@@ -22,12 +22,16 @@ def again_in_recovery(scene: Scene, at_us: int) -> list[Part]:
     found = [entry(scene, at_us, {first: who}, lasting(scene, 30_000, 1_200_000))]
     for nth in range(1, scene.draw.choice((2, 3))):
         if scene.draw.random() < 0.4:
-            seen = when(scene, "truncated", (0,), (nth,), tp=scene.tp, node=who)
+            seen = when(scene, "truncated", (1,), (nth,), tp=scene.tp, node=who)
         else:
             seen = when(scene, "node-restarted", (0, 1, 20, 150), (nth,), node=who)
         again: Part = scene.draw.choice(({"power-loss": who}, {"crash": who}, {"crash": f"leader({scene.tp})"}))
         found.append(as_seen(scene, seen, again, 20_000, 600_000))
     return found
+
+
+# A log tells the trace of a cut just before it writes it: a process that ends between the two has cut nothing, and the
+# trace is wrong about its log then. So nobody is struck at a cut before a millisecond is over.
 
 
 def again_in_truncation(scene: Scene, at_us: int) -> list[Part]:
@@ -38,7 +42,7 @@ def again_in_truncation(scene: Scene, at_us: int) -> list[Part]:
     healed = when(scene, "leader-elected", (0, 50, 300), tp=scene.tp)
     found: list[Part] = [{"when": {"at": scene.duration(early(at_us))}, "fault": zombie, "until": healed}]
     if scene.draw.random() < 0.6:
-        seen = when(scene, scene.draw.choice(("diverging", "truncated")), (0, 1, 10), (1, 1, 2), tp=scene.tp)
+        seen = when(scene, scene.draw.choice(("diverging", "truncated")), (1, 1, 10), (1, 1, 2), tp=scene.tp)
         return [*found, as_seen(scene, seen, _struck(scene), 30_000, 1_500_000)]
     held: Part = {"partition": {"from": [leader], "to": ["brokers"]}}
     found.append(as_seen(scene, when(scene, "diverging", tp=scene.tp), held, 400_000, 2_000_000))

@@ -117,6 +117,11 @@ def test_a_client_that_hands_the_error_on() -> None:
     late = Refused(config={"default.api.timeout.ms": 1})
     late.ends(78)
     assert late.trace.result("H9").status == "held"
+    for apart, status in ((1_000, "violated"), (1_001, "held")):
+        almost = Refused(config={"default.api.timeout.ms": 3})
+        almost.trace.apart = apart
+        almost.ends(78)
+        assert almost.trace.result("H9").status == status, "whole milliseconds are what a client counts"
     other = Refused()
     other.ends(35)
     assert other.trace.result("H9").status == "held"
