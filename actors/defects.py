@@ -248,7 +248,8 @@ _ALL: tuple[Defect, ...] = (
         "actors.broker",
         "P23",
         "A new leader does not note where its leader epoch begins before it has written something.",
-        nemesis="unclean",
+        nemesis="sparse",
+        settings=("features.eligible.leader.replicas.version=0", "config.unclean.leader.election.enable=true"),
     ),
     Defect(
         "diverging-at-epoch-start",
@@ -277,7 +278,8 @@ _ALL: tuple[Defect, ...] = (
         "P12",
         "A follower whose log diverges cuts it to the offset that it was told, and keeps epochs that its leader lacks.",
         "KIP-279",
-        nemesis="unclean",
+        nemesis="sparse",
+        settings=("features.eligible.leader.replicas.version=0", "config.unclean.leader.election.enable=true"),
     ),
     Defect(
         "truncate-fully",
