@@ -352,6 +352,26 @@ _ALL: tuple[Defect, ...] = (
         settings=("features.kip-207=seed",),
     ),
     Defect(
+        "lookup-by-batch",
+        "actors.broker",
+        "H4",
+        "Asked for a timestamp, a leader tells where the batch begins that holds the record.",
+        nemesis="clients",
+        settings=("nodes.producer-1.config.linger.ms=200",),
+    ),
+    Defect(
+        "position-not-validated",
+        "actors.client",
+        "M10",
+        "A consumer goes on reading from a new leader without asking where the last leader epoch ended.",
+        "KAFKA-7747",
+        nemesis="unclean",
+        settings=(
+            "nodes.consumer-1.config.retry.backoff.ms=2000",
+            "nodes.consumer-1.config.retry.backoff.max.ms=3000",
+        ),
+    ),
+    Defect(
         "older-metadata-taken",
         "actors.client",
         "M1",

@@ -89,6 +89,7 @@ def list_offsets(partitions: dict[str, Partition], turn: Turn, connection: str, 
                     offset=found.offset,
                     timestamp=asked.timestamp,
                     asked_epoch=asked.current_leader_epoch,
+                    found=(found.timestamp, found.leader_epoch),
                 )
             )
     check_fields(response, version)
@@ -147,16 +148,21 @@ def look_up(partitions: dict[str, Partition], turn: Turn, tp: str, query: Query)
         return Found(KafkaError.NONE, -1, start, partition.log.epochs.epoch_at(start))
     if query.timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return NOTHING
-    found = _by_timestamp(partition, query.timestamp)
+    found = _by_timestamp(turn, partition, query.timestamp)
     if found is not None and found.offset < limit:
         return found
     return Found(refusal) if refusal else NOTHING
 
 
-def _by_timestamp(partition: Partition, timestamp: int) -> Found | None:
+def _by_timestamp(turn: Turn, partition: Partition, timestamp: int) -> Found | None:
     log = partition.log
     result = log.find_max_timestamp() if timestamp == MAX_TIMESTAMP else log.find_by_timestamp(timestamp)
-    return None if result is None else Found(KafkaError.NONE, result[1], result[0], result[2])
+    if result is None:
+        return None
+    offset, found, epoch = result
+    if "lookup-by-batch" in turn.step.defects:
+        offset = log.boundary_at_or_below(offset)
+    return Found(KafkaError.NONE, found, offset, epoch)
 
 
 def _refusal(turn: Turn, partition: Partition, query: Query) -> KafkaError:

@@ -17,6 +17,7 @@ def reply_partition(
     timestamp: int = -1,
     asked_epoch: int = -1,
     refused: tuple[int, int, int, int] = (-1, -1, -1, -1),
+    found: tuple[int, int] = (-1, -1),
 ) -> ReplyPartition:
     """What was told about a partition, with what this broker knew."""
     if partition is None or partition.role is None:
@@ -36,4 +37,5 @@ def reply_partition(
         asked_epoch,
         *refused,
         len(partition.isr) if partition.is_leader else 0,
+        *found,
     )

@@ -66,7 +66,7 @@ class PositionValidator(msgspec.Struct):
         known = position.epoch >= 0 and leader.epoch >= 0
         if known and net.connected(leader.name, self.connection):
             known = self._usable(net, leader.name) is not None
-        position.state = "validating" if known else "fetching"
+        position.state = "validating" if known and "position-not-validated" not in step.defects else "fetching"
 
     def _usable(self, net: NetworkClient, peer: str) -> int | None:
         version = net.version(peer, self.connection, Api.OffsetForLeaderEpoch)

@@ -273,6 +273,7 @@ class ReplicaLog(msgspec.Struct):
         self.batches.append(batch)
         if role == "leader" or "producers-of-leaders-only" not in step.defects:
             self.producers.update(batch)
+        stamped = role == "leader" and self.tp != METADATA_PARTITION and not batch.is_control
         step.record(
             LogAppend(
                 self.tp,
@@ -287,6 +288,7 @@ class ReplicaLog(msgspec.Struct):
                 batch.is_control,
                 batch.ph,
                 [record.uid for record in batch.records],
+                [record.timestamp_ms for record in batch.records] if stamped else [],
             )
         )
         files.append(step, self.file, [encode(batch)])

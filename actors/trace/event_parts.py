@@ -16,6 +16,7 @@ class ReplyPartition(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     ``asked_epoch``: ListOffsets: leader epoch in which the client took the partition to be, -1 none.
     ``producer_id``, ``producer_epoch``, ``base_sequence``, ``last_sequence``: of a batch that was refused for its place
     in the sequence.
+    ``found_timestamp``, ``found_epoch``: ListOffsets: timestamp, and leader epoch, that the answer has with the offset.
     """
 
     tp: str
@@ -35,6 +36,8 @@ class ReplyPartition(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     base_sequence: int = -1
     last_sequence: int = -1
     committed_isr: int = 0
+    found_timestamp: int = -1
+    found_epoch: int = -1
 
 
 class Polled(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -167,7 +167,8 @@ class QSnapFetch(TraceEvent, frozen=True, tag="q.snap.fetch"):
 
 class LogAppend(TraceEvent, frozen=True, tag="log.append"):
     """A batch was appended to a replica. ``batch_epoch``: leader epoch of the batch; ``leader_epoch``: epoch in
-    which this replica appends it. ``ph``: prefix hash at ``last`` + 1. ``uids``: of the records, in order."""
+    which this replica appends it. ``ph``: prefix hash at ``last`` + 1. ``uids``: of the records, in order;
+    ``timestamps``: likewise, by the leader alone, and not of the metadata log."""
 
     tp: str
     role: Literal["leader", "follower"]
@@ -181,6 +182,7 @@ class LogAppend(TraceEvent, frozen=True, tag="log.append"):
     control: bool
     ph: int
     uids: list[str]
+    timestamps: list[int] = []
 
 
 class LogFlush(TraceEvent, frozen=True, tag="log.flush"):

@@ -41,7 +41,9 @@ def check_nemesis(nemesis: Nemesis, document: Document) -> list[Mistake]:
     _check_words(("chaos", "pattern"), nemesis.chaos.pattern, "pattern", [NOTHING, *PATTERNS], mistakes)
     _check_words(("like", "point"), nemesis.like.point, "point", [NOTHING, *POINTS], mistakes)
     _check_words(("like", "bounced"), nemesis.like.bounced, "group", ["one", "brokers", "controllers", "all"], mistakes)
-    _check_words(("workload", "timestamp"), nemesis.workload.timestamp, "timestamp", TIMESTAMPS, mistakes)
+    milliseconds = [word for word in nemesis.workload.timestamp if word.isdigit()]
+    timestamps = [*TIMESTAMPS, *milliseconds]
+    _check_words(("workload", "timestamp"), nemesis.workload.timestamp, "timestamp", timestamps, mistakes)
     for name, values in nemesis.features.items():
         _check_feature(("features", name), name, values, mistakes)
     controllers = _controllers(nemesis)

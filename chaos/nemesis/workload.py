@@ -95,7 +95,7 @@ def _prober(draw: random.Random, nemesis: Nemesis, topic: str, brokers: int, tim
     prober: Part = {
         "topic": topic,
         "every": format_duration(pick(draw, kinds.every)),
-        "timestamp": pick(draw, kinds.timestamp),
+        "timestamp": parse_scalar(pick(draw, kinds.timestamp)),
         "config": client_config(timers),
     }
     if pick(draw, kinds.as_broker) == "yes":

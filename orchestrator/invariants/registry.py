@@ -89,12 +89,14 @@ from orchestrator.invariants.replication import (
 )
 from orchestrator.invariants.routes import METADATA_LOG, PARTITION
 from orchestrator.invariants.sends import DefiniteFailureStaysFailed, ProducerOrderIsKept
+from orchestrator.invariants.timestamps import LookupsMeanWhatTheySay
 from orchestrator.invariants.transactions import (
     IdempotentWritesAppearOnce,
     OldProducerEpochsAreFenced,
     SequencesAreContiguous,
 )
 from orchestrator.invariants.truncation import LeadersSayWhereLogsPart, TruncationEndsOnTheLineage
+from orchestrator.invariants.truncation_signals import TruncationIsSignalled
 from orchestrator.invariants.vacuity import NothingVacuous
 from orchestrator.invariants.watermarks import HighWatermarkFollows, RefusalIsBrief
 
@@ -145,6 +147,8 @@ def _partition_logs() -> list[LogInvariant[Any]]:
         PayloadsArriveWhole(),
         LatestCoversWhatIsKnown(),
         RealTimeOrder(),
+        LookupsMeanWhatTheySay(),
+        TruncationIsSignalled(),
     ]
 
 

@@ -119,6 +119,12 @@ PROOFS: dict[str, Proof] = {
     "list-behind": Proof("tail", r"was told [\d,]+ as the latest offset .* had acknowledged producer-2"),
     "refusal-is-fatal": Proof("late-follower", r"-1 returned OFFSET_NOT_AVAILABLE for orders-0 to .* before"),
     "refusal-refreshes": Proof("late-follower", r"-1 refreshed its metadata after broker-1 had refused"),
+    "lookup-by-batch": Proof(
+        "by-timestamp", r"answered ListOffsets for timestamp (1500|-3) of orders-0 with \d+ .*, it is"
+    ),
+    "position-not-validated": Proof(
+        "reads-on", r"consumer-1 came after .* of leader epoch 0 .* and read on at [\d,]+ in"
+    ),
     "refusal-is-offset-0": Proof(
         "no-position", r"consumer-1 took 0 for its first position in orders-0, where broker-1"
     ),

@@ -1,0 +1,128 @@
+"""M10: a consumer whose records are not in its new leader's log is told so before it reads on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from actors.node.messages import Api
+from actors.trace.events import ConsPos, OpReturn, Stamped
+from orchestrator.invariants.fold import NOTHING, Emissions, Profile, State, Witness, witness
+from orchestrator.invariants.log_fold import LogInvariant
+from orchestrator.invariants.log_mirror import LogMirror, Prefix
+
+VALIDATED_SINCE = 3
+"""Version of OffsetForLeaderEpoch that clients ask brokers of (``OffsetsForLeaderEpochUtils``)."""
+
+
+class Place(msgspec.Struct, frozen=True):
+    """What a consumer comes after: the record at ``offset``, of a batch of ``epoch``; ``uid`` "": not known.
+    leader_epoch: in which it was fetched, -1 where a leader told of it in another way."""
+
+    offset: int
+    epoch: int
+    uid: str
+    leader_epoch: int
+    by: Witness
+
+
+class Places(State):
+    """places: consumer -> what it comes after, if it knows the leader epoch of that."""
+
+    places: dict[str, Place] = {}
+    profile: Profile = Profile()
+
+
+def _newest_version(profile: Profile, node: str, api: str) -> int:
+    """The newest version of an API that a node speaks; where rolling bounces change it, the oldest of those."""
+    spoken = profile.nodes.get(node, {}).get("versions", profile.versions).get(api, [0, VALIDATED_SINCE])
+    return min(int(each[1]) for each in (spoken, *profile.bounced_versions.get(api, [])))
+
+
+def _end_of(log: Prefix, epoch: int) -> int:
+    """Where the largest leader epoch ends in a log that is not above ``epoch``: what its leader answers to
+    OffsetForLeaderEpoch."""
+    return next((batch.end for batch in reversed(log.batches) if batch.epoch <= epoch), log.floor)
+
+
+class TruncationIsSignalled(LogInvariant[Places]):
+    """After an unclean election the log is another one from some offset on, and the offsets go on being given. A
+    consumer that was beyond that offset and reads on has read records that are gone, leaves out those in their place,
+    and nobody notices (KIP-320).
+
+    Example: consumer-1 has read orders-0 up to 1,310 in leader epoch 4. Broker-2, whose log ends at 1,204, is elected
+    uncleanly and gets 300 records; consumer-1 goes on at 1,310 in leader epoch 5. Instead it must ask broker-2 first,
+    learn that leader epoch 4 ends at 1,204 there, and tell its application, or go back to 1,204.
+
+    A consumer that does not know the leader epoch of what it comes after cannot ask: one that has looked its position
+    up, or sought an offset without one, and has got nothing since; or one whose Fetch, or whose broker, is too old.
+    """
+
+    id = "M10"
+    title = "A consumer whose position is not in its new leader's log is told so before it reads on"
+    source = "KIP-320; KAFKA-7747; KAFKA-7786; Kafka's SubscriptionState.maybeValidatePosition"
+    tested_when = (
+        "a consumer gets records in another leader epoch than before, and knows the leader epoch of what it comes after"
+    )
+    types = (OpReturn, ConsPos)
+    cases = {OpReturn: ("poll",)}
+    exemptions = {
+        "older-epoch-reaches": "The new leader has nothing of the consumer's leader epoch, and an older one that ends "
+        "behind the position: Kafka compares that end alone.",
+        "not-validated": "The consumer or its broker speaks no OffsetForLeaderEpoch that clients use (version 3).",
+    }
+    unseen = (
+        "What a consumer leaves out that does not know the leader epoch of what it comes after; Kafka cannot tell it.",
+        "Where the position is put that was told to be truncated: whatever it is must be in the leader's log, no more.",
+    )
+
+    def initial(self, key: str, profile: Profile) -> Places:
+        return Places(key, profile=profile)
+
+    def step(self, state: Places, event: Stamped, mirror: LogMirror) -> Emissions:
+        body: Any = event.body
+        if type(body) is ConsPos:
+            self._moved(state, event, body)
+            return NOTHING
+        if body.outcome != "ok" or not body.records:
+            return NOTHING
+        before, last = state.places.get(event.node), body.records[-1]
+        state.places[event.node] = Place(last.offset, last.leader_epoch, last.uid, body.leader_epoch, witness(event))
+        if before is None or body.leader_epoch < 0 or body.leader_epoch == before.leader_epoch:
+            return NOTHING
+        return self._judge(state, event, body, before, mirror)
+
+    def _moved(self, state: Places, event: Stamped, body: ConsPos) -> None:
+        """A position that was looked up has no leader epoch in Kafka, whatever its answer said."""
+        state.places.pop(event.node, None)
+        if body.reason in ("truncation", "seek") and body.epoch >= 0 and body.new > 0:
+            state.places[event.node] = Place(body.new - 1, body.epoch, "", -1, witness(event))
+
+    def _judge(self, state: Places, event: Stamped, body: OpReturn, before: Place, mirror: LogMirror) -> Emissions:
+        log = mirror.lineage_log(body.leader_epoch)
+        if log is None:
+            return NOTHING
+        state.tested += 1
+        if before.offset < log.floor:
+            return NOTHING  # all replicas have it
+        batch = log.batch_at(before.offset)
+        if batch is not None and batch.epoch == before.epoch and before.uid in ("", batch.uid_at(before.offset)):
+            return NOTHING
+        holds = "lacks that offset" if batch is None else f"has {batch.uid_at(before.offset)} of {batch.epoch} there"
+        sentence = (
+            f"{event.node} came after {before.uid or 'a record'} of leader epoch {before.epoch} at {before.offset:,} "
+            f"of {state.key} and read on at {body.records[0].offset:,} in leader epoch {body.leader_epoch}, whose log "
+            f"{holds}"
+        )
+        versions = [_newest_version(state.profile, node, Api.OffsetForLeaderEpoch.name) for node in self._asked(event)]
+        if min(versions) < VALIDATED_SINCE:
+            return self.excused("not-validated", state.key, sentence, before.by, event)
+        if _end_of(log, before.epoch) > before.offset:
+            return self.excused("older-epoch-reaches", state.key, sentence, before.by, event)
+        return self.violated(state.key, sentence, before.by, event)
+
+    def _asked(self, event: Stamped) -> tuple[str, str]:
+        """The consumer, and the leader that it reads from."""
+        assert type(event.body) is OpReturn
+        return event.node, event.body.broker

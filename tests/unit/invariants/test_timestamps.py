@@ -1,0 +1,94 @@
+"""H4: lookups by timestamp mean what they say."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from actors.trace.events import ReplyPartition
+from tests.unit.invariants.trace_builder import TP, TraceBuilder
+
+
+def stamped(*timestamps: int, high_watermark: int = -1) -> TraceBuilder:
+    """Broker-1 leads, and has a record of each timestamp; what is below the high watermark is committed."""
+    trace = TraceBuilder()
+    trace.lead(1, 0, isr=(1,))
+    for number, timestamp in enumerate(timestamps):
+        appends(trace, f"r{number}", timestamp)
+        if number < (len(timestamps) if high_watermark < 0 else high_watermark):
+            trace.high_watermark("broker-1", number + 1, counted=(1,))
+    return trace
+
+
+def appends(trace: TraceBuilder, uid: str, *timestamps: int, broker: int = 1, epoch: int = 0) -> None:
+    """A leader appends a batch."""
+    trace.append(
+        f"broker-{broker}", *([uid] if len(timestamps) == 1 else [f"{uid}{t}" for t in timestamps]), epoch=epoch
+    )
+    body = trace.events[-1].body
+    trace.events[-1] = replace(trace.events[-1], body=replace(body, timestamps=list(timestamps)))
+
+
+def answers(
+    trace: TraceBuilder, asked: int, offset: int, timestamp: int = -1, epoch: int = -1, broker: int = 1, **more: int
+) -> TraceBuilder:
+    """A broker answers."""
+    told = ReplyPartition(TP, 0, offset, timestamp=asked, leader_epoch=0, found_timestamp=timestamp, found_epoch=epoch)
+    trace.reply(broker, "ListOffsets", told, **more)
+    return trace
+
+
+@pytest.mark.parametrize(
+    ("asked", "right"),
+    [(0, (0, 10)), (10, (0, 10)), (11, (1, 30)), (30, (1, 30)), (31, (3, 40)), (41, (-1, -1)), (-3, (3, 40))],
+)
+def test_the_first_record_that_is_as_late(asked: int, right: tuple[int, int]) -> None:
+    """Shows that of records of 10, 30, 20 and 40 the first one counts that is as late as was asked, or the latest of
+    all, and that any other answer violates H4."""
+    offset, timestamp = right
+    epoch = 0 if offset >= 0 else -1
+    result = answers(stamped(10, 30, 20, 40), asked, offset, timestamp, epoch).result("H4")
+    assert (result.status, result.tested) == ("held", 1)
+    for wrong in {(2, 20), (3, 40), (0, 10), (-1, -1)} - {right}:
+        assert answers(stamped(10, 30, 20, 40), asked, *wrong, 0 if wrong[0] >= 0 else -1).result("H4").violated == 1
+
+
+def test_what_may_not_be_seen() -> None:
+    """Shows that a client is told of no record above the high watermark, and who asks as a broker is."""
+    trace = stamped(10, 30, 20, high_watermark=1)
+    assert answers(trace, 30, -1).result("H4").status == "held"
+    assert answers(trace, 30, 1, 30, 0, replica_id=2).result("H4").status == "held"
+    answers(trace, 30, 1, 30, 0)
+    assert trace.result("H4").violations[0].sentence == (
+        "broker-1 answered ListOffsets for timestamp 30 of orders-0 with 1 (timestamp 30, leader epoch 0); of its log, "
+        "which ends at 3, of which 1 may be seen, it is nothing"
+    )
+
+
+@pytest.mark.parametrize(("asked", "right"), [(-1, 1), (-2, 0), (-4, 0), (-5, -1), (-6, -1)])
+def test_special_timestamps(asked: int, right: int) -> None:
+    """Shows that the latest offset is the high watermark, the earliest one the log start, and that nothing is stored
+    elsewhere."""
+    assert answers(stamped(10, 30, high_watermark=1), asked, right).result("H4").status == "held"
+    assert answers(stamped(10, 30, high_watermark=1), asked, 2).result("H4").violated == 1
+
+
+def test_a_wrong_timestamp_or_epoch() -> None:
+    """Shows that what is told with the offset is looked at, too, and that an error is no answer."""
+    assert answers(stamped(10), 5, 0, 11, 0).result("H4").violated == 1
+    assert answers(stamped(10), 5, 0, 10, 1).result("H4").violated == 1
+    trace = stamped(10)
+    trace.reply(1, "ListOffsets", ReplyPartition(TP, 78, -1, timestamp=5, leader_epoch=0))
+    assert trace.result("H4").status == "vacuous"
+
+
+def test_the_log_of_the_broker_that_answers() -> None:
+    """Shows that a follower that leads later answers from what it has, and that what was given up counts no more."""
+    trace = stamped(10, 30)
+    trace.append("broker-2", "r0", role="follower")
+    trace.change(2, 1, isr=(2,), cause="unclean")
+    trace.assume(2, 1)
+    appends(trace, "b", 20, 25, broker=2, epoch=1)
+    trace.high_watermark("broker-2", 3, epoch=1, counted=(2,))
+    assert answers(trace, 25, 2, 25, 1, broker=2).result("H4").status == "held"
+    assert answers(trace, 25, 1, 30, 0, broker=2).result("H4").violated == 1
