@@ -372,6 +372,13 @@ _ALL: tuple[Defect, ...] = (
         ),
     ),
     Defect(
+        "later-changes-dropped",
+        "actors.broker",
+        "M8",
+        "A broker takes note of a change of a partition only where it is the first record of its batch.",
+        nemesis="replication",
+    ),
+    Defect(
         "older-metadata-taken",
         "actors.client",
         "M1",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from orchestrator.invariants.broker_images import ImagesAreOneHistory
 from orchestrator.invariants.client_liveness import ConsumersCatchUp, OperationsReturn, SendsReturn
 from orchestrator.invariants.client_metadata import OlderMetadataIsNotAdopted, OutdatedMetadataIsRefetched
 from orchestrator.invariants.clients import AcknowledgedIsNotLost, OneOffsetOneValue
@@ -119,6 +120,7 @@ def _metadata_log() -> list[LogInvariant[Any]]:
         ControllersActInOffice(),
         DivergenceIsExact(),
         AcknowledgedMetadataStays(),
+        ImagesAreOneHistory(),
     ]
 
 

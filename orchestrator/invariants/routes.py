@@ -9,6 +9,8 @@ from actors.trace.events import (
     BrokerReg,
     ConfigChange,
     IsrPropose,
+    MetaImage,
+    MetaView,
     NodeDown,
     NodeUp,
     OpInvoke,
@@ -44,7 +46,7 @@ def _partition_keys(event: Stamped) -> Sequence[str]:
 
 _OF_THE_QUORUM = frozenset(
     {QRole, QVote, QVoters, QApply, QSnap, QSnapFetch}
-    | {NodeUp, NodeDown, ConfigChange, BrokerReg, PartChange, IsrPropose}
+    | {NodeUp, NodeDown, ConfigChange, BrokerReg, PartChange, IsrPropose, MetaImage, MetaView}
 )
 """Types that concern the metadata log whatever partition they are about: what members do, what controllers write and
 tell."""
