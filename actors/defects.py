@@ -379,6 +379,13 @@ _ALL: tuple[Defect, ...] = (
         nemesis="replication",
     ),
     Defect(
+        "lost-lookups-kept",
+        "actors.client",
+        "X6",
+        "A client keeps the ListOffsets for under way that was lost with its connection.",
+        nemesis="clients",
+    ),
+    Defect(
         "older-metadata-taken",
         "actors.client",
         "M1",

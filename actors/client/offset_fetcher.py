@@ -168,7 +168,9 @@ class OffsetFetcher(msgspec.Struct):
         """Take the end of a call; returns the lookups that ended with it, or None: the call is somebody else's."""
         if ended.purpose != PURPOSE:
             return None
-        asked = self.calls.pop(ended.call, [])
+        asked = self.calls.get(ended.call, [])
+        if ended.response is not None or "lost-lookups-kept" not in step.defects:
+            self.calls.pop(ended.call, None)
         answers: dict[str, ListOffsetsResponse.ListOffsetsPartitionResponse] = {}
         if ended.response is not None:
             for topic in ended.response.topics:

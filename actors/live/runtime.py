@@ -21,6 +21,7 @@ from google.protobuf.message import Message
 from actors.config import setting
 from actors.control import WATCHED, AnyRule, ClockSkew, DiskRule, Predicate, leaks
 from actors.crash_points import CrashPoint, CrashPoints
+from actors.leftovers import leftovers
 from actors.live.channel import Connections
 from actors.live.clock import LiveClock
 from actors.live.disk import Disk
@@ -177,7 +178,8 @@ class LiveRuntime:
         Returns the sequence number of its last event."""
         if self._running:
             self._merge(control)
-            self._note(NodeDown("end", overdue=self._connections.overdue()))
+            waiting = leftovers(self._node, self._clock.shown_ms())
+            self._note(NodeDown("end", overdue=self._connections.overdue(), waiting=waiting))
             self._running = False
         self._timers.cancel_all()
         for handle in (self._tick, self._flush):

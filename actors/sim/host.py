@@ -12,6 +12,7 @@ import msgspec
 from actors.config import setting
 from actors.control import ClockSkew, DiskLoss, DiskRule, leaks
 from actors.crash_points import CrashPoint, CrashPoints
+from actors.leftovers import leftovers
 from actors.log.replica_log import first_lost_offsets
 from actors.machine_clock import Change, MachineClock
 from actors.node.contract import Node
@@ -284,6 +285,12 @@ class Host:
         arrivals, self.arrivals = self.arrivals, []
         for act, argument in arrivals:  # what had reached the machine meets a process that is gone
             act(argument)
+
+    def leftovers(self) -> list[str]:
+        """What the node keeps for something that cannot come; nothing of one that stands still."""
+        if self.halted or self.node is None:
+            return []
+        return leftovers(self.node, self.machine.monotonic_us(self._queue.now_us) // 1000)
 
     def pause(self) -> None:
         """Stop the process; a step under way stops between two effects."""

@@ -193,7 +193,7 @@ class World:
         self._carry_out(self._conductor.end(self.queue.now_us))
         for host in self.hosts.values():
             if host.node is not None:
-                self._down(host, NodeDown("end", overdue=self.network.overdue(host)))
+                self._down(host, NodeDown("end", overdue=self.network.overdue(host), waiting=host.leftovers()))
         final_seq = dict(self._final_seq)
         final_seq[f"{DRIVER}/{self._driver.incarnation}"] = self._driver.seq + 1
         self._record_own(RunEnd(final_seq))

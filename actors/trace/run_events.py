@@ -133,12 +133,14 @@ class NodeDown(TraceEvent, frozen=True, tag="node.down"):
     mode: clean (it shut itself down), crash (process killed), lossy (something of its disk is gone, too), fatal (its
     fault handler ended it: ``detail``), bug (it raised an exception: ``detail``), end (the run ended). ``lost``: tp ->
     first lost offset (lossy only). ``overdue``: its calls ("connection#number") that were open beyond their time-out
-    then, as far as its runtime can say (end)."""
+    then, as far as its runtime can say (end). ``waiting``: what it keeps for something that cannot come
+    any more (end; ``actors.leftovers``)."""
 
     mode: Literal["clean", "crash", "lossy", "fatal", "bug", "end"]
     detail: str = ""
     lost: dict[str, int] = {}
     overdue: list[str] = []
+    waiting: list[str] = []
 
 
 class Tick(TraceEvent, frozen=True, tag="tick"):

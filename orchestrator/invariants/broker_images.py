@@ -90,8 +90,8 @@ def _below(records: list[Said], offset: int) -> Said | None:
 
 
 class ImagesAreOneHistory(LogInvariant[Images]):
-    """Each broker makes its image of the cluster from the metadata log by itself. One that leaves a record out, or takes
-    another one in, follows another leader than the rest, and tells clients of a cluster that never was.
+    """Each broker makes its image of the cluster from the metadata log by itself. One that leaves a record out, or
+    takes another one in, follows another leader than the rest, and tells clients of a cluster that never was.
 
     Example: broker-2 has applied the metadata log up to 118, broker-3 as well, and their images differ; or broker-2
     tells consumer-1 that broker-1 leads orders-0 in leader epoch 4, though offset 112 gave leader epoch 5 to broker-3.
@@ -103,8 +103,8 @@ class ImagesAreOneHistory(LogInvariant[Images]):
     title = "The images of all brokers are one history, and what clients are told is in the image that told it"
     source = "kafka-tlaplus, MetadataLogMatchingProperty; KIP-630; Kafka's MetadataImage, KRaftMetadataCache"
     tested_when = (
-        "a broker comes to an offset that another one has come to, or to a further one than before; or a client is told of "
-        "a leader that it did not know"
+        "a broker comes to an offset that another one has come to, or beyond where it was; or a client is told "
+        "of a leader that it did not know"
     )
     types = (MetaImage, MetaView, PartChange, BrokerReg, NodeUp, LogHw)
     cases = {LogHw: ("leader",)}
@@ -155,7 +155,9 @@ class ImagesAreOneHistory(LogInvariant[Images]):
         if body.offset < before:
             wrong = f"came to {body.offset:,} of the metadata log when it had come to {before:,}"
         elif body.offset > mirror.committed.end:
-            wrong = f"has applied the metadata log up to {body.offset:,}, of which {mirror.committed.end:,} is committed"
+            wrong = (
+                f"has applied the metadata log up to {body.offset:,}, of which {mirror.committed.end:,} is committed"
+            )
         elif known.value != body.digest:
             wrong = f"has another image of the metadata log up to {body.offset:,} than {known.by.node}"
         else:

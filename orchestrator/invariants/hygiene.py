@@ -299,6 +299,10 @@ class VersionsAreHonoured(KeyedInvariant[State]):
     standalone = True
     title = "No answer has an error that is newer than the version of its request"
     source = "KIP-35; Kafka's message definitions"
+    unseen = (
+        "Fields that a version lacks: who sends one raises an exception, which is X3's.",
+        "The version of an answer: nodes decode it by the version that they asked with.",
+    )
     tested_when = (
         "an answer with an error, of a version that lacks an error of its API, is looked at by the server or the caller"
     )

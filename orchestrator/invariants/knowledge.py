@@ -220,6 +220,7 @@ class LatestCoversWhatIsKnown(_Ends):
     id = "H6"
     title = "The latest offset covers every record that was acknowledged or read before, and every earlier answer"
     source = "KIP-207; redpanda-data/chaos list_offsets workload"
+    unseen = ("What was acknowledged with less than acks=all: it may be lost, and binds nobody.",)
     tested_when = "a client is told a latest offset, and some record or answer was known before it asked"
     types = (OpInvoke, OpReturn, RpcReply)
     cases = {OpInvoke: ("list",), RpcReply: ()}

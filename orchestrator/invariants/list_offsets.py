@@ -86,6 +86,9 @@ class LatestNeverGoesBack(KeyedInvariant[Answers]):
     id = "H1"
     title = "The latest offset that clients are told never goes backwards, over leader changes either"
     source = "KIP-207; KAFKA-2334"
+    unseen = (
+        "Answers of one isolation level against those of another: without transactions both end at the high watermark.",
+    )
     tested_when = "a client is told a latest offset, and another had been told before it asked"
     route = LIST_OFFSETS
     types = (OpInvoke, OpReturn, RpcReply, PartChange, NodeDown)
@@ -256,6 +259,10 @@ class NewLeaderRefusesUntilCaughtUp(KeyedInvariant[Refusals]):
     standalone = True
     title = "A new leader refuses ListOffsets until its high watermark reached its leader epoch's start, and only then"
     source = "KIP-207; Kafka's Partition.fetchOffsetForTimestamp"
+    unseen = (
+        "Clusters in which a rolling bounce changes kip-207: which value held for an answer is not known.",
+        "What a broker says of its own high watermark and its epoch's start: P10 and H4 look at those.",
+    )
     tested_when = (
         "a leader whose high watermark is below its leader epoch's start answers or refuses a client's ListOffsets, "
         "or any leader refuses it"
@@ -321,6 +328,7 @@ class BrokersAreNotRefused(KeyedInvariant[State]):
     standalone = True
     title = "ListOffsets of a broker is never refused for a lagging high watermark"
     source = "KIP-207 (no impact on replica fetchers)"
+    unseen = ("Followers themselves, mostly: they ask only after OFFSET_OUT_OF_RANGE.",)
     tested_when = (
         "a leader whose high watermark is below its leader epoch's start answers a ListOffsets with a replica id, "
         "or any leader refuses it"

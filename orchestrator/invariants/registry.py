@@ -19,6 +19,7 @@ from orchestrator.invariants.controller import (
 )
 from orchestrator.invariants.convergence import Converges
 from orchestrator.invariants.documented_errors import OnlyDocumentedErrors
+from orchestrator.invariants.drain import EverythingDrains
 from orchestrator.invariants.fold import Fold, Invariant
 from orchestrator.invariants.hygiene import NoBug, TraceIsWhole, VersionsAreHonoured
 from orchestrator.invariants.isr import ElectableReplicasHaveEverything, ReplicationCoversElection
@@ -209,6 +210,7 @@ def folds(only: Collection[str] | None = None) -> list[AnyFold]:
         PhysicsHold(),
         SameSeedSameRun(),
         NoStorms(),
+        EverythingDrains(),
         NoBug(),
         TraceIsWhole(),
         VersionsAreHonoured(),

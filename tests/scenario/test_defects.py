@@ -125,7 +125,12 @@ PROOFS: dict[str, Proof] = {
     "position-not-validated": Proof(
         "reads-on", r"consumer-1 came after .* of leader epoch 0 .* and read on at [\d,]+ in"
     ),
-    "later-changes-dropped": Proof("comes-back", r"told \S+ of .* orders-0, and its image, up to \d+, has broker-\d in"),
+    "later-changes-dropped": Proof(
+        "comes-back", r"told \S+ of .* orders-0, and its image, up to \d+, has broker-\d in"
+    ),
+    "lost-lookups-kept": Proof(
+        "comes-back", r"list-offsets-1 still kept at the end: ListOffsets of call \d+, which has"
+    ),
     "refusal-is-offset-0": Proof(
         "no-position", r"consumer-1 took 0 for its first position in orders-0, where broker-1"
     ),

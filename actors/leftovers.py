@@ -1,0 +1,84 @@
+"""What a node still keeps at the end of a run for something that cannot come any more: for its runtime to record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from actors.broker import alter_partition, forwarding, producer_ids
+from actors.broker.broker_node import BrokerNode
+from actors.broker.purgatory import Watchers
+from actors.client.client_base import ClientNode
+from actors.client.consumer import ConsumerNode
+from actors.client.list_offsets_prober import ListOffsetsNode
+from actors.client.producer import ProducerNode
+from actors.controller.controller_node import ControllerNode
+from actors.node.contract import Node
+from actors.node.network_client import NetworkClient
+
+GRACE_MS = 2_000
+"""What is parked for longer than its time by this much stays for ever."""
+
+
+def leftovers(node: Node, now_ms: int) -> list[str]:
+    """In words, each thing that waits for a call that has ended, is parked beyond its time or watched for by nobody, or
+    that an application which has stopped would still wait for. Empty for a node in good order, whatever it is doing."""
+    if isinstance(node, BrokerNode):
+        return _of_broker(node, now_ms)
+    if isinstance(node, ControllerNode):
+        calls = [channel.call for channel in node.controller.channels.channels.values() if channel.call >= 0]
+        return _ended("UpdateMetadata", calls, node.net)
+    return _of_client(node) if isinstance(node, ClientNode) else []
+
+
+def _ended(what: str, calls: Iterable[int], net: NetworkClient) -> list[str]:
+    return [f"{what} of call {call}, which has ended" for call in calls if call and call not in net.in_flight]
+
+
+def _of_client(node: ClientNode) -> list[str]:
+    net = node.net
+    found = _ended("Metadata", [node.metadata.call], net)
+    if isinstance(node, ConsumerNode):
+        found += _ended("ListOffsets", node.offsets.calls, net)
+        found += _ended("OffsetForLeaderEpoch", node.validator.calls, net)
+        found += _ended("Fetch", [*node.fetcher.calls, *node.fetcher.busy.values()], net)
+    elif isinstance(node, ListOffsetsNode):
+        found += _ended("ListOffsets", node.fetcher.calls, net)
+        if not node.running:
+            found += [f"the lookup of {lookup.tp}" for lookup in node.fetcher.lookups.values()]
+    elif isinstance(node, ProducerNode):
+        found += _ended("Produce", node.sender.requests, net)
+        if not node.running:
+            found += [f"a batch for {batch.tp}" for batch in node.sender.accumulator.batches.values()]
+    return found
+
+
+def _of_broker(node: BrokerNode, now_ms: int) -> list[str]:
+    replicas, late_ms = node.replicas, now_ms - GRACE_MS
+    fetches, produces = replicas.fetches, replicas.produces
+    found = [
+        f"a Fetch of {each.params.connection}" for each in fetches.parked.values() if each.params.deadline_ms < late_ms
+    ]
+    found += [f"a Produce of {each.connection}" for each in produces.parked.values() if each.deadline_ms < late_ms]
+    found += _unwatched(fetches.followers, fetches.parked) + _unwatched(fetches.consumers, fetches.parked)
+    found += _unwatched(produces.watchers, produces.parked)
+    purposes = {flight.purpose for flight in node.net.in_flight.values()}
+    waits = {
+        alter_partition.PURPOSE: bool(replicas.isr_changes.in_flight),
+        forwarding.PURPOSE: node.forwarding.in_flight is not None,
+        producer_ids.PURPOSE: node.producer_ids.in_flight,
+    }
+    return found + [
+        f"the answer to {purpose}, which was asked by no call"
+        for purpose, waiting in waits.items()
+        if waiting and purpose not in purposes
+    ]
+
+
+def _unwatched(watchers: Watchers, parked: Iterable[int]) -> list[str]:
+    known = set(parked)
+    return [
+        f"request {number}, which is over, for {tp}"
+        for tp, numbers in watchers.by_partition.items()
+        for number in numbers
+        if number not in known
+    ]

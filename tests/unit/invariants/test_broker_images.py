@@ -1,0 +1,136 @@
+"""M8: broker images are one history."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from actors.trace.events import MetaImage, MetaView
+from tests.unit.invariants.trace_builder import METADATA_PARTITION, TP, TraceBuilder
+
+LEADER = "controller-1"
+
+
+class Cluster:
+    """A quorum leader of epoch 1 whose log has one batch a record, and brokers that apply it."""
+
+    def __init__(self, **profile: Any) -> None:
+        self.trace = TraceBuilder(**profile)
+        self.trace.role(LEADER, 1, "leader", 101)
+        self.end = 0
+
+    def writes(self, body: Any, committed: bool = True) -> None:
+        """The controller writes a record at the log end: ``body`` makes the event, for an offset."""
+        self.trace.append(LEADER, f"m{self.end}", epoch=1, tp=METADATA_PARTITION)
+        body(self.end)
+        self.end += 1
+        if committed:
+            self.trace.high_watermark(LEADER, self.end, epoch=1, tp=METADATA_PARTITION, counted=(101,))
+
+    def elects(self, leader: int, epoch: int, **how: Any) -> None:
+        """Orders-0 gets a leader."""
+        self.writes(lambda offset: self.trace.change(leader, epoch, offset=offset, node=LEADER), **how)
+
+    def registers(self, broker: int, fenced: bool = False) -> None:
+        """A broker is fenced, or not."""
+        self.writes(lambda offset: self.trace.registered(broker, fenced=fenced, offset=offset, node=LEADER))
+
+    def applies(self, broker: int, offset: int, digest: int = 0) -> str:
+        """A broker comes to an offset."""
+        return self.trace.emit(f"broker-{broker}", MetaImage(offset, digest or 7 * offset))
+
+    def tells(self, cause: str, leader: int, epoch: int, source: Any = "metadata") -> None:
+        """A client is told of a leader by a broker that had recorded ``cause``."""
+        self.trace.cause = cause
+        self.trace.emit("consumer-1", MetaView(cause.partition("/")[0], {TP: epoch}, [TP], {TP: leader}, {}, source))
+        self.trace.cause = ""
+
+    def says(self) -> str:
+        """What violates M8, "" nothing."""
+        violations = self.trace.result("M8").violations
+        return violations[0].sentence if violations else ""
+
+
+def test_brokers_that_agree() -> None:
+    """Shows that each image after a broker's first, or at an offset where another broker was, tests M8."""
+    cluster = Cluster()
+    cluster.registers(1)
+    cluster.registers(2)
+    cluster.applies(1, 1)
+    cluster.applies(1, 2)
+    cluster.applies(2, 2)
+    result = cluster.trace.result("M8")
+    assert (result.status, result.tested) == ("held", 2)
+
+
+def test_images_that_are_no_history() -> None:
+    """Shows that an image that differs from another broker's, goes back, or is ahead of the quorum violates M8; a
+    process that starts anew begins anew."""
+    cluster = Cluster()
+    cluster.registers(1)
+    cluster.registers(2)
+    first = cluster.applies(1, 2)
+    second = cluster.applies(2, 2, digest=5)
+    assert cluster.says() == "broker-2 has another image of the metadata log up to 2 than broker-1"
+    assert cluster.trace.result("M8").violations[0].events == [first, second]
+    back = Cluster()
+    back.registers(1)
+    back.registers(2)
+    back.applies(1, 2)
+    back.trace.up("broker-1")
+    back.applies(1, 1)
+    assert back.says() == ""
+    back.applies(1, 2)
+    back.applies(1, 1)
+    assert back.says() == "broker-1 came to 1 of the metadata log when it had come to 2"
+    ahead = Cluster()
+    ahead.elects(1, 0, committed=False)
+    ahead.applies(1, 1)
+    assert ahead.says() == "broker-1 has applied the metadata log up to 1, of which 0 is committed"
+
+
+def test_what_clients_are_told() -> None:
+    """Shows that an answer is judged by the image that its broker had when it gave it."""
+    cluster = Cluster()
+    cluster.registers(1)
+    cluster.registers(2)
+    cluster.elects(1, 4)
+    before = cluster.applies(1, 3)
+    cluster.elects(2, 5)
+    after = cluster.applies(1, 4)
+    cluster.tells(before, 1, 4)
+    cluster.tells(after, 2, 5)
+    cluster.tells(after, 2, -1)
+    cluster.tells(after, 9, 9, source="hint")
+    assert cluster.says() == ""
+    cluster.tells(after, 1, 4)
+    assert cluster.says() == (
+        "broker-1 told consumer-1 of broker-1 in leader epoch 4 of orders-0, and its image, up to 4, has broker-2 in "
+        "leader epoch 5 of it"
+    )
+
+
+def test_a_leader_that_is_fenced() -> None:
+    """Shows that a leader which is fenced in the image is none for clients."""
+    cluster = Cluster()
+    cluster.registers(1)
+    cluster.elects(1, 4)
+    cluster.registers(1, fenced=True)
+    image = cluster.applies(2, 3)
+    cluster.tells(image, -1, 4)
+    assert cluster.says() == ""
+    cluster.tells(image, 1, 4)
+    assert cluster.says().endswith("has broker-1 in leader epoch 4 of it, which is fenced at 2")
+
+
+def test_what_was_pushed() -> None:
+    """Shows that where metadata is pushed to brokers, what clients are told must have been written by a controller."""
+    cluster = Cluster(config={"metadata.propagation": "push"})
+    cluster.registers(1)
+    cluster.elects(1, 4)
+    image = cluster.applies(2, 2)
+    cluster.elects(2, 5)
+    for leader, epoch in ((1, 4), (2, 5), (-1, 5), (2, -1)):
+        cluster.tells(image, leader, epoch)
+    assert cluster.says() == ""
+    cluster.tells(image, 1, 5)
+    assert cluster.says().endswith("and no controller wrote that")
