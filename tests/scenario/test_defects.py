@@ -126,7 +126,7 @@ PROOFS: dict[str, Proof] = {
         "reads-on", r"consumer-1 came after .* of leader epoch 0 .* and read on at [\d,]+ in"
     ),
     "later-changes-dropped": Proof(
-        "comes-back", r"told \S+ of .* orders-0, and its image, up to \d+, has broker-\d in"
+        "out-of-sync", r"told \S+ of .* orders-0, and its image, up to \d+, has broker-\d in"
     ),
     "lost-lookups-kept": Proof(
         "comes-back", r"list-offsets-1 still kept at the end: ListOffsets of call \d+, which has"
