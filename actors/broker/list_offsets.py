@@ -72,6 +72,8 @@ def list_offsets(partitions: dict[str, Partition], turn: Turn, connection: str, 
         answers = response.topics.add(name=topic.name)
         for asked in topic.partitions:
             tp = topic_partition(topic.name, asked.partition_index)
+            if tp in duplicates and any(other.tp == tp for other in told):
+                continue
             query = Query(
                 request.replica_id, request.isolation_level, version, asked.current_leader_epoch, asked.timestamp
             )

@@ -11,6 +11,9 @@ from actors.node.spec import is_valid_topic_name, node_name, topic_partition
 from actors.versions import check_fields
 from krift.v1.metadata_pb2 import MetadataRequest, MetadataResponse
 
+BY_ID = 12
+"""Version from which on topics may be asked for by their ids; the two before it have the field, and refuse it."""
+
 
 def metadata(turn: Turn, connection: str, request: MetadataRequest, cache: MetadataState) -> None:
     """Answer with what this broker has replayed, or was told; fenced brokers are left out, replicas on them are
@@ -18,6 +21,11 @@ def metadata(turn: Turn, connection: str, request: MetadataRequest, cache: Metad
     version = request.header.api_version
     response = MetadataResponse()
     response.header.correlation_id = request.header.correlation_id
+    if version < BY_ID and any(asked.topic_id for asked in request.topics):
+        for asked in request.topics:
+            response.topics.add(name=asked.name, error_code=KafkaError.INVALID_REQUEST)
+        turn.step.reply(connection, response)
+        return
     alive = [broker_id for broker_id in sorted(cache.brokers) if cache.is_alive(broker_id)]
     for broker_id in alive:
         response.brokers.add(node_id=broker_id, host=node_name(broker_id), port=BROKER_PORT)
@@ -29,7 +37,7 @@ def metadata(turn: Turn, connection: str, request: MetadataRequest, cache: Metad
     if request.all_topics or (version == 0 and not request.topics):
         for topic in cache.topics.values():
             _answer_topic(cache, topic, version, response.topics.add())
-    for asked in request.topics:
+    for asked in {(asked.topic_id, asked.name): asked for asked in request.topics}.values():
         _answer_asked(cache, asked, version, response.topics.add())
     check_fields(response, version)
     turn.step.reply(connection, response)
@@ -41,12 +49,12 @@ def _answer_asked(
     version: int,
     answer: MetadataResponse.MetadataResponseTopic,
 ) -> None:
-    topic_id = asked.topic_id if version >= 10 and asked.topic_id else cache.topic_ids.get(asked.name, "")
+    topic_id = asked.topic_id or cache.topic_ids.get(asked.name, "")
     topic = cache.topics.get(topic_id)
     if topic is not None:
         _answer_topic(cache, topic, version, answer)
         return
-    if version >= 10 and asked.topic_id:
+    if asked.topic_id:
         answer.error_code = int(KafkaError.UNKNOWN_TOPIC_ID)
         answer.topic_id = asked.topic_id
         return

@@ -51,6 +51,8 @@ class ProducerIdManager(msgspec.Struct):
         response.header.correlation_id = request.header.correlation_id
         if request.HasField("transactional_id"):
             response.error_code = int(KafkaError.COORDINATOR_NOT_AVAILABLE)
+        elif (request.producer_id < 0) != (request.producer_epoch < 0):
+            response.error_code = int(KafkaError.INVALID_REQUEST)
         elif not self._next(response):
             response.error_code = int(KafkaError.COORDINATOR_LOAD_IN_PROGRESS)
         check_fields(response, request.header.api_version)

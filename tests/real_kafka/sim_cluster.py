@@ -273,6 +273,8 @@ def _fill(message: Any, fields: Fields) -> None:
             _fill_batch(message.records, value)
         elif value is None:
             getattr(message, name)
+        elif isinstance(value, dict):
+            _fill(getattr(message, name), value)
         elif isinstance(value, list):
             for item in value:
                 if isinstance(item, dict):

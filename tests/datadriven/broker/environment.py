@@ -395,10 +395,13 @@ class Environment:
         return self.scene.receive("v1", request, version)
 
     def verb_metadata(self, command: Command) -> str:
-        """metadata [orders ...] [v=12] [brokers-only]: a Metadata request for all topics, those named, or none."""
+        """metadata [orders ...] [id-orders ...] [v=12] [brokers-only]: a Metadata request for all topics, those named
+        (by name or by id), or none."""
         request = MetadataRequest(all_topics=not command.words)
         for name in command.words:
-            if name != "brokers-only":
+            if name.startswith("id-"):
+                request.topics.add(topic_id=name)
+            elif name != "brokers-only":
                 request.topics.add(name=name)
         return self.scene.receive("m1", request, command.number("v", 12))
 

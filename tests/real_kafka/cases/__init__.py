@@ -14,6 +14,7 @@ from tests.real_kafka.cases import (
     idempotence,
     kip_207,
     list_offsets,
+    oddities,
     quorum,
     refusals,
     requests_refused,
@@ -43,6 +44,7 @@ SECTIONS: dict[str, Section] = {
     "list-offsets": Section(list_offsets.TOPICS, list_offsets.ask),
     "administration": Section(administration.TOPICS, administration.ask),
     "brokers": Section(brokers_refused.TOPICS, brokers_refused.ask),
+    "oddities": Section(oddities.TOPICS, oddities.ask),
     "quorum": Section({}, quorum.ask),
 }
 
