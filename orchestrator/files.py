@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,7 +18,9 @@ class NotWritten(RunError):
         self.path = path
         # Of a disk that is full the operating system tells no name, and Arrow tells the whole story of the error.
         reason = os.strerror(error.errno) if error.errno else str(error).partition("\n")[0]
-        super().__init__(f"{path}: cannot be written: {reason}; expected a disk with space for it")
+        full = error.errno in (None, errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        expected = "a disk with space for it" if full else "a place that you may write to"
+        super().__init__(f"{path}: cannot be written: {reason}; expected {expected}")
 
 
 @contextmanager

@@ -34,7 +34,7 @@ from orchestrator.campaigns.comparison import (
 from orchestrator.campaigns.order import SimOrder
 from orchestrator.campaigns.spread import spread
 from orchestrator.campaigns.work import code_id
-from orchestrator.cli.options import parse_seeds, runs_option
+from orchestrator.cli.options import check_master, parse_seeds, runs_option
 from orchestrator.files import write_bytes, write_text, writing
 from orchestrator.interrupts import Interrupts
 from orchestrator.report.comparison import print_comparison, svg
@@ -135,6 +135,8 @@ def command(
         seeds=seeds or DEFAULT_SEEDS,
         **options,
     )
+    if request.master is not None:
+        check_master(request.master)
     request.check()
     check_root(out)
     return _compare(request, out, as_json, quiet)

@@ -16,6 +16,7 @@ from actors.defects import DEFECTS
 from chaos.errors import InputError, Mistake, nearest
 from chaos.oddities import library
 from chaos.words import some
+from orchestrator.cli.options import check_file, check_master
 from orchestrator.cli.progress import PLAIN_SECONDS
 from orchestrator.exam.attempt import Attempt, Attempted, do
 from orchestrator.exam.examination import EVERYTHING_MAX, RUNS_MAX, DefectExam, Do, OddityExam, Part
@@ -25,6 +26,7 @@ from orchestrator.exam.schedules import EVERYTHING, any_schedule, nemesis_of, sc
 from orchestrator.files import write_text
 from orchestrator.report.console import page
 from orchestrator.report.exam import exam_json, exam_markdown, print_exam
+from orchestrator.run_dir import check_root
 
 FAILED = 1
 HERE = "none"
@@ -98,6 +100,7 @@ def command(
     make every legal oddity happen, and see that nothing is."""
     if defects_only and oddities_only:
         raise click.UsageError("--defects-only and --oddities-only exclude each other")
+    _check_places(master, out, write)
     all_defects, all_oddities = _known(defects, "defect", list(DEFECTS)), _known(oddities, "oddity", library.names())
     named = bool(defects or oddities)
     chosen = [DEFECTS[name] for name in all_defects] if (defects or not named) and not oddities_only else []
@@ -114,6 +117,16 @@ def command(
     marks = msgspec.structs.replace(marks, wall_s=round(time.monotonic() - began, 1))
     _report(marks, as_json, write)
     return 0 if marks.passed else FAILED
+
+
+def _check_places(master: str, out: Path | None, write: Path | None) -> None:
+    """See that runs can be done, and what comes of them be written, before hours are spent on them."""
+    if master != HERE:
+        check_master(master)
+    if out is not None:
+        check_root(out)
+    if write is not None:
+        check_file("--write", write)
 
 
 def _examined(parts: Mapping[str, DefectExam], legal: OddityExam, counted: _Counted, work: Do) -> Marks:

@@ -9,6 +9,7 @@ import click
 
 from chaos.errors import InputError, Mistake
 from chaos.words import some
+from orchestrator.run_dir import why, wrong
 
 _SEEDS = re.compile(r"(\d{1,19})(?:-(\d{1,19}))?", re.ASCII)
 _MASTER = re.compile(
@@ -51,6 +52,19 @@ def check_master(master: str) -> None:
     if _MASTER.fullmatch(master) is None:
         expected = "local[N], local-cluster[EXECUTORS,CORES,MB], spark://HOST:PORT, yarn or k8s://URL"
         raise InputError([Mistake(f"--master {master}", 0, "", "no Spark master", expected)])
+
+
+def check_file(option: str, path: Path) -> None:
+    """See that a file can be written, before time is spent on what goes into it; it is left as it is. Raises
+    InputError."""
+    before = path.exists()
+    try:
+        with path.open("a"):
+            pass
+    except OSError as error:
+        raise wrong(f"{option} {path}", f"cannot be written: {why(error)}", "a file that you may write") from None
+    if not before:
+        path.unlink()
 
 
 def with_retries(master: str) -> str:

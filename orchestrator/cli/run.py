@@ -17,14 +17,14 @@ from chaos.schedule import timeline
 from chaos.sources import Source, find
 from chaos.words import some
 from orchestrator.cli.expected import check_expected
-from orchestrator.cli.options import MAX_SEED, parse_seeds, runs_option
+from orchestrator.cli.options import MAX_SEED, check_file, parse_seeds, runs_option
 from orchestrator.cli.progress import ProgressLine
 from orchestrator.clusters.ray_address import ADDRESS_EXPECTED, parse_address
 from orchestrator.clusters.ray_on_spark import DEFAULT_MASTER, MASTER_EXPECTED, is_master
 from orchestrator.report.console import Page, page
 from orchestrator.report.junit import Judged, write_junit
 from orchestrator.report.text import one_line, print_contrast, print_verdict
-from orchestrator.run_dir import check_root, why, wrong
+from orchestrator.run_dir import check_root
 from orchestrator.runner import Carried, Runtime, Session, Settings, reproduce_command
 from orchestrator.verdict import combined_exit_code, json_line
 from orchestrator.version import __version__
@@ -158,7 +158,8 @@ def command(
             shown.raw(timeline(plan) + "\n")
         return 0
     check_root(request.out)
-    _check_junit_file(request.junit_file)
+    if request.junit_file is not None:
+        check_file("--junit", request.junit_file)
     return _run_all(request)
 
 
@@ -203,17 +204,6 @@ def _run_all(request: Request) -> int:
         talk.say(f"interrupted after {len(carried)} of {some(request.runs, 'run')}; {kept}")
         return INTERRUPTED
     return combined_exit_code(done.exit_code for done in carried)
-
-
-def _check_junit_file(path: Path | None) -> None:
-    """See that it can be written, before hours are spent on what goes into it."""
-    if path is None:
-        return
-    try:
-        with path.open("a"):
-            pass
-    except OSError as error:
-        raise wrong(f"--junit {path}", f"cannot be written: {why(error)}", "a file that you may write") from None
 
 
 def _check_cluster(cluster: str, master: str | None, runtime: str) -> None:

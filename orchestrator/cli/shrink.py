@@ -24,12 +24,11 @@ from chaos.shrink.steady import steadier
 from chaos.words import some
 from orchestrator.campaigns.failures import failure_of
 from orchestrator.campaigns.signature import signature
-from orchestrator.cli.options import MAX_SEED, check_master, with_retries
+from orchestrator.cli.options import MAX_SEED, check_file, check_master, with_retries
 from orchestrator.cli.status_line import StatusLine
 from orchestrator.cli.subject import SMALL, Choice, Subject, find_subject
 from orchestrator.files import write_text
 from orchestrator.report.console import Page, page
-from orchestrator.run_dir import why, wrong
 from orchestrator.shrinking.failure import Failure, failure_in
 from orchestrator.shrinking.result import Origin, Shrunk, Told, in_words, summary, tell
 from orchestrator.shrinking.trial import failed_at, look, on_spark, one_by_one, plan_of
@@ -102,7 +101,7 @@ def command(
         check_master(options["master"])
     subject = find_subject(run, runs, Choice(variant, seed, settings, defects))
     request = Request(what=run, subject=subject, file=file or _default_file(subject), **options)
-    _check_file(request.file)
+    check_file("--out", request.file)
     return _shrink(request)
 
 
@@ -110,18 +109,6 @@ def _default_file(subject: Subject) -> Path:
     if subject.directory is not None:
         return subject.directory.path / SMALL
     return Path(f"{subject.plan.scenario}-shrunk.yaml")
-
-
-def _check_file(path: Path) -> None:
-    """See that it can be written, before minutes are spent on what goes into it."""
-    before = path.exists()
-    try:
-        with path.open("a"):
-            pass
-    except OSError as error:
-        raise wrong(f"--out {path}", f"cannot be written: {why(error)}", "a file that you may write") from None
-    if not before:
-        path.unlink()
 
 
 def _shrink(request: Request) -> int:

@@ -14,6 +14,7 @@ from chaos.nemesis import library
 from orchestrator.campaigns.asked import Asked, Source
 from orchestrator.campaigns.directory import CampaignDir, create_campaign_dir
 from orchestrator.campaigns.work import code_id
+from orchestrator.files import NotWritten
 from orchestrator.run_dir import utc_now
 from orchestrator.version import __version__
 from tests.unit.chaos.nemesis_text import SMALL
@@ -351,3 +352,30 @@ def test_a_trace_of_another_version_is_judged(run: Path) -> None:
     ended = krift("check", run, "--engine", "in-process")
     assert "X4 is inconclusive: nothing says with which event" in ended.out
     assert ended.code == 3
+
+
+PLACES = {
+    "exam, a master": (("exam", "--master", "nonsense"), "--master nonsense: no Spark master; expected local[N]"),
+    "exam, a file": (("exam", "--write", "nowhere/x.md"), "--write nowhere/x.md: cannot be written: No such file"),
+    "exam, a directory": (("exam", "--out", "/dev/null/x"), "--out /dev/null/x: no run can be kept there: Not a"),
+    "compare, a master": (
+        ("compare", "kip-207", "--a", "features.kip-207=off", "--master", "nonsense"),
+        "--master nonsense: no Spark master",
+    ),
+}
+
+
+@pytest.mark.parametrize(("arguments", "told"), PLACES.values(), ids=PLACES)
+def test_places_are_looked_at_before_hours_are_spent(arguments: tuple[str, ...], told: str) -> None:
+    """Shows that a master that is none, and what cannot be written, are told before any run is done for them."""
+    ended = krift(*arguments)
+    assert (ended.code, ended.out) == (2, "")
+    assert told in ended.err, ended.err
+
+
+def test_what_a_file_needs_is_told() -> None:
+    """Shows that a full disk and a place that is not there are told apart."""
+    full = NotWritten(Path("a"), OSError(28, "No space left on device"))
+    gone = NotWritten(Path("a"), OSError(2, "No such file or directory"))
+    assert str(full) == "a: cannot be written: No space left on device; expected a disk with space for it"
+    assert str(gone) == "a: cannot be written: No such file or directory; expected a place that you may write to"
