@@ -509,6 +509,13 @@ _ALL: tuple[Defect, ...] = (
         "KAFKA-14704",
     ),
     Defect(
+        "checkpoint-of-log-ends",
+        "actors.broker",
+        "P10",
+        "What is checkpointed, and is the high watermark after the next start, is where the logs end.",
+        settings=("config.replica.high.watermark.checkpoint.interval.ms=50",),
+    ),
+    Defect(
         "isr-answer-awaited",
         "actors.broker",
         "L4",

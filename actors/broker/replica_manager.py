@@ -283,7 +283,11 @@ class ReplicaManager(msgspec.Struct):
 
     def checkpoint(self, turn: Turn) -> None:
         """Write the high watermarks if any changed, and let them survive power loss (``CheckpointFile.java``)."""
-        content = render_checkpoint({tp: partition.log.high_watermark for tp, partition in self.partitions.items()})
+        logs = {tp: partition.log for tp, partition in self.partitions.items()}
+        if "checkpoint-of-log-ends" in turn.step.defects:
+            content = render_checkpoint({tp: log.end_offset for tp, log in logs.items()})
+        else:
+            content = render_checkpoint({tp: log.high_watermark for tp, log in logs.items()})
         if content != self.checkpointed:
             self.checkpointed = content
             turn.files.replace(turn.step, CHECKPOINT_FILE, content)

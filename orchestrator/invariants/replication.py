@@ -160,7 +160,7 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
 
     Example: broker-1 sets its high watermark of orders-0 to 1,310, its log end, while broker-2, a member of the
     ISR, has fetched up to 1,204 only. A follower's high watermark may go down; it must never be one that no leader
-    committed.
+    committed, and neither must the one with which a role begins, such as that of a checkpoint.
     """
 
     id = "P10"
@@ -223,6 +223,7 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
                 self._lead(state, event, body)
             else:
                 state.leaders.pop(event.node, None)
+            return self._taken_up(state, event, body, mirror)
         elif type(body) is PartChange and body.quorum_epoch >= state.quorum_epoch:
             state.quorum_epoch, state.made = body.quorum_epoch, made_by(body)
         elif type(body) is IsrPropose and body.outcome == OVERTAKEN:
@@ -237,6 +238,23 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
             return
         kept = known.offsets if known is not None and known.by.incarnation == event.incarnation else {}
         state.leaders[event.node] = Fetched(body.leader_epoch, body.high_watermark, witness(event), kept)
+
+    def _taken_up(self, state: Watermarks, event: Stamped, body: PartAssume, mirror: LogMirror) -> Emissions:
+        """The high watermark with which a role begins, which may come from a checkpoint, is one that a leader has
+        committed."""
+        end = body.high_watermark
+        ph = mirror.replica(event.node).log.ph_at(end)
+        known = mirror.committed.matches(end, ph) if ph >= 0 else None
+        if known or (known is None and end <= mirror.committed.end):
+            return NOTHING
+        sentence = (
+            f"{event.node} took up {state.key} in leader epoch {body.leader_epoch} with high watermark {end:,}, which "
+            f"no leader committed (committed: {mirror.committed.end:,})"
+        )
+        taint = mirror.taint_below(end)
+        if taint is not None:
+            return self.excused(taint.rule, state.key, sentence, event)
+        return self.violated(state.key, sentence, event)
 
     def _leader(self, state: Watermarks, event: Stamped, body: LogHw) -> Emissions:
         leader = state.leaders.get(event.node)

@@ -176,6 +176,9 @@ PROOFS: dict[str, Proof] = {
     "clean-start-after-crash": Proof("lost-tail", r"broker-2 came back to orders-0 and may be elected; of what was"),
     "fetch-before-sync": Proof("slow-voters", r"high watermark to \d+, which controller-1 had on disk, out of 3"),
     "watermark-before-truncation": Proof("two-tails", r"broker-1 set its high watermark .*, which no leader committed"),
+    "checkpoint-of-log-ends": Proof(
+        "tail", r"broker-1 took up orders-0 .* with high watermark [\d,]+, which no leader committed"
+    ),
     "isr-answer-awaited": Proof("open-proposal", r"broker-2 did not get into the ISR of orders-0 within"),
     "isr-in-new-epochs-only": Proof("open-proposal", r"broker-2 did not get into the ISR of orders-0 within"),
     "watermark-waits-for-fenced": Proof(

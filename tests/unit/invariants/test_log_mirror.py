@@ -137,6 +137,24 @@ def test_a_leader_elected_again_in_place_knows_where_its_followers_were() -> Non
     assert restarted.result("P10").status == "violated"
 
 
+def test_a_role_begins_with_a_high_watermark_that_was_committed() -> None:
+    """Shows that P10 takes a checkpoint that lags, and none that is ahead of what any leader committed or that stands
+    in a log with something else below."""
+    trace = led("a")
+    trace.replicate("b")
+    trace.high_watermark("broker-1", 2)
+    trace.down("broker-2")
+    trace.up("broker-2")
+    trace.assume(2, 1, high_watermark=1, leader=1)
+    trace.assume(2, 1, high_watermark=2, leader=1)
+    assert trace.result("P10").status == "held"
+    trace.append("broker-1", "c")
+    trace.assume(1, 2, high_watermark=3)
+    assert [each.sentence for each in trace.result("P10").violations] == [
+        "broker-1 took up orders-0 in leader epoch 2 with high watermark 3, which no leader committed (committed: 2)"
+    ]
+
+
 def test_what_disks_may_lose_is_given_up_for_good() -> None:
     """Shows that a leader which lacks what disks lost within the budget takes it out of the committed part, as an
     unclean one does: followers that truncate it, and what is committed in its place, are no violations."""
