@@ -19,6 +19,13 @@ _ALL: tuple[Defect, ...] = (
         "ktoso/akka-raft#56",
         settings=("features.kip-996=off",),
     ),
+    Defect("pre-vote-is-stored", "actors.quorum", "Q2", "A voter that promises its vote stores it as given."),
+    Defect(
+        "standing-forgets-vote",
+        "actors.quorum",
+        "Q2",
+        "A voter that stands for election forgets whom it voted for in the epoch.",
+    ),
     Defect("vote-before-sync", "actors.quorum", "Q2", "A vote leaves before quorum-state is on disk."),
     Defect(
         "same-epoch-leader", "actors.quorum", "Q1", "A candidate becomes leader without a majority.", "xnnyygn/xraft#27"
@@ -108,6 +115,13 @@ _ALL: tuple[Defect, ...] = (
         "KAFKA-16530",
         nemesis="voters",
     ),
+    Defect(
+        "removed-leader-stays",
+        "actors.quorum",
+        "Q15",
+        "A leader goes on after it has committed its own removal.",
+        nemesis="voters",
+    ),
     Defect("observer-stands", "actors.quorum", "Q15", "A broker that hears no more of the leader stands for election."),
     Defect(
         "append-in-resignation",
@@ -124,6 +138,19 @@ _ALL: tuple[Defect, ...] = (
         "A leader stays although no majority fetches from it.",
         "KAFKA-15489",
         nemesis="left-out",
+    ),
+    Defect(
+        "check-quorum-counts-observers",
+        "actors.quorum",
+        "Q17",
+        "A leader stays in office as brokers fetch from it, whatever voters do.",
+        nemesis="left-out",
+    ),
+    Defect(
+        "leader-counts-unflushed",
+        "actors.quorum",
+        "Q7",
+        "A leader counts for committed what is in its own log and not on its disk yet.",
     ),
     Defect(
         "quorum-fetch-unfenced",

@@ -72,7 +72,8 @@ def _decide(raft: RaftState, step: Step, request: VoteRequest) -> bool:
         up_to_date = request.last_offset_epoch >= raft.last_epoch
     granted = raft.quorum.can_grant_vote(candidate, up_to_date, request.pre_vote, step)
     role = raft.quorum.role
-    if granted and not request.pre_vote and isinstance(role, Unattached | Prospective) and role.voted != candidate:
+    stores = not request.pre_vote or "pre-vote-is-stored" in step.defects
+    if granted and stores and isinstance(role, Unattached | Prospective) and role.voted != candidate:
         raft.quorum.add_vote(step, raft.log.end_offset, candidate)
     _record_vote(raft, step, candidate.id, granted, request.pre_vote, request.last_offset_epoch, request.last_offset)
     return granted

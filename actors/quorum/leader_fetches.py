@@ -165,6 +165,8 @@ def _note_progress(raft: RaftState, step: Step, request: FetchRequest, replica: 
     progress.last_fetch_ms = step.wall_ms
     progress.leader_end_at_last_fetch = leader_end
     if not raft.voters.has(replica):
+        if "check-quorum-counts-observers" in step.defects:
+            count_for_check_quorum(raft, step, role, replica.id)
         return
     if replica.id in role.begin_due:
         role.begin_due.remove(replica.id)

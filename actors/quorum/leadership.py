@@ -68,6 +68,8 @@ def update_high_watermark(raft: RaftState, step: Step, role: Leader, reporter: i
     epoch's first offset. ``reporter``: whose log end has changed. True if it moved."""
     voters = raft.voters.ids
     ends = {voter: role.replicas[voter].end_offset if voter in role.replicas else -1 for voter in voters}
+    if "leader-counts-unflushed" in step.defects and raft.is_voter:
+        ends[raft.config.node_id] = raft.log.end_offset
     if "removed-leader-counts" in step.defects and not raft.is_voter:
         ends[raft.config.node_id] = raft.log.end_offset
     reached = sorted(ends.values(), reverse=True)[len(voters) // 2]

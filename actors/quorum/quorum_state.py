@@ -283,7 +283,8 @@ class QuorumState(msgspec.Struct):
         election = self.election_state
         tally = EpochElection([self.config.node_id])
         knows = isinstance(self.role, Follower)
-        self._change(step, Prospective(election.epoch, election.leader_id, election.voted, tally, knows), log_end)
+        voted = None if "standing-forgets-vote" in step.defects else election.voted
+        self._change(step, Prospective(election.epoch, election.leader_id, voted, tally, knows), log_end)
         self._start_election_timer(step)
 
     def transition_to_candidate(self, step: Step, log_end: int) -> None:

@@ -255,6 +255,8 @@ def advance(raft: RaftState, step: Step, role: Leader) -> None:
     if change is not None and 0 <= change.offset < reached:
         _end(raft, step, KafkaError.NONE, "")
     removed = entry is not None and not raft.is_voter and role.high_watermark_known
+    if "removed-leader-stays" in step.defects:
+        return
     if removed and entry is not None and entry.offset < raft.log.high_watermark:
         raft.quorum.transition_to_resigned(step, raft.log.end_offset)
 

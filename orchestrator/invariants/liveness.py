@@ -66,9 +66,15 @@ class LeaderIsElected(WindowInvariant[Quorum]):
     title = "The quorum finds a leader that most voters acknowledge"
     source = "KIP-595; Raft 5.2"
     tested_when = "a leader is acknowledged by most voters in a window, after there was none"
+    unseen = (
+        (
+            "How an election is won in time: a voter that is slow but within the bound is not found, so "
+            "EndQuorumEpoch that nobody heeds, or BeginQuorumEpoch that is never repeated, only costs time."
+        ),
+        "a leader that is acknowledged and decides nothing: L3, L4, L12 and Q19 show what comes of that",
+    )
     route = QUORUM
     types = (QRole, QVoters, NodeUp, NodeDown)
-    unseen = ("a leader that is acknowledged and decides nothing: L3, L4, L12 and Q19 show what comes of that",)
 
     def initial(self, key: str, profile: Profile) -> Quorum:
         return Quorum(key, beta_us=beta(profile, self.id), voters=VoterSets.starting_with(profile.voters))

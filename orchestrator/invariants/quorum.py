@@ -47,6 +47,12 @@ class OneLeaderPerEpoch(KeyedInvariant[EpochLeaders]):
     title = "One leader per quorum epoch"
     source = "Raft 5.2 (Election Safety); Kafka's RaftEventSimulationTest, SingleLeader"
     tested_when = "an epoch gets its first known leader"
+    unseen = (
+        (
+            "What answers and the metadata of clients say of the leader: only roles, and what is on disk, are in the "
+            "trace."
+        ),
+    )
     route = QUORUM
     types = (QRole, QPersist)
 
@@ -89,25 +95,39 @@ class IdentityState(State):
 
 class VoterState(IdentityState):
     """Of one voter: votes granted, votes on disk (epoch -> candidate, with the event), and those granted
-    before its disk was wiped."""
+    before its disk was wiped. incarnation: the one that has stored anything last; given: the epoch of a vote that it
+    has stored since and told nobody of, -1 none."""
 
     granted: dict[int, LeaderFact] = {}
     persisted: dict[int, LeaderFact] = {}
     wiped: dict[int, LeaderFact] = {}
+    incarnation: int = -1
+    given: int = -1
 
 
 class OneDurableVotePerEpoch(KeyedInvariant[VoterState]):
     """A voter that votes twice in an epoch gives that epoch two majorities; one that answers before its vote is on
-    disk forgets it in a crash, and votes twice.
+    disk forgets it in a crash, and votes twice. One that forgets on its disk whom it voted for, or stores a vote that
+    nobody was given, does the same the other way round.
 
     Example: controller-2 grants epoch 7 to controller-1, is killed before quorum-state was written, comes back and
     grants epoch 7 to controller-3. At kraft.version 1 a voter that comes back with another directory is another one.
     """
 
     id = "Q2"
-    title = "A voter grants one vote per epoch, and has it on disk before it answers"
+    title = "A voter grants one vote per epoch, and has it on disk before it answers, that one and no other"
     source = "Raft 5.2; KIP-595; KIP-853"
     tested_when = "a real vote is granted, a candidate's own included"
+    unseen = (
+        (
+            "The directory of a candidate: a vote for controller-3 counts as the same vote whichever disk that one "
+            "has, as the trace names candidates by their ids."
+        ),
+        (
+            "A vote that the first write of an incarnation stores and nobody is given: the one before may have died "
+            "before it told."
+        ),
+    )
     route = VOTER
     types = (QVote, QPersist, NodeUp)
     exemptions = {"wiped": "The voter's disk was wiped between the two votes, at kraft.version 0."}
@@ -118,11 +138,13 @@ class OneDurableVotePerEpoch(KeyedInvariant[VoterState]):
     def step(self, state: VoterState, event: Stamped) -> Emissions:
         body = event.body
         if type(body) is QVote:
-            return self._vote(state, event, body) if body.granted and not body.pre else NOTHING
+            if body.granted and not body.pre:
+                return self._vote(state, event, body)
+            return self._not_given(state, event)
         if type(body) is QPersist:
-            if body.voted_for >= 0:
-                state.persisted.setdefault(body.epoch, LeaderFact(body.voted_for, witness(event)))
-        elif type(body) is NodeUp:
+            return self._stored(state, event, body)
+        if type(body) is NodeUp:
+            state.given = -1  # it may have ended between the two
             another = state.is_another(body)
             if body.wiped and not state.by_directory:
                 state.wiped.update(state.granted)
@@ -132,8 +154,36 @@ class OneDurableVotePerEpoch(KeyedInvariant[VoterState]):
                 state.persisted.clear()
         return NOTHING
 
+    def _stored(self, state: VoterState, event: Stamped, body: QPersist) -> Emissions:
+        """What an incarnation stores first may be what it found, and what its predecessor had no time to tell of."""
+        found = list(self._not_given(state, event))
+        known = state.persisted.get(body.epoch)
+        first, state.incarnation = event.incarnation != state.incarnation, event.incarnation
+        if body.voted_for >= 0:
+            if known is None:
+                state.persisted[body.epoch] = LeaderFact(body.voted_for, witness(event))
+                if not first and body.epoch not in state.granted:
+                    state.given = body.epoch
+        elif known is not None and body.leader_id < 0:
+            sentence = (
+                f"{event.node} forgot on its disk that it had voted for {known.leader} in epoch {body.epoch}, which "
+                "has no leader that it knows of"
+            )
+            found.extend(self.violated(event.node, sentence, known.by, event))
+        return found
+
+    def _not_given(self, state: VoterState, event: Stamped) -> Emissions:
+        """Something else follows upon a vote that was stored than that somebody is told of it."""
+        epoch, state.given = state.given, -1
+        if epoch < 0:
+            return NOTHING
+        known = state.persisted[epoch]
+        sentence = f"{event.node} stored a vote for {known.leader} in epoch {epoch}, and granted nobody a vote"
+        return self.violated(event.node, sentence, known.by, event)
+
     def _vote(self, state: VoterState, event: Stamped, body: QVote) -> Emissions:
         state.tested += 1
+        state.given = -1 if body.epoch == state.given else state.given
         known = state.granted.setdefault(body.epoch, LeaderFact(body.candidate, witness(event)))
         if known.leader != body.candidate:
             return self.violated(event.node, _twice(event, body, known), known.by, event)
@@ -172,6 +222,7 @@ class VotesGoToTheUpToDate(KeyedInvariant[State]):
     title = "Votes go only to candidates whose log is at least as up to date as the voter's"
     source = "Raft 5.4.1; KIP-595; KIP-996"
     tested_when = "a voter with a log grants another one its vote, or its vote beforehand"
+    unseen = ("Whether the log that a candidate tells of is its own: Q10 finds the leader that lacks something.",)
     route = VOTER
     types = (QVote,)
 
@@ -216,6 +267,12 @@ class EpochsNeverGoBack(KeyedInvariant[VoterEpoch]):
     title = "The epoch of a voter never goes back, not over a restart either"
     source = "Kafka's RaftEventSimulationTest, MonotonicEpoch; KIP-595"
     tested_when = "a voter stores an epoch or takes up a role, and has stored an epoch before"
+    unseen = (
+        (
+            "What a member does between two changes of role under an older epoch than its own: Q16, Q18 and X3 look "
+            "at writes, fetches and claims."
+        ),
+    )
     route = VOTER
     types = (QPersist, QRole, NodeUp)
     exemptions = {"wiped": "The voter's disk was wiped, at kraft.version 0."}
@@ -272,6 +329,7 @@ class OwnEpochCommit(LogInvariant[State]):
     title = "A quorum leader's high watermark moves only past an entry of its own epoch"
     source = "Raft 5.4.2; KIP-595, Fetch handling; KAFKA-12619"
     tested_when = "a quorum leader moves its high watermark"
+    unseen = ("An entry of the own epoch that is exposed without a majority: Q7 does.",)
     requires = ("kip-595.own-epoch-commit",)
     types = (LogHw,)
     cases = {LogHw: ("leader",)}
@@ -342,6 +400,12 @@ class CommittedMetadataStays(LogInvariant[MetadataMarks]):
     title = "Committed metadata is permanent: the high watermark never goes back, nothing below it is truncated"
     source = "Kafka's RaftEventSimulationTest, MonotonicHighWatermark; KAFKA-12460"
     tested_when = "a node moves its high watermark in the metadata log again, or cuts that log"
+    unseen = (
+        (
+            "Cuts of what another node alone knew to be committed, where the node that cuts never held it: nothing is "
+            "lost by that."
+        ),
+    )
     types = (LogHw, LogTrunc)
     before_types = (LogTrunc,)
     exemptions = {"loss-budget": WIPED}

@@ -44,6 +44,7 @@ class CommittedIsDurable(LogInvariant[State]):
     title = "A quorum leader's high watermark covers only what a majority of the voters has on disk"
     source = "KIP-595; Kafka's RaftEventSimulationTest, MajorityReachedHighWatermark; KAFKA-10533"
     tested_when = "a quorum leader moves its high watermark"
+    unseen = ("A majority that is counted with a fetch which never came, if its disks have the entries all the same.",)
     types = (LogHw,)
     cases = {LogHw: ("leader",)}
     exemptions = {
@@ -108,6 +109,7 @@ class StateMachinesAgree(LogInvariant[Application]):
     title = "State machines are handed the same log: all of it, in order, once, and after it is committed"
     source = "Raft 5.4.3 (State Machine Safety); KAFKA-10632; Kafka's RaftEventSimulationTest, ConsistentCommittedData"
     tested_when = "a member hands committed entries to its state machine"
+    unseen = ("Whether the state that is made of the log is right: M8 compares images.",)
     types = (QApply, QSnap, LogHw)
     exemptions = {"loss-budget": WIPED}
 
@@ -199,6 +201,10 @@ class DivergenceIsExact(LogInvariant[Answers]):
     )
     source = "KIP-595, Fetch; Kafka's KafkaRaftClientTest, testLeaderImmediatelySendsDivergingEpoch"
     tested_when = "a fetch diverges, or a follower cuts its log because of that"
+    unseen = (
+        "Fetches of observers that fit, and what is in an answer behind its end: Q6 finds what was taken over wrongly.",
+        "What OFFSET_OUT_OF_RANGE or a snapshot's id is told to, where the log does not go back so far.",
+    )
     types = (RepFetch, LogTrunc)
 
     def initial(self, key: str, profile: Profile) -> Answers:
@@ -328,6 +334,10 @@ class AcknowledgedMetadataStays(LogInvariant[Acknowledgements]):
     title = "A change that the controller has confirmed is committed, and in the log of every later leader"
     source = "KIP-595; KIP-631; KIP-853; Kafka's ControllerWriteEvent"
     tested_when = "a broker or an operator is told that a change was made, or another leader is elected after that"
+    unseen = (
+        "Changes that need no record, and operations whose outcome is unknown.",
+        "Which of several records of the same kind a confirmation means: one that is committed is enough.",
+    )
     types = (PartChange, ConfigChange, QVoters, IsrPropose, OpInvoke, OpReturn, QRole)
     before_types = (QVoters,)
     cases = {OpInvoke: ("admin",), OpReturn: ("admin",)}

@@ -15,6 +15,7 @@ from actors.trace.events import (
     PartChange,
     QRole,
     QVote,
+    QVoters,
     Stamped,
 )
 from orchestrator.invariants.fold import NOTHING, Emissions, Profile, State, Witness, witness
@@ -52,6 +53,7 @@ class LeaderHasAMajority(LogInvariant[Ballots]):
     title = "A quorum leader has the votes of a majority of the voters in its log"
     source = "Raft 5.2; KIP-595; KIP-853"
     tested_when = "a voter becomes leader"
+    unseen = ("Who was asked, and how often: only the votes that were granted are in the trace.",)
     types = (QVote, QRole)
 
     def initial(self, key: str, profile: Profile) -> Ballots:
@@ -86,26 +88,62 @@ class LeaderHasAMajority(LogInvariant[Ballots]):
         )
 
 
-class OnlyVotersStand(LogInvariant[State]):
+class Removed(State):
+    """Member -> where the record of the voters in its log is; leader that is none of them any more -> by which event
+    that was committed."""
+
+    offsets: dict[str, int] = {}
+    out: dict[str, Witness] = {}
+
+
+class OnlyVotersStand(LogInvariant[Removed]):
     """Who is no voter any more, or not yet, does not know what the voters know: it need not have what they committed,
     and an epoch that it raises disturbs a quorum that it does not belong to.
 
     Example: controller-3 was removed from the voters and has that record in its log; its fetch times out, and it stands
-    for election (KAFKA-17067). A leader that was removed goes on until its removal is committed.
+    for election (KAFKA-17067). A leader that was removed goes on until its removal is committed, and not a record
+    longer.
     """
 
     id = "Q15"
-    title = "Only voters stand for election, by the voter set in their own log"
-    source = "KIP-595; KIP-853; KAFKA-17067"
-    tested_when = "a member becomes prospective, candidate or leader"
-    types = (QRole,)
+    title = "Only voters stand for election and lead, by the voter set in their own log"
+    source = "KIP-595; KIP-853; KAFKA-17067; Kafka's RemoveVoterHandler"
+    tested_when = "a member becomes prospective, candidate or leader, or a leader commits its own removal"
+    unseen = (
+        "Fetches, and what else an observer may do: only roles, and the writes of a leader that is none of the voters.",
+    )
+    types = (QRole, QVoters, LogHw, LogAppend, NodeUp)
+    cases = {LogHw: ("leader",), LogAppend: ("leader",)}
 
-    def initial(self, key: str, profile: Profile) -> State:
-        return State(key)
+    def initial(self, key: str, profile: Profile) -> Removed:
+        return Removed(key)
 
-    def step(self, state: State, event: Stamped, mirror: LogMirror) -> Emissions:
+    def step(self, state: Removed, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
-        assert type(body) is QRole
+        if type(body) is QVoters:
+            state.offsets[event.node] = body.offset
+        elif type(body) is LogHw or type(body) is LogAppend:
+            return self._leads_on(state, event, body, mirror) if body.role == "leader" else NOTHING
+        else:
+            state.out.pop(event.node, None)
+            if type(body) is QRole:
+                return self._stands(state, event, body, mirror)
+        return NOTHING
+
+    def _leads_on(self, state: Removed, event: Stamped, body: LogHw | LogAppend, mirror: LogMirror) -> Emissions:
+        """A leader that is no voter any more: it may commit that, and nothing else may follow."""
+        if by := state.out.pop(event.node, None):
+            did = "appended to the metadata log" if type(body) is LogAppend else "moved its high watermark"
+            sentence = f"{event.node} {did} after its own removal from the voters was committed"
+            return self.violated(state.key, sentence, by, event)
+        if type(body) is LogHw and event.node not in mirror.voters.of(event.node):
+            offset = state.offsets.get(event.node)
+            if offset is not None and body.new > offset:
+                state.tested += 1
+                state.out[event.node] = witness(event)
+        return NOTHING
+
+    def _stands(self, state: Removed, event: Stamped, body: QRole, mirror: LogMirror) -> Emissions:
         voters = mirror.voters.of(event.node)
         if body.role not in ("prospective", "candidate", "leader") or not voters:
             return NOTHING
@@ -150,6 +188,7 @@ class LeadersOnlyAppend(LogInvariant[Leaderships]):
     title = "A quorum leader only appends, and leads an epoch in one incarnation alone"
     source = "Raft 5.3 (Leader Append-Only); KAFKA-10527"
     tested_when = "a node that has led cuts its log, or becomes leader again"
+    unseen = ("Leaders that write over an offset without a cut: Q6 finds two records at one place.",)
     types = (QRole, LogTrunc, NodeUp)
     exemptions = {
         "wiped": "The disk of the former leader was wiped, and with it the epochs that it had led, at kraft.version 0."
@@ -213,6 +252,7 @@ class LeaderCompleteness(CleanLeaderHasEverything):
     title = "A quorum leader has everything that was committed in older epochs"
     source = "Raft 5.4 (Leader Completeness); KIP-595"
     tested_when = "a leader's log at its election is compared with what an older epoch committed"
+    unseen = ("Members that follow: what they lack they fetch, or Q18 and Q6 find it.",)
     types = (QRole, LogHw)
     exemptions = {"loss-budget": WIPED}
 
@@ -253,6 +293,7 @@ class ControllersActInOffice(LogInvariant[ActedAs]):
     title = "Controllers write between their node's election and its next change of role, and in its epoch"
     source = "KIP-595; KAFKA-13104"
     tested_when = "a controller changes a partition, a registration or a configuration, or appends to the metadata log"
+    unseen = ("Answers that a controller gives out of office without having written anything.",)
     types = (QRole, NodeUp, LogAppend, PartChange, BrokerReg, ConfigChange)
     cases = {LogAppend: ("leader",)}
 

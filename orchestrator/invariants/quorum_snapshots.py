@@ -57,6 +57,12 @@ class SnapshotsAreCommitted(LogInvariant[SnapshotState]):
         "KIP-630; KIP-595; Kafka's RaftEventSimulationTest, SnapshotAtLogStart, LeaderNeverLoadSnapshot; KAFKA-14618"
     )
     tested_when = "a member makes, fetches or loads a snapshot, begins its log at one, or deletes one"
+    unseen = (
+        (
+            "Records in a snapshot one by one: what counts is a hash over those that it was made from, so a snapshot "
+            "that is encoded wrongly shows when it is loaded (M8)."
+        ),
+    )
     types = (QSnap, LogStart, QRole, NodeUp)
     exemptions = {"loss-budget": WIPED}
 

@@ -65,6 +65,13 @@ class CutOffLeadersStepDown(KeyedInvariant[Terms]):
     title = "A quorum leader from which no majority fetches for 1.5 times the fetch timeout gives up its leadership"
     source = "KIP-595, Leader Progress Timeout; KAFKA-15489"
     tested_when = "a leader gives up its leadership after that time"
+    unseen = (
+        "Leaders while a clock, a pause or a slow disk makes their time wrong, and until that long after it.",
+        (
+            "Whether it is the voters' own fetches that keep a leader in office within the time: it may be in office "
+            "too long only."
+        ),
+    )
     route = METADATA_LOG
     types = (QRole, RepFetch, QSnapFetch, QVoters, NodeDown)
 
@@ -242,6 +249,12 @@ class LeaderIsLeftInPeace(KeyedInvariant[Calm]):
     title = "A quorum leader that a majority follows keeps its epoch as long as nothing is wrong"
     source = "KIP-996; KIP-595, disruptive voters"
     tested_when = "a stability window ends with the leader of its beginning, or of its first calm moment"
+    unseen = (
+        (
+            "Voters that stand without raising an epoch: a follower that asks for PreVotes in vain, and leaders "
+            "outside windows."
+        ),
+    )
     route = METADATA_LOG
     types = (QRole, QVote, QVoters, LogAppend, RepFetch, NodeDown)
     cases = {LogAppend: ("follower",)}

@@ -13,6 +13,9 @@ from orchestrator.invariants.log_fold import LogInvariant
 from orchestrator.invariants.log_mirror import LogMirror
 from orchestrator.invariants.voter_sets import is_majority, named
 
+START_RECORDS = 3
+"""LeaderChange, KRaftVersionRecord, VotersRecord: what an epoch begins with (``LeaderState.java``)."""
+
 FORMATTED = -1
 """Offset of the set that a directory was formatted with: no record has it yet."""
 
@@ -38,13 +41,21 @@ class VoterChangesAreSerial(LogInvariant[VoterChanges]):
 
     Example: controller-1 adds controller-4 to three voters, is cut off with it, and adds controller-5 before anything
     is committed: three of these five are a majority, and so are two of the three that know of no change. A leader that
-    is no voter any more does not count towards what it commits (KAFKA-16530).
+    is no voter any more does not count towards what it commits (KAFKA-16530). A leader that only writes down where it
+    listens may do so at the start of its epoch.
     """
 
     id = "Q14"
     title = "The voter set changes by one voter at a time, after the last change and in an epoch that has committed"
     source = "KIP-853; Kafka's AddVoterHandler, RemoveVoterHandler, UpdateVoterHandler; KAFKA-16530"
     tested_when = "a leader writes a voter set, or commits with one that was changed; a follower copies one"
+    unseen = (
+        (
+            "Whether a new voter had caught up before it was added: fetches of observers with which all is well are "
+            "not in the trace."
+        ),
+        "The first set that a member copies after it was formatted: it may have been formatted with any.",
+    )
     types = (QVoters, LogHw, NodeUp)
     cases = {LogHw: ("leader",)}
 
@@ -77,11 +88,25 @@ class VoterChangesAreSerial(LogInvariant[VoterChanges]):
             )
         if body.cause == "fetch" or known.offset == FORMATTED:
             return NOTHING
-        return self._guarded(state, event, body, known, mirror, what)
+        return self._guarded(state, event, body, known, mirror, what, bool(changed))
 
     def _guarded(
-        self, state: VoterChanges, event: Stamped, body: QVoters, known: SetInLog, mirror: LogMirror, what: str
+        self,
+        state: VoterChanges,
+        event: Stamped,
+        body: QVoters,
+        known: SetInLog,
+        mirror: LogMirror,
+        what: str,
+        changes: bool,
     ) -> Emissions:
+        lineage = mirror.lineages.get(body.leader_epoch)
+        if lineage is not None and lineage.leader != event.node:
+            lineage = None
+        if not changes and lineage is not None and body.offset < lineage.start + START_RECORDS:
+            # Where it listens: Kafka's leader puts that right with the first records of its epoch, whatever is
+            # committed. The voters stay the same, and with them every majority.
+            return NOTHING
         if known.offset >= body.high_watermark:
             return self.violated(
                 state.key,
@@ -90,8 +115,7 @@ class VoterChangesAreSerial(LogInvariant[VoterChanges]):
                 known.by,
                 event,
             )
-        lineage = mirror.lineages.get(body.leader_epoch)
-        if lineage is None or lineage.leader != event.node or body.high_watermark > lineage.start:
+        if lineage is None or body.high_watermark > lineage.start:
             return NOTHING
         return self.violated(
             state.key,

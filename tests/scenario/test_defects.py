@@ -41,6 +41,15 @@ class Proof(msgspec.Struct, frozen=True):
 
 PROOFS: dict[str, Proof] = {
     "double-vote": Proof("quorum", r"granted its vote in epoch \d+ to \d+ after it had granted it to \d+"),
+    "pre-vote-is-stored": Proof("divided", r"stored a vote for \d+ in epoch \d+, and granted nobody a vote"),
+    "standing-forgets-vote": Proof("no-winner", r"forgot on its disk that it had voted for \d+ in epoch \d+, which"),
+    "removed-leader-stays": Proof("voter-changes", r"after its own removal from the voters was committed"),
+    "check-quorum-counts-observers": Proof(
+        "heard-by-brokers", r"still led epoch 1 \d+ s after the last time that a majority"
+    ),
+    "leader-counts-unflushed": Proof(
+        "slow-leader-disk", r"high watermark to \d+, which \S+ had on disk, out of 3 voters"
+    ),
     "vote-before-sync": Proof("quorum", r"granted its vote in epoch \d+ to \d+ before the vote was on its disk"),
     "same-epoch-leader": Proof("quorum", r"knows \d+ as the leader of quorum epoch \d+, of which \S+ knew \d+"),
     "vote-for-any": Proof("stale-voter", r"granted \d+ its vote in epoch \d+, whose log ends at"),

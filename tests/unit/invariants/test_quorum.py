@@ -346,3 +346,38 @@ def test_a_vote_for_less_than_the_voter_has() -> None:
         "epoch 3"
     )
     assert "granted 101 its pre-vote" in second.sentence
+
+
+def test_a_vote_that_is_stored_was_given() -> None:
+    """Shows that a stored vote which nobody was granted violates Q2, unless it is what an incarnation begins with, or
+    the process ended before it could tell."""
+    trace = TraceBuilder()
+    trace.up(FOLLOWER, "controller")
+    trace.persist(FOLLOWER, 7)
+    stored = trace.persist(FOLLOWER, 7, voted=101)
+    told = trace.vote(FOLLOWER, 7, 101, pre=True)
+    found = trace.result("Q2").violations[0]
+    assert (found.events, found.sentence) == (
+        [stored, told],
+        "controller-2 stored a vote for 101 in epoch 7, and granted nobody a vote",
+    )
+    trace.events.pop()
+    trace.up(FOLLOWER, "controller")
+    trace.persist(FOLLOWER, 7, voted=101)
+    trace.persist(FOLLOWER, 8)
+    assert trace.result("Q2").status == "vacuous"
+
+
+def test_a_vote_on_disk_stays_until_there_is_a_leader() -> None:
+    """Shows that a voter may not forget a vote of an epoch without a leader, and may where it knows of one."""
+    trace = TraceBuilder()
+    stored = trace.persist(FOLLOWER, 7, voted=101)
+    trace.vote(FOLLOWER, 7, 101)
+    trace.persist(FOLLOWER, 7, 103)
+    assert trace.result("Q2").status == "held"
+    forgot = trace.persist(FOLLOWER, 7)
+    found = trace.result("Q2").violations[0]
+    assert (found.events, found.sentence) == (
+        [stored, forgot],
+        "controller-2 forgot on its disk that it had voted for 101 in epoch 7, which has no leader that it knows of",
+    )

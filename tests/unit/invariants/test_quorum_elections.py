@@ -262,3 +262,27 @@ def test_a_controller_out_of_office() -> None:
     later.up(LEADER, "controller")
     later.emit(LEADER, BrokerReg(1, 7, "i", False, False, False, 1))
     assert later.result("Q16").violations[0].sentence == "controller-1 changed a registration, and does not lead"
+
+
+def test_a_removed_leader_goes_with_the_commit() -> None:
+    """Shows that a leader may commit its own removal, and that whatever it writes or commits after that violates Q15;
+    a role that it takes up ends the matter."""
+    trace = TraceBuilder()
+    after = {"102": "b", "103": "c"}
+    elected(trace)
+    trace.append(LEADER, "m", epoch=1, tp=METADATA_PARTITION)
+    trace.emit(LEADER, QVoters(f"dir-{LEADER}", 1, 1, 1, after, 2, 1, "append"))
+    trace.append(LEADER, "m", epoch=1, tp=METADATA_PARTITION)
+    trace.high_watermark(LEADER, 1, 1, METADATA_PARTITION)
+    trace.append(LEADER, "m", epoch=1, tp=METADATA_PARTITION)
+    done = trace.high_watermark(LEADER, 2, 1, METADATA_PARTITION)
+    assert trace.result("Q15").status == "held"
+    more = trace.append(LEADER, "m", epoch=1, tp=METADATA_PARTITION)
+    found = trace.result("Q15").violations[0]
+    assert (found.events, found.sentence) == (
+        [done, more],
+        "controller-1 appended to the metadata log after its own removal from the voters was committed",
+    )
+    trace.events.pop()
+    trace.role(LEADER, 1, "resigned", 101)
+    assert trace.result("Q15").status == "held"

@@ -157,3 +157,17 @@ def test_the_newest_set_is_the_one_of_the_newest_record() -> None:
     assert known.newest == {"controller-1": "a", "controller-2": "b", "controller-3": "c", "controller-4": "d"}
     assert known.of("controller-3") == {}
     assert known.with_directories
+
+
+def test_a_leader_puts_its_listener_right_at_the_start_of_its_epoch() -> None:
+    """Shows that the same voters may be written down with the first records of an epoch, whatever is committed
+    (LeaderState.appendStartOfEpochControlRecords), not behind those, and other voters not there either."""
+    trace = Quorum()
+    trace.voters(LEADER, THREE, 3, "append", 0)
+    assert trace.result("Q14").status == "held"
+    trace = Quorum()
+    trace.voters(LEADER, THREE, 4, "append", 1)
+    assert trace.found()[1].endswith("nothing of that epoch was committed")
+    trace = Quorum()
+    trace.voters(LEADER, FOUR, 3, "append", 1)
+    assert trace.found()[1].endswith("nothing of that epoch was committed")
