@@ -154,7 +154,8 @@ def test_a_killed_driver_takes_all_processes_with_it(runs: Runs) -> None:
     check = runs.start("check", "--engine", "in-process")
     assert check.end() == 2
     (line,) = check.said().splitlines()
-    assert "it has no trace: its run goes on, or was killed before it had collected one" in line
+    assert "it has no trace: its run was killed before it came to its end; expected krift check " in line
+    assert " --engine streaming, which judges what its nodes recorded" in line
 
 
 @pytest.mark.spark
