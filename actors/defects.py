@@ -347,6 +347,14 @@ _ALL: tuple[Defect, ...] = (
         nemesis="isr",
     ),
     Defect("ack-before-hw", "actors.broker", "P17", "acks=all is answered after the local append."),
+    Defect(
+        "eligible-for-good",
+        "actors.controller",
+        "P20",
+        "Who was eligible to lead stays so when the ISR is large enough again.",
+        nemesis="isr",
+        settings=("features.eligible.leader.replicas.version=1",),
+    ),
     Defect("unclean-anyway", "actors.controller", "P21", "Elections are unclean where that is not allowed."),
     Defect("list-log-end", "actors.broker", "H1", "ListOffsets tells clients the log end, not the high watermark."),
     Defect(

@@ -141,7 +141,8 @@ class PartitionChangeBuilder:
         if not self.rules.elr:
             return
         if len(self.target_isr) >= self.rules.min_isr(self.partition):
-            self.target_elr = []
+            if "eligible-for-good" not in self.rules.defects:
+                self.target_elr = []
             return
         gone = {*self.target_isr, *self.unclean_shutdown}
         self.target_elr = sorted({*self.target_elr, *self.partition.isr} - gone)

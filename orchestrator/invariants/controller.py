@@ -16,6 +16,8 @@ from orchestrator.invariants.mirror_fold import MirrorFold, MirrorInvariant
 from orchestrator.invariants.routes import CONTROLLER
 
 UNCLEAN_ENABLE = "unclean.leader.election.enable"
+REMOVING = ("fence", "controlled-shutdown", "unclean-shutdown")
+"""Causes of changes that take one broker out of the ISR."""
 
 
 class ControllerInvariant(MirrorInvariant[MetadataView, St]):
@@ -34,7 +36,7 @@ class ControllerFold(MirrorFold):
         return MetadataView()
 
 
-def _named(brokers: Sequence[int]) -> str:
+def named(brokers: Sequence[int]) -> str:
     """An ISR for a sentence."""
     return f"[{', '.join(str(broker) for broker in brokers)}]"
 
@@ -192,7 +194,7 @@ class IsrChangesAreCompareAndSet(ControllerInvariant[Proposals]):
         )
         return self.violated(
             body.tp,
-            f"the controller changed the ISR of {body.tp} from {_named(known.isr)} to {_named(body.isr)} on partition "
+            f"the controller changed the ISR of {body.tp} from {named(known.isr)} to {named(body.isr)} on partition "
             f"epoch {known.partition_epoch} of leader epoch {known.leader_epoch}, though {asked}",
             None if latest is None else latest.by,
             event,
@@ -219,7 +221,7 @@ class IsrChangesAreCompareAndSet(ControllerInvariant[Proposals]):
             return NOTHING
         return self.violated(
             body.tp,
-            f"{event.node} was told that its proposal {body.proposal}, {_named(body.isr)} for the ISR of {body.tp} on "
+            f"{event.node} was told that its proposal {body.proposal}, {named(body.isr)} for the ISR of {body.tp} on "
             f"partition epoch {body.partition_epoch}, was accepted; no controller made that change",
             waiting.by,
             event,
@@ -301,7 +303,7 @@ class TheDeadAreNotInCharge(ControllerInvariant[State]):
         if not dead:
             return NOTHING
         sentence = (
-            f"{node_name(dead[0])} is in the ISR {_named(change.isr)} of {change.tp}, and is "
+            f"{node_name(dead[0])} is in the ISR {named(change.isr)} of {change.tp}, and is "
             f"{_standing(view, dead[0])} at offset {event.body.offset} of the metadata log"  # type: ignore[union-attr]
         )
         if change.leader < 0 and change.isr == dead[:1]:
@@ -317,7 +319,7 @@ class TheDeadAreNotInCharge(ControllerInvariant[State]):
                 continue  # before KIP-903 a request names no broker epochs
             return self.violated(
                 change.tp,
-                f"the ISR {_named(change.isr)} of {change.tp} has {node_name(int(member))} by what it was under broker "
+                f"the ISR {named(change.isr)} of {change.tp} has {node_name(int(member))} by what it was under broker "
                 f"epoch {epoch}, and it is registered under {registered.broker_epoch}",
                 entry.by,
                 event,
@@ -352,7 +354,7 @@ class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
     tested_when = "a controller gives a partition another leader, or elects uncleanly"
     unseen = (
         "which of several replicas that may be elected is elected, and whether the preferred one is in the end",
-        "eligible leader replicas as such: they are taken as the controller wrote them, and P5 judges what they have",
+        "eligible leader replicas as such: they are taken as the controller wrote them (P20)",
     )
     types = (PartChange,)
     before_types = (PartChange,)
@@ -387,13 +389,13 @@ class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
     def _wrong_unclean(self, state: Pools, view: View, known: PartChange, body: PartChange) -> str:
         """What speaks against an unclean election, or ""."""
         if body.isr != [body.leader]:
-            return f"uncleanly, with the ISR {_named(body.isr)}"
+            return f"uncleanly, with the ISR {named(body.isr)}"
         if not view.is_unfenced(body.leader):
             return f"which is {_standing(view, body.leader)}"
         last_known = not known.isr and known.last_known_elr == [body.leader]
         if body.asked or last_known or self._allowed(state, view, body):
             return ""
-        return f"uncleanly, from outside the ISR {_named(known.isr)}, though {UNCLEAN_ENABLE} is false"
+        return f"uncleanly, from outside the ISR {named(known.isr)}, though {UNCLEAN_ENABLE} is false"
 
     def _allowed(self, state: Pools, view: View, body: PartChange) -> bool:
         """Whether the topic, or else the brokers, or else the controller allow unclean elections at this offset."""
@@ -413,6 +415,9 @@ def _wrong_clean(view: View, known: PartChange, body: PartChange) -> str:
     if body.leader in known.isr or body.leader in asked:
         return ""
     if body.leader in known.elr and body.isr == [body.leader]:
-        return ""  # whoever was left in the ISR goes with this change
-    elr = f" and the eligible leader replicas {_named(known.elr)}" if known.elr else ""
-    return f"from outside the ISR {_named(known.isr)}{elr}"
+        able = [member for member in known.isr if view.is_active(member)]
+        if len(able) <= (body.cause in REMOVING):  # who goes with this change is fenced by the record behind it
+            return ""
+        return f"from the eligible leader replicas, though {named(able)} of the ISR could lead"
+    elr = f" and the eligible leader replicas {named(known.elr)}" if known.elr else ""
+    return f"from outside the ISR {named(known.isr)}{elr}"

@@ -43,8 +43,6 @@ NOT_JUDGED = """\
 ## Not judged
 
 - **P19**, reassignment never thins out: no operator can reassign replicas.
-- **P20**, the discipline of eligible leader replicas as the controller writes them (none is in the ISR, there are none
-  while that is large enough): P5 judges whether whoever is one has everything, and P21 whom elections may take.
 - **P22**, deletion stays below the high watermark: no log of a topic loses its beginning. For the metadata log Q13 says
   where it may begin.
 """

@@ -81,6 +81,11 @@ class View(msgspec.Struct):
         broker = self.broker(broker_id)
         return broker is not None and not broker.fenced
 
+    def is_active(self, broker_id: int) -> bool:
+        """Whether a broker is registered, not fenced, and not about to shut down."""
+        broker = self.broker(broker_id)
+        return broker is not None and not broker.fenced and not broker.shutting_down
+
     def config(self, resource: str, key: str) -> str | None:
         """A dynamic configuration value as text; None where it is not set."""
         entry = self.configs.get((resource, key))

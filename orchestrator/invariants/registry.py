@@ -20,6 +20,7 @@ from orchestrator.invariants.controller import (
 from orchestrator.invariants.convergence import Converges
 from orchestrator.invariants.documented_errors import OnlyDocumentedErrors
 from orchestrator.invariants.drain import EverythingDrains
+from orchestrator.invariants.eligible_replicas import EligibleReplicasAreThoseWhoLeft
 from orchestrator.invariants.fold import Fold, Invariant
 from orchestrator.invariants.hygiene import NoBug, TraceIsWhole, VersionsAreHonoured
 from orchestrator.invariants.isr import ElectableReplicasHaveEverything, ReplicationCoversElection
@@ -161,6 +162,7 @@ def _controllers() -> list[ControllerInvariant[Any]]:
         IsrChangesAreCompareAndSet(),
         TheDeadAreNotInCharge(),
         ElectionsComeFromTheRightPool(),
+        EligibleReplicasAreThoseWhoLeft(),
     ]
 
 

@@ -122,6 +122,7 @@ PROOFS: dict[str, Proof] = {
     "follower-takes-produce": Proof("there-and-back", r"as leader of epoch 1, which broker-2 took up"),
     "fetch-unfenced": Proof("there-and-back", r"took note of a fetch of broker-3 .* in leader epoch 0"),
     "ack-before-hw": Proof("out-of-sync", r"acknowledged offset \d+ of orders-0 .* while its high watermark was \d+"),
+    "eligible-for-good": Proof("refused", r"the ISR \[1, 2\], the eligible leader replicas \[2\]: \[2\] are in both"),
     "unclean-anyway": Proof("late-follower", r"elected broker-2 .*\(unclean\), uncleanly, from outside the ISR \[1\]"),
     "list-log-end": Proof("tail", r"was told [\d,]+ as the latest offset .* after broker-1 .* had told it [\d,]+"),
     "refuse-too-long": Proof("late-follower", r"refused ListOffsets .* although it had caught up"),

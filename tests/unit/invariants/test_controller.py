@@ -285,6 +285,14 @@ def test_a_leader_from_elsewhere() -> None:
     early.change(1, 0, (1,), "alter-isr", partition_epoch=1, elr=[2])
     early.change(2, 1, (1, 2), partition_epoch=2)
     assert early.result("P21").violations[0].sentence.endswith("the ISR [1] and the eligible leader replicas [2]")
+    able = active()
+    able.change(1, 0, (1, 3), "alter-isr", partition_epoch=1, elr=[2])
+    able.change(2, 1, (2,), "fence", partition_epoch=2)
+    assert (
+        able.result("P21")
+        .violations[0]
+        .sentence.endswith("from the eligible leader replicas, though [1, 3] of the ISR could lead")
+    )
     dead = active()
     dead.registered(2, fenced=True)
     dead.change(2, 1, (2, 3))
