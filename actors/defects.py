@@ -7,6 +7,7 @@ A defect changes what a node or a runtime does, never what it records (those of 
 from __future__ import annotations
 
 from actors.client_defects import CLIENT_DEFECTS
+from actors.controller_defects import CONTROLLER_DEFECTS
 from actors.defect import Defect
 from actors.producer_defects import PRODUCER_DEFECTS
 
@@ -172,12 +173,6 @@ _ALL: tuple[Defect, ...] = (
         "A fetch that diverges in an epoch is told where that epoch begins, not where it ends.",
     ),
     Defect(
-        "reply-before-commit",
-        "actors.controller",
-        "Q19",
-        "The controller answers when a change is appended, not when it is committed.",
-    ),
-    Defect(
         "voters-before-commit",
         "actors.quorum",
         "Q19",
@@ -205,16 +200,7 @@ _ALL: tuple[Defect, ...] = (
         "A member that cuts its log goes on with the voters in what it cut.",
         nemesis="voters",
     ),
-    Defect("stale-leader-epoch", "actors.controller", "P1", "An election reuses the leader epoch."),
-    Defect(
-        "partition-epoch-stands",
-        "actors.controller",
-        "P2",
-        "A change of an ISR makes no new partition epoch.",
-        "KAFKA-12367",
-    ),
     Defect("follower-reorders-batch", "actors.log", "P3", "A follower appends the records of a batch in reverse."),
-    Defect("elect-any-replica", "actors.controller", "P4", "Clean election ignores the ISR."),
     Defect(
         "isr-without-epoch-start",
         "actors.broker",
@@ -228,22 +214,6 @@ _ALL: tuple[Defect, ...] = (
     ),
     Defect("isr-below-hw", "actors.broker", "P5", "A follower rejoins the ISR below the high watermark."),
     Defect("hw-of-the-caught-up", "actors.broker", "P6", "The high watermark waits for caught-up replicas alone."),
-    Defect(
-        "isr-without-version",
-        "actors.controller",
-        "P8",
-        "AlterPartition is taken on whatever partition epoch it was made.",
-        nemesis="isr",
-    ),
-    Defect("fence-keeps-isr", "actors.controller", "P9", "A fenced broker stays in its ISRs.", "KAFKA-13916"),
-    Defect(
-        "isr-of-former-lives",
-        "actors.controller",
-        "P9",
-        "AlterPartition is taken for members that have started anew since the leader saw them caught up.",
-        "KAFKA-14139",
-        nemesis="isr",
-    ),
     Defect("hw-ignores-isr", "actors.broker", "P10", "The leader's high watermark is its own log end."),
     Defect(
         "truncate-to-hw",
@@ -347,15 +317,6 @@ _ALL: tuple[Defect, ...] = (
         nemesis="isr",
     ),
     Defect("ack-before-hw", "actors.broker", "P17", "acks=all is answered after the local append."),
-    Defect(
-        "eligible-for-good",
-        "actors.controller",
-        "P20",
-        "Who was eligible to lead stays so when the ISR is large enough again.",
-        nemesis="isr",
-        settings=("features.eligible.leader.replicas.version=1",),
-    ),
-    Defect("unclean-anyway", "actors.controller", "P21", "Elections are unclean where that is not allowed."),
     Defect("list-log-end", "actors.broker", "H1", "ListOffsets tells clients the log end, not the high watermark."),
     Defect(
         "refuse-too-long",
@@ -441,7 +402,6 @@ _ALL: tuple[Defect, ...] = (
     ),
     Defect("hw-on-append-only", "actors.broker", "P18", "A fetch does not make a leader look at its high watermark."),
     Defect("never-stand", "actors.quorum", "L1", "A follower that hears no more of its leader does not stand."),
-    Defect("no-new-leader", "actors.controller", "L3", "When a leader is fenced, nobody is elected in its place."),
     Defect("isr-never-expands", "actors.broker", "L4", "A leader takes nobody back into the ISR.", "KAFKA-4485"),
     Defect(
         "isr-swaps-members",
@@ -469,13 +429,6 @@ _ALL: tuple[Defect, ...] = (
             "nodes.producer-1.config.delivery.timeout.ms=1500",
             "nodes.producer-1.config.request.timeout.ms=1000",
         ),
-    ),
-    Defect(
-        "busy-metadata-log",
-        "actors.controller",
-        "L12",
-        "A broker is unfenced when it has reached the end of the metadata log, not its own registration.",
-        "KAFKA-13959",
     ),
     Defect(
         "old-leader-for-ever",
@@ -577,15 +530,6 @@ _ALL: tuple[Defect, ...] = (
         ),
     ),
     Defect(
-        "elect-fenced-last-known",
-        "actors.controller",
-        "P9",
-        "With no eligible leader replica left, the last known leader is elected even if it is fenced.",
-        "KAFKA-19522",
-        nemesis="unclean",
-        settings=("features.eligible.leader.replicas.version=1",),
-    ),
-    Defect(
         "retry-keeps-epoch",
         "actors.client",
         "L13",
@@ -601,4 +545,6 @@ _ALL: tuple[Defect, ...] = (
     ),
 )
 
-DEFECTS: dict[str, Defect] = {defect.name: defect for defect in (*_ALL, *PRODUCER_DEFECTS, *CLIENT_DEFECTS)}
+DEFECTS: dict[str, Defect] = {
+    defect.name: defect for defect in (*_ALL, *CONTROLLER_DEFECTS, *PRODUCER_DEFECTS, *CLIENT_DEFECTS)
+}

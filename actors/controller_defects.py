@@ -1,0 +1,65 @@
+"""The defects of controllers: elections, ISRs, registrations, and what they confirm."""
+
+from __future__ import annotations
+
+from actors.defect import Defect
+
+CONTROLLER_DEFECTS: tuple[Defect, ...] = (
+    Defect(
+        "reply-before-commit",
+        "actors.controller",
+        "Q19",
+        "The controller answers when a change is appended, not when it is committed.",
+    ),
+    Defect("stale-leader-epoch", "actors.controller", "P1", "An election reuses the leader epoch."),
+    Defect(
+        "partition-epoch-stands",
+        "actors.controller",
+        "P2",
+        "A change of an ISR makes no new partition epoch.",
+        "KAFKA-12367",
+    ),
+    Defect("elect-any-replica", "actors.controller", "P4", "Clean election ignores the ISR."),
+    Defect(
+        "isr-without-version",
+        "actors.controller",
+        "P8",
+        "AlterPartition is taken on whatever partition epoch it was made.",
+        nemesis="isr",
+    ),
+    Defect("fence-keeps-isr", "actors.controller", "P9", "A fenced broker stays in its ISRs.", "KAFKA-13916"),
+    Defect(
+        "isr-of-former-lives",
+        "actors.controller",
+        "P9",
+        "AlterPartition is taken for members that have started anew since the leader saw them caught up.",
+        "KAFKA-14139",
+        nemesis="isr",
+    ),
+    Defect(
+        "eligible-for-good",
+        "actors.controller",
+        "P20",
+        "Who was eligible to lead stays so when the ISR is large enough again.",
+        nemesis="isr",
+        settings=("features.eligible.leader.replicas.version=1",),
+    ),
+    Defect("unclean-anyway", "actors.controller", "P21", "Elections are unclean where that is not allowed."),
+    Defect("no-new-leader", "actors.controller", "L3", "When a leader is fenced, nobody is elected in its place."),
+    Defect(
+        "busy-metadata-log",
+        "actors.controller",
+        "L12",
+        "A broker is unfenced when it has reached the end of the metadata log, not its own registration.",
+        "KAFKA-13959",
+    ),
+    Defect(
+        "elect-fenced-last-known",
+        "actors.controller",
+        "P9",
+        "With no eligible leader replica left, the last known leader is elected even if it is fenced.",
+        "KAFKA-19522",
+        nemesis="unclean",
+        settings=("features.eligible.leader.replicas.version=1",),
+    ),
+)
