@@ -55,15 +55,9 @@ def repeat(
     plan: Plan, run: str = "again", steps: bool = False, steps_max: int | None = None, hash_seed: str = ""
 ) -> Repeat:
     """Do a run again from its resolved scenario, with other hashes than here; ``hash_seed``: with these. The process
-    that does it stays for the next one, and ends with this process, however that ends. Raises RunError if it cannot
-    be done."""
-    hash_seed = hash_seed or _hash_seed(plan.seed)
-    helper = _helper.get(os.getpid())
-    if helper is None or helper.hash_seed != hash_seed:
-        if helper is not None:
-            helper.close()
-        _helper.clear()  # of the process that this one was forked off, if there is one: it is not ours to end
-        helper = _helper[os.getpid()] = _Helper(hash_seed)
+    that does it stays for the next one with these hashes, and ends with this process, however that ends. Raises RunError
+    if it cannot be done."""
+    helper = _helper_for(hash_seed or _hash_seed(plan.seed))
     try:
         return helper.ask(Order(plan.yaml(), run, steps, steps_max))
     except BaseException:
@@ -73,10 +67,26 @@ def repeat(
 
 
 def close() -> None:
-    """End the process that does runs again, if there is one."""
-    helper = _helper.pop(os.getpid(), None)
-    if helper is not None:
-        helper.close()
+    """End the processes that do runs again, if there are any."""
+    while _own():
+        _helpers.pop(_own()[0]).close()
+
+
+def _own() -> list[tuple[int, str]]:
+    return [key for key in _helpers if key[0] == os.getpid()]
+
+
+def _helper_for(hash_seed: str) -> _Helper:
+    """The process with these hashes. At most ``ORDERS`` stay: the one that was begun first makes room."""
+    found = _helpers.get((os.getpid(), hash_seed))
+    if found is not None:
+        return found
+    for key in set(_helpers).difference(_own()):
+        del _helpers[key]  # of the process that this one was forked off: it is not ours to end
+    if len(_helpers) == ORDERS:
+        _helpers.pop(_own()[0]).close()
+    helper = _helpers[os.getpid(), hash_seed] = _Helper(hash_seed)
+    return helper
 
 
 def _hash_seed(seed: int) -> str:
@@ -90,7 +100,6 @@ class _Helper:
     is killed. It has no part in the terminal's signals; this process ends it."""
 
     def __init__(self, hash_seed: str) -> None:
-        self.hash_seed = hash_seed
         root = str(Path(orchestrator.__file__).resolve().parents[1])
         path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")]))
         self._process = subprocess.Popen(
@@ -129,6 +138,7 @@ class _Helper:
             self._to.close()
 
 
-_helper: dict[int, _Helper] = {}
-"""By the id of the process that started it: one that was forked off has the entry, and no right to it."""
+_helpers: dict[tuple[int, str], _Helper] = {}
+"""By the id of the process that started it, and its hash seed: one that was forked off has the entries, and no right to
+them."""
 atexit.register(close)

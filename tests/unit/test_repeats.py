@@ -44,9 +44,8 @@ def plan(text: str = SMALL, seed: int = 1, defects: tuple[str, ...] = ()) -> Pla
 
 
 def process() -> subprocess.Popen[bytes]:
-    """The one that does runs again for this process."""
-    (helper,) = repeats._helper.values()
-    return helper._process
+    """The one of this process that was begun last."""
+    return list(repeats._helpers.values())[-1]._process
 
 
 def test_a_run_among_other_hashes() -> None:
@@ -60,6 +59,17 @@ def test_a_run_among_other_hashes() -> None:
     assert process().pid == first
     repeat(plan(seed=2))
     assert process().pid != first, "one process stands for one order of hashes"
+    assert [helper._process.poll() for helper in repeats._helpers.values()] == [None, None], "both stay"
+
+
+def test_no_more_processes_stay_than_take_turns() -> None:
+    """Shows that the oldest process makes room for another order of hashes, and that the end leaves none."""
+    for hash_seed in range(11, 12 + ORDERS):
+        repeat(plan(), hash_seed=str(hash_seed))
+    begun = [helper._process for helper in repeats._helpers.values()]
+    assert len(begun) == ORDERS
+    repeats.close()
+    assert all(each.poll() is not None for each in begun)
 
 
 def test_an_order_of_hashes_is_seen() -> None:
