@@ -156,6 +156,8 @@ class ClientsAbsorbTheRefusal(KeyedInvariant[Client]):
     # ---- answers ------------------------------------------------------------------------------------------
 
     def _answered(self, state: Client, event: Stamped, body: RpcReply) -> None:
+        if body.api != Api.ListOffsets.name:
+            return
         by = witness(event)
         state.answers[event.id] = {told.tp: Answer(told.error, told.offset, event.node, by) for told in body.partitions}
         if len(state.answers) > REPLIES_REMEMBERED:  # the older ones have arrived, or never will
@@ -176,6 +178,8 @@ class ClientsAbsorbTheRefusal(KeyedInvariant[Client]):
     def _returned(self, state: Client, event: Stamped, body: OpReturn) -> Emissions:
         if body.kind == "poll":
             state.refetching.pop(body.tp, None)
+            return NOTHING
+        if body.kind != "list":
             return NOTHING
         asking = state.open.pop(body.op, None)
         found = self._followed_up(state, body.tp, event)

@@ -51,7 +51,7 @@ def test_a_leader_without_its_disk_stops_when_it_hears_that_it_leads() -> None:
     back, *after = [each for each in lives if each.node == fatal.node and each.incarnation > fatal.incarnation]
     assert (type(back.body), back.wall) == (NodeUp, run.zero_us + 3_000_000)
     last = [each.body for each in after if isinstance(each.body, QRole)][-1]
-    assert (last.role, last.epoch, last.leader_id) == ("follower", 2, 102)
+    assert (last.role, last.epoch, last.leader_id) == ("follower", 2, 101)
     assert (run.status, run.verdict.unexpected, run.verdict.undecided) == ("completed", [], [])
     (bugs,) = [each for each in run.verdict.invariants if each.id == "X3"]
     assert bugs.excused == {"wiped": 1}
