@@ -55,8 +55,8 @@ def repeat(
     plan: Plan, run: str = "again", steps: bool = False, steps_max: int | None = None, hash_seed: str = ""
 ) -> Repeat:
     """Do a run again from its resolved scenario, with other hashes than here; ``hash_seed``: with these. The process
-    that does it stays for the next one with these hashes, and ends with this process, however that ends. Raises RunError
-    if it cannot be done."""
+    that does it stays for the next one with these hashes, and ends with this process, however that ends. Raises
+    RunError if it cannot be done."""
     helper = _helper_for(hash_seed or _hash_seed(plan.seed))
     try:
         return helper.ask(Order(plan.yaml(), run, steps, steps_max))

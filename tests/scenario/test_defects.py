@@ -74,7 +74,9 @@ PROOFS: dict[str, Proof] = {
     "no-check-quorum": Proof("divided", r"controller-\d still led epoch 1 5 s after the last time that a majority"),
     "any-cluster-served": Proof("stranger", r"took note of a fetch by controller-3, which belongs to another cluster"),
     "diverging-epoch-start": Proof("divided", r"epoch 1 up to 0; right is epoch 1 up to \d+"),
-    "reply-before-commit": Proof("comes-back", r"its ISR \[1, 2, 3\] of orders-0 was accepted, at offset \d+ of .* no", (2,)),
+    "reply-before-commit": Proof(
+        "comes-back", r"its ISR \[1, 2, 3\] of orders-0 was accepted, at offset \d+ of .* no", (2,)
+    ),
     "voters-before-commit": Proof(
         "undone-change", r"add-voter of controller-4 was done, at offset \d+ of .* which no leader had committed"
     ),
