@@ -447,6 +447,12 @@ _ALL: tuple[Defect, ...] = (
     ),
     Defect("no-request-timeout", "actors.node", "X2", "A request waits for its answer for ever.", nemesis="clients"),
     Defect("leaky-partition", "actors", "X5", "A partition of links does not stop what arrives at a node."),
+    Defect(
+        "wake-one-produce",
+        "actors.broker",
+        "P24",
+        "When the high watermark moves, the first of the produces that wait for it is answered.",
+    ),
     Defect("unseeded-timers", "actors.sim", "X8", "The runtime draws timers from no seed."),
     Defect(
         "wake-in-hash-order",

@@ -186,6 +186,8 @@ class ProducePurgatory(msgspec.Struct):
             if not any(append.waiting for append in produce.appends):
                 del self.parked[number]
                 answer(partitions, turn, produce)
+                if "wake-one-produce" in turn.step.defects:
+                    return
 
     def on_timer(self, partitions: dict[str, Partition], turn: Turn) -> None:
         """Answer REQUEST_TIMED_OUT where the time is over; the data stays in the log."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 FAMILIES: dict[str, tuple[str, int]] = {
     "Q": ("quorum", 19),
-    "P": ("partition replication", 23),
+    "P": ("partition replication", 24),
     "H": ("ListOffsets and watermarks", 9),
     "M": ("metadata epochs", 10),
     "O": ("group offsets", 7),

@@ -46,6 +46,7 @@ from orchestrator.invariants.partition import (
     ReplicaFetchesAreFenced,
 )
 from orchestrator.invariants.physics import PhysicsHold, SameSeedSameRun
+from orchestrator.invariants.produce_answers import ProducesAreAnsweredAtOnce
 from orchestrator.invariants.progress import CallsEnd, NoStorms, RetriesGetSomewhere
 from orchestrator.invariants.quorum import (
     CommittedMetadataStays,
@@ -186,6 +187,7 @@ def folds(only: Collection[str] | None = None) -> list[AnyFold]:
         JoiningTheIsrIsEarned(),
         ReplicaFetchesAreFenced(),
         AcksTellTheTruth(),
+        ProducesAreAnsweredAtOnce(),
         LatestNeverGoesBack(),
         NewLeaderRefusesUntilCaughtUp(),
         BrokersAreNotRefused(),

@@ -179,6 +179,7 @@ PROOFS: dict[str, Proof] = {
         "slow-leader", r"to broker-1 ended after [\d,]+ ms \(answered\), its time-out is 1,000"
     ),
     "leaky-partition": Proof("out-of-sync", r"broker-\d acted on \S+, which broker-\d sent when everything from it"),
+    "wake-one-produce": Proof("muted", r"answered the Produce of producer-1 with acks=all .* the high watermark had"),
     "unseeded-timers": Proof("comes-back", r"the run gave trace [0-9a-f]+, and [0-9a-f]+ when it was repeated"),
     "wake-in-hash-order": Proof("comes-back", r"the run gave trace [0-9a-f]+, and [0-9a-f]+ when it was repeated"),
     "no-reconnect-backoff": Proof("comes-back", r"sent [\d,]+ requests in one second, and \d+ useful events"),
