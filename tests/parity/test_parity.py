@@ -27,6 +27,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from actors.trace.events import EVENT_TYPES
 from chaos.plan import Plan
 from chaos.scenario.resolve import resolve
 from chaos.sources import find
@@ -108,8 +109,10 @@ INCIDENTAL = {
     ("broker", "log.trunc of metadata"),
     # Where snapshots are made, one that was too slow finds the entries that it lacks in a snapshot alone.
     ("controller", "rpc FetchSnapshot"),
+    ("controller", "q.snap.fetch"),
     # A follower cuts its log at a leader change if it got a batch that the next leader had not got yet.
     ("broker", "log.trunc"),
+    ("broker", "rep.truncate"),
     # Near the end of a run, the answer may be under way when the nodes are stopped.
     ("broker", "rpc AlterPartition"),
     # A controller that just took over may find a broker slow to report to it, and fence it for a moment.
@@ -194,10 +197,11 @@ def test_live_and_sim_agree(name: str, local_ray: LocalRayCluster, tmp_path: Pat
 
 
 def test_incidental_kinds_exist(tmp_path: Path) -> None:
-    """Shows that runs show the exempted roles and events, so that none is a slip of the pen."""
+    """Shows that runs show the exempted roles and exchanges, and that all events are known, so that none is a slip of
+    the pen."""
     kinds: set[tuple[str, str]] = set()
     with SimCluster() as sim:
         for name in ("follower-crash", "leader-crash", "quorum-leader-cut", "operator", "disk-faults"):
             kinds |= play(sim, CASES[name].plan(1), tmp_path / name).kinds
     assert {role for role, _ in INCIDENTAL} <= {role for role, _ in kinds}
-    assert {what for _, what in INCIDENTAL} <= {what for _, what in kinds}
+    assert {what for _, what in INCIDENTAL} <= {what for _, what in kinds} | set(EVENT_TYPES)
