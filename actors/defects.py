@@ -212,6 +212,13 @@ _ALL: tuple[Defect, ...] = (
             "features.eligible.leader.replicas.version=0",
         ),
     ),
+    Defect(
+        "isr-with-the-fenced",
+        "actors.broker",
+        "P7",
+        "A leader takes whoever has caught up for the ISR, also if it knows that the broker is fenced.",
+        nemesis="isr",
+    ),
     Defect("isr-below-hw", "actors.broker", "P5", "A follower rejoins the ISR below the high watermark."),
     Defect("hw-of-the-caught-up", "actors.broker", "P6", "The high watermark waits for caught-up replicas alone."),
     Defect("hw-ignores-isr", "actors.broker", "P10", "The leader's high watermark is its own log end."),

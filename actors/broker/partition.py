@@ -341,6 +341,8 @@ class Partition(msgspec.Struct):
 
     def _may_join(self, turn: Turn, replica_id: int, remote: RemoteReplica) -> bool:
         """Unfenced, not shutting down, and fetching under its present broker epoch (KIP-841, KIP-903)."""
+        if "isr-with-the-fenced" in turn.step.defects:
+            return remote.broker_epoch is not None
         if remote.broker_epoch is None or not turn.image.is_active(replica_id):
             return False
         return remote.broker_epoch == -1 or remote.broker_epoch == turn.image.alive_epoch(replica_id)

@@ -7,12 +7,16 @@ import msgspec
 from actors.node.errors import KafkaError, error_name
 from actors.node.spec import node_name
 from actors.trace.events import (
+    BrokerReg,
     IsrPropose,
     LogAppend,
     LogHw,
     LogTrunc,
+    MetaImage,
+    NodeUp,
     PartAssume,
     PartChange,
+    QRole,
     RepFetch,
     ReplyPartition,
     RpcReply,
@@ -116,10 +120,15 @@ class FetchWitness(msgspec.Struct, frozen=True):
 
 
 class IsrWitnesses(State):
-    """``isrs``: partition epoch -> ISR; ``fetches``: "leader/follower" -> FetchWitness."""
+    """``isrs``: partition epoch -> ISR; ``fetches``: "leader/follower" -> FetchWitness. ``applied``: broker -> end of
+    the metadata log that it has applied. ``barred``: broker -> offset of the record that fenced it, or let it shut
+    down, in the newest quorum epoch, that of ``controller``, and that event."""
 
     isrs: dict[int, list[int]] = {}
     fetches: dict[str, FetchWitness] = {}
+    applied: dict[str, int] = {}
+    controller: tuple[int, str] = (-1, "")
+    barred: dict[int, tuple[int, Witness]] = {}
 
 
 class JoiningTheIsrIsEarned(KeyedInvariant[IsrWitnesses]):
@@ -131,19 +140,44 @@ class JoiningTheIsrIsEarned(KeyedInvariant[IsrWitnesses]):
     """
 
     id = "P7"
-    title = "A follower joins the ISR at the high watermark and the start of the leader epoch, not before"
-    source = "KAFKA-7128; KIP-841; KIP-903"
+    title = (
+        "A follower joins the ISR at the high watermark and the start of the leader epoch, not before, and not while "
+        "its leader knows that it is fenced"
+    )
+    source = "KAFKA-7128; KIP-841; KIP-903; Partition.scala (isReplicaIsrEligible)"
     tested_when = "a leader proposes an ISR with a replica that was not in it"
     unseen = (
         "whether the replica was unfenced when the proposal was accepted: P9 looks at that",
+        "a registration that a controller appended and lost",
         "what a leader may keep of positions when it is elected again in place",
     )
     route = PARTITION
     types = (IsrPropose, RepFetch, PartChange)
     exemptions = {"no-broker-epoch": "The follower's fetches carry no broker epoch (before KIP-903)."}
 
+    @property
+    def news(self) -> tuple[type, ...]:
+        return (MetaImage, BrokerReg, NodeUp, QRole)
+
     def initial(self, key: str, profile: Profile) -> IsrWitnesses:
         return IsrWitnesses(key)
+
+    def hear(self, state: IsrWitnesses, event: Stamped) -> Emissions:
+        body = event.body
+        if type(body) is MetaImage:
+            state.applied[event.node] = body.offset
+        elif type(body) is NodeUp:
+            state.applied.pop(event.node, None)
+        elif type(body) is QRole:
+            if body.role == "leader" and body.epoch > state.controller[0]:
+                state.controller = (body.epoch, event.node)
+                state.barred.clear()  # what the old leader appended may be lost
+        elif event.node == state.controller[1]:
+            assert type(body) is BrokerReg
+            state.barred.pop(body.broker, None)
+            if body.fenced or body.shutting_down:
+                state.barred[body.broker] = (body.offset, witness(event))
+        return NOTHING
 
     def step(self, state: IsrWitnesses, event: Stamped) -> Emissions:
         body = event.body
@@ -176,6 +210,16 @@ class JoiningTheIsrIsEarned(KeyedInvariant[IsrWitnesses]):
             state.fetches[key] = FetchWitness(body.leader_epoch, body.broker_epoch, body.offset, witness(event))
 
     def _judge(self, state: IsrWitnesses, event: Stamped, body: IsrPropose, member: int) -> Emissions:
+        barred = state.barred.get(member)
+        if barred is not None and barred[0] < state.applied.get(event.node, 0):
+            return self.violated(
+                state.key,
+                f"{event.node} (leader epoch {body.leader_epoch}) proposed {node_name(member)} for the ISR of "
+                f"{state.key}, and had applied the metadata log up to {state.applied[event.node]:,}, where offset "
+                f"{barred[0]:,} says that it is fenced or shuts down",
+                barred[1],
+                event,
+            )
         needed = max(body.high_watermark, body.leader_epoch_start)
         seen = state.fetches.get(f"{event.node}/{member}")
         if seen is not None and seen.leader_epoch != body.leader_epoch:

@@ -94,6 +94,7 @@ PROOFS: dict[str, Proof] = {
     "follower-reorders-batch": Proof("out-of-sync", r"hold offset \d+ of orders-0 in leader epoch 0, and differ"),
     "elect-any-replica": Proof("out-of-sync", r"broker-2 leads orders-0 .* and lacks what broker-1 committed up to"),
     "isr-without-epoch-start": Proof("late-follower", r"proposed broker-2 for the ISR .*below .*the epoch's start \d+"),
+    "isr-with-the-fenced": Proof("stale-broker", r"proposed broker-3 .* says that it is fenced or shuts down"),
     "isr-below-hw": Proof("fell-behind", r"broker-2 may be elected for orders-0 .* what was committed up to \d+, not"),
     "hw-of-the-caught-up": Proof("out-of-sync", r"counting \[1.*\], without broker-\d, which may be elected"),
     "isr-without-version": Proof("isr-race", r"though broker-1 had proposed it on partition epoch 0 of leader"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from actors.node.errors import KafkaError
-from actors.trace.events import ReplyPartition
+from actors.trace.events import MetaImage, ReplyPartition
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
 # ---- P1 --------------------------------------------------------------------------------------------------------
@@ -150,6 +150,27 @@ def test_a_fetch_under_another_broker_epoch() -> None:
     old.fetched(2, 3, 1310, epoch=5, broker_epoch=-1)
     old.propose(2, [2, 3], 5, 5, start=1310)
     assert old.result("P7").excused == {"no-broker-epoch": 1}
+
+
+def test_whom_the_leader_knows_to_be_fenced_does_not_join() -> None:
+    """Shows that a leader must go by what it has applied of the metadata log: not by what it has not got to, nor by
+    what a controller wrote that was replaced."""
+    active = "controller-1"
+    for applied, controller, status in ((15, active, "held"), (20, active, "violated"), (20, "", "held")):
+        trace = TraceBuilder()
+        trace.role("controller-1", 1, "leader", 0)
+        trace.lead(2, 5, isr=(2,))
+        trace.fetched(2, 3, 1310, epoch=5)
+        trace.registered(3, fenced=True, offset=18, node=controller or "controller-2")
+        trace.emit("broker-2", MetaImage(applied, 1))
+        proposal = trace.propose(2, [2, 3], 5, 5, start=1310)
+        result = trace.result("P7")
+        assert result.status == status
+        if result.violations:
+            assert result.violations[0].events[1] == proposal
+            assert result.violations[0].sentence.endswith(
+                "had applied the metadata log up to 20, where offset 18 says that it is fenced or shuts down"
+            )
 
 
 def test_who_is_in_the_isr_need_not_join() -> None:
