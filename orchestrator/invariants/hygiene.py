@@ -47,6 +47,7 @@ class NoBug(KeyedInvariant[Wiped]):
         "wiped": "A voter's disk was wiped before: what it had promised is forgotten, and the quorum may lose what it "
         "had committed. Nodes that notice stop. With directories it is another voter, and this excuses that node alone."
     }
+    unseen = ("A wrong state that no assertion of the node looks at.",)
 
     @property
     def news(self) -> tuple[type, ...]:

@@ -158,6 +158,11 @@ class SameSeedSameRun(KeyedInvariant[State]):
     tested_when = "a run in the sim is carried out again (`krift replay`, or a scenario that expects it)"
     route = RUN
     types = (RunRepeat,)
+    unseen = (
+        "An order that happens to be the same under both hash seeds: more repetitions see more.",
+        "What depends on the machine, on the version of Python or of a library: both runs have the same ones.",
+        "The order of events in a live run.",
+    )
 
     def initial(self, key: str, profile: Profile) -> State:
         return State(key)

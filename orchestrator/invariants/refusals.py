@@ -100,7 +100,7 @@ class ClientsAbsorbTheRefusal(KeyedInvariant[Client]):
     types = (NodeUp, OpInvoke, OpReturn, ErrorSeen, MetaView, ConsPos, Rpc, RpcReply)
     cases = {OpInvoke: ("list",), OpReturn: ("poll", "list"), RpcReply: ("ListOffsets",)}
     unseen = (
-        "A lookup that is refused and never made again: an operation has L7 for that, a consumer that stops X6.",
+        "A lookup that is refused and never made again: operations have L7 for that, consumers L6 in long windows.",
         "Whether Metadata that a consumer asks for after a refusal was needed: Kafka's consumer always does.",
     )
     exemptions = {

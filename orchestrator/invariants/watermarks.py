@@ -53,6 +53,10 @@ class RefusalIsBrief(PartitionInvariant[NewLeader]):
         "isr-away": "A member of the ISR is not in the core of the window: the high watermark waits for it.",
         "few-in-sync": "The ISR is smaller than min.insync.replicas: the high watermark stands still on purpose.",
     }
+    unseen = (
+        "A refusal that outlasts the high watermark's way: H2 judges each of those.",
+        "A leader that is slow while no window is long enough, or while a member of its ISR is outside of the core.",
+    )
 
     def initial(self, key: str, profile: Profile) -> NewLeader:
         min_isr = int(profile.topic_setting(key, "min.insync.replicas", default=1))

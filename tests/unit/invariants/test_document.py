@@ -14,6 +14,11 @@ def test_the_reference_is_fresh() -> None:
     assert (ROOT / DOCUMENT_FILE).read_text(encoding="utf-8") == document()
 
 
+def test_every_promise_says_what_its_check_does_not_see() -> None:
+    """Shows that nobody can take a check for more than it is."""
+    assert [name for name, each in INVARIANTS.items() if not each.unseen] == []
+
+
 def test_the_reference_is_complete() -> None:
     """Shows an entry for every invariant and a row for every defect."""
     text = document()
