@@ -24,16 +24,13 @@ import msgspec
 from actors.control import AnyAction, Barrier, Invoke, RecordEvent
 from actors.node.spec import NodeSpec
 from actors.trace.events import (
-    BrokerReg,
     ClockSet,
     CtlPhase,
     CtlWindow,
     NodeDown,
     NodeUp,
     OpReturn,
-    PartAssume,
     PartChange,
-    QRole,
     QVoters,
     Stamped,
     TraceEvent,
@@ -42,8 +39,9 @@ from chaos.clocks import Clocks
 from chaos.core import staying, stranded
 from chaos.injector import FaultOutcome, Injector
 from chaos.plan import Plan
+from chaos.scenario.selectors import meaning
 from chaos.scenario.triggers import TRIGGERS, describe, matches
-from chaos.view import ClusterView, new_view
+from chaos.view import VIEWED, ClusterView, new_view
 
 Phase = Literal["starting", "warming", "chaos", "healing", "stopping", "draining", "finished"]
 Status = Literal[
@@ -58,9 +56,6 @@ Status = Literal[
 
 NOT_CONVERGED: Final = "did not converge"
 """Status of a run in which everybody was back in the end, and the cluster was not steady."""
-
-VIEWED: frozenset[type[TraceEvent]] = frozenset({PartChange, PartAssume, QRole, QVoters, BrokerReg, NodeUp, NodeDown})
-"""Events that change the view of the cluster."""
 
 
 class Progress(msgspec.Struct, frozen=True):
@@ -91,6 +86,7 @@ class ScenarioConductor:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.view: ClusterView = new_view(plan.cluster, plan.strangers)
+        self._meant = meaning(self.view, plan.names)
         self.injector = Injector(plan.schedule, plan.nodes, self.view)
         self.phase: Phase = "starting"
         self.status: Status = "running"
@@ -174,9 +170,11 @@ class ScenarioConductor:
         kind = type(event.body)
         if kind not in self._types or self.phase == "finished":
             return []
+        # What is seen is told by the cluster as it was: who died was its leader, and whoever resigns led.
+        self._look(event)
+        sighted = self.injector.sighted(event)
         if kind in VIEWED:
             self.view.fold(event)
-        self._look(event)
         actions: list[AnyAction] = []
         if kind is ClockSet:
             self._clocks.take(now_us, event)
@@ -186,7 +184,7 @@ class ScenarioConductor:
             actions += self._start_again(event)
         elif kind is OpReturn:
             self._succeeded(event)
-        actions += self.injector.on_event(now_us, event)
+        actions += self.injector.on_event(now_us, event, sighted)
         if kind in (PartChange, QVoters, NodeUp):
             actions += self._widen(now_us)
         if self._begun:
@@ -354,7 +352,7 @@ class ScenarioConductor:
 
     def _look(self, event: Stamped) -> None:
         """Tick off what must happen."""
-        for name in [name for name, predicate in self._unseen.items() if matches(predicate, event)]:
+        for name in [name for name, predicate in self._unseen.items() if matches(predicate, event, self._meant)]:
             self.seen[name] = True
             del self._unseen[name]
             self._types = self._interesting()

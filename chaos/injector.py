@@ -26,6 +26,7 @@ from actors.trace.events import (
 from chaos.bounce import RollingBounce
 from chaos.faults.base import Aimed, Bounce
 from chaos.plan import At, ScheduledFault, Seen
+from chaos.scenario.selectors import meaning
 from chaos.scenario.triggers import TRIGGERS, matches
 from chaos.view import ClusterView
 
@@ -52,6 +53,7 @@ class _Course:
 
     def __init__(self, scheduled: ScheduledFault) -> None:
         self.scheduled = scheduled
+        self.when_id, self.until_id = f"{scheduled.id}/when", f"{scheduled.id}/until"
         self.phase: Phase = "waiting"
         self.begins_us: int | None = None
         self.ends_us: int | None = None
@@ -72,10 +74,25 @@ class _Course:
         return self.scheduled.for_us is None and self.scheduled.until is None
 
     @property
+    def waits_for_beginning(self) -> bool:
+        """What begins it has not been seen yet."""
+        return self.phase == "waiting" and isinstance(self.scheduled.when, Seen) and self.begins_us is None
+
+    @property
     def waits_for_end(self) -> bool:
         """What ends it has not been seen yet; one that stays away is ended by nothing but the end of the run."""
         seen = isinstance(self.scheduled.until, Seen)
         return seen and self.phase == "in force" and self.ends_us is None and not self.stays
+
+    @property
+    def barriers(self) -> list[Barrier]:
+        """Its seen-triggers."""
+        moments = ((self.when_id, self.scheduled.when), (self.until_id, self.scheduled.until))
+        return [Barrier(name, moment.predicate) for name, moment in moments if isinstance(moment, Seen)]
+
+    def waits_for(self, barrier: Barrier) -> bool:
+        """Whether one of them counts now."""
+        return self.waits_for_beginning if barrier.id == self.when_id else self.waits_for_end
 
     @property
     def due_us(self) -> int | None:
@@ -93,7 +110,12 @@ class Injector:
     def __init__(self, schedule: Sequence[ScheduledFault], nodes: Sequence[NodeSpec], view: ClusterView) -> None:
         self.specs = {node.name: node for node in nodes}
         self.nodes, self.view = list(self.specs), view
+        self._meant = meaning(view, self.nodes)
         self.courses = [_Course(scheduled) for scheduled in schedule]
+        self._barriers: dict[type[TraceEvent], list[tuple[_Course, Barrier]]] = {}
+        for course in self.courses:
+            for barrier in course.barriers:
+                self._barriers.setdefault(TRIGGERS[barrier.predicate.name].type, []).append((course, barrier))
         self.zero_us: int | None = None
         self.awaited: dict[str, int] = {}
         """Restarted nodes that have not come up yet -> the incarnation that was crashed."""
@@ -109,17 +131,11 @@ class Injector:
 
     def barriers(self) -> list[Barrier]:
         """The seen-triggers of all faults."""
-        return [
-            Barrier(f"{course.scheduled.id}/{part}", moment.predicate)
-            for course in self.courses
-            for part, moment in (("when", course.scheduled.when), ("until", course.scheduled.until))
-            if isinstance(moment, Seen)
-        ]
+        return [barrier for course in self.courses for barrier in course.barriers]
 
     def types(self) -> set[type[TraceEvent]]:
         """Types of events that ``on_event`` must see."""
-        triggers = {TRIGGERS[barrier.predicate.name].type for barrier in self.barriers()}
-        return {ClockSet, LinkRuleChange, DiskRuleChange, NodeDown, NodeUp, *triggers}
+        return {ClockSet, LinkRuleChange, DiskRuleChange, NodeDown, NodeUp, *self._barriers}
 
     def next_time_us(self) -> int | None:
         """When the next fault begins, goes on or ends, if that is known."""
@@ -188,8 +204,18 @@ class Injector:
             return self._end(course, now_us)
         return self._bounced(course, course.bounce.on_time(now_us, self.view), now_us)
 
-    def on_event(self, now_us: int, event: Stamped) -> list[AnyAction]:
-        """Note effects, and fire what waited to see this. ``view`` has taken the event in already."""
+    def sighted(self, event: Stamped) -> frozenset[str]:
+        """The barriers that wait to see this event: told before ``view`` takes it in."""
+        if self.zero_us is None:
+            return frozenset()
+        return frozenset(
+            barrier.id
+            for course, barrier in self._barriers.get(type(event.body), ())
+            if course.waits_for(barrier) and matches(barrier.predicate, event, self._meant)
+        )
+
+    def on_event(self, now_us: int, event: Stamped, sighted: frozenset[str]) -> list[AnyAction]:
+        """Note effects, and fire what waited to see this: the barriers ``sighted``. ``view`` has taken the event in."""
         self._observe(event)
         self._reach(now_us, event)
         if self.zero_us is None:
@@ -200,14 +226,15 @@ class Injector:
                 actions += self._bounced(course, course.bounce.on_event(now_us, event, self.view), now_us)
         for course in self.courses:
             scheduled = course.scheduled
-            if course.phase == "waiting" and isinstance(scheduled.when, Seen) and course.begins_us is None:
-                if matches(scheduled.when.predicate, event):
+            if course.waits_for_beginning:
+                assert isinstance(scheduled.when, Seen)
+                if course.when_id in sighted:
                     course.seen += 1
                     if course.seen == scheduled.when.nth:
                         course.begins_us = now_us + scheduled.when.delay_us
             elif course.waits_for_end:
                 assert isinstance(scheduled.until, Seen)
-                if matches(scheduled.until.predicate, event):
+                if course.until_id in sighted:
                     course.seen_until += 1
                     if course.seen_until == scheduled.until.nth:
                         course.ends_us = now_us + scheduled.until.delay_us

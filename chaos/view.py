@@ -14,7 +14,10 @@ from collections.abc import Collection
 import msgspec
 
 from actors.node.spec import ClusterSpec, node_name, topic_partition
-from actors.trace.events import BrokerReg, NodeDown, NodeUp, PartAssume, PartChange, QRole, QVoters, Stamped
+from actors.trace.events import BrokerReg, NodeDown, NodeUp, PartAssume, PartChange, QRole, QVoters, Stamped, TraceEvent
+
+VIEWED: frozenset[type[TraceEvent]] = frozenset({PartChange, PartAssume, QRole, QVoters, BrokerReg, NodeUp, NodeDown})
+"""Events that change the view of the cluster."""
 
 KEPT = 64
 """Changes of one broker or partition that are kept: more than a leader without followers appends before it resigns."""

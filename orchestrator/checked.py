@@ -10,8 +10,8 @@ import msgspec
 from actors.trace.events import Rpc, Stamped
 from chaos.conductor import ScenarioConductor
 from chaos.injector import FaultOutcome
+from chaos.must_happen import Sightings
 from chaos.plan import Plan
-from chaos.scenario.triggers import describe, matches
 from orchestrator.clusters.base import RunOutcome
 from orchestrator.engines.in_process import InProcessEngine
 from orchestrator.invariants.conclusion import InvariantResult
@@ -35,21 +35,17 @@ class Watcher:
     def __init__(self, plan: Plan, only: Collection[str] | None = None) -> None:
         self.engine = InProcessEngine(only)
         self.rpcs = 0
-        self.seen = {describe(predicate): False for predicate in plan.expect.must_happen}
-        self._unseen = {describe(predicate): predicate for predicate in plan.expect.must_happen}
+        self._sightings = Sightings(plan)
 
     def __call__(self, event: Stamped) -> None:
         self.engine.take(event)
         if type(event.body) is Rpc:
             self.rpcs += 1
-        if self._unseen:
-            for name in [name for name, predicate in self._unseen.items() if matches(predicate, event)]:
-                self.seen[name] = True
-                del self._unseen[name]
+        self._sightings(event)
 
     def checked(self, digest: str) -> Checked:
         """End the trace: what it says. ``digest``: of the trace."""
-        return Checked(self.engine.results(), self.seen, self.rpcs, self.engine.events, digest)
+        return Checked(self.engine.results(), self._sightings.seen, self.rpcs, self.engine.events, digest)
 
 
 def of_an_unfinished(checked: Checked, why: str) -> Checked:

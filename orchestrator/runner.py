@@ -20,8 +20,8 @@ from actors.sim.world import DRIVER
 from actors.trace.events import Rpc, RunRepeat, Stamped
 from chaos.conductor import ScenarioConductor
 from chaos.errors import RunError
+from chaos.must_happen import happened
 from chaos.plan import Plan
-from chaos.scenario.triggers import describe, happened
 from chaos.scenario.yaml_text import to_yaml
 from orchestrator.checked import Checked, Watcher, doubts_about, verdict_on
 from orchestrator.clusters.base import Cluster, RunOrder, RunOutcome
@@ -271,8 +271,7 @@ def check_in_stream(
 
 def _with_the_rest(results: list[InvariantResult], plan: Plan, events: Callable[[], Iterator[Stamped]]) -> Checked:
     """What else a trace says that Spark has checked. ``events`` reads it."""
-    wanted = plan.expect.must_happen
-    seen = dict(zip(map(describe, wanted), happened(wanted, events()), strict=True))
+    seen = happened(plan, events())
     digest, number, rpcs = TraceDigest(), 0, 0
     for event in events():
         digest.add(event)

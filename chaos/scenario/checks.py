@@ -5,14 +5,13 @@ The models see one value at a time; these checks see the whole, for every varian
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from actors.config import CONFIG, ConfigKey, Scope
 from actors.crash_points import FILES, POINTS
 from actors.defects import DEFECTS
 from actors.features import FEATURES
-from actors.node.errors import KafkaError
 from actors.node.messages import Api
 from actors.node.spec import METADATA_PARTITION
 from actors.quorum.raft_config import BOOTSTRAP_SERVERS, bootstrap_servers
@@ -38,8 +37,9 @@ from chaos.scenario.model import (
     Variant,
 )
 from chaos.scenario.names import client_names, node_names
-from chaos.scenario.selectors import ROLES, Selector, members
-from chaos.scenario.triggers import TRIGGERS, Argument
+from chaos.scenario.selector_checks import check_selectors, check_topic_partition, partition_count
+from chaos.scenario.selectors import Selector, members
+from chaos.scenario.trigger_checks import check_trigger
 from chaos.scenario.voter_checks import check_directories, check_voters
 from chaos.scenario.yaml_tree import Document, Path_
 
@@ -274,11 +274,6 @@ def _check_partitions(path: Path_, client: Client, topic: Topic, mistakes: Mista
             mistakes.add(path, f"{client.topic} has no partition {partition}", f"numbers from 0 to {count - 1}")
 
 
-def partition_count(topic: Topic) -> int:
-    """Number of partitions of a topic."""
-    return len(topic.replicas) if topic.replicas is not None else topic.partitions or 1
-
-
 # ---- chaos and outcome -----------------------------------------------------------------------------------------
 
 
@@ -304,7 +299,7 @@ def _check_chaos(path: Path_, chaos: Chaos, scenario: Scenario, nodes: list[str]
         mistakes.add((*path, "until", "at"), f"the {what} ends before it begins", "a later time")
     for key, moment in (("when", chaos.when), ("until", chaos.until)):
         if moment is not None and moment.seen is not None:
-            _check_trigger((*path, key, "seen"), moment.seen, scenario, nodes, mistakes)
+            check_trigger((*path, key, "seen"), moment.seen, scenario, nodes, mistakes)
     if chaos.fault is not None:
         _check_fault((*path, "fault"), chaos.fault, scenario, nodes, mistakes)
     if chaos.action is not None:
@@ -318,26 +313,26 @@ def _check_fault(place: Path_, fault: Fault, scenario: Scenario, nodes: list[str
             if api not in Api.__members__:
                 mistakes.unknown((*place, kind, "apis", index), api, "API", Api.__members__)
         for key, field in (("from", "sources"), ("to", "targets"), ("between", "between"), ("and", "others")):
-            _check_selectors((*place, kind, key), getattr(link, field, None) or [], scenario, nodes, mistakes)
-        _check_selectors((*place, kind, "isolate"), getattr(link, "isolate", None) or [], scenario, nodes, mistakes)
-    _check_selectors((*place, "pause"), fault.pause or [], scenario, nodes, mistakes)
+            check_selectors((*place, kind, key), getattr(link, field, None) or [], scenario, nodes, mistakes)
+        check_selectors((*place, kind, "isolate"), getattr(link, "isolate", None) or [], scenario, nodes, mistakes)
+    check_selectors((*place, "pause"), fault.pause or [], scenario, nodes, mistakes)
     for kind in ("crash", "power-loss", "torn-tail", "wipe"):
         stop = getattr(fault, kind.replace("-", "_"))
         if stop is not None:
-            check = _check_selectors if kind == "crash" else _check_disks
+            check = check_selectors if kind == "crash" else _check_disks
             check((*place, kind, "nodes"), stop.nodes, scenario, nodes, mistakes)
             _check_point((*place, kind, "of"), stop, scenario, mistakes)
     if fault.slow_disk is not None:
         _check_disks((*place, "slow-disk", "nodes"), fault.slow_disk.nodes, scenario, nodes, mistakes)
     for kind, clock in (("clock-skew", fault.clock_skew), ("clock-jump", fault.clock_jump)):
         if clock is not None:
-            _check_selectors((*place, kind, "nodes"), clock.nodes, scenario, nodes, mistakes)
+            check_selectors((*place, kind, "nodes"), clock.nodes, scenario, nodes, mistakes)
 
 
 def _check_action(place: Path_, action: Action, scenario: Scenario, nodes: list[str], mistakes: Mistakes) -> None:
     if action.elect is not None and action.elect.partitions != ["all"]:
         for index, tp in enumerate(action.elect.partitions):
-            _check_topic_partition((*place, "elect", "partitions", index), tp, scenario, mistakes)
+            check_topic_partition((*place, "elect", "partitions", index), tp, scenario, mistakes)
     if action.configure is not None:
         _check_configure((*place, "configure"), action.configure, scenario, nodes, mistakes)
     for kind, change in (("add-voter", action.add_voter), ("remove-voter", action.remove_voter)):
@@ -358,7 +353,7 @@ def _check_servers(
     path: Path_, selectors: list[Selector], scenario: Scenario, nodes: list[str], mistakes: Mistakes
 ) -> None:
     """Selectors of nodes that serve: an operator stops no client."""
-    _check_selectors(path, selectors, scenario, nodes, mistakes)
+    check_selectors(path, selectors, scenario, nodes, mistakes)
     for number, selector in enumerate(selectors):
         if _role(selector) is None:
             mistakes.add((*path, number), f"{selector} is no controller or broker", "controllers and brokers alone")
@@ -391,7 +386,7 @@ def _check_configure(place: Path_, change: Configure, scenario: Scenario, nodes:
     scope: Scope = "topic" if change.topic is not None else "broker"
     if change.topic is not None and change.topic not in scenario.cluster.topics:
         mistakes.unknown((*place, "topic"), change.topic, "topic", scenario.cluster.topics)
-    _check_selectors((*place, "broker"), change.broker or [], scenario, nodes, mistakes)
+    check_selectors((*place, "broker"), change.broker or [], scenario, nodes, mistakes)
     for number, selector in enumerate(change.broker or []):
         if not _means_brokers(selector):
             mistakes.add((*place, "broker", number), f"{selector} is no broker", "brokers alone")
@@ -421,96 +416,17 @@ def _check_point(path: Path_, stop: Stop, scenario: Scenario, mistakes: Mistakes
         if stop.of not in Api.__members__:
             mistakes.unknown(path, stop.of, "API", Api.__members__)
     elif subject == "partition" or stop.of not in FILES:
-        _check_topic_partition(path, stop.of, scenario, mistakes, FILES if subject == "file" else ())
+        check_topic_partition(path, stop.of, scenario, mistakes, FILES if subject == "file" else ())
 
 
 def _check_disks(
     path: Path_, selectors: list[Selector], scenario: Scenario, nodes: list[str], mistakes: Mistakes
 ) -> None:
-    _check_selectors(path, selectors, scenario, nodes, mistakes)
+    check_selectors(path, selectors, scenario, nodes, mistakes)
     clients = members("clients", nodes)
     for number, selector in enumerate(selectors):
         if selector.argument in ("clients", *clients):
             mistakes.add((*path, number), f"{selector} has no disk", "brokers or controllers")
-
-
-def _check_selectors(
-    path: Path_, selectors: list[Selector], scenario: Scenario, nodes: list[str], mistakes: Mistakes
-) -> None:
-    for number, selector in enumerate(selectors):
-        place = (*path, number)
-        if selector.kind == "name" and selector.argument not in nodes:
-            mistakes.unknown(place, selector.argument, "node", nodes)
-        elif selector.kind in ("leader", "followers", "isr"):
-            replicas = _check_topic_partition(place, selector.argument, scenario, mistakes)
-            last = replicas - (2 if selector.kind == "followers" else 1)
-            if replicas and selector.index > last:
-                expected = f"an index from 0 to {last}" if last >= 0 else "a partition with more replicas"
-                mistakes.add(place, f"{selector} is beyond the replicas", expected)
-        elif selector.kind in ("voters", "observers"):
-            there_are = len(members("controllers", nodes))
-            there_are += len(members("brokers", nodes)) if selector.kind == "observers" else 0
-            if selector.index >= there_are:
-                mistakes.add(place, f"{selector} is beyond all nodes", f"an index from 0 to {there_are - 1}")
-        elif selector.kind == "any":
-            there_are = len(members(selector.argument, nodes))
-            if selector.count > there_are:
-                mistakes.add(place, f"any({selector.count}) of {there_are} {selector.argument}", f"at most {there_are}")
-
-
-def _check_topic_partition(
-    path: Path_, tp: str, scenario: Scenario, mistakes: Mistakes, others: Iterable[str] = ()
-) -> int:
-    """Number of replicas of a topic partition, 0 if there is none of that name."""
-    name, _, number = tp.rpartition("-")
-    topic = scenario.cluster.topics.get(name)
-    if topic is None or not number.isdigit() or int(number) >= partition_count(topic):
-        known = [f"{n}-{p}" for n, t in scenario.cluster.topics.items() for p in range(min(partition_count(t), 4))]
-        mistakes.unknown(path, tp, "file" if others else "topic partition", [*others, *known])
-        return 0
-    return len(topic.replicas[int(number)]) if topic.replicas is not None else topic.replication or 1
-
-
-def _check_trigger(
-    path: Path_, reference: Mapping[str, Mapping[str, Any]], scenario: Scenario, nodes: list[str], mistakes: Mistakes
-) -> None:
-    ((name, given),) = reference.items()
-    trigger = TRIGGERS.get(name)
-    if trigger is None:
-        mistakes.unknown(path, name, "trigger", TRIGGERS)
-        return
-    known = {argument.name: argument for argument in trigger.arguments}
-    for key, value in given.items():
-        if key not in known:
-            mistakes.unknown((*path, name, key), key, "argument", known)
-        else:
-            _check_argument((*path, name, key), known[key], value, scenario, nodes, mistakes)
-    for argument in trigger.arguments:
-        if argument.required and argument.name not in given:
-            mistakes.add((*path, name), f"{name} needs {argument.name}", f"{argument.name}: {argument.about}")
-
-
-def _check_argument(
-    path: Path_, argument: Argument, value: Any, scenario: Scenario, nodes: list[str], mistakes: Mistakes
-) -> None:
-    if argument.kind == "log" and value == METADATA_PARTITION:
-        return
-    if argument.kind == "int":
-        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-            mistakes.add(path, f"{value!r} is not a number", "a whole number, at least 0")
-    elif argument.kind in ("tp", "log"):
-        _check_topic_partition(path, str(value), scenario, mistakes)
-    elif argument.kind == "node":
-        if value not in nodes:
-            mistakes.unknown(path, str(value), "node", nodes)
-    elif argument.kind == "api":
-        if value not in Api.__members__:
-            mistakes.unknown(path, str(value), "API", Api.__members__)
-    elif argument.kind == "role":
-        if value not in ROLES:
-            mistakes.unknown(path, str(value), "role", ROLES)
-    elif value not in KafkaError.__members__:
-        mistakes.unknown(path, str(value), "Kafka error", KafkaError.__members__)
 
 
 def check_invariant(path: Path_, name: str, mistakes: Mistakes) -> bool:
@@ -536,4 +452,4 @@ def _check_outcome(
             if check_invariant(place, invariant, mistakes) and where.setdefault(invariant, key) != key:
                 mistakes.add(place, f"{invariant} is also in {where[invariant]}", "each invariant in one list")
     for index, reference in enumerate(must_happen):
-        _check_trigger((*path, "must-happen", index), reference, scenario, nodes, mistakes)
+        check_trigger((*path, "must-happen", index), reference, scenario, nodes, mistakes)

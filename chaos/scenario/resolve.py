@@ -50,7 +50,8 @@ from chaos.scenario.model import (
     Topic,
 )
 from chaos.scenario.names import client_names, needs_admin, node_names
-from chaos.scenario.selectors import Selector, draw
+from chaos.scenario.selectors import Selector, draw, parse_selector, texts_of
+from chaos.scenario.triggers import TRIGGERS
 
 
 def resolve(
@@ -94,7 +95,7 @@ def resolve(
         config=config,
         versions=versions,
         schedule=schedule,
-        expect=_expectation(scenario),
+        expect=_expectation(scenario, drawn),
         budgets=PlanBudgets(scenario.budgets.steady_state, scenario.budgets.heal, scenario.budgets.drain),
         drawn=drawn,
         defects=list(defects),
@@ -288,8 +289,9 @@ def _scheduled(index: int, chaos: Chaos, scenario: Scenario, drawn: dict[str, li
 
     nodes = node_names(scenario)
     fault = done(chaos.action) if chaos.fault is None else broken(chaos.fault)
-    until = None if chaos.until is None else _moment(chaos.until)
-    return ScheduledFault(f"f{index + 1}", fault, _moment(chaos.when), chaos.lasts, until, chaos.optional)
+    when = _moment(chaos.when, f"chaos[{index}].when", scenario, drawn)
+    until = None if chaos.until is None else _moment(chaos.until, f"chaos[{index}].until", scenario, drawn)
+    return ScheduledFault(f"f{index + 1}", fault, when, chaos.lasts, until, chaos.optional)
 
 
 def _bounce(given: RollingBounce) -> Bounce:
@@ -300,20 +302,42 @@ def _by_chance(fault: Chancy) -> dict[str, Any]:
     return {"chance_ppm": fault.chance, "apis": tuple(fault.apis)}
 
 
-def _moment(moment: Moment) -> At | Seen:
+def _moment(moment: Moment, place: str, scenario: Scenario, drawn: dict[str, list[str]]) -> At | Seen:
     if moment.at is not None:
         return At(moment.at)
     assert moment.seen is not None, "the model admits exactly one"
-    return Seen(_predicate(moment.seen), moment.nth, moment.delay)
+    return Seen(_predicate(moment.seen, f"{place}.seen", scenario, drawn), moment.nth, moment.delay)
 
 
-def _predicate(reference: Mapping[str, Mapping[str, Any]]) -> Predicate:
-    ((name, arguments),) = reference.items()
-    return Predicate(name, dict(arguments))
+def _predicate(
+    reference: Mapping[str, Mapping[str, Any]], place: str, scenario: Scenario, drawn: dict[str, list[str]]
+) -> Predicate:
+    """A trigger with its arguments, where ``any`` is drawn; other selectors wait for what could be meant."""
+    ((name, given),) = reference.items()
+    arguments = dict(given)
+    for argument in TRIGGERS[name].arguments:
+        if argument.kind == "node" and argument.name in arguments:
+            key = f"{place}.{name}.{argument.name}"
+            arguments[argument.name] = _named(arguments[argument.name], key, scenario, drawn)
+    return Predicate(name, arguments)
 
 
-def _expectation(scenario: Scenario) -> Expectation:
-    must = [_predicate(reference) for reference in scenario.must_happen]
+def _named(given: str | list[str], place: str, scenario: Scenario, drawn: dict[str, list[str]]) -> str | list[str]:
+    chosen: list[str] = []
+    for number, text in enumerate(texts_of(given)):
+        selector = parse_selector(text)
+        names = [str(each) for each in draw(selector, node_names(scenario), scenario.seed, f"{place}[{number}]")]
+        if selector.kind == "any":
+            drawn[f"{place}[{number}]"] = names
+        chosen.extend(names)
+    return chosen[0] if len(chosen) == 1 else chosen
+
+
+def _expectation(scenario: Scenario, drawn: dict[str, list[str]]) -> Expectation:
+    must = [
+        _predicate(reference, f"must-happen[{index}]", scenario, drawn)
+        for index, reference in enumerate(scenario.must_happen)
+    ]
     if scenario.expect is None:
         return Expectation(must_happen=must)
     expect = scenario.expect

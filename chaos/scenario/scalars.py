@@ -126,6 +126,15 @@ def _scalar(value: Any) -> bool | int | str:
     raise Malformed(f"{value!r} will not do", "a whole number, true, false or a word")
 
 
+def _trigger_argument(value: Any) -> bool | int | str | list[str]:
+    """A value as Kafka's are, or one or more selectors: which of them belongs there is known with the trigger."""
+    if not isinstance(value, list):
+        return _scalar(value)
+    if not value:
+        raise Malformed("the list is empty", "at least one selector")
+    return [_text(text, SELECTOR_EXPECTED) for text in value]
+
+
 def _feature(value: Any) -> Any:
     """Kafka's own features have levels, which are numbers."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
@@ -167,7 +176,7 @@ _TRIGGER_SCHEMA = WithJsonSchema(
             {"type": "string"},
             {"type": "object", "additionalProperties": {"type": "object"}, "minProperties": 1, "maxProperties": 1},
         ],
-        "description": "A trigger's name, or {name: {argument: value}}.",
+        "description": "A trigger's name, or {name: {argument: value}}; nodes are named by selectors, as in faults.",
     }
 )
 
@@ -226,7 +235,8 @@ Point = Annotated[str, BeforeValidator(_point), POINT_SCHEMA]
 ConfigValue = Annotated[
     Any, AfterValidator(_scalar), WithJsonSchema({"type": ["boolean", "integer", "string"], "description": "Kafka's"})
 ]
-TriggerReference = Annotated[dict[str, dict[str, ConfigValue]], BeforeValidator(_references), _TRIGGER_SCHEMA]
+TriggerArgument = Annotated[Any, AfterValidator(_trigger_argument)]
+TriggerReference = Annotated[dict[str, dict[str, TriggerArgument]], BeforeValidator(_references), _TRIGGER_SCHEMA]
 Timestamp = Annotated[
     Any,
     AfterValidator(_timestamp),

@@ -1,4 +1,4 @@
-"""Selectors: how a fault names the nodes it hits.
+"""Selectors: how a fault names the nodes it hits, and a trigger those it waits for.
 
 ::
 
@@ -12,14 +12,15 @@
     observers[i]                           the i-th node that follows the quorum without a vote; without [i] all
     any(n)  any(n, controllers)            n brokers (or controllers, clients), drawn from the seed
 
-``any`` is drawn when the scenario is resolved; all others when the fault fires, against what the trace has told by
-then (``chaos.view``).
+``any`` is drawn when the scenario is resolved. All others mean somebody when the fault fires, or when an event
+comes that a trigger could be waiting for, by what the trace has told until then (``chaos.view``).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from random import Random
 from typing import Literal, get_args
 
@@ -67,6 +68,7 @@ class Selector(msgspec.Struct, frozen=True):
         return f"{self.kind}{whose}" + (f"[{self.index}]" if self.index >= 0 else "")
 
 
+@lru_cache(maxsize=1024)
 def parse_selector(text: str) -> Selector:
     """Raises Malformed if ``text`` is not a selector."""
     text = text.strip()
@@ -123,6 +125,42 @@ def select(selectors: Sequence[Selector], view: ClusterView, nodes: Sequence[str
         for name in _SELECT[selector.kind](selector, view, nodes):
             chosen.setdefault(name)
     return list(chosen)
+
+
+Meaning = Callable[[Selector], Sequence[str]]
+"""Whom a selector means at one moment."""
+
+
+def meaning(view: ClusterView, nodes: Sequence[str]) -> Meaning:
+    """Whom selectors mean in a view, as it is whenever they are asked."""
+    return lambda selector: select([selector], view, nodes)
+
+
+NodeKind = Literal["controller", "broker", "client"]
+KINDS: tuple[NodeKind, ...] = get_args(NodeKind)
+
+
+def kind_of(node: str) -> NodeKind:
+    """What a node is; the operator is a client like others."""
+    if node.startswith("broker-"):
+        return "broker"
+    return "controller" if node.startswith("controller-") else "client"
+
+
+def may_mean(selector: Selector, node: str) -> bool:
+    """Whether a selector could mean a node in any view at all."""
+    if selector.kind == "name":
+        return selector.argument == node
+    if selector.kind in ("group", "any"):
+        return node in members(selector.argument, [node])
+    if selector.kind in ("active-controller", "voters"):
+        return kind_of(node) == "controller"
+    return kind_of(node) in (("controller", "broker") if selector.kind == "observers" else ("broker",))
+
+
+def texts_of(given: str | Sequence[str]) -> Sequence[str]:
+    """Selectors as they are written: one, or a list."""
+    return [given] if isinstance(given, str) else given
 
 
 def _pick(names: list[str], index: int) -> list[str]:

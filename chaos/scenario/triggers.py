@@ -2,11 +2,14 @@
 
 A scenario uses the names in ``when: {seen: ...}`` (a fault begins when it is seen), in ``until: {seen: ...}`` and in
 ``must-happen`` (without it the run proves nothing). Both runtimes evaluate them with ``matches``, which is pure.
+
+Arguments that name nodes are selectors, which mean somebody only in a view of the cluster (``chaos.view``): as it was
+just before the event. A live node has none. It stops where the event could be meant, and the conductor decides.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from typing import Any, Literal, cast
 
 import msgspec
@@ -14,7 +17,7 @@ import msgspec
 from actors.control import Predicate
 from actors.node.errors import KafkaError
 from actors.node.messages import Api
-from actors.node.spec import node_id
+from actors.node.spec import node_id, node_name
 from actors.trace.events import (
     BrokerReg,
     ErrorSeen,
@@ -36,18 +39,26 @@ from actors.trace.events import (
     Stamped,
     TraceEvent,
 )
+from chaos.scenario.selectors import KINDS, Meaning, NodeKind, may_mean, parse_selector, texts_of
 
 ArgumentKind = Literal["tp", "log", "node", "int", "api", "error", "role"]
 
 
+def _recorder(event: Stamped) -> str:
+    return event.node
+
+
 class Argument(msgspec.Struct, frozen=True):
-    """An argument of a trigger. kind: tp (``orders-0``), log (a tp, or ``__cluster_metadata-0``), node (a name), int,
-    api (``ListOffsets``), error (``OFFSET_NOT_AVAILABLE``), role (of the quorum: ``candidate``)."""
+    """An argument of a trigger. kind: tp (``orders-0``), log (a tp, or ``__cluster_metadata-0``), node (one or more
+    selectors), int, api (``ListOffsets``), error (``OFFSET_NOT_AVAILABLE``), role (of the quorum: ``candidate``). of a
+    node: whom an event is about. among: the kinds of nodes that this can be."""
 
     name: str
     kind: ArgumentKind
     about: str
     required: bool = False
+    of: Callable[[Stamped], str] = _recorder
+    among: tuple[NodeKind, ...] = KINDS
 
 
 class Trigger(msgspec.Struct, frozen=True):
@@ -138,17 +149,15 @@ def _log_reached(event: Stamped, arguments: dict[str, Any]) -> bool:
 
 
 def _fenced(fenced: bool) -> Callable[[Stamped, dict[str, Any]], bool]:
-    def test(event: Stamped, arguments: dict[str, Any]) -> bool:
-        body = cast(BrokerReg, event.body)
-        wanted = arguments.get("broker")
-        return body.fenced is fenced and wanted in (None, f"broker-{body.broker}")
+    def test(event: Stamped, _: dict[str, Any]) -> bool:
+        return cast(BrokerReg, event.body).fenced is fenced
 
     return test
 
 
 def _rpc(event: Stamped, arguments: dict[str, Any]) -> bool:
     body = cast(Rpc, event.body)
-    if body.api != arguments["api"] or arguments.get("to") not in (None, body.dst):
+    if body.api != arguments["api"]:
         return False
     return "error" not in arguments or any(_error(code, arguments["error"]) for code in body.errors)
 
@@ -174,12 +183,25 @@ def _always(event: Stamped, _: dict[str, Any]) -> bool:
     return True
 
 
-_NODE = Argument("node", "node", "the node that records it")
+def _node(*among: NodeKind) -> Argument:
+    return Argument("node", "node", "the node that records it", among=among)
+
+
+_NODE = _node(*KINDS)
+_BY_BROKER = _node("broker")
+_BY_CONTROLLER = _node("controller")
+_BY_CLIENT = _node("client")
+_BY_SERVER = _node("controller", "broker")
 _TP = Argument("tp", "tp", "the topic partition")
 _LOG = Argument("tp", "log", "the topic partition, or the metadata log")
 _OFFSET = Argument("offset", "int", "exclusive end", required=True)
 _NEEDS_LOG = Argument("tp", "log", "the topic partition, or the metadata log", required=True)
-_BROKER = Argument("broker", "node", "the broker, by its name")
+_BROKER = Argument(
+    "broker", "node", "the broker", of=lambda event: node_name(cast(BrokerReg, event.body).broker), among=("broker",)
+)
+_SERVER = Argument(
+    "to", "node", "the node that serves", of=lambda event: cast(Rpc, event.body).dst, among=("controller", "broker")
+)
 _EPOCH = Argument("epoch", "int", "in this quorum epoch or a later one")
 _API = Argument("api", "api", "the API", required=True)
 
@@ -190,14 +212,14 @@ TRIGGERS: dict[str, Trigger] = {
             "leader-elected",
             PartAssume,
             "A broker took up the leadership of a partition after an election.",
-            (_TP, _NODE),
+            (_TP, _BY_BROKER),
             _leader_elected,
         ),
         Trigger(
             "lagging-leader",
             PartAssume,
             "A broker became leader with a high watermark below the log end it starts with: what KIP-207 is about.",
-            (_TP, _NODE),
+            (_TP, _BY_BROKER),
             _lagging_leader,
         ),
         Trigger(
@@ -215,63 +237,73 @@ TRIGGERS: dict[str, Trigger] = {
             _isr_shrunk,
         ),
         Trigger(
-            "isr-proposed", IsrPropose, "A leader asks the controller for another ISR.", (_TP, _NODE), _isr_proposed
+            "isr-proposed",
+            IsrPropose,
+            "A leader asks the controller for another ISR.",
+            (_TP, _BY_BROKER),
+            _isr_proposed,
         ),
-        Trigger("diverging", RepFetch, "A leader tells a follower where their logs part.", (_LOG, _NODE), _diverging),
+        Trigger(
+            "diverging", RepFetch, "A leader tells a follower where their logs part.", (_LOG, _BY_SERVER), _diverging
+        ),
         Trigger("isr-expanded", PartChange, "An ISR has all its replicas again.", (_TP,), _isr_expanded),
         Trigger(
             "offset-not-available",
             RpcReply,
             "A broker refused a client's ListOffsets with OFFSET_NOT_AVAILABLE.",
-            (_TP, _NODE),
+            (_TP, _BY_BROKER),
             _refused(KafkaError.OFFSET_NOT_AVAILABLE),
         ),
         Trigger(
             "leader-not-available",
             RpcReply,
             "A broker refused a client's ListOffsets with LEADER_NOT_AVAILABLE.",
-            (_TP, _NODE),
+            (_TP, _BY_BROKER),
             _refused(KafkaError.LEADER_NOT_AVAILABLE),
         ),
         Trigger(
             "quorum-leader-elected",
             QRole,
             "A voter became leader of the quorum.",
-            (_NODE, _EPOCH),
+            (_BY_CONTROLLER, _EPOCH),
             _quorum_leader,
         ),
         Trigger(
             "quorum-role",
             QRole,
             "A controller took up a role of the quorum.",
-            (Argument("role", "role", "the role", required=True), _NODE, _EPOCH),
+            (Argument("role", "role", "the role", required=True), _BY_CONTROLLER, _EPOCH),
             _quorum_role,
         ),
         Trigger(
             "vote-granted",
             QVote,
             "A voter granted another one its vote, which is no PreVote; it is not on its disk yet.",
-            (_NODE, _EPOCH),
+            (_BY_CONTROLLER, _EPOCH),
             _vote_granted,
         ),
         Trigger(
             "voters-appended",
             QVoters,
             "A leader of the quorum wrote a voter set into its log (kraft.version 1); a new leader does so, too.",
-            (_NODE,),
+            (_BY_CONTROLLER,),
             _voters_appended,
         ),
         Trigger(
             "committed",
             LogHw,
             "A leader's high watermark reached an offset.",
-            (_NEEDS_LOG, _OFFSET, _NODE),
+            (_NEEDS_LOG, _OFFSET, _BY_SERVER),
             _committed,
         ),
         Trigger(
-            "log-reached", LogAppend, "A replica's log reached an offset.", (_NEEDS_LOG, _OFFSET, _NODE), _log_reached
+            "log-reached",
+            LogAppend,
+            "A replica's log reached an offset.",
+            (_NEEDS_LOG, _OFFSET, _BY_SERVER),
+            _log_reached,
         ),
-        Trigger("truncated", LogTrunc, "A replica cut its log.", (_LOG, _NODE), _always),
+        Trigger("truncated", LogTrunc, "A replica cut its log.", (_LOG, _BY_SERVER), _always),
         Trigger("broker-fenced", BrokerReg, "The active controller fenced a broker.", (_BROKER,), _fenced(True)),
         Trigger("broker-unfenced", BrokerReg, "The active controller unfenced a broker.", (_BROKER,), _fenced(False)),
         Trigger(
@@ -281,7 +313,7 @@ TRIGGERS: dict[str, Trigger] = {
             (
                 _API,
                 _NODE,
-                Argument("to", "node", "the node that serves"),
+                _SERVER,
                 Argument("error", "error", "an error code in the answer"),
             ),
             _rpc,
@@ -290,7 +322,12 @@ TRIGGERS: dict[str, Trigger] = {
             "client-error",
             ErrorSeen,
             "A client met a retriable error.",
-            (Argument("error", "error", "the error", required=True), Argument("api", "api", "the API"), _TP, _NODE),
+            (
+                Argument("error", "error", "the error", required=True),
+                Argument("api", "api", "the API"),
+                _TP,
+                _BY_CLIENT,
+            ),
             _client_error,
         ),
         Trigger(
@@ -313,33 +350,40 @@ TRIGGERS: dict[str, Trigger] = {
 }
 
 
-def matches(predicate: Predicate, event: Stamped) -> bool:
-    """Whether ``event`` is what ``predicate`` names. Pure; raises KeyError only for a name not in the registry."""
+_NAMING = {
+    name: [argument for argument in trigger.arguments if argument.kind == "node"] for name, trigger in TRIGGERS.items()
+}
+"""Trigger -> its arguments that name nodes."""
+
+
+def matches(predicate: Predicate, event: Stamped, meant: Meaning | None = None) -> bool:
+    """Whether ``event`` is what ``predicate`` names. ``meant``: whom a selector means in the view just before it;
+    without a view, whether it could be. Pure; raises KeyError only for a name not in the registry."""
     trigger = TRIGGERS[predicate.name]
     if type(event.body) is not trigger.type:
         return False
     arguments = predicate.arguments
-    if arguments.get("node") not in (None, event.node):
-        return False
+    for argument in _NAMING[trigger.name]:
+        if argument.name in arguments and not _is_named(arguments[argument.name], argument.of(event), meant):
+            return False
     # A reply is about several partitions: its test looks at them itself.
     if trigger.type is not RpcReply and arguments.get("tp") not in (None, event.tp):
         return False
     return trigger.test(event, arguments)
 
 
-def happened(wanted: Sequence[Predicate], events: Iterable[Stamped]) -> list[bool]:
-    """For each predicate whether any event is what it names; reads no further than it must."""
-    open_ = dict(enumerate(wanted))
-    for event in events if open_ else ():
-        for index in [index for index, predicate in open_.items() if matches(predicate, event)]:
-            del open_[index]
-        if not open_:
-            break
-    return [index not in open_ for index in range(len(wanted))]
+def _is_named(wanted: str | list[str], node: str, meant: Meaning | None) -> bool:
+    if wanted == node:
+        return True
+    selectors = map(parse_selector, texts_of(wanted))
+    if meant is None:
+        return any(may_mean(selector, node) for selector in selectors)
+    return any(node in meant(selector) for selector in selectors)
 
 
 def describe(predicate: Predicate) -> str:
     """``committed(tp=orders-0, offset=100)``."""
     if not predicate.arguments:
         return predicate.name
-    return f"{predicate.name}({', '.join(f'{name}={value}' for name, value in predicate.arguments.items())})"
+    shown = ((name, value if isinstance(value, list) else [value]) for name, value in predicate.arguments.items())
+    return f"{predicate.name}({', '.join(f'{name}=' + ' or '.join(map(str, values)) for name, values in shown)})"

@@ -11,10 +11,10 @@ import yaml
 
 from actors.trace.events import CtlFault, NodeDown, NodeUp, OpReturn, Stamped
 from chaos.conductor import ScenarioConductor
+from chaos.must_happen import happened
 from chaos.plan import Plan
 from chaos.scenario.loader import load_text
 from chaos.scenario.resolve import resolve
-from chaos.scenario.triggers import describe, happened
 from chaos.scenario.yaml_text import to_yaml
 from orchestrator.clusters.base import Cluster, RunOrder, RunOutcome
 from orchestrator.engines.in_process import check
@@ -96,8 +96,7 @@ class Killed:
         }
         self.directory.write_manifest(Manifest(krift=__version__, started=utc_now(), status="completed", **facts))
         self.trace = list(read_events(folder))
-        wanted = self.plan.expect.must_happen
-        seen = dict(zip(map(describe, wanted), happened(wanted, self.trace), strict=True))
+        seen = happened(self.plan, self.trace)
         self.verdict: Verdict = judge(RunFacts(**facts), check(self.trace), self.plan.expect, seen)
 
     def events(self, node: str, incarnation: int) -> list[Stamped]:

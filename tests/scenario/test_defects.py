@@ -14,10 +14,10 @@ from actors.sim.world import World
 from actors.trace.events import RunMeta
 from chaos.conductor import ScenarioConductor
 from chaos.incidents import library
+from chaos.must_happen import happened
 from chaos.plan import Plan
 from chaos.scenario.loader import load_file
 from chaos.scenario.resolve import resolve
-from chaos.scenario.triggers import happened
 from orchestrator.cli.main import main
 from orchestrator.engines.in_process import InProcessEngine
 from orchestrator.invariants.conclusion import InvariantResult
@@ -230,7 +230,7 @@ def judge(plan: Plan) -> tuple[ScenarioConductor, dict[str, InvariantResult]]:
     result = World(plan.nodes, conductor, plan.seed, "run", record=True, meta=meta).run(LIMIT_US)
     if not plan.defects:
         assert not result.failures, result.failures[0].traceback
-        assert all(happened(plan.expect.must_happen, result.trace))
+        assert all(happened(plan, result.trace).values())
     engine = InProcessEngine()
     engine.feed_all(sorted(result.trace, key=lambda event: event.order))
     results = {each.id: each for each in engine.results()}

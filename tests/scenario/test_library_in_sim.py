@@ -22,12 +22,12 @@ from actors.trace.events import (
 )
 from chaos.conductor import ScenarioConductor
 from chaos.incidents import library
+from chaos.must_happen import happened
 from chaos.oddities import library as oddities
 from chaos.plan import Plan
 from chaos.scenario.invariant_ids import INVARIANT_IDS
 from chaos.scenario.loader import load_text
 from chaos.scenario.resolve import resolve
-from chaos.scenario.triggers import happened
 from orchestrator.engines.in_process import InProcessEngine
 from orchestrator.invariants.registry import INVARIANTS
 from orchestrator.repeats import repeat
@@ -62,7 +62,7 @@ def assert_expected(plan: Plan, played: Played) -> None:
     for name in expect.held:
         status, tested = played.judged[name]
         assert (status, tested > 0) == ("held", True), (name, status, tested)
-    assert all(happened(expect.must_happen, played.result.trace))
+    assert all(happened(plan, played.result.trace).values())
     assert all(played.conductor.seen.values())
     assert played.conductor.status == "completed", played.conductor.detail
     assert all(outcome.took_effect and outcome.phase == "ended" for outcome in played.conductor.outcomes)

@@ -18,7 +18,7 @@ from actors.control import (
     SlowDisk,
 )
 from actors.crash_points import CrashPoint
-from actors.trace.events import CtlFault, DiskRuleChange, LogHw, NodeDown
+from actors.trace.events import CtlFault, DiskRuleChange, LogHw, NodeDown, QRole
 from chaos.incidents import library
 from chaos.scenario.resolve import resolve
 from tests.unit.chaos.stage import SECOND, Stage, plan_of
@@ -62,6 +62,41 @@ def test_a_seen_trigger_fires_at_once_and_only_after_time_0() -> None:
     assert Crash("broker-3") in stage.assume(2, 2)
     stage.run_until(4 * SECOND)
     assert stage.restarted() == ["broker-3"]
+
+
+def test_a_selector_of_a_trigger_is_resolved_when_the_event_comes() -> None:
+    """Shows that a trigger waits for whoever leads at that moment, and that matches of others do not count; and that a
+    fault which ends with its leader's death ends when that node dies which led just before."""
+    stage = Stage(
+        plan_of(
+            "chaos:\n"
+            "  - when: {seen: {committed: {tp: orders-0, offset: 5, node: leader(orders-0)}}, nth: 2}\n"
+            "    fault: {slow-disk: {nodes: broker-3, by: 1ms}}\n"
+            "    until: {seen: {node-down: {node: [active-controller, leader(orders-0)]}}}\n"
+        )
+    )
+    stage.reach_time_0()
+    stage.tell("broker-1", hw(5))
+    stage.elect(2, 1, [2, 3])
+    stage.tell("broker-1", hw(6))
+    assert stage.of(SlowDisk) == []
+    stage.tell("broker-2", hw(7))
+    assert len(stage.of(SlowDisk)) == 1
+    stage.tell("broker-1", NodeDown("crash"))
+    assert stage.of(MendDisk) == []
+    stage.tell("broker-2", NodeDown("crash"))
+    assert len(stage.of(MendDisk)) == 1
+
+
+def test_who_is_seen_to_step_down_led_until_then() -> None:
+    """Shows that an event is judged by the cluster as it was before it: whoever resigns or dies led the quorum."""
+    trigger = "{seen: {quorum-role: {role: resigned, node: active-controller}}}"
+    stage = Stage(plan_of(f"chaos: [{{when: {trigger}, fault: {{pause: broker-2}}, for: 1s}}]"))
+    stage.reach_time_0()
+    stage.tell("controller-2", QRole("d", 1, "resigned", -1, 0))
+    assert stage.of(Pause) == []
+    stage.tell("controller-1", QRole("d", 1, "resigned", -1, 0))
+    assert stage.of(Pause) == [Pause("broker-2")]
 
 
 def test_the_nth_time_with_a_delay() -> None:

@@ -9,7 +9,7 @@ from actors.config import default_config
 from actors.node.spec import NodeSpec
 from chaos.errors import InputError
 from chaos.incidents import library
-from chaos.plan import Plan
+from chaos.plan import Plan, Seen
 from chaos.scenario.loader import load_text
 from chaos.scenario.resolve import resolve
 from tests.unit.chaos.stage import BASE, plan_of
@@ -224,6 +224,29 @@ def test_a_trigger_on_a_log_may_name_the_metadata_log() -> None:
     assert plan_of(seen).expect.must_happen[0].arguments == {"tp": "__cluster_metadata-0", "offset": 9}
     with pytest.raises(InputError, match="unknown topic partition __cluster_metadata-0"):
         plan_of("must-happen: [{leader-elected: {tp: __cluster_metadata-0}}]\n")
+
+
+def test_selectors_of_triggers_are_written_down() -> None:
+    """Shows that any(n) of a trigger is drawn and told, that other selectors wait for the run, and that the resolved
+    file resolves to the same again."""
+    chaos = (
+        "chaos:\n"
+        "  - when: {seen: {node-restarted: {node: 'any(2)'}}}\n"
+        "    fault: {pause: broker-1}\n"
+        "    until: {seen: {truncated: {node: ['leader( orders-0 )', broker-2]}}}\n"
+        "must-happen: [{rpc: {api: Fetch, node: observers, to: 'any(1, controllers)'}}]\n"
+    )
+    plan = plan_of(chaos)
+    (scheduled,) = plan.schedule
+    assert isinstance(scheduled.when, Seen) and isinstance(scheduled.until, Seen)
+    drawn = scheduled.when.predicate.arguments["node"]
+    assert len(set(drawn)) == 2 and plan.drawn["chaos[0].when.seen.node-restarted.node[0]"] == drawn
+    assert scheduled.until.predicate.arguments == {"node": ["leader(orders-0)", "broker-2"]}
+    assert str(scheduled.until) == "when seen: truncated(node=leader(orders-0) or broker-2)"
+    (server,) = plan.drawn["must-happen[0].rpc.to[0]"]
+    assert plan.expect.must_happen[0].arguments == {"api": "Fetch", "node": "observers", "to": server}
+    again = resolve(load_text(plan.yaml()))
+    assert (again.schedule, again.expect, again.yaml()) == (plan.schedule, plan.expect, plan.yaml())
 
 
 def test_changes_of_the_voters_are_written_down() -> None:

@@ -29,8 +29,9 @@ from actors.trace.events import (
     RpcReply,
     VotersCause,
 )
-from chaos.scenario.triggers import TRIGGERS, happened, matches
-from tests.unit.chaos.stage import stamped
+from chaos.must_happen import happened
+from chaos.scenario.triggers import TRIGGERS, matches
+from tests.unit.chaos.stage import plan_of, stamped
 
 
 def assume(epoch: int, start: int = 5, hw: int = 5) -> PartAssume:
@@ -162,8 +163,58 @@ def test_a_restart_is_a_later_incarnation() -> None:
 
 def test_happened_looks_through_a_trace_once() -> None:
     """Shows which of several names were seen, over an iterator that is read no further than needed."""
-    events = iter([stamped("broker-2", HW), stamped("broker-2", ROLE), stamped("broker-2", SEEN)])
-    wanted = [Predicate("quorum-leader-elected"), Predicate("committed", {"tp": "orders-0", "offset": 1})]
-    assert happened(wanted, events) == [True, True]
+    events = iter([stamped("broker-2", HW), stamped("controller-2", ROLE), stamped("list-offsets-1", SEEN)])
+    plan = plan_of("must-happen: [quorum-leader-elected, {committed: {tp: orders-0, offset: 1}}]")
+    assert happened(plan, events) == {"quorum-leader-elected": True, "committed(tp=orders-0, offset=1)": True}
     assert next(events).body is SEEN
-    assert happened([Predicate("truncated")], [stamped("broker-2", HW)]) == [False]
+    assert happened(plan_of("must-happen: [truncated]"), [stamped("broker-2", HW)]) == {"truncated": False}
+
+
+def test_without_a_view_a_selector_may_mean_whoever_it_could_ever_mean() -> None:
+    """Shows where a live node stops, which knows nothing of the cluster: at what could be meant, and nothing else."""
+    down = NodeDown("crash")
+    led = Predicate("node-down", {"node": ["leader(orders-0)", "controller-2"]})
+    assert [
+        matches(led, stamped(node, down)) for node in ("broker-3", "controller-2", "controller-1", "producer-1")
+    ] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    resigned = Predicate("node-down", {"node": "voters(resigned)"})
+    assert matches(resigned, stamped("controller-1", down)) and not matches(resigned, stamped("broker-1", down))
+    assert not matches(Predicate("node-down", {"node": "clients"}), stamped("broker-1", down))
+
+
+def test_selectors_mean_whom_they_mean_in_the_view() -> None:
+    """Shows each argument that names nodes with a view: whoever records the event, the server, the fenced broker."""
+    view = {"leader(orders-0)": ["broker-2"], "followers(orders-0)": ["broker-1", "broker-3"]}
+
+    def seen(name: str, arguments: dict[str, Any], node: str, body: AnyTraceEvent) -> bool:
+        return matches(Predicate(name, arguments), stamped(node, body), lambda selector: view[str(selector)])
+
+    fenced = BrokerReg(1, 1, "i", True, False, False, 3)
+    assert seen("broker-fenced", {"broker": "followers(orders-0)"}, "controller-1", fenced)
+    assert not seen("broker-fenced", {"broker": "leader(orders-0)"}, "controller-1", fenced)
+    assert seen("rpc", {"api": "Fetch", "to": ["leader(orders-0)", "followers(orders-0)"]}, "consumer-1", rpc())
+    assert not seen("rpc", {"api": "Fetch", "to": "leader(orders-0)"}, "consumer-1", rpc())
+    cut = LogTrunc("orders-0", 9, 5, "diverge", 1, 0)
+    assert seen("truncated", {"node": "leader(orders-0)"}, "broker-2", cut)
+    assert not seen("truncated", {"node": "followers(orders-0)"}, "broker-2", cut)
+
+
+def test_what_must_happen_is_told_by_the_cluster_as_it_was_before() -> None:
+    """Shows that who goes down counts as the leader that it was until then, also where nobody is told of it before."""
+    plan = plan_of("must-happen: [{node-down: {node: voters(leader)}}, {node-down: {node: leader(orders-0)}}]")
+    new = PartAssume("orders-0", "leader", 2, 1, 1, 9, 5, 5, 0, 1)
+    trace = [
+        stamped("controller-1", NodeUp("controller", 101, "d", False, False)),
+        stamped("controller-1", QRole("d", 1, "leader", 101, 0)),
+        stamped("broker-1", NodeDown("crash")),
+        stamped("broker-2", new),
+        stamped("controller-2", NodeDown("crash")),
+    ]
+    assert list(happened(plan, trace).values()) == [False, False]
+    assert list(happened(plan, [*trace, stamped("controller-1", NodeDown("crash"))]).values()) == [True, False]
+    assert list(happened(plan, [*trace, stamped("broker-2", NodeDown("crash"))]).values()) == [False, True]
