@@ -39,6 +39,19 @@ _ALL: tuple[Defect, ...] = (
         "ktoso/akka-raft#30",
         settings=("features.kip-996=off",),
     ),
+    Defect(
+        "pre-vote-while-followed",
+        "actors.quorum",
+        "Q20",
+        "A follower promises its vote although its leader serves it.",
+        nemesis="left-out",
+    ),
+    Defect(
+        "prospective-refuses",
+        "actors.quorum",
+        "Q20",
+        "A voter that asks for votes beforehand itself promises nobody its own.",
+    ),
     Defect("epoch-reset", "actors.quorum", "Q3", "A voter ignores its quorum-state at start and begins at epoch 0."),
     Defect(
         "fetch-in-leader-epoch",

@@ -75,25 +75,35 @@ def _decide(raft: RaftState, step: Step, request: VoteRequest) -> bool:
     stores = not request.pre_vote or "pre-vote-is-stored" in step.defects
     if granted and stores and isinstance(role, Unattached | Prospective) and role.voted != candidate:
         raft.quorum.add_vote(step, raft.log.end_offset, candidate)
-    _record_vote(raft, step, candidate.id, granted, request.pre_vote, request.last_offset_epoch, request.last_offset)
+    of_the_log = request.last_offset_epoch, request.last_offset
+    _record_vote(raft, step, candidate, request.replica_epoch, granted, request.pre_vote, *of_the_log)
     return granted
 
 
 def _record_vote(
-    raft: RaftState, step: Step, candidate: int, granted: bool, pre_vote: bool, last_epoch: int, end_offset: int
+    raft: RaftState,
+    step: Step,
+    candidate: ReplicaKey,
+    epoch: int,
+    granted: bool,
+    pre_vote: bool,
+    last_epoch: int,
+    end_offset: int,
 ) -> None:
     raft.quorum.record(
         step,
         QVote(
             raft.config.directory_id,
             raft.quorum.epoch,
-            candidate,
+            candidate.id,
             granted,
             pre_vote,
             last_epoch,
             end_offset,
             raft.last_epoch,
             raft.log.end_offset,
+            candidate.directory_id,
+            epoch,
         ),
     )
 
@@ -151,7 +161,7 @@ def become_candidate(raft: RaftState, step: Step) -> None:
 
 def record_own_vote(raft: RaftState, step: Step) -> None:
     """Trace the vote that a candidate gave itself."""
-    _record_vote(raft, step, raft.config.node_id, True, False, raft.last_epoch, raft.log.end_offset)
+    _record_vote(raft, step, raft.config.key, raft.quorum.epoch, True, False, raft.last_epoch, raft.log.end_offset)
 
 
 def _on_prospective_timeout(raft: RaftState, step: Step) -> None:

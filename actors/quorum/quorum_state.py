@@ -214,13 +214,14 @@ class QuorumState(msgspec.Struct):
             if "pre-vote-for-all" in step.defects:
                 return True
             if isinstance(role, Follower):
-                return up_to_date and not role.has_fetched
-            return up_to_date and not isinstance(role, Leader)
+                return up_to_date and (not role.has_fetched or "pre-vote-while-followed" in step.defects)
+            keeps = isinstance(role, Prospective) and "prospective-refuses" in step.defects
+            return up_to_date and not isinstance(role, Leader) and not keeps
         if not isinstance(role, Unattached | Prospective):
             return False
         if role.voted is not None and "double-vote" not in step.defects:
             # The log is not compared again: this is the same vote, whose answer was lost.
-            return role.voted.matches(candidate)
+            return role.voted.id == candidate.id and role.voted.directory_id in ("", candidate.directory_id)
         return role.leader_id < 0 and up_to_date
 
     # ---- start -------------------------------------------------------------------------------------------

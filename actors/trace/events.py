@@ -75,7 +75,8 @@ class QPersist(TraceEvent, frozen=True, tag="q.persist"):
 
 
 class QVote(TraceEvent, frozen=True, tag="q.vote"):
-    """A vote request was decided, by the voter (``candidate`` itself for its own vote)."""
+    """A vote request was decided, by the voter (``candidate`` itself for its own vote). ``epoch``: the voter's;
+    ``candidate_epoch``: the one that was asked for, -1 not told."""
 
     directory_id: str
     epoch: int
@@ -86,6 +87,8 @@ class QVote(TraceEvent, frozen=True, tag="q.vote"):
     candidate_end: int
     voter_last_epoch: int
     voter_end: int
+    candidate_directory: str = ""
+    candidate_epoch: int = -1
 
 
 class QRole(TraceEvent, frozen=True, tag="q.role"):

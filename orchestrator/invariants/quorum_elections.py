@@ -169,16 +169,18 @@ class Led(msgspec.Struct, frozen=True):
 
 class Leaderships(State):
     """now: node -> the epoch that it leads. before: node, or node and directory -> the last epoch that it led; wiped:
-    nodes whose disks were wiped since, at kraft.version 0."""
+    nodes whose disks were wiped since, at kraft.version 0; begun: node -> the incarnation that has taken up a role."""
 
     now: dict[str, Led] = {}
     before: dict[str, Led] = {}
     wiped: set[str] = set()
+    begun: dict[str, int] = {}
 
 
 class LeadersOnlyAppend(LogInvariant[Leaderships]):
     """What a leader has appended may be on a majority already. If it cuts its log while it leads, or comes back from a
-    restart and goes on in the epoch that it led, it writes other entries at offsets and in an epoch that are taken.
+    restart and goes on in the epoch that it led, it writes other entries at offsets and in an epoch that are taken. It
+    comes back as one that has resigned: in that epoch it neither gives a vote nor follows anybody.
 
     Example: controller-1 leads epoch 7 and appends up to 130, loses what it had not flushed in a crash, and goes on as
     leader of epoch 7 at 126: offset 128 of epoch 7 is two different records.
@@ -187,7 +189,7 @@ class LeadersOnlyAppend(LogInvariant[Leaderships]):
     id = "Q12"
     title = "A quorum leader only appends, and leads an epoch in one incarnation alone"
     source = "Raft 5.3 (Leader Append-Only); KAFKA-10527"
-    tested_when = "a node that has led cuts its log, or becomes leader again"
+    tested_when = "a node that has led cuts its log, becomes leader again, or comes back in the epoch that it led"
     unseen = ("Leaders that write over an offset without a cut: Q6 finds two records at one place.",)
     types = (QRole, LogTrunc, NodeUp)
     exemptions = {
@@ -206,11 +208,12 @@ class LeadersOnlyAppend(LogInvariant[Leaderships]):
         if type(body) is LogTrunc:
             return self._cut(state, event, body)
         assert type(body) is QRole
-        if body.role != "leader":
-            state.now.pop(event.node, None)
-            return NOTHING
         identity = f"{event.node}/{body.directory_id}" if mirror.voters.with_directories else event.node
         known = state.before.get(identity)
+        first, state.begun[event.node] = state.begun.get(event.node) != event.incarnation, event.incarnation
+        if body.role != "leader":
+            state.now.pop(event.node, None)
+            return self._comes_back(state, event, body, known) if first and known is not None else NOTHING
         led = state.now[event.node] = Led(body.epoch, event.incarnation, witness(event))
         wiped = event.node in state.wiped and not mirror.voters.with_directories
         state.wiped.discard(event.node)
@@ -223,6 +226,16 @@ class LeadersOnlyAppend(LogInvariant[Leaderships]):
         sentence = f"{event.node} leads epoch {body.epoch} after it had led epoch {known.epoch} before its restart"
         if wiped:
             return self.excused("wiped", state.key, sentence, known.by, event)
+        return self.violated(state.key, sentence, known.by, event)
+
+    def _comes_back(self, state: Leaderships, event: Stamped, body: QRole, known: Led) -> Emissions:
+        """The first role of an incarnation of a node that has led."""
+        if body.epoch != known.epoch or event.node in state.wiped:
+            return NOTHING
+        state.tested += 1
+        if body.role == "resigned":
+            return NOTHING
+        sentence = f"{event.node} came back as {body.role} in epoch {body.epoch}, which it had led before its restart"
         return self.violated(state.key, sentence, known.by, event)
 
     def _cut(self, state: Leaderships, event: Stamped, body: LogTrunc) -> Emissions:

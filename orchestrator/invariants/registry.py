@@ -73,6 +73,7 @@ from orchestrator.invariants.quorum_elections import (
 from orchestrator.invariants.quorum_snapshots import SnapshotsAreCommitted
 from orchestrator.invariants.quorum_time import CutOffLeadersStepDown, LeaderIsLeftInPeace
 from orchestrator.invariants.quorum_voters import VoterChangesAreSerial
+from orchestrator.invariants.quorum_votes import VotesFollowTheRule
 from orchestrator.invariants.reads import (
     ConsumersGoForward,
     OnlyCommittedIsShown,
@@ -123,6 +124,7 @@ def _metadata_log() -> list[LogInvariant[Any]]:
         ControllersActInOffice(),
         DivergenceIsExact(),
         AcknowledgedMetadataStays(),
+        VotesFollowTheRule(),
         ImagesAreOneHistory(),
     ]
 

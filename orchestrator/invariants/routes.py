@@ -17,6 +17,7 @@ from actors.trace.events import (
     OpReturn,
     PartChange,
     QApply,
+    QPersist,
     QRole,
     QSnap,
     QSnapFetch,
@@ -45,7 +46,7 @@ def _partition_keys(event: Stamped) -> Sequence[str]:
 
 
 _OF_THE_QUORUM = frozenset(
-    {QRole, QVote, QVoters, QApply, QSnap, QSnapFetch}
+    {QRole, QVote, QPersist, QVoters, QApply, QSnap, QSnapFetch}
     | {NodeUp, NodeDown, ConfigChange, BrokerReg, PartChange, IsrPropose, MetaImage, MetaView}
 )
 """Types that concern the metadata log whatever partition they are about: what members do, what controllers write and

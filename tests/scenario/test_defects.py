@@ -53,6 +53,8 @@ PROOFS: dict[str, Proof] = {
     "vote-before-sync": Proof("quorum", r"granted its vote in epoch \d+ to \d+ before the vote was on its disk"),
     "same-epoch-leader": Proof("quorum", r"knows \d+ as the leader of quorum epoch \d+, of which \S+ knew \d+"),
     "vote-for-any": Proof("stale-voter", r"granted \d+ its vote in epoch \d+, whose log ends at"),
+    "pre-vote-while-followed": Proof("divided", r"granted controller-\d a vote beforehand .* and has served it"),
+    "prospective-refuses": Proof("divided", r"refused controller-\d a vote beforehand in epoch \d+, whose log ends at"),
     "epoch-reset": Proof("quorum", r"stored epoch 0 while its disk had epoch \d+"),
     "fetch-in-leader-epoch": Proof("quorum", r"hold offset \d+ of __cluster_metadata-0 in leader epoch \d+, and"),
     "divergence-unseen": Proof("own-tail", r"hold offset \d+ of __cluster_metadata-0 in leader epoch 2"),

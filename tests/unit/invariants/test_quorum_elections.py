@@ -111,6 +111,24 @@ def test_a_leader_cuts_its_log() -> None:
     assert result.violations[0].sentence == "controller-1 cut its log from 1 to 0 while it led epoch 1"
 
 
+def test_a_former_leader_comes_back() -> None:
+    """Shows that who led an epoch comes back in it as resigned, and as nothing else unless its disk was wiped."""
+    for role, wiped, epoch, held in (
+        ("resigned", False, 7, True),
+        ("follower", False, 8, True),
+        ("unattached", True, 7, True),
+        ("unattached", False, 7, False),
+        ("follower", False, 7, False),
+        ("candidate", False, 7, False),
+    ):
+        trace = TraceBuilder()
+        trace.role(LEADER, 7, "leader", 101)
+        trace.up(LEADER, "controller", wiped=wiped)
+        trace.role(LEADER, epoch, role)
+        trace.role(LEADER, epoch, "follower", 102)
+        assert (trace.result("Q12").status != "violated") == held, (role, wiped, epoch)
+
+
 def test_a_leader_goes_on_after_a_restart() -> None:
     """Shows that the same epoch led again violates Q12, and is excused where the disk was wiped since: once."""
     trace = TraceBuilder()

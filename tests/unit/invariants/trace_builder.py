@@ -118,9 +118,14 @@ class TraceBuilder:
         pre: bool = False,
         asks: tuple[int, int] = (0, 0),
         has: tuple[int, int] = (0, 0),
+        directory: str = "",
+        wanted: int = -1,
     ) -> str:
-        """A vote was decided; ``asks``, ``has``: (last epoch, end) of the candidate's and of the voter's log."""
-        return self.emit(node, QVote(f"dir-{node}", epoch, candidate, granted, pre, *asks, *has))
+        """A vote was decided; ``asks``, ``has``: (last epoch, end) of the candidate's and of the voter's log.
+        ``directory``: the candidate's, by default that of its id; ``wanted``: the epoch that it asked for."""
+        of = directory or f"dir-{node_name(candidate)}"
+        asked = epoch if wanted < 0 else wanted
+        return self.emit(node, QVote(f"dir-{node}", epoch, candidate, granted, pre, *asks, *has, of, asked))
 
     def role(self, node: str, epoch: int, role: Any, leader: int = -1, log_end: int = 0, directory: str = "") -> str:
         """A quorum role was taken up."""

@@ -1,0 +1,121 @@
+"""Q20: how voters decide on votes, by the tables of Kafka's UnattachedStateTest, ProspectiveStateTest,
+FollowerStateTest, CandidateStateTest, LeaderStateTest and ResignedStateTest (canGrantVote)."""
+
+from __future__ import annotations
+
+import pytest
+
+from actors.node.spec import METADATA_PARTITION
+from actors.trace.events import RepFetch
+from tests.unit.invariants.trace_builder import TraceBuilder
+
+VOTER = "controller-2"
+BEHIND, LEVEL, AHEAD = (1, 1), (1, 2), (2, 1)
+"""Last epoch and end of a candidate's log, by that of the voter, which is LEVEL."""
+
+
+def follows(role: str, leader: int = -1, epoch: int = 3) -> TraceBuilder:
+    """A voter with two records of epoch 1, in that role."""
+    trace = TraceBuilder()
+    trace.up(VOTER, "controller")
+    trace.append(VOTER, "a", "b", epoch=1, tp=METADATA_PARTITION, role="follower")
+    trace.role(VOTER, epoch, role, leader, 2)
+    return trace
+
+
+@pytest.mark.parametrize(
+    ("role", "leader", "asks", "pre", "expected"),
+    [
+        *((role, -1, BEHIND, pre, False) for role in ("unattached", "prospective") for pre in (True, False)),
+        *((role, -1, asks, pre, True) for role in ("unattached", "prospective") for pre in (True, False)
+          for asks in (LEVEL, AHEAD)),
+        *((role, 103, AHEAD, False, False) for role in ("unattached", "prospective", "follower")),
+        *((role, 103, AHEAD, True, True) for role in ("unattached", "prospective", "follower")),
+        *((role, -1, AHEAD, False, False) for role in ("candidate", "resigned", "leader")),
+        *((role, -1, AHEAD, True, True) for role in ("candidate", "resigned")),
+        ("follower", 103, BEHIND, True, False),
+        ("leader", 102, AHEAD, True, False),
+    ],
+)  # fmt: skip
+def test_a_vote_is_decided_by_role_and_log(
+    role: str, leader: int, asks: tuple[int, int], pre: bool, expected: bool
+) -> None:
+    """Shows that what Kafka decides holds, and that the other decision violates Q20, refusals too."""
+    for granted in (True, False):
+        trace = follows(role, leader)
+        trace.vote(VOTER, 3, 101, granted, pre, asks, LEVEL)
+        result = trace.result("Q20")
+        assert (result.status, result.tested) == ("held" if granted == expected else "violated", 1)
+
+
+def test_a_follower_that_is_served_promises_nothing() -> None:
+    """Shows that a leader's fetch makes a follower refuse votes beforehand (KIP-996), in that leader's epoch alone."""
+    for epoch, granted in ((3, False), (2, True)):
+        trace = follows("follower", 103)
+        trace.emit("controller-3", RepFetch(METADATA_PARTITION, 102, epoch, epoch, -1, 2, 1))
+        trace.vote(VOTER, 3, 101, granted, True, AHEAD, LEVEL)
+        assert trace.result("Q20").status == "held"
+    wrong = follows("follower", 103)
+    wrong.emit("controller-3", RepFetch(METADATA_PARTITION, 102, 3, 3, -1, 2, 1))
+    wrong.vote(VOTER, 3, 101, True, True, AHEAD, LEVEL)
+    assert wrong.result("Q20").violations[0].sentence == (
+        "controller-2 granted controller-1 a vote beforehand in epoch 3, although controller-3 leads it and has served "
+        "it"
+    )
+
+
+def test_the_same_vote_again() -> None:
+    """Shows that a vote is given again to who has it, whatever its log: to the same directory alone, and to nobody
+    else, over a restart too."""
+    for restarts in (False, True):
+        for candidate, directory, granted in ((101, "", True), (101, "other", False), (103, "", False)):
+            for says in (True, False):
+                trace = follows("unattached")
+                trace.vote(VOTER, 3, 101, True, False, LEVEL, LEVEL)
+                if restarts:
+                    trace.up(VOTER, "controller")
+                    trace.role(VOTER, 3, "unattached", log_end=2)
+                trace.vote(VOTER, 3, candidate, says, False, BEHIND, LEVEL, directory)
+                result = trace.result("Q20")
+                assert (result.status == "held") == (says == granted), (restarts, candidate, directory, says)
+
+
+def test_a_vote_that_only_the_disk_tells_of() -> None:
+    """Shows that a vote on the disk counts as given, with whatever directory, and is gone with the disk."""
+    trace = follows("unattached")
+    trace.persist(VOTER, 3, voted=101)
+    trace.up(VOTER, "controller")
+    trace.role(VOTER, 3, "unattached", log_end=2)
+    trace.vote(VOTER, 3, 103, False, False, AHEAD, LEVEL)
+    trace.vote(VOTER, 3, 101, True, False, LEVEL, LEVEL)
+    assert trace.result("Q20").status == "held"
+    trace.up(VOTER, "controller", wiped=True)
+    trace.truncate(VOTER, 0, METADATA_PARTITION)
+    trace.role(VOTER, 3, "unattached")
+    trace.vote(VOTER, 3, 103, True, False, AHEAD)
+    assert trace.result("Q20").status == "held"
+
+
+def test_the_epoch_asked_for_and_the_voters_own_log() -> None:
+    """Shows that a voter takes up the epoch first, decides in its own, and by the log that it has."""
+    stays = follows("unattached")
+    stays.vote(VOTER, 3, 101, False, False, BEHIND, LEVEL, wanted=4)
+    assert stays.result("Q20").violations[0].sentence.endswith("in epoch 3, which asked for one in epoch 4")
+    other = follows("unattached")
+    other.vote(VOTER, 4, 101, False, False, BEHIND, LEVEL)
+    assert other.result("Q20").violations[0].sentence.endswith("in epoch 4, while it was unattached in epoch 3")
+    shorter = follows("unattached")
+    shorter.vote(VOTER, 3, 101, True, False, BEHIND, BEHIND)
+    assert (
+        shorter.result("Q20")
+        .violations[0]
+        .sentence.endswith("by a log that ends at 1 with epoch 1, while its own ends at 2 with epoch 1")
+    )
+
+
+def test_what_is_no_test() -> None:
+    """Shows that a candidate's own vote is none, nor is a decision of a member whose role the trace does not tell."""
+    trace = follows("candidate")
+    trace.vote(VOTER, 3, 102, True, False, LEVEL, LEVEL)
+    trace.vote("controller-3", 3, 102, True)
+    assert trace.result("Q20").status == "vacuous"
