@@ -47,6 +47,7 @@ test: java lint ## everything that a change must pass
 FURTHER := KRIFT_SEEDS=50 KRIFT_KILLS=30 KRIFT_KILL_SEEDS=100 KRIFT_SMOKE=50
 
 test-all: test ## test, and what takes longer: the real Kafka beside Krift, and more seeds
+	@echo "long"; $(BIN)/pytest -n 2 --dist loadfile -m long
 	@echo "the real Kafka"; $(BIN)/pytest -n 0 -m real_kafka tests/real_kafka
 	@echo "$(FURTHER)"
 	@$(FURTHER) $(BIN)/pytest -n 2 -m "not ray and not spark" tests/property/test_nemeses.py \

@@ -37,10 +37,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The real Kafka is started only if its marker is asked for (``-m real_kafka``)."""
-    if "real_kafka" in config.option.markexpr:
-        return
-    left_out = [item for item in items if item.get_closest_marker("real_kafka") is not None]
+    """Tests of ``make test-all`` alone are run only if their marker is asked for (``-m real_kafka``, ``-m long``)."""
+    unasked = [marker for marker in ("real_kafka", "long") if marker not in config.option.markexpr]
+    left_out = [item for item in items if any(item.get_closest_marker(marker) is not None for marker in unasked)]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]

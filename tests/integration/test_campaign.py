@@ -58,6 +58,7 @@ def _executors(command: Command) -> list[Process]:
     return [each for each in descendants(command.process.pid) if "CoarseGrainedExecutorBackend" in each.arguments]
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.timeout(500)
 def test_executors_and_drivers_may_die(tmp_path: Path) -> None:

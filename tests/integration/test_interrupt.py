@@ -170,7 +170,7 @@ def test_ctrl_c_while_spark_starts_leaves_no_jvm(runs: Runs) -> None:
     assert "interrupted after 0 of 1 run; nothing was recorded" in command.said()
 
 
-@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("which", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)])
 def test_an_interrupted_sim_run_is_kept(runs: Runs, which: signal.Signals) -> None:
     """Shows that a signal ends a sim run after the present event: faults end in its trace, exit status 130."""
     command = runs.start("run", "long.yaml", "--runtime", "sim")

@@ -36,6 +36,7 @@ def by_executor(before: set[Path]) -> dict[Path, set[str]]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.ray
 @pytest.mark.spark
 @pytest.mark.timeout(600)

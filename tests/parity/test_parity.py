@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -177,8 +178,17 @@ def test_the_seeds_of_the_sim_agree(name: str, tmp_path: Path) -> None:
     assert structures == [structures[0]] * len(SEEDS)
 
 
+LONG = ("bounce", "rewind")
+"""Live in ``make test-all`` alone: their sim runs above, and operator and leader-pause, are the nearest to them."""
+
+
+def live_case(name: str) -> Any:
+    """The parameter of a live case."""
+    return pytest.param(name, marks=pytest.mark.long) if name in LONG else name
+
+
 @pytest.mark.ray
-@pytest.mark.parametrize("name", [name for name in CASES if name not in ELSEWHERE])
+@pytest.mark.parametrize("name", [live_case(name) for name in CASES if name not in ELSEWHERE])
 def test_live_and_sim_agree(name: str, local_ray: LocalRayCluster, tmp_path: Path) -> None:
     """Shows parity, as this module defines it, for one scenario."""
     case = CASES[name]
