@@ -430,6 +430,21 @@ _ALL: tuple[Defect, ...] = (
         "A leader that takes a replica into the ISR drops the others.",
         nemesis="isr",
     ),
+    Defect(
+        "isr-never-shrinks",
+        "actors.broker",
+        "P25",
+        "A leader keeps in its ISR who does not catch up, until the controller fences them.",
+        nemesis="isr",
+    ),
+    Defect(
+        "isr-shrinks-at-once",
+        "actors.broker",
+        "P25",
+        "A leader asks out of its ISR whoever lacks its last record, however short that is.",
+        "KIP-16",
+        nemesis="isr",
+    ),
     Defect("retry-forgotten", "actors.client", "L5", "A batch that is to be sent again is not.", nemesis="clients"),
     Defect(
         "consumer-gives-up",

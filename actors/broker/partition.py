@@ -367,9 +367,11 @@ class Partition(msgspec.Struct):
 
     def shrunk_isr(self, turn: Turn) -> list[int] | None:
         """The ISR without the replicas that lag for too long, if there are any."""
-        if self.pending is not None or not self.is_leader:
+        if self.pending is not None or not self.is_leader or "isr-never-shrinks" in turn.step.defects:
             return None
         end, now_ms, lag_max_ms = self.log.end_offset, turn.step.wall_ms, turn.settings.replica_lag_time_max_ms
+        if "isr-shrinks-at-once" in turn.step.defects:
+            lag_max_ms = -1
         lagging = [
             replica_id
             for replica_id in self.isr

@@ -25,6 +25,7 @@ from orchestrator.invariants.fold import Fold, Invariant
 from orchestrator.invariants.hygiene import NoBug, TraceIsWhole, VersionsAreHonoured
 from orchestrator.invariants.isr import ElectableReplicasHaveEverything, ReplicationCoversElection
 from orchestrator.invariants.knowledge import LatestCoversWhatIsKnown, RealTimeOrder
+from orchestrator.invariants.lagging import WhoLagsLeavesTheIsr
 from orchestrator.invariants.list_offsets import (
     BrokersAreNotRefused,
     LatestNeverGoesBack,
@@ -199,6 +200,7 @@ def folds(only: Collection[str] | None = None) -> list[AnyFold]:
         OnlyDocumentedErrors(),
         RefusalIsBrief(),
         HighWatermarkFollows(),
+        WhoLagsLeavesTheIsr(),
         CutOffLeadersStepDown(),
         LeaderIsElected(),
         LeaderIsLeftInPeace(),

@@ -173,6 +173,10 @@ PROOFS: dict[str, Proof] = {
     "never-stand": Proof("comes-back", r"no quorum leader was acknowledged by most of the 3 voters within"),
     "no-new-leader": Proof("comes-back", r"no leader took up orders-0 within .* broker-3 could lead"),
     "isr-never-expands": Proof("comes-back", r"broker-\d did not get into the ISR of orders-0 within"),
+    "isr-never-shrinks": Proof(
+        "cut-from-leader", r"broker-1, leader of orders-0 .*, has not asked broker-3 out of its"
+    ),
+    "isr-shrinks-at-once": Proof("cut-from-leader", r"without broker-\d, which had all of its log \d+ ms before: repl"),
     "isr-swaps-members": Proof("one-back", r"the cluster did not converge: .* its whole ISR: orders-0, 20 s after"),
     "retry-forgotten": Proof("comes-back", r"the send \S+ of producer-1 to orders-0 did not return within"),
     "consumer-gives-up": Proof("slow-leader", r"consumer-1 did not read orders-0 up to [\d,]+ within"),

@@ -1,0 +1,159 @@
+"""P25: whom a leader asks out of the ISR, and when. Tests on hand-written traces."""
+
+from __future__ import annotations
+
+import pytest
+
+from actors.trace.events import ClockSet, CtlFault, MetaImage
+from tests.unit.invariants.trace_builder import TP, TraceBuilder
+
+SECOND = 1_000_000
+LAG = {"replica.lag.time.max.ms": 4000, "request.timeout.ms": 2000}
+
+
+class Leader(TraceBuilder):
+    """Broker-1 leads, and both followers have the one record that it has."""
+
+    def __init__(self) -> None:
+        super().__init__(config=LAG)
+        self.lead(1)
+        self.replicate("a")
+
+    def passes(self, seconds: float) -> None:
+        self.wall += int(seconds * SECOND)
+        self.emit("driver", CtlFault("f", "drop", "start", [], {}))
+
+    def status(self) -> tuple[str, int]:
+        found = self.result("P25")
+        return found.status, found.tested
+
+
+def behind() -> Leader:
+    """Broker-3 does not get the second record."""
+    run = Leader()
+    run.replicate("b", followers=(2,))
+    return run
+
+
+def test_who_lags_is_asked_out() -> None:
+    """Shows a leader that keeps a member which lags, and one that asks it out after the time."""
+    run = behind()
+    run.passes(7.9)
+    assert run.status() == ("vacuous", 0), "time to look, and two seconds"
+    run.passes(0.2)
+    assert run.status() == ("violated", 1)
+    assert run.result("P25").violations[0].sentence == (
+        "broker-1, leader of orders-0 in leader epoch 0, has not asked broker-3 out of its ISR [1, 2, 3], which has "
+        "not caught up for 8,000 ms: replica.lag.time.max.ms is 4,000"
+    )
+    run = behind()
+    run.passes(5)
+    run.propose(1, (1, 2))
+    run.passes(20)
+    assert run.status() == ("held", 1), "one that waits for its answer asks for nothing else"
+
+
+def test_who_has_everything_stays() -> None:
+    """Shows that a member with the whole log does not lag, however long it is silent; and that to fetch where the log
+    ended a moment ago is to be no further behind than that."""
+    run = Leader()
+    run.passes(60)
+    assert run.status() == ("vacuous", 0)
+    run = behind()
+    for number in range(8):
+        run.passes(2)
+        run.replicate(f"c{number}", followers=(2,))
+        run.fetched(1, 3, run.log_end(1) - 1)
+    assert run.status() == ("vacuous", 0)
+
+
+@pytest.mark.parametrize(
+    ("after_s", "isr", "says"), [(1, (1, 2), "broker-3, which had all of its log 1,0"), (5, (1, 2), "")]
+)
+def test_nobody_is_asked_out_too_soon(after_s: float, isr: tuple[int, ...], says: str) -> None:
+    """Shows a member that had everything a second ago, and one that had it five seconds ago."""
+    run = behind()
+    run.passes(after_s)
+    run.propose(1, isr)
+    assert run.status() == ("violated" if says else "held", 1)
+    assert says in "".join(finding.sentence for finding in run.result("P25").violations)
+
+
+def test_who_has_everything_is_not_asked_out() -> None:
+    """Shows that a whole log is enough, however old the last fetch is; what is proposed again is judged once."""
+    run = behind()
+    run.passes(5)
+    run.propose(1, (1, 3))
+    assert run.result("P25").violations[0].sentence == (
+        "broker-1 asked for the ISR [1, 3] of orders-0, without broker-2, which had all of its log, 2"
+    )
+    again = behind()
+    again.passes(5)
+    again.propose(1, (1, 2))
+    again.fetched(1, 3, again.log_end(1))
+    again.propose(1, (1, 2), outcome="NETWORK_EXCEPTION")
+    again.propose(1, (1, 2), proposal=2)
+    assert again.status() == ("held", 1)
+
+
+def test_what_a_new_leader_does_not_know() -> None:
+    """Shows that all members count as caught up when a leader begins, and lag when none of them fetches from it."""
+    run = Leader()
+    run.append("broker-2", "a", role="follower")
+    run.passes(3600)
+    run.lead(2, 1)
+    soon, at = len(run.events), run.wall
+    run.passes(1)
+    run.propose(2, (2, 3), epoch=1, partition_epoch=1)
+    assert "broker-1, which had all of its log 1,0" in run.result("P25").violations[0].sentence
+    del run.events[soon:]
+    run.wall = at
+    run.passes(9)
+    assert run.status() == ("violated", 1)
+
+
+def test_an_answer_ends_the_wait_for_it() -> None:
+    """Shows that what the controller took, or what metadata brought, makes a leader judge anew, by the new ISR."""
+    for outcome, expected in (
+        ("accepted", "violated"),
+        ("INELIGIBLE_REPLICA", "violated"),
+        ("NEW_LEADER_ELECTED", "held"),
+    ):
+        run = behind()
+        run.passes(5)
+        run.propose(1, (1, 2))
+        run.propose(1, (1, 2), outcome=outcome)
+        run.replicate("c", followers=())
+        run.passes(9)
+        assert run.status()[0] == expected, outcome
+    run = behind()
+    run.passes(5)
+    run.propose(1, (1, 2))
+    run.change(1, 0, isr=(1, 2), cause="alter-isr", partition_epoch=1)
+    run.emit("broker-1", MetaImage(12, 0))
+    run.passes(3600)
+    assert run.status() == ("held", 1), "who is out of the ISR lags for nobody"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [CtlFault("p", "pause", "start", ["broker-1"], {}), ClockSet("c", "start", 5_000_000, 0)],
+)
+def test_a_leader_whose_time_is_wrong(wrong: CtlFault | ClockSet) -> None:
+    """Shows that a leader which is stopped, or whose clock is not right, owes nothing meanwhile."""
+    run = behind()
+    run.emit("driver" if isinstance(wrong, CtlFault) else "broker-1", wrong)
+    run.passes(20)
+    assert run.status() == ("vacuous", 0)
+
+
+def test_a_process_that_is_gone() -> None:
+    """Shows that a leader which has died, or follows now, owes nothing."""
+    dead = behind()
+    dead.down("broker-1", lost={TP: 1})
+    dead.passes(20)
+    assert dead.status() == ("vacuous", 0)
+    follows = behind()
+    follows.assume(1, 1, leader=2)
+    follows.passes(20)
+    assert follows.status() == ("vacuous", 0)
