@@ -6,6 +6,7 @@ A defect changes what a node or a runtime does, never what it records (those of 
 
 from __future__ import annotations
 
+from actors.broker_defects import BROKER_DEFECTS
 from actors.client_defects import CLIENT_DEFECTS
 from actors.controller_defects import CONTROLLER_DEFECTS
 from actors.defect import Defect
@@ -430,21 +431,6 @@ _ALL: tuple[Defect, ...] = (
         "A leader that takes a replica into the ISR drops the others.",
         nemesis="isr",
     ),
-    Defect(
-        "isr-never-shrinks",
-        "actors.broker",
-        "P25",
-        "A leader keeps in its ISR who does not catch up, until the controller fences them.",
-        nemesis="isr",
-    ),
-    Defect(
-        "isr-shrinks-at-once",
-        "actors.broker",
-        "P25",
-        "A leader asks out of its ISR whoever lacks its last record, however short that is.",
-        "KIP-16",
-        nemesis="isr",
-    ),
     Defect("retry-forgotten", "actors.client", "L5", "A batch that is to be sent again is not.", nemesis="clients"),
     Defect(
         "consumer-gives-up",
@@ -587,5 +573,5 @@ _ALL: tuple[Defect, ...] = (
 )
 
 DEFECTS: dict[str, Defect] = {
-    defect.name: defect for defect in (*_ALL, *CONTROLLER_DEFECTS, *PRODUCER_DEFECTS, *CLIENT_DEFECTS)
+    defect.name: defect for defect in (*_ALL, *BROKER_DEFECTS, *CONTROLLER_DEFECTS, *PRODUCER_DEFECTS, *CLIENT_DEFECTS)
 }

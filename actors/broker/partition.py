@@ -265,7 +265,7 @@ class Partition(msgspec.Struct):
         if not self.is_leader and "follower-takes-produce" not in turn.step.defects:
             return AppendResult(KafkaError.NOT_LEADER_OR_FOLLOWER)
         needed = self.effective_min_isr + ("needs-one-replica-more" in turn.step.defects)
-        if acks == -1 and len(self.isr) < needed:
+        if acks == -1 and len(self.isr) < needed and "append-below-min-isr" not in turn.step.defects:
             if "refuse-after-append" in turn.step.defects:
                 self.log.append_as_leader(turn.step, turn.files, batch, self.leader_epoch, self.log_config)
             if "hide-reason" in turn.step.defects:

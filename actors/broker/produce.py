@@ -31,6 +31,7 @@ class PartitionAppend(msgspec.Struct, gc=False):
     """One partition of a Produce. ``waiting``: acks=all and the high watermark is below ``last_offset`` + 1.
     ``log_start``: of the log, once it was asked to append. ``record_errors``: places in the batch of records that it
     refused. For the trace: ``refused``: producer id, epoch, first and last sequence of a batch out of sequence;
+    ``appended``: acks=all: size of the ISR when it was appended, and the least that is enough;
     ``decided``: what the broker knew when this partition was decided, as others may hold up the answer beyond its
     leadership."""
 
@@ -45,6 +46,7 @@ class PartitionAppend(msgspec.Struct, gc=False):
     log_start: int = -1
     record_errors: tuple[int, ...] = ()
     refused: tuple[int, int, int, int] = (-1, -1, -1, -1)
+    appended: tuple[int, int] = (0, 0)
     decided: ReplyPartition | None = None
 
 
@@ -156,6 +158,7 @@ def told(partition: Partition | None, append: PartitionAppend) -> ReplyPartition
         offset=-1 if append.error else append.base_offset,
         last_offset=-1 if append.error else append.last_offset,
         refused=append.refused,
+        appended=append.appended,
     )
 
 

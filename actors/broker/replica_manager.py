@@ -165,6 +165,8 @@ class ReplicaManager(msgspec.Struct):
                 append.refused = (batch.producer_id, batch.producer_epoch, batch.base_sequence, last)
             append.decided = produces.told(partition, append)
             return
+        if produce.acks == produces.ALL:
+            append.appended = (len(partition.isr), partition.effective_min_isr)
         append.waiting = produce.acks == produces.ALL and "ack-before-hw" not in turn.step.defects
         if not result.duplicate:
             self._appended(turn, partition)
@@ -270,7 +272,7 @@ class ReplicaManager(msgspec.Struct):
                 self.produces.wake(self.partitions, turn, partition.tp)
         elif outcome.error in REVERT:
             partition.pending = None
-        elif outcome.error not in WAIT_FOR_METADATA:
+        elif outcome.error not in WAIT_FOR_METADATA or "outdated-proposal-again" in turn.step.defects:
             partition.pending = None
             self._propose(turn, partition, pending.isr)
 

@@ -18,10 +18,21 @@ def reply_partition(
     asked_epoch: int = -1,
     refused: tuple[int, int, int, int] = (-1, -1, -1, -1),
     found: tuple[int, int] = (-1, -1),
+    appended: tuple[int, int] = (0, 0),
 ) -> ReplyPartition:
     """What was told about a partition, with what this broker knew."""
     if partition is None or partition.role is None:
-        return ReplyPartition(tp, int(error), offset, last_offset, timestamp, asked_epoch=asked_epoch)
+        isr, min_isr = appended
+        return ReplyPartition(
+            tp,
+            int(error),
+            offset,
+            last_offset,
+            timestamp,
+            asked_epoch=asked_epoch,
+            appended_isr=isr,
+            append_min_isr=min_isr,
+        )
     return ReplyPartition(
         tp,
         int(error),
@@ -38,4 +49,5 @@ def reply_partition(
         *refused,
         len(partition.isr) if partition.is_leader else 0,
         *found,
+        *appended,
     )

@@ -16,6 +16,8 @@ class ReplyPartition(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     ``asked_epoch``: ListOffsets: leader epoch in which the client took the partition to be, -1 none.
     ``producer_id``, ``producer_epoch``, ``base_sequence``, ``last_sequence``: of a batch that was refused for its place
     in the sequence.
+    ``appended_isr``, ``append_min_isr``: Produce with acks=all: as ``committed_isr`` and ``min_isr``, when the broker
+    appended the batch, or knew it again; 0 where it did neither.
     ``found_timestamp``, ``found_epoch``: ListOffsets: timestamp, and leader epoch, that the answer has with the offset.
     """
 
@@ -38,6 +40,8 @@ class ReplyPartition(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     committed_isr: int = 0
     found_timestamp: int = -1
     found_epoch: int = -1
+    appended_isr: int = 0
+    append_min_isr: int = 0
 
 
 class Polled(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from actors.broker.alter_partition import WAIT_FOR_METADATA
 from actors.node.spec import node_name, split_topic_partition
 from actors.trace.events import BrokerReg, IsrPropose, PartAssume, PartChange, Stamped
 from orchestrator.invariants.fold import NOTHING, Emissions, Profile, St, State, Witness, witness
@@ -16,6 +17,9 @@ from orchestrator.invariants.mirror_fold import MirrorFold, MirrorInvariant
 from orchestrator.invariants.routes import CONTROLLER
 
 UNCLEAN_ENABLE = "unclean.leader.election.enable"
+OVER = frozenset(error.name for error in WAIT_FOR_METADATA)
+"""What a leader is told of a proposal that rests on a state which is over, or of which nobody knows what was made: it
+waits until the metadata log tells it more."""
 REMOVING = ("fence", "controlled-shutdown", "unclean-shutdown")
 """Causes of changes that take one broker out of the ISR."""
 
@@ -127,11 +131,14 @@ def _leader(broker: int) -> str:
 
 
 class Outstanding(msgspec.Struct, frozen=True):
-    """The proposal that a leader waits for."""
+    """The proposal that a leader made last, and the (leader epoch, partition epoch) that it rests on. over: what it was
+    told, if that is that this state is over."""
 
     incarnation: int
     proposal: int
+    base: tuple[int, int]
     by: Witness
+    over: str = ""
 
 
 class Proposals(State):
@@ -145,7 +152,8 @@ class Proposals(State):
 class IsrChangesAreCompareAndSet(ControllerInvariant[Proposals]):
     """A leader judges who is in sync by the ISR that it knows. If the controller takes a proposal that was made on an
     older state, it undoes what happened in between; if the leader takes an answer for that to another proposal, it
-    counts on an ISR that is not the controller's.
+    counts on an ISR that is not the controller's; and if it asks again on a state that it knows to be over, it gets
+    nowhere.
 
     Example: broker-1 proposes the ISR [1, 2, 3] on partition epoch 4; meanwhile the controller fences broker-3, which
     makes partition epoch 5 with ISR [1, 2]; the proposal is taken all the same, and broker-3, which is dead, is back.
@@ -201,8 +209,18 @@ class IsrChangesAreCompareAndSet(ControllerInvariant[Proposals]):
         )
 
     def _proposed(self, state: Proposals, event: Stamped, body: IsrPropose) -> Emissions:
-        state.outstanding[f"{event.node}/{body.tp}"] = Outstanding(event.incarnation, body.proposal, witness(event))
-        return NOTHING
+        name, base = f"{event.node}/{body.tp}", (body.leader_epoch, body.partition_epoch)
+        last = state.outstanding.get(name)
+        state.outstanding[name] = Outstanding(event.incarnation, body.proposal, base, witness(event))
+        if last is None or not last.over or (last.incarnation, last.base) != (event.incarnation, base):
+            return NOTHING
+        return self.violated(
+            body.tp,
+            f"{event.node} proposed {named(body.isr)} for the ISR of {body.tp} on partition epoch "
+            f"{body.partition_epoch} of leader epoch {body.leader_epoch}, of which it had been told {last.over}",
+            last.by,
+            event,
+        )
 
     def _told(self, state: Proposals, event: Stamped, body: IsrPropose) -> Emissions:
         state.tested += 1
@@ -216,6 +234,8 @@ class IsrChangesAreCompareAndSet(ControllerInvariant[Proposals]):
                 None if waiting is None else waiting.by,
                 event,
             )
+        if body.outcome in OVER:
+            state.outstanding[f"{event.node}/{body.tp}"] = msgspec.structs.replace(waiting, over=body.outcome)
         made = (body.leader_epoch, body.partition_epoch, frozenset(body.isr))
         if body.outcome != "accepted" or made in state.accepted.get(body.tp, ()):
             return NOTHING

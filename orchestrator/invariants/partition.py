@@ -324,9 +324,11 @@ class LeaderMarks(State):
 
 class AcksTellTheTruth(KeyedInvariant[LeaderMarks]):
     """A producer with acks=all that gets an acknowledgement before the ISR has the record believes in a durability
-    that is not there: the next leader may lack the record.
+    that is not there: the next leader may lack the record. One whose record is appended though the ISR is too small is
+    told to send it again, or nothing, and finds it committed later.
 
-    Example: broker-1 acknowledges offset 41 of orders-0 with acks=all while its high watermark is 38.
+    Example: broker-1 acknowledges offset 41 of orders-0 with acks=all while its high watermark is 38. Or it appends it
+    while it is alone in the ISR, and min.insync.replicas is 2.
     """
 
     id = "P17"
@@ -335,7 +337,8 @@ class AcksTellTheTruth(KeyedInvariant[LeaderMarks]):
     tested_when = "a broker answers a Produce of acks=1 or acks=all without error"
     unseen = (
         "acks=0, which is not answered",
-        "the ISR after the answer: it counts as the leader had it when it answered",
+        "the ISR after the answer: it counts as the leader had it when it appended, and when it answered",
+        "what is appended below min.insync.replicas by a leader that does not live to answer",
     )
     route = PARTITION
     types = (RpcReply, LogHw, LogAppend, LogTrunc, PartAssume)
@@ -357,6 +360,8 @@ class AcksTellTheTruth(KeyedInvariant[LeaderMarks]):
         elif type(body) is RpcReply:
             if body.api == "Produce" and body.acks:
                 for told in body.partitions:
+                    if told.tp == state.key and told.appended_isr < told.append_min_isr:
+                        return self._appended(state, event, body, told)
                     if told.tp == state.key and told.error == 0:
                         return self._acknowledged(state, mark, event, body, told)
         elif type(body) is LogTrunc:
@@ -368,6 +373,16 @@ class AcksTellTheTruth(KeyedInvariant[LeaderMarks]):
                 for epoch in sorted(mark.led)[:-2]:
                     del mark.led[epoch]
         return NOTHING
+
+    def _appended(self, state: LeaderMarks, event: Stamped, body: RpcReply, told: ReplyPartition) -> Emissions:
+        """A leader took a batch that it had to refuse: whatever it answers, the record may be committed later."""
+        state.tested += 1
+        return self.violated(
+            state.key,
+            f"{event.node} appended what {body.src} sent for {state.key} with acks=all while its ISR had "
+            f"{told.appended_isr} members, below min.insync.replicas {told.append_min_isr}",
+            event,
+        )
 
     def _acknowledged(
         self, state: LeaderMarks, mark: LeaderMark, event: Stamped, body: RpcReply, told: ReplyPartition

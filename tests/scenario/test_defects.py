@@ -177,6 +177,10 @@ PROOFS: dict[str, Proof] = {
         "cut-from-leader", r"broker-1, leader of orders-0 .*, has not asked broker-3 out of its"
     ),
     "isr-shrinks-at-once": Proof("cut-from-leader", r"without broker-\d, which had all of its log \d+ ms before: repl"),
+    "append-below-min-isr": Proof(
+        "refused", r"appended what \S+ sent for orders-0 with acks=all while its ISR had 1 mem"
+    ),
+    "outdated-proposal-again": Proof("told-late", r"broker-1 proposed .* had been told INVALID_UPDATE_VERSION", (8,)),
     "isr-swaps-members": Proof("one-back", r"the cluster did not converge: .* its whole ISR: orders-0, 20 s after"),
     "retry-forgotten": Proof("comes-back", r"the send \S+ of producer-1 to orders-0 did not return within"),
     "consumer-gives-up": Proof("slow-leader", r"consumer-1 did not read orders-0 up to [\d,]+ within"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from actors.trace.events import ConfigChange
 from tests.unit.invariants.trace_builder import BROKERS, TraceBuilder
 
@@ -167,6 +169,28 @@ def test_an_answer_to_another_proposal() -> None:
     made_up.propose(1, (1, 2))
     made_up.propose(1, (1, 2), outcome="accepted")
     assert made_up.result("P8").violations[0].sentence.endswith("was accepted; no controller made that change")
+
+
+@pytest.mark.parametrize("outcome", ["INVALID_UPDATE_VERSION", "FENCED_LEADER_EPOCH", "NOT_CONTROLLER"])
+def test_a_state_that_is_over(outcome: str) -> None:
+    """Shows that a leader asks for nothing more on a state of which it was told that it is over, until it knows a newer
+    one; after another error it asks the same again."""
+    trace = active()
+    trace.propose(1, (1, 2), proposal=1)
+    trace.propose(1, (1, 2), proposal=1, outcome=outcome)
+    before = len(trace.events)
+    trace.propose(1, (1, 2), proposal=2)
+    result = trace.result("P8")
+    if outcome == "NOT_CONTROLLER":
+        assert result.status == "held"
+        return
+    assert result.violations[0].sentence == (
+        "broker-1 proposed [1, 2] for the ISR of orders-0 on partition epoch 0 of leader epoch 0, of which it had been "
+        f"told {outcome}"
+    )
+    del trace.events[before:]
+    trace.propose(1, (1, 2), proposal=2, partition_epoch=1)
+    assert trace.result("P8").status == "held"
 
 
 # ---- P9 --------------------------------------------------------------------------------------------------------

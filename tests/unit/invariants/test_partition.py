@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from actors.node.errors import KafkaError
 from actors.trace.events import MetaImage, ReplyPartition
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
@@ -231,6 +233,24 @@ def test_an_ack_with_too_small_an_isr() -> None:
     trace = leading()
     trace.reply(1, "Produce", told(1, isr=1), acks=-1)
     assert trace.result("P17").violations[0].sentence.endswith("had 1 members, below min.insync.replicas 2")
+
+
+def test_what_a_leader_must_not_append() -> None:
+    """Shows that a batch taken with too small an ISR violates P17, whatever is answered; and that one taken while the
+    ISR was whole does not."""
+    for appended, status in ((1, "violated"), (2, "vacuous")):
+        for error in (KafkaError.REQUEST_TIMED_OUT, KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND):
+            trace = leading()
+            answer = told(-1, isr=1, error=int(error))
+            answer = msgspec.structs.replace(answer, appended_isr=appended, append_min_isr=2)
+            trace.reply(1, "Produce", answer, acks=-1)
+            assert trace.result("P17").status == status
+    trace = leading()
+    trace.reply(1, "Produce", msgspec.structs.replace(told(1), appended_isr=1, append_min_isr=2), acks=-1)
+    assert trace.result("P17").violations[0].sentence == (
+        "broker-1 appended what client sent for orders-0 with acks=all while its ISR had 1 members, below "
+        "min.insync.replicas 2"
+    )
 
 
 def test_an_answer_that_is_held_up_beyond_the_leadership_in_which_it_was_decided() -> None:

@@ -1,0 +1,38 @@
+"""The defects of partition leaders: whom they count as in sync, and what they take and answer."""
+
+from __future__ import annotations
+
+from actors.defect import Defect
+
+BROKER_DEFECTS: tuple[Defect, ...] = (
+    Defect(
+        "isr-never-shrinks",
+        "actors.broker",
+        "P25",
+        "A leader keeps in its ISR who does not catch up, until the controller fences them.",
+        nemesis="isr",
+    ),
+    Defect(
+        "isr-shrinks-at-once",
+        "actors.broker",
+        "P25",
+        "A leader asks out of its ISR whoever lacks its last record, however short that is.",
+        "KIP-16",
+        nemesis="isr",
+    ),
+    Defect(
+        "append-below-min-isr",
+        "actors.broker",
+        "P17",
+        "A leader appends what is sent with acks=all although its ISR is smaller than min.insync.replicas.",
+        "KAFKA-1555",
+        nemesis="isr",
+    ),
+    Defect(
+        "outdated-proposal-again",
+        "actors.broker",
+        "P8",
+        "A leader that is told that its proposal rests on a state which is over asks the same again.",
+        nemesis="isr",
+    ),
+)
