@@ -14,7 +14,7 @@ from chaos.errors import InputError, Mistake, nearest
 from chaos.incidents import library as incidents
 from chaos.nemesis import library as nemeses
 from chaos.nemesis.library import LoadedNemesis
-from chaos.scenario.loader import Loaded, load_document
+from chaos.scenario.loader import Loaded, load_document, load_sound_part
 from chaos.scenario.yaml_tree import Document, parse_document, read_document
 
 
@@ -75,6 +75,16 @@ def find(word: str) -> Source:
     known = [*incidents.names(), *nemeses.names()]
     expected = "a file, or one of " + ", ".join(known)
     raise InputError([Mistake(word, 0, "", "no such scenario or nemesis", expected, nearest(word, known))])
+
+
+def sound_part(word: str) -> tuple[Document, Loaded | None] | None:
+    """Of a file with mistakes: its document, and what is well-formed of the scenario in it. None where nothing can be
+    read, or it is no scenario's."""
+    try:
+        document = read_document(Path(word))
+    except (InputError, ValueError):
+        return None
+    return None if nemeses.is_nemesis(document) else (document, load_sound_part(document))
 
 
 def is_taken(name: str) -> bool:

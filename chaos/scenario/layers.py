@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 
 from chaos.errors import InputError, Mistake, nearest
-from chaos.scenario.checks import check_references
 from chaos.scenario.feature_groups import FEATURE_GROUPS, expand_features
-from chaos.scenario.loader import Loaded, validate
+from chaos.scenario.loader import Loaded, read_scenario
 from chaos.scenario.model import Scenario
+from chaos.scenario.sound_part import names_nodes
 from chaos.scenario.yaml_tree import Document, Path_, dotted, parse_scalar
 
 SETTINGS = (
@@ -85,27 +85,65 @@ def merge_layers(loaded: Loaded, variant: str, seed: int | None, settings: Seque
     document = copy.deepcopy(loaded.document)
     tree: dict[str, Any] = document.value
     variants = tree.pop("variants", None) or {}
+    mistakes: list[Mistake] = []
     if variant and variant not in variants and not (variant == tree.get("variant") and not variants):
         known = f"one of {', '.join(variants)}" if variants else "no --variant, as the scenario has none"
         wrong = Mistake(document.file, document.line(("variants",)), "variants", f"there is no variant {variant}")
-        raise InputError([msgspec.structs.replace(wrong, expected=known, suggestion=nearest(variant, variants))])
+        mistakes.append(msgspec.structs.replace(wrong, expected=known, suggestion=nearest(variant, variants)))
     _expand(tree)
     if variant in variants:
         _lay_variant(document, variant, variants[variant] or {})
     if seed is not None:
         tree["seed"] = seed
-    parsed = [parse_setting(text) for text in settings]
-    for setting in parsed:
-        _lay_setting(tree, setting)
-    try:
-        scenario = validate(Scenario, document)
-        mistakes = check_references(scenario, document)
-        if mistakes:
-            raise InputError(mistakes)
-    except InputError as error:
-        written = {dotted(path) for path in document.lines}
-        raise InputError([_blame(mistake, parsed, written) for mistake in error.mistakes]) from error
+    parsed, unknown = parse_settings(settings)
+    scenario, found = _with_settings(document, parsed)
+    if mistakes:
+        # Without its variant the scenario may be otherwise: what counts is what the options have wrong by themselves.
+        found = [mistake for mistake in found if not mistake.line]
+    mistakes += found + unknown
+    if scenario is None or mistakes:
+        raise InputError(_in_order(mistakes, settings))
     return scenario
+
+
+def parse_settings(settings: Sequence[str]) -> tuple[list[Setting], list[Mistake]]:
+    """``--set`` options, and what is wrong with those that are none."""
+    parsed: list[Setting] = []
+    mistakes: list[Mistake] = []
+    for text in settings:
+        try:
+            parsed.append(parse_setting(text))
+        except InputError as error:
+            mistakes += error.mistakes
+    return parsed, mistakes
+
+
+def _in_order(mistakes: list[Mistake], settings: Sequence[str]) -> list[Mistake]:
+    """Those of the file first, then those of the options as they were given."""
+    options = [f"--set {text}" for text in settings]
+    return sorted(mistakes, key=lambda mistake: options.index(mistake.file) + 1 if mistake.file in options else 0)
+
+
+def _with_settings(document: Document, settings: list[Setting]) -> tuple[Scenario | None, list[Mistake]]:
+    """The scenario with settings in it, None if that is malformed; and what is wrong then."""
+    scenario, found = _laid(document, settings)
+    wrong = {mistake.file for mistake in found}
+    malformed = [setting for setting in settings if setting.option in wrong]
+    if scenario is None and not any(names_nodes(setting.path) for setting in malformed):
+        # What is malformed hides whether the others name what is there.
+        others = [setting for setting in settings if setting not in malformed]
+        options = {setting.option for setting in others}
+        found += [mistake for mistake in _laid(document, others)[1] if mistake.file in options and mistake not in found]
+    return scenario, found
+
+
+def _laid(document: Document, settings: list[Setting]) -> tuple[Scenario | None, list[Mistake]]:
+    laid = Document(document.file, copy.deepcopy(document.value), document.lines)
+    for setting in settings:
+        _lay_setting(laid.value, setting)
+    scenario, mistakes = read_scenario(laid)
+    written = {dotted(path) for path in document.lines}
+    return scenario, [_blame(mistake, settings, written) for mistake in mistakes]
 
 
 def _lay_variant(document: Document, name: str, variant: dict[str, Any]) -> None:

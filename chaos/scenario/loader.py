@@ -14,7 +14,7 @@ from chaos.errors import InputError, Mistake, nearest
 from chaos.scenario.checks import check_references
 from chaos.scenario.durations import Malformed
 from chaos.scenario.model import SCHEMA, Scenario
-from chaos.scenario.sound_part import mistakes_besides
+from chaos.scenario.sound_part import mistakes_besides, sound_part
 from chaos.scenario.yaml_tree import Document, Path_, dotted, parse_document, read_document
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
@@ -48,18 +48,37 @@ def load_document(document: Document) -> Loaded:
     if not isinstance(document.value, dict):
         what = "the file is empty" if document.value is None else "the file is not a mapping"
         raise InputError([Mistake(document.file, document.line(()), "", what, f"a scenario, schema: {SCHEMA} first")])
+    scenario, mistakes = read_scenario(document)
+    if scenario is None or mistakes:
+        raise InputError(mistakes)
+    return Loaded(scenario, document)
+
+
+def read_scenario(document: Document) -> tuple[Scenario | None, list[Mistake]]:
+    """The scenario that a mapping is, None if it is malformed; and what is wrong in it, in the order of the file."""
+    scenario: Scenario | None = None
     try:
         scenario = Scenario.model_validate(document.value)
     except ValidationError as error:
         mistakes = mistakes_of(error, Scenario, document)
         told = {(mistake.line, mistake.key) for mistake in mistakes}
-        besides = mistakes_besides(document, (_place(detail["loc"], document) for detail in error.errors()))
+        besides = mistakes_besides(document, _places(error, document))
         mistakes += [mistake for mistake in besides if (mistake.line, mistake.key) not in told]
     else:
         mistakes = check_references(scenario, document)
-    if mistakes:
-        raise InputError(sorted(mistakes, key=lambda mistake: mistake.line))
-    return Loaded(scenario, document)
+    return scenario, sorted(mistakes, key=lambda mistake: mistake.line)
+
+
+def load_sound_part(document: Document) -> Loaded | None:
+    """What is well-formed of a scenario file with mistakes, so that a command's options can be held against it; None
+    where that cannot be said."""
+    if not isinstance(document.value, dict):
+        return None
+    try:
+        return Loaded(Scenario.model_validate(document.value), document)
+    except ValidationError as error:
+        part = sound_part(document, _places(error, document))
+        return None if part is None else Loaded(*part)
 
 
 def validate(model: type[ModelT], document: Document) -> ModelT:
@@ -80,6 +99,10 @@ def mistakes_of(error: ValidationError, model: type[BaseModel], document: Docume
     misspelt = {mistake.suggestion for mistake in found.values() if mistake.suggestion}
     kept = [m for path, m in found.items() if not (m.problem == MISSING and path[-1] in misspelt)]
     return sorted(kept, key=lambda mistake: mistake.line)
+
+
+def _places(error: ValidationError, document: Document) -> list[Path_]:
+    return [_place(detail["loc"], document) for detail in error.errors()]
 
 
 def _place(loc: Path_, document: Document) -> Path_:

@@ -66,13 +66,11 @@ def resolve(
     variant: "" for the scenario without any. seed: None for the scenario's own. settings: ``--set`` options such
     as ``features.kip-207=seed``, which win over the variant. Raises InputError.
     """
-    scenario = merge_layers(loaded, variant, seed, settings)
-    expected = f"one of {', '.join(DEFECTS)}"
-    unknown = [
-        Mistake(f"--defect {name}", 0, "", "no such defect", expected, nearest(name, DEFECTS))
-        for name in defects
-        if name not in DEFECTS
-    ]
+    unknown = unknown_defects(defects)
+    try:
+        scenario = merge_layers(loaded, variant, seed, settings)
+    except InputError as error:
+        raise InputError([*error.mistakes, *unknown]) from None
     if unknown:
         raise InputError(unknown)
     defects = [*scenario.defects, *(name for name in defects if name not in scenario.defects)]
@@ -102,6 +100,16 @@ def resolve(
         core=core,
     )
     return msgspec.structs.replace(plan, document=resolved_document(scenario, plan))
+
+
+def unknown_defects(defects: Sequence[str]) -> list[Mistake]:
+    """What is wrong with ``--defect`` options."""
+    expected = f"one of {', '.join(DEFECTS)}"
+    return [
+        Mistake(f"--defect {name}", 0, "", "no such defect", expected, nearest(name, DEFECTS))
+        for name in defects
+        if name not in DEFECTS
+    ]
 
 
 # ---- cluster and nodes -----------------------------------------------------------------------------------------

@@ -30,18 +30,34 @@ def mistakes_besides(document: Document, malformed: Iterable[Path_]) -> list[Mis
     """What is wrong between the parts of a scenario that are well-formed. None where the malformed ones name what the
     others refer to."""
     left_out = {_whole(path) for path in malformed}
-    if any(not path or path == ("workload",) or _names_nodes(path) for path in left_out):
+    sound = _scenario_without(document, left_out)
+    if sound is None:
         return []
-    part, entries = _without(document, left_out)
-    try:
-        scenario = Scenario.model_validate(part.value)
-    except ValidationError:
-        return []
+    scenario, part, entries = sound
     found = [_as_numbered(mistake, entries) for mistake in check_references(scenario, part)]
     if any(path[0] == "workload" for path in left_out):
         # Clients are numbered through: without one of them others have other names.
         found = [mistake for mistake in found if not _CLIENT.match(mistake.problem)]
     return found
+
+
+def sound_part(document: Document, malformed: Iterable[Path_]) -> tuple[Scenario, Document] | None:
+    """The parts of a scenario that are well-formed; None where the malformed ones name what others may refer to."""
+    left_out = {_whole(path) for path in malformed}
+    sound = None if any(path[:1] == ("workload",) for path in left_out) else _scenario_without(document, left_out)
+    return None if sound is None else sound[:2]
+
+
+def _scenario_without(
+    document: Document, left_out: set[Path_]
+) -> tuple[Scenario, Document, dict[str, list[int]]] | None:
+    if any(not path or path == ("workload",) or names_nodes(path) for path in left_out):
+        return None
+    part, entries = _without(document, left_out)
+    try:
+        return Scenario.model_validate(part.value), part, entries
+    except ValidationError:
+        return None
 
 
 def _whole(path: Path_) -> Path_:
@@ -53,7 +69,8 @@ def _whole(path: Path_) -> Path_:
     return path[:2]
 
 
-def _names_nodes(path: Path_) -> bool:
+def names_nodes(path: Path_) -> bool:
+    """Whether a part says which nodes and partitions there are."""
     return path[0] == "cluster" and (len(path) < 2 or path[1] in _NAMES)
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from chaos.failure_store import DirectoryStore, FailureStore
 from chaos.home import failures_directory
-from chaos.sources import file_text, find
+from chaos.sources import file_text
 from chaos.words import some
 from orchestrator.campaigns.asked import Asked, Source, combinations
 from orchestrator.campaigns.campaign import Campaign
@@ -19,8 +19,8 @@ from orchestrator.campaigns.directory import CampaignDir, create_campaign_dir, o
 from orchestrator.campaigns.failures import order_again
 from orchestrator.campaigns.summary import Report
 from orchestrator.campaigns.work import code_id
+from orchestrator.cli.asked import Mistakes, Options, find_checked, untested_unchecked
 from orchestrator.cli.campaign_progress import CampaignProgress
-from orchestrator.cli.expected import check_expected, check_untested
 from orchestrator.cli.options import check_master, parse_seeds, runs_option, with_retries
 from orchestrator.files import write_text
 from orchestrator.interrupts import Interrupts
@@ -197,8 +197,12 @@ def _ask(
         raise click.UsageError("Missing argument 'NAME...': scenarios to run")
     if seeds is None:
         raise click.UsageError("Missing option '--seeds': how many runs, N or A-B")
-    sources = [_source(name, variants) for name in dict.fromkeys(names)]
-    asked = Asked(
+    given = Options(variants, seeds[0], combinations(settings), defects)
+    mistakes = Mistakes()
+    found = [_source(name, given, mistakes) for name in dict.fromkeys(names)]
+    mistakes.tell()
+    sources = [source for source in found if source is not None]
+    return Asked(
         name="-".join(_plain(source.name) for source in sources)[:NAME_MAX],
         krift=__version__,
         code=code_id(),
@@ -210,9 +214,6 @@ def _ask(
         sample=sample,
         guide=guide,
     )
-    for order in asked.orders_of(seeds[0]):
-        check_expected(order.loaded(), order.plan())
-    return asked
 
 
 def _with_earlier(asked: Asked, store: FailureStore, talk: Page) -> Asked:
@@ -225,13 +226,15 @@ def _with_earlier(asked: Asked, store: FailureStore, talk: Page) -> Asked:
     return msgspec.structs.replace(asked, first=[order_again(each) for each in contents.failures])
 
 
-def _source(word: str, variants: tuple[str, ...]) -> Source:
-    found = find(word)
+def _source(word: str, options: Options, mistakes: Mistakes) -> Source | None:
+    found = find_checked(word, options, mistakes)
+    if found is None:
+        return None
     untested: dict[str, str] = {}
     if found.nemesis is not None:
-        check_untested(found.nemesis)
+        mistakes.add(untested_unchecked(found.nemesis))
         untested = found.nemesis.nemesis.untested
-    return Source(word, list(dict.fromkeys(variants)) or found.variants or [""], file_text(word), untested)
+    return Source(word, list(dict.fromkeys(options.variants)) or found.variants or [""], file_text(word), untested)
 
 
 def _plain(name: str) -> str:

@@ -16,7 +16,7 @@ import click
 import msgspec
 
 from chaos.errors import InputError, Mistake
-from chaos.scenario.layers import parse_setting
+from chaos.scenario.layers import parse_settings
 from chaos.sources import file_text
 from chaos.words import some
 from orchestrator.campaigns.comparison import (
@@ -34,6 +34,7 @@ from orchestrator.campaigns.comparison import (
 from orchestrator.campaigns.order import SimOrder
 from orchestrator.campaigns.spread import spread
 from orchestrator.campaigns.work import code_id
+from orchestrator.cli.asked import Mistakes, Options, find_checked
 from orchestrator.cli.options import check_master, parse_seeds, runs_option
 from orchestrator.files import write_bytes, write_text, writing
 from orchestrator.interrupts import Interrupts
@@ -75,7 +76,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
     def check(self) -> None:
         """Find every mistake before anything starts. Raises InputError."""
-        _check_settings(self)
+        options = (("--set", self.common), ("--a", self.a.settings), ("--b", self.b.settings))
+        _mistakes(self).tell([f"{option} {setting}" for option, settings in options for setting in settings])
         pairs = (self.pair(seed) for seed in self.seeds[:LOOKED_AT])
         if all(alike(pair.a.plan(), pair.b.plan()) for pair in pairs):
             problem = f"a ({self.a.label}) and b ({self.b.label}) make the same runs"
@@ -247,20 +249,20 @@ def _text(scenario: str) -> str:
         return ""
 
 
-def _check_settings(request: Request) -> None:
-    """See that each option names something to set; what it names is looked at with the scenario."""
-    mistakes: list[Mistake] = []
-    for option, settings in (("--a", request.a.settings), ("--b", request.b.settings), ("--set", request.common)):
-        for setting in settings:
-            try:
-                if parse_setting(setting).path == ("seed",):
-                    expected = "--seeds, for both"
-                    mistakes.append(Mistake(f"{option} {setting}", 0, "", "the sides share their seeds", expected))
-            except InputError as error:
-                named = (msgspec.structs.replace(each, file=f"{option} {setting}") for each in error.mistakes)
-                mistakes.extend(named)
-    if mistakes:
-        raise InputError(mistakes)
+def _mistakes(request: Request) -> Mistakes:
+    """Every mistake in the scenario and the options, each named as it was given."""
+    mistakes = Mistakes()
+    for option, each in (("--a", request.a), ("--b", request.b)):
+        settings = (*request.common, *each.settings)
+        found = Mistakes()
+        given = Options([each.variant], request.seeds[0], [settings], request.defects)
+        find_checked(request.scenario, given, found)
+        for setting in parse_settings(settings)[0]:
+            if setting.path == ("seed",):
+                found.add([Mistake(setting.option, 0, "", "the sides share their seeds", "--seeds, for both")])
+        own = {f"--set {setting}": f"{option} {setting}" for setting in each.settings}
+        mistakes.add(msgspec.structs.replace(told, file=own.get(told.file, told.file)) for told in found.found)
+    return mistakes
 
 
 class _Progress:

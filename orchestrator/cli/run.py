@@ -14,9 +14,9 @@ from chaos.errors import InputError, KriftError, Mistake
 from chaos.plan import Plan
 from chaos.scenario.resolve import resolve
 from chaos.schedule import timeline
-from chaos.sources import Source, find
+from chaos.sources import Source
 from chaos.words import some
-from orchestrator.cli.expected import check_expected
+from orchestrator.cli.asked import Mistakes, Options, find_checked
 from orchestrator.cli.options import MAX_SEED, check_file, parse_seeds, runs_option
 from orchestrator.cli.progress import ProgressLine
 from orchestrator.clusters.ray_address import ADDRESS_EXPECTED, parse_address
@@ -67,12 +67,6 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         for variant in self.variants:
             for seed in self.seeds:
                 yield resolve(self.source.loaded(seed), variant, seed, self.settings, self.defects)
-
-    def check(self) -> None:
-        """Find every mistake before anything starts: it costs no run. Raises InputError."""
-        loaded = self.source.loaded(self.seeds[0])
-        for variant in self.variants:
-            check_expected(loaded, resolve(loaded, variant, self.seeds[0], self.settings, self.defects))
 
     def again(self, plan: Plan) -> str:
         """The command that does a run again."""
@@ -142,16 +136,20 @@ def command(
         raise click.UsageError("--seed and --seeds exclude each other")
     if dry_run and options["as_json"]:
         raise click.UsageError("--dry-run prints a timeline for people, and --json nothing but verdicts")
-    _check_cluster(options["cluster"], options["master"], runtime)
-    source = find(options["scenario"])
+    chosen: Sequence[int | None] = [seed] if seeds is None else seeds
+    given = Options(variants, chosen[0], [options["settings"]], options["defects"])
+    mistakes = Mistakes()
+    source = find_checked(options["scenario"], given, mistakes)
+    mistakes.attempt(lambda: _check_cluster(options["cluster"], options["master"], runtime))
+    mistakes.tell()
+    assert source is not None, "there would be a mistake to tell"
     request = Request(
         source=source,
         runtime="live" if runtime == "live" else "sim",
         variants=list(dict.fromkeys(variants)) or source.variants or [""],
-        seeds=[seed] if seeds is None else seeds,
+        seeds=chosen,
         **options,
     )
-    request.check()
     if dry_run:
         shown = page()
         for plan in request.plans():

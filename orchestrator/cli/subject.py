@@ -12,7 +12,8 @@ from chaos.failure_store import read_failure
 from chaos.plan import Plan
 from chaos.scenario.loader import load_file, load_value
 from chaos.scenario.resolve import resolve
-from chaos.sources import Source, file_text, find
+from chaos.sources import Source, file_text
+from orchestrator.cli.asked import Mistakes, Options, find_checked
 from orchestrator.run_dir import LATEST, RunDir, open_run_dir
 from orchestrator.runner import reproduce_command
 from orchestrator.shrinking.result import Origin
@@ -54,10 +55,14 @@ def find_subject(what: str, runs: Path, choice: Choice) -> Subject:
     if what == LATEST or _is_run(Path(what)) or _is_run(runs / what):
         _refuse(choice, "a run")
         return _run(open_run_dir(runs, what))
+    mistakes = Mistakes()
+    variants = [choice.variant] if choice.variant else []
+    source = find_checked(what, Options(variants, choice.seed, [choice.settings], choice.defects), mistakes)
     try:
-        source = find(what)
+        mistakes.tell()
     except InputError as error:
         raise _neither(what, runs, error) from None
+    assert source is not None, "there would be a mistake to tell"
     return _scenario(source, choice)
 
 
@@ -105,7 +110,8 @@ def _scenario(source: Source, choice: Choice) -> Subject:
 def _neither(what: str, runs: Path, error: InputError) -> InputError:
     """What was meant as the name of a run deserves more than a word on scenarios."""
     first = error.mistakes[0]
-    if not first.problem.startswith("no such"):
+    if first.file != what or not first.problem.startswith("no such"):
         return error
     expected = f"{first.expected}, the directory of a run, or its name under {runs}/"
-    return InputError([msgspec.structs.replace(first, problem="no such run, scenario or nemesis", expected=expected)])
+    nothing = msgspec.structs.replace(first, problem="no such run, scenario or nemesis", expected=expected)
+    return InputError([nothing, *error.mistakes[1:]])

@@ -129,6 +129,76 @@ def test_an_expectation_that_nobody_checks(indent: str, tmp_path: Path) -> None:
     assert krift("run", scenario(tmp_path, f"{indent}expect: {{may: [T8]}}\n"), "--dry-run").code == 0
 
 
+MALFORMED = """
+expect: {held: [T8, C99], violate: [X3]}
+chaos:
+  - {when: {at: 1ms}, fault: {crash: broker-7}, for: 1ms}
+"""
+SETTINGS = ("features.kip207=off", "foo", "duration=soon", "config.min.isr=2")
+OPTIONS = [word for setting in SETTINGS for word in ("--set", setting)] + ["--defect", "list-log-ends"]
+
+
+@pytest.mark.parametrize("command", [("run",), ("campaign", "--seeds", "2"), ("shrink",)], ids=lambda words: words[0])
+def test_all_mistakes_of_a_command_are_told_at_once(command: tuple[str, ...], tmp_path: Path) -> None:
+    """Shows that mistakes of shape and of names, ids that are not checked, and options come in one round: those of the
+    file by line, then those of the options as they were given."""
+    file = scenario(tmp_path, MALFORMED)
+    ended = krift(*command, file, *OPTIONS)
+    assert (ended.code, ended.out) == (2, "")
+    told = [line.removeprefix("krift: ").replace(f"{file}:", "small.yaml:") for line in ended.err.splitlines()]
+    assert [line.partition(";")[0] for line in told] == [
+        "small.yaml:16: expect.violate: unknown key",
+        "small.yaml:16: expect.held[1]: C99 is not an invariant",
+        "small.yaml:16: expect.held[0]: T8 is not checked by this version of krift",
+        "small.yaml:18: chaos[0].fault.crash[0]: unknown node broker-7",
+        "--set features.kip207=off: features.kip207: unknown feature kip207",
+        "--set foo: there is no value",
+        "--set duration=soon: duration: 'soon' is not a duration",
+        "--set config.min.isr=2: cluster.config.min.isr: unknown configuration key min.isr",
+        "--defect list-log-ends: no such defect",
+    ]
+
+
+def test_the_options_are_looked_at_where_there_is_no_scenario() -> None:
+    """Shows that a scenario that is not there hides nothing that can be said without it, nor does a --cluster."""
+    ended = krift("run", "kip-20", "--set", "foo", "--defect", "x", "--cluster", "spark")
+    assert [line.removeprefix("krift: ").partition(";")[0] for line in ended.err.splitlines()] == [
+        "kip-20: no such scenario or nemesis",
+        "--set foo: there is no value",
+        "--defect x: no such defect",
+        "--cluster: a sim run needs no cluster",
+    ]
+    two = krift("campaign", "kip-20", "baselin", "--seeds", "2", "--set", "foo")
+    assert [line.partition(":")[0] for line in two.err.replace("krift: ", "").splitlines()] == [
+        "kip-20",
+        "baselin",
+        "--set foo",
+    ]
+
+
+def test_both_sides_of_a_comparison_are_told_at_once() -> None:
+    """Shows that a mistake of a side is that side's option's, and that one of both is told once."""
+    sides = ("--a", "features.kip207=off", "--b", "seed=3", "--b", "foo", "--set", "config.min.isr=2")
+    ended = krift("compare", "kip-207", *sides, "--defect", "x")
+    assert [line.removeprefix("krift: ").partition(";")[0] for line in ended.err.splitlines()] == [
+        "--set config.min.isr=2: cluster.config.min.isr: unknown configuration key min.isr",
+        "--a features.kip207=off: features.kip207: unknown feature kip207",
+        "--b seed=3: the sides share their seeds",
+        "--b foo: there is no value",
+        "--defect x: no such defect",
+    ]
+
+
+def test_what_a_wrong_option_may_have_meant_is_left_alone(tmp_path: Path) -> None:
+    """Shows that nothing is told that may not be so: nodes where their number is malformed, a variant's settings where
+    there is no such variant."""
+    file = scenario(tmp_path)
+    ended = krift("run", file, "--set", "cluster.brokers=many", "--set", "nodes.broker-2.config.num.io.threads=4")
+    assert ended.err.count("\n") == 1 and "--set cluster.brokers=many: " in ended.err
+    ended = krift("run", file, "--variant", "dynamic", "--set", "cluster.spare-controllers=1")
+    assert ended.err.count("\n") == 1 and "there is no variant dynamic" in ended.err
+
+
 def test_a_nemesis_that_leaves_out_what_nobody_checks(tmp_path: Path) -> None:
     """Shows that a file may not say so of anything else, and that those of the library do not."""
     path = tmp_path / "mine.yaml"
