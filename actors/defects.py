@@ -168,6 +168,12 @@ _ALL: tuple[Defect, ...] = (
         "A leader counts for committed what is in its own log and not on its disk yet.",
     ),
     Defect(
+        "leader-counts-sent",
+        "actors.quorum",
+        "Q7",
+        "A leader takes a voter for having what it sends to it, before the voter says so.",
+    ),
+    Defect(
         "quorum-fetch-unfenced",
         "actors.quorum",
         "Q18",

@@ -161,7 +161,7 @@ def _note_progress(raft: RaftState, step: Step, request: FetchRequest, replica: 
         progress.last_caught_up_ms = step.wall_ms
     elif offset >= progress.leader_end_at_last_fetch >= 0:
         progress.last_caught_up_ms = progress.last_fetch_ms
-    progress.end_offset = offset
+    progress.end_offset = leader_end if "leader-counts-sent" in step.defects else offset
     progress.last_fetch_ms = step.wall_ms
     progress.leader_end_at_last_fetch = leader_end
     if not raft.voters.has(replica):

@@ -12,6 +12,7 @@ from actors.node.spec import node_name
 from actors.trace.events import (
     ConfigChange,
     IsrPropose,
+    LogFlush,
     LogHw,
     LogTrunc,
     OpInvoke,
@@ -31,9 +32,33 @@ from orchestrator.invariants.replica_logs import PrefixFact
 from orchestrator.invariants.voter_sets import is_majority, named
 
 
-class CommittedIsDurable(LogInvariant[State]):
+class Fetched(msgspec.Struct):
+    """What a leader knows of the voters in its epoch: up to where each has fetched. changed: whether other voters came
+    into force meanwhile, of whose fetches as observers the trace does not tell."""
+
+    epoch: int
+    ends: dict[str, tuple[int, Witness]] = {}
+    changed: bool = False
+
+
+class Progress(State):
+    """Leader -> Fetched."""
+
+    leaders: dict[str, Fetched] = {}
+
+    def of(self, leader: str, epoch: int) -> Fetched:
+        """What a leader knows in an epoch; nothing at first."""
+        found = self.leaders.get(leader)
+        if found is None or found.epoch != epoch:
+            found = self.leaders[leader] = Fetched(epoch)
+        return found
+
+
+class CommittedIsDurable(LogInvariant[Progress]):
     """A quorum survives that its members lose power because what counts as committed lies on the disks of a majority. A
-    high watermark that counts what is only in memory is taken back by the next outage of that majority.
+    high watermark that counts what is only in memory is taken back by the next outage of that majority. Whoever is
+    counted has it: the leader itself on its disk, and the others have told so by a fetch in the leader's epoch. What a
+    member says is on its disk is in its log.
 
     Example: controller-2 fetches on, which acknowledges offsets up to 120, while its disk has those up to 112 only;
     controller-1 takes 120 for committed and loses power together with controller-2. The voters are those in the log of
@@ -44,23 +69,58 @@ class CommittedIsDurable(LogInvariant[State]):
     title = "A quorum leader's high watermark covers only what a majority of the voters has on disk"
     source = "KIP-595; Kafka's RaftEventSimulationTest, MajorityReachedHighWatermark; KAFKA-10533"
     tested_when = "a quorum leader moves its high watermark"
-    unseen = ("A majority that is counted with a fetch which never came, if its disks have the entries all the same.",)
-    types = (LogHw,)
+    unseen = (
+        "What a new voter is counted with that has not fetched since it is one.",
+        "A high watermark that stays behind what a majority has.",
+    )
+    types = (LogHw, LogFlush, RepFetch, QVoters)
     cases = {LogHw: ("leader",)}
     exemptions = {
         "disk-lost": "The disk of a voter that had it was wiped, or lost what it had synced, and has not got it again."
     }
 
-    def initial(self, key: str, profile: Profile) -> State:
-        return State(key)
+    def initial(self, key: str, profile: Profile) -> Progress:
+        return Progress(key)
 
-    def step(self, state: State, event: Stamped, mirror: LogMirror) -> Emissions:
+    def step(self, state: Progress, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
-        assert type(body) is LogHw
-        voters = mirror.voters.of(event.node)
-        if body.role != "leader" or not voters:
-            return NOTHING
-        state.tested += 1
+        if type(body) is LogHw:
+            voters = mirror.voters.of(event.node)
+            if body.role != "leader" or not voters:
+                return NOTHING
+            state.tested += 1
+            return [*self._on_disks(state, event, body, mirror, voters), *self._counted(state, event, body, mirror)]
+        if type(body) is RepFetch:
+            if not body.error and body.diverging_end < 0:
+                ends = state.of(event.node, body.leader_epoch).ends
+                ends[node_name(body.follower)] = (body.offset, witness(event))
+        elif type(body) is QVoters:
+            state.of(event.node, body.leader_epoch).changed = True
+        elif type(body) is LogFlush and body.end > (end := mirror.replica(event.node).log.end):
+            sentence = f"{event.node} has the metadata log on its disk up to {body.end:,}, and it ends at {end:,}"
+            return self.violated(state.key, sentence, event)
+        return NOTHING
+
+    def _counted(self, state: Progress, event: Stamped, body: LogHw, mirror: LogMirror) -> Emissions:
+        """Each of the voters that the leader counted, by what it knows of them."""
+        known = state.of(event.node, body.leader_epoch)
+        did = f"{event.node}, leader of epoch {body.leader_epoch}, moved its high watermark to {body.new:,} counting"
+        for name in map(node_name, body.counted):
+            if name == event.node:
+                flushed = mirror.replica(name).flushed
+                if flushed < body.new:
+                    sentence = f"{did} itself, which had the log on its disk up to {flushed:,}"
+                    return self.violated(state.key, sentence, event)
+                continue
+            end, by = known.ends.get(name, (-1, None))
+            if end < body.new and (by is not None or not known.changed):
+                had = f"had fetched up to {end:,}" if by is not None else "had not fetched"
+                return self.violated(state.key, f"{did} {name}, which {had} in its epoch", by, event)
+        return NOTHING
+
+    def _on_disks(
+        self, state: Progress, event: Stamped, body: LogHw, mirror: LogMirror, voters: Collection[str]
+    ) -> Emissions:
         durable, lost = [], []
         for voter in sorted(voters):
             replica = mirror.replica(voter)

@@ -11,6 +11,7 @@ from actors.trace.events import (
     ErrorSeen,
     IsrPropose,
     LogAppend,
+    LogFlush,
     LogHw,
     LogTrunc,
     MetaImage,
@@ -46,6 +47,8 @@ class Situations:
         self._changes: dict[str, tuple[int, ...]] = {}
         """Topic partition -> when its last two changes were."""
         self._lags: dict[str, int] = {}
+        self._unflushed: dict[str, int] = {}
+        """Leader of the quorum -> end of what it has appended last, until that is on its disk."""
         self._given_up: set[tuple[str, str, int]] = set()
 
     def __call__(self, event: Stamped) -> None:
@@ -124,6 +127,7 @@ class Situations:
         if self._lags and node.startswith("broker"):
             self._saw("again-lagging")
         self._lags.pop(node, None)
+        self._unflushed.pop(node, None)
 
     def _on_change(self, event: Stamped) -> None:
         body = event.body
@@ -158,6 +162,16 @@ class Situations:
         assert isinstance(body, LogAppend)
         if body.role == "leader" and event.node.startswith("broker"):
             self._note("appended", event.node, event)
+        elif body.role == "leader":
+            if event.node in self._unflushed:
+                self._saw("busy-slow-leader")
+            self._unflushed[event.node] = body.last + 1
+
+    def _on_flush(self, event: Stamped) -> None:
+        body = event.body
+        assert isinstance(body, LogFlush)
+        if body.end >= self._unflushed.get(event.node, body.end + 1):
+            del self._unflushed[event.node]
 
     def _on_truncation(self, event: Stamped) -> None:
         body = event.body
@@ -238,6 +252,7 @@ _HANDLERS: dict[type, Callable[[Situations, Stamped], None]] = {
     PartAssume: Situations._on_assume,
     LogHw: Situations._on_high_watermark,
     LogAppend: Situations._on_append,
+    LogFlush: Situations._on_flush,
     LogTrunc: Situations._on_truncation,
     RepFetch: Situations._on_followed,
     IsrPropose: Situations._on_proposal,

@@ -52,6 +52,7 @@ PROOFS: dict[str, Proof] = {
     "leader-counts-unflushed": Proof(
         "slow-leader-disk", r"high watermark to \d+, which \S+ had on disk, out of 3 voters"
     ),
+    "leader-counts-sent": Proof("quorum", r"high watermark to \d+ counting \S+, which had fetched up to \d+ in its"),
     "vote-before-sync": Proof("quorum", r"granted its vote in epoch \d+ to \d+ before the vote was on its disk"),
     "same-epoch-leader": Proof("quorum", r"knows \d+ as the leader of quorum epoch \d+, of which \S+ knew \d+"),
     "vote-for-any": Proof("stale-voter", r"granted \d+ its vote in epoch \d+, whose log ends at"),

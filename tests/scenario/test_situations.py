@@ -22,6 +22,7 @@ NEMESES = {
     "change-at-election": "voters",
     "bounce-at-election": "quorum",
     "slow-commits": "replication",
+    "busy-slow-leader": "quorum",
     "late-answer": "isr",
     "leads-twice": "sparse",
     "long-tail": "isr",

@@ -116,6 +116,22 @@ def slow_commits(scene: Scene, at_us: int) -> list[Part]:
     return found
 
 
+def busy_slow_leader(scene: Scene, at_us: int) -> list[Part]:
+    """The quorum's leader has a slow disk and writes one change after the other: it appends while what it appended
+    before is not on its disk, the others have it sooner, and it may lose power, or its office, meanwhile."""
+    at_us = early(at_us)
+    by = scene.duration(lasting(scene, 20_000, 200_000))
+    slow: Part = {"slow-disk": {"nodes": [LEADER], "by": by, "jitter": by}}
+    found = [entry(scene, at_us, slow, lasting(scene, 1_500_000, 4_000_000))]
+    for number in range(10):
+        at_us = later(scene, at_us, 4_000, 120_000)
+        threads: Part = {"configure": {"broker": ["any(1)"], "set": {"num.io.threads": 2 + number % 4}}}
+        found.append({"when": {"at": scene.duration(at_us)}, "action": threads})
+    gone = scene.draw.choice(({"power-loss": LEADER}, {"power-loss": LEADER}, ISOLATED))
+    found.append(entry(scene, later(scene, at_us, 1_000, 300_000), gone, lasting(scene, 300_000, 1_500_000)))
+    return found
+
+
 QUORUM: dict[str, Pattern] = {
     "late-begin": late_begin,
     "struck-voter": struck_voter,
@@ -123,5 +139,6 @@ QUORUM: dict[str, Pattern] = {
     "change-at-election": change_at_election,
     "bounce-at-election": bounce_at_election,
     "slow-commits": slow_commits,
+    "busy-slow-leader": busy_slow_leader,
 }
 """Name, as in a nemesis file -> pattern."""

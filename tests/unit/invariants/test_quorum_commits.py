@@ -26,6 +26,8 @@ def appended(*flushed: str, wiped: str = "") -> TraceBuilder:
     trace.append(LEADER, "m", epoch=1, tp=METADATA_PARTITION)
     copied(trace, FOLLOWER, 1)
     for node in flushed:
+        if node not in (LEADER, FOLLOWER):
+            copied(trace, node, 1)
         trace.flush(node, 1)
     if wiped:
         trace.down(wiped, "lossy", lost={METADATA_PARTITION: 0})
@@ -76,6 +78,47 @@ def test_a_wiped_disk_that_has_it_again() -> None:
     copied(trace, FOLLOWER, 1)
     trace.emit(LEADER, last.body)
     assert trace.result("Q7").status == "violated"
+
+
+def test_whoever_is_counted_has_it() -> None:
+    """Shows that a leader may count itself as far as its disk goes, and others as far as they have fetched in its
+    epoch, whatever a majority of disks has; a voter that is new may have fetched before it was one."""
+    for flushed, fetched, epoch, new_voters, says in (
+        (1, 1, 1, False, ""),
+        (0, 1, 1, False, "counting itself, which had the log on its disk up to 0"),
+        (1, 0, 1, False, "counting controller-2, which had fetched up to 0 in its epoch"),
+        (1, 1, 2, False, "counting controller-2, which had not fetched in its epoch"),
+        (1, 1, 2, True, ""),
+        (1, 0, 1, True, "counting controller-2, which had fetched up to 0 in its epoch"),
+    ):
+        trace = TraceBuilder()
+        trace.append(LEADER, "m", epoch=1, tp=METADATA_PARTITION)
+        copied(trace, FOLLOWER, 1)
+        copied(trace, "controller-3", 1)
+        for node in (FOLLOWER, "controller-3"):
+            trace.flush(node, 1)
+        trace.flush(LEADER, flushed)
+        trace.asked(LEADER, 102, fetched, 1, 1)
+        if new_voters:
+            members = {str(voter): f"dir-controller-{voter - 100}" for voter in (101, 102, 103)}
+            trace.emit(LEADER, QVoters("dir", 0, 1, epoch, members, 1, 0, "append"))
+        if new_voters and epoch == 1:
+            trace.asked(LEADER, 102, fetched, 1, 1)
+        trace.high_watermark(LEADER, 1, epoch, METADATA_PARTITION, counted=(101, 102))
+        result = trace.result("Q7")
+        assert [found.sentence.partition(" to 1 ")[2] for found in result.violations] == ([says] if says else [])
+
+
+def test_a_disk_has_no_more_than_the_log() -> None:
+    """Shows that a member whose log ends below what it says is on its disk violates Q7: it was cut meanwhile."""
+    trace = TraceBuilder()
+    for record in ("a", "b"):
+        trace.append(FOLLOWER, record, epoch=1, tp=METADATA_PARTITION, role="follower")
+    trace.truncate(FOLLOWER, 1, METADATA_PARTITION)
+    trace.flush(FOLLOWER, 2)
+    assert trace.result("Q7").violations[0].sentence == (
+        "controller-2 has the metadata log on its disk up to 2, and it ends at 1"
+    )
 
 
 # ---- Q11 -------------------------------------------------------------------------------------------------------

@@ -235,12 +235,14 @@ class TraceBuilder:
         epoch: int = 0,
         tp: str = TP,
         role: Literal["leader", "follower"] = "leader",
-        counted: Collection[int] = BROKERS,
+        counted: Collection[int] | None = None,
     ) -> str:
-        """A high watermark moves to a boundary of the replica's log."""
+        """A high watermark moves to a boundary of the replica's log; that of a partition by all brokers, if nothing
+        else is said."""
+        of_whom = (() if tp == METADATA_PARTITION else BROKERS) if counted is None else counted
         log = self.logs.get((tp, node), [(0, 0)])
         ph = dict(log).get(new, -1)
-        return self.emit(node, LogHw(tp, role, epoch, new, ph, log[-1][0], 0, sorted(counted)))
+        return self.emit(node, LogHw(tp, role, epoch, new, ph, log[-1][0], 0, sorted(of_whom)))
 
     # ---- partitions --------------------------------------------------------------------------------------
 
