@@ -29,6 +29,21 @@ BROKER_DEFECTS: tuple[Defect, ...] = (
         nemesis="isr",
     ),
     Defect(
+        "wake-one-consumer",
+        "actors.broker",
+        "P26",
+        "When the high watermark moves, the first of the consumers' fetches that wait for it is answered.",
+        nemesis="clients",
+    ),
+    Defect(
+        "range-ends-before-end",
+        "actors.broker",
+        "P26",
+        "A consumer at the log end is told that its position is out of range, if the high watermark is below.",
+        "KAFKA-9835",
+        nemesis="clients",
+    ),
+    Defect(
         "outdated-proposal-again",
         "actors.broker",
         "P8",

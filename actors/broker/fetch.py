@@ -14,6 +14,7 @@ from actors.broker.partition import Partition, find_partition
 from actors.broker.purgatory import ExpiryTimer, Watchers
 from actors.broker.turn import Turn
 from actors.node.errors import KafkaError
+from actors.trace.events import FetchTold
 from actors.versions import check_fields
 from krift.v1.fetch_pb2 import FetchResponse
 
@@ -49,7 +50,9 @@ def read_partition(
     if not log.start_offset <= item.offset <= log.end_offset:
         result.error = KafkaError.OFFSET_OUT_OF_RANGE
         return result
-    result.valid = True
+    if "range-ends-before-end" in turn.step.defects and log.high_watermark < item.offset == log.end_offset:
+        result.error = KafkaError.NONE if params.from_follower else KafkaError.OFFSET_OUT_OF_RANGE
+    result.valid = not result.error
     limit = log.end_offset if params.from_follower else log.high_watermark
     if "fetch-past-hw" in turn.step.defects:
         limit = log.end_offset
@@ -138,6 +141,9 @@ def answer(turn: Turn, sessions: FetchSessionCache, params: FetchParams, results
     if error:
         refuse(turn, params, error)
         return
+    for result in told:
+        if result.error and not params.from_follower:
+            record_told(turn, params, result)
     response = FetchResponse()
     response.header.correlation_id = params.correlation_id
     if session_id:
@@ -225,13 +231,15 @@ class FetchPurgatory(msgspec.Struct):
         """The high watermark of ``tp`` moved."""
         for number in self.consumers.of(tp):
             self._try_complete(partitions, turn, number)
+            if "wake-one-consumer" in turn.step.defects:
+                return
 
     def on_timer(self, partitions: dict[str, Partition], turn: Turn) -> None:
         """Answer what has waited long enough."""
         self.expiry.fired()
         now_ms = turn.step.now_ms
         for number in [n for n, fetch in self.parked.items() if fetch.params.deadline_ms <= now_ms]:
-            self._complete(partitions, turn, number)
+            self._complete(partitions, turn, number, late=True)
         if self.parked:
             self.expiry.cover(turn.step, min(fetch.params.deadline_ms for fetch in self.parked.values()))
 
@@ -250,9 +258,11 @@ class FetchPurgatory(msgspec.Struct):
                 self._complete(partitions, turn, number)
                 return
 
-    def _complete(self, partitions: dict[str, Partition], turn: Turn, number: int) -> None:
+    def _complete(self, partitions: dict[str, Partition], turn: Turn, number: int, *, late: bool = False) -> None:
         fetch = self._remove(number)
         results = read_all(partitions, turn, fetch.params, fetch.items)
+        if late:
+            record_late(turn, fetch.params, results)
         for result in results:
             record_refused(turn, fetch.params, result)
         answer(turn, self.sessions, fetch.params, results)
@@ -290,3 +300,36 @@ def record_refused(turn: Turn, params: FetchParams, result: ReadResult) -> None:
         return
     fetch = params.follower_fetch(result.item)
     partition.record_fetch(turn, fetch, result.error, result.diverging or (-1, -1))
+
+
+def record_told(turn: Turn, params: FetchParams, result: ReadResult, *, late: bool = False) -> None:
+    """Put into the trace what is told of a partition that this broker has."""
+    partition, item = result.partition, result.item
+    if partition is None:
+        return
+    log = partition.log
+    turn.step.record(
+        FetchTold(
+            item.tp,
+            params.replica_id,
+            item.offset,
+            item.current_leader_epoch,
+            item.last_fetched_epoch,
+            int(result.error),
+            late,
+            partition.is_leader,
+            partition.leader_epoch,
+            log.high_watermark,
+            log.start_offset,
+            log.end_offset,
+        )
+    )
+
+
+def record_late(turn: Turn, params: FetchParams, results: list[ReadResult]) -> None:
+    """Put into the trace what a Fetch has waited for to the end, though it was there: nothing, if all is well."""
+    enough = sum(batch.size_bytes for result in results for batch in result.batches) >= params.min_bytes
+    for result in results:
+        told = result.error or result.diverging is not None or result.beyond
+        if told or (enough and result.batches):
+            record_told(turn, params, result, late=True)

@@ -343,6 +343,28 @@ class RepTruncate(TraceEvent, frozen=True, tag="rep.truncate"):
     epoch: int
 
 
+class FetchTold(TraceEvent, frozen=True, tag="fetch.told"):
+    """What a broker told a Fetch about a partition, where that needs a reason: an error, to a consumer; or ``late``, to
+    anybody whose Fetch has waited until its time was over, and could be told this before: records, an error, a
+    divergence, or nothing to one whose position is beyond what it may read.
+
+    ``replica_id``: -1 consumer. ``offset``, ``asked_epoch``, ``last_epoch``: as in the request. leads: whether the
+    broker believes to; ``leader_epoch``, ``high_watermark``, ``log_start``, ``log_end``: of its replica."""
+
+    tp: str
+    replica_id: int
+    offset: int
+    asked_epoch: int
+    last_epoch: int
+    error: int
+    late: bool
+    leads: bool
+    leader_epoch: int
+    high_watermark: int
+    log_start: int
+    log_end: int
+
+
 class EpochTold(TraceEvent, frozen=True, tag="epoch.told"):
     """A broker answered OffsetForLeaderEpoch about a partition without an error: ``epoch`` ends at ``end`` in its log,
     (-1, -1) where it cannot tell. ``replica_id``: as in the request (-1 client). ``asked_epoch``: that was asked for.
@@ -505,6 +527,7 @@ AnyTraceEvent = (
     | IsrPropose
     | RepFetch
     | RepTruncate
+    | FetchTold
     | EpochTold
     | BrokerReg
     | MetaImage

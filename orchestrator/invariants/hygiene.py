@@ -89,7 +89,7 @@ RECORDED_BY: dict[str, tuple[str, ...]] = {
     "controller": (*_QUORUM, "rep.fetch", "q.snap.fetch", "part.change", "config.change", "broker.reg"),
     "broker": (
         *(*_QUORUM, "rpc.reply", "part.assume", "isr.propose", "meta.image"),
-        *("rep.fetch", "rep.truncate", "epoch.told"),
+        *("rep.fetch", "rep.truncate", "fetch.told", "epoch.told"),
     ),
     "producer": _CLIENT,
     "consumer": _CLIENT,

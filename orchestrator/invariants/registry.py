@@ -21,6 +21,7 @@ from orchestrator.invariants.convergence import Converges
 from orchestrator.invariants.documented_errors import OnlyDocumentedErrors
 from orchestrator.invariants.drain import EverythingDrains
 from orchestrator.invariants.eligible_replicas import EligibleReplicasAreThoseWhoLeft
+from orchestrator.invariants.fetch_answers import FetchesAreAnsweredAtOnce
 from orchestrator.invariants.fold import Fold, Invariant
 from orchestrator.invariants.hygiene import NoBug, TraceIsWhole, VersionsAreHonoured
 from orchestrator.invariants.isr import ElectableReplicasHaveEverything, ReplicationCoversElection
@@ -191,6 +192,7 @@ def folds(only: Collection[str] | None = None) -> list[AnyFold]:
         ReplicaFetchesAreFenced(),
         AcksTellTheTruth(),
         ProducesAreAnsweredAtOnce(),
+        FetchesAreAnsweredAtOnce(),
         LatestNeverGoesBack(),
         NewLeaderRefusesUntilCaughtUp(),
         BrokersAreNotRefused(),

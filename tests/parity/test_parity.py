@@ -114,6 +114,8 @@ INCIDENTAL = {
     # A follower cuts its log at a leader change if it got a batch that the next leader had not got yet.
     ("broker", "log.trunc"),
     ("broker", "rep.truncate"),
+    # A consumer asks a broker that is not the leader yet, or no more, if it is quick enough.
+    ("broker", "fetch.told"),
     # Near the end of a run, the answer may be under way when the nodes are stopped.
     ("broker", "rpc AlterPartition"),
     # A controller that just took over may find a broker slow to report to it, and fence it for a moment.

@@ -178,6 +178,12 @@ PROOFS: dict[str, Proof] = {
         "cut-from-leader", r"broker-1, leader of orders-0 .*, has not asked broker-3 out of its"
     ),
     "isr-shrinks-at-once": Proof("cut-from-leader", r"without broker-\d, which had all of its log \d+ ms before: repl"),
+    "wake-one-consumer": Proof(
+        "two-readers", r"let the Fetch of a consumer at \S+ of orders-0 wait until its time was ov"
+    ),
+    "range-ends-before-end": Proof(
+        "above-watermark", r"answered the Fetch of a consumer at \d+ .* OFFSET_OUT_OF_RANGE, although"
+    ),
     "append-below-min-isr": Proof(
         "refused", r"appended what \S+ sent for orders-0 with acks=all while its ISR had 1 mem"
     ),

@@ -1,0 +1,85 @@
+"""P26: a Fetch is answered as soon as it can be, and consumers are refused for a reason. Hand-written traces."""
+
+from __future__ import annotations
+
+import pytest
+
+from actors.node.errors import KafkaError
+from actors.trace.events import FetchTold
+from tests.unit.invariants.trace_builder import TP, TraceBuilder
+
+E = KafkaError
+
+
+def told(
+    offset: int, error: KafkaError = E.NONE, *, asked: int = 3, leads: bool = True, replica: int = -1, last: int = -1
+) -> FetchTold:
+    """What a broker in leader epoch 3, with a log up to 9 and a high watermark of 7, told a Fetch."""
+    return FetchTold(TP, replica, offset, asked, last, int(error), False, leads, 3, 7, 0, 9)
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        (told(10, E.OFFSET_OUT_OF_RANGE), ""),
+        (told(9, E.OFFSET_OUT_OF_RANGE), "OFFSET_OUT_OF_RANGE, although its log begins at 0 and ends at 9"),
+        (told(8, E.OFFSET_OUT_OF_RANGE), "OFFSET_OUT_OF_RANGE, although its log begins at 0 and ends at 9"),
+        (told(8, E.OFFSET_OUT_OF_RANGE, last=5), ""),
+        (told(7, E.NOT_LEADER_OR_FOLLOWER, leads=False), ""),
+        (told(7, E.NOT_LEADER_OR_FOLLOWER), "NOT_LEADER_OR_FOLLOWER, although it led leader epoch 3"),
+        (told(7, E.FENCED_LEADER_EPOCH, asked=2), ""),
+        (told(7, E.FENCED_LEADER_EPOCH), "although it was asked in leader epoch 3 and knew 3"),
+        (told(7, E.FENCED_LEADER_EPOCH, asked=4), "although it was asked in leader epoch 4 and knew 3"),
+        (told(7, E.UNKNOWN_LEADER_EPOCH, asked=4), ""),
+        (told(7, E.UNKNOWN_LEADER_EPOCH, asked=2), "although it was asked in leader epoch 2 and knew 3"),
+        (told(7, E.UNKNOWN_TOPIC_ID), ""),
+    ],
+)
+def test_reasons_of_refusals(body: FetchTold, says: str) -> None:
+    """Shows each refusal of a consumer with its reason, and without it."""
+    trace = TraceBuilder()
+    trace.emit("broker-1", body)
+    result = trace.result("P26")
+    assert (result.status, result.tested) == ("violated" if says else "held", 1)
+    assert "".join(finding.sentence for finding in result.violations).endswith(says)
+
+
+def test_what_was_there_is_not_waited_for() -> None:
+    """Shows a consumer, and a follower, whose Fetches waited to the end for what was there; with what brought it."""
+    trace = TraceBuilder()
+    trace.lead(1, 3)
+    grown = trace.append("broker-1", *"abcdefghi", epoch=3)
+    moved = trace.high_watermark("broker-1", 9, epoch=3)
+    fields = (3, -1, 0, True, True, 3, 9, 0, 9)
+    consumer = trace.emit("broker-1", FetchTold(TP, -1, 5, *fields))
+    follower = trace.emit("broker-1", FetchTold(TP, 2, 8, *fields))
+    first, second = trace.result("P26").violations
+    assert first.sentence == (
+        "broker-1 let the Fetch of a consumer at 5 of orders-0 wait until its time was over, though its high watermark "
+        "was 9"
+    )
+    assert second.sentence == (
+        "broker-1 let the Fetch of broker-2 at 8 of orders-0 wait until its time was over, though its log ended at 9"
+    )
+    assert (first.events, second.events) == ([moved, consumer], [grown, follower])
+    refused = TraceBuilder()
+    refused.emit("broker-1", FetchTold(TP, -1, 5, 2, -1, int(E.FENCED_LEADER_EPOCH), True, True, 3, 9, 0, 9))
+    assert (
+        refused.result("P26")
+        .violations[0]
+        .sentence.endswith("wait until its time was over, and then told it FENCED_LEADER_EPOCH")
+    )
+
+
+def test_who_waits_and_is_answered() -> None:
+    """Shows that an append tests the promise if a follower has fetched from the log end, and not otherwise."""
+    trace = TraceBuilder()
+    trace.lead(1, 0)
+    trace.append("broker-1", "a")
+    assert trace.result("P26").status == "vacuous"
+    trace.fetched(1, 2, 0)
+    trace.append("broker-1", "b")
+    assert trace.result("P26").status == "vacuous"
+    trace.fetched(1, 2, 2)
+    trace.append("broker-1", "c")
+    assert (trace.result("P26").status, trace.result("P26").tested) == ("held", 1)
