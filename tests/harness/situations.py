@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from actors.node.errors import KafkaError
 from actors.node.spec import node_name
 from actors.trace.events import (
     ConsPos,
@@ -184,6 +185,8 @@ class Situations:
     def _on_followed(self, event: Stamped) -> None:
         body = event.body
         assert isinstance(body, RepFetch)
+        if body.error == KafkaError.FENCED_LEADER_EPOCH and event.node.startswith("broker"):
+            self._saw("fetches-on")
         if body.diverging_end >= 0 and event.node.startswith("broker"):
             self._note("truncation", "", event)
 
@@ -197,6 +200,8 @@ class Situations:
     def _on_proposal(self, event: Stamped) -> None:
         body = event.body
         assert isinstance(body, IsrPropose)
+        if body.outcome == KafkaError.INELIGIBLE_REPLICA.name:
+            self._saw("asks-late")
         if body.outcome == "proposed" and len(body.isr) > self._isr.get(body.tp, 0):
             self._note("grows", "", event)
 

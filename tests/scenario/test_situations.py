@@ -26,6 +26,8 @@ NEMESES = {
     "late-answer": "isr",
     "leads-twice": "sparse",
     "long-tail": "isr",
+    "asks-late": "isr",
+    "fetches-on": "isr",
     "late-push": "replication",
     "again-in-recovery": "isr",
     "again-in-truncation": "isr",

@@ -68,6 +68,40 @@ def long_tail(scene: Scene, at_us: int) -> list[Part]:
     return [*found, entry(scene, then_us, gone, lasting(scene, 500_000, 4_000_000))]
 
 
+def asks_late(scene: Scene, at_us: int) -> list[Part]:
+    """A follower that was out of the ISR has caught up, and starts anew before the controller hears that its leader
+    asks for it: what the leader saw of it was another process."""
+    leader, who = f"leader({scene.tp})", scene.follower()
+    link: Part = {"from": [leader], "to": ["controllers"], "apis": ["AlterPartition"], "chance": "100%"}
+    late: Part = {"reorder": {**link, "by": scene.duration(lasting(scene, 600_000, 3_000_000))}}
+    asked = when(scene, "isr-proposed", (0, 5, 50), (1, 1, 2), tp=scene.tp)
+    anew: Part = scene.draw.choice(({"crash": who}, {"power-loss": who}, {"controlled-shutdown": {"targets": who}}))
+    out = entry(scene, early(at_us), {"controlled-shutdown": {"targets": who}}, lasting(scene, 100_000, 600_000))
+    held = as_seen(scene, when(scene, "isr-shrunk", tp=scene.tp), late, 3_000_000, 8_000_000)
+    return [out, held, as_seen(scene, asked, anew, 10_000, 300_000)]
+
+
+def fetches_on(scene: Scene, at_us: int) -> list[Part]:
+    """A follower that hears nothing of the controllers goes on fetching in the leader epoch that it knows, while the
+    leadership goes to another one, and back to the same process or to the next life of it."""
+    leader, at_us = f"leader({scene.tp})", early(at_us)
+    if scene.cast.tps[scene.tp] == 1:
+        return [entry(scene, at_us, {"crash": leader}, lasting(scene, 300_000, 2_000_000))]
+    last = f"followers({scene.tp})[{scene.cast.tps[scene.tp] - 2}]"
+    deaf: Part = {"partition": {"from": ["controllers"], "to": [last]}}
+    then_us = later(scene, at_us, 50_000, 300_000)
+    gone = entry(scene, then_us, {"controlled-shutdown": {"targets": leader}}, lasting(scene, 200_000, 900_000))
+    if scene.draw.random() < 0.5:
+        cut: Part = {"partition": {"between": [leader], "and": ["controllers"]}}
+        deposed = when(scene, "leader-elected", (0, 200), tp=scene.tp)
+        gone = {"when": {"at": scene.duration(then_us)}, "fault": cut, "until": deposed}
+    found = [entry(scene, at_us, deaf, lasting(scene, 5_000_000, 9_000_000)), gone]
+    back = when(scene, "isr-proposed", (100, 300, 600), (1, 1, 2), tp=scene.tp)
+    if scene.draw.random() < 0.6:
+        return [*found, _preferred(scene, back)]
+    return [*found, as_seen(scene, back, {"crash": leader}, 300_000, 2_000_000)]
+
+
 def late_push(scene: Scene, at_us: int) -> list[Part]:
     """Where the controller pushes metadata to brokers (``metadata.propagation: push``), what it pushes comes late, in
     another order at each of them, while leaders change."""
@@ -86,6 +120,8 @@ REPLICAS: dict[str, Pattern] = {
     "late-answer": late_answer,
     "leads-twice": leads_twice,
     "long-tail": long_tail,
+    "asks-late": asks_late,
+    "fetches-on": fetches_on,
     "late-push": late_push,
 }
 """Name, as in a nemesis file -> pattern."""
