@@ -27,6 +27,18 @@ CONTROLLER_DEFECTS: tuple[Defect, ...] = (
         "AlterPartition is taken on whatever partition epoch it was made.",
         nemesis="isr",
     ),
+    Defect(
+        "fenced-at-half-time",
+        "actors.controller",
+        "P27",
+        "A broker is fenced when half of its session timeout is over.",
+    ),
+    Defect(
+        "id-of-the-living",
+        "actors.controller",
+        "P27",
+        "Another incarnation is registered while the former one is still heard of.",
+    ),
     Defect("fence-keeps-isr", "actors.controller", "P9", "A fenced broker stays in its ISRs.", "KAFKA-13916"),
     Defect(
         "isr-of-former-lives",

@@ -249,6 +249,7 @@ class Controller(msgspec.Struct):
         state = self.state
         existing = state.brokers.get(request.broker_id)
         session = existing is not None and self.heartbeats.has_valid_session(existing.id, existing.epoch, step.now_ms)
+        session = session and "id-of-the-living" not in step.defects
         error = validate_registration(state, request, self.config.cluster_id, session)
         if error:
             return [], BrokerRegistrationResponse(error_code=error)
@@ -385,7 +386,8 @@ class Controller(msgspec.Struct):
 
     def _fence_stale_broker(self, step: Step, files: Files, raft: RaftClient) -> bool:
         """Fence one broker whose session is over; True if a session was."""
-        expired = self.heartbeats.take_expired(step.now_ms)
+        early_ms = self.config.session_timeout_ms // 2 if "fenced-at-half-time" in step.defects else 0
+        expired = self.heartbeats.take_expired(step.now_ms + early_ms)
         if expired is None:
             return False
         broker_id, session = expired

@@ -25,13 +25,14 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 import msgspec
 
 from actors.node.spec import split_topic_partition
-from actors.trace.events import LogAppend, LogHw, OpInvoke, OpReturn, RpcReply, Stamped, TraceEvent
+from actors.trace.events import LogAppend, LogHw, OpInvoke, OpReturn, Rpc, RpcReply, Stamped, TraceEvent
 
 CASES: Mapping[type[TraceEvent], Callable[[Any], str]] = {
     OpInvoke: attrgetter("kind"),
     OpReturn: attrgetter("kind"),
     LogAppend: attrgetter("role"),
     LogHw: attrgetter("role"),
+    Rpc: attrgetter("api"),
     RpcReply: attrgetter("api"),
 }
 """Types of frequent events -> body -> the case it is one of, for folds that need only some cases of a type (``Cases``).

@@ -96,6 +96,7 @@ from orchestrator.invariants.replication import (
 )
 from orchestrator.invariants.routes import METADATA_LOG, PARTITION
 from orchestrator.invariants.sends import DefiniteFailureStaysFailed, ProducerOrderIsKept
+from orchestrator.invariants.sessions import SessionsAreHonoured
 from orchestrator.invariants.timestamps import LookupsMeanWhatTheySay
 from orchestrator.invariants.transactions import (
     IdempotentWritesAppearOnce,
@@ -168,6 +169,7 @@ def _controllers() -> list[ControllerInvariant[Any]]:
         TheDeadAreNotInCharge(),
         ElectionsComeFromTheRightPool(),
         EligibleReplicasAreThoseWhoLeft(),
+        SessionsAreHonoured(),
     ]
 
 

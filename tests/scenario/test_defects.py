@@ -103,6 +103,8 @@ PROOFS: dict[str, Proof] = {
     "isr-below-hw": Proof("fell-behind", r"broker-2 may be elected for orders-0 .* what was committed up to \d+, not"),
     "hw-of-the-caught-up": Proof("out-of-sync", r"counting \[1.*\], without broker-\d, which may be elected"),
     "isr-without-version": Proof("isr-race", r"though broker-1 had proposed it on partition epoch 0 of leader"),
+    "fenced-at-half-time": Proof("comes-back", r"fenced it, broker-\d, \d+ ms after it had heard of it; the session"),
+    "id-of-the-living": Proof("acks-1", r"registered broker-\d/\d in place of broker-\d/\d, broker-\d, \d+ ms after"),
     "fence-keeps-isr": Proof("out-of-sync", r"broker-1 leads orders-0 in leader epoch 0, and is fenced at offset \d+"),
     "isr-of-former-lives": Proof("two-lives", r"has broker-3 by what it was under broker epoch \d+, and it is reg"),
     "hw-ignores-isr": Proof("out-of-sync", r"moved the high watermark .* of its ISR had fetched up to \d+ only"),

@@ -1,0 +1,90 @@
+"""P27: how long a broker's place is held."""
+
+from __future__ import annotations
+
+import pytest
+
+from actors.trace.events import BrokerReg, ClockSet, CtlFault, Rpc
+from tests.unit.invariants.trace_builder import TraceBuilder
+
+CONTROLLER, OTHER = "controller-1", "controller-2"
+TIMEOUT_MS = 9000
+"""Kafka's default."""
+
+
+def heartbeat(trace: TraceBuilder, errors: tuple[int, ...] = (), to: str = CONTROLLER) -> None:
+    """broker-1 has got an answer to a heartbeat."""
+    trace.emit("broker-1", Rpc("BrokerHeartbeat", 1, to, "c", 1, "answered", list(errors)))
+
+
+def registered(trace: TraceBuilder, life: int, fenced: bool, node: str = CONTROLLER, stops: bool = False) -> str:
+    """The controller writes what has become of broker-1."""
+    return trace.emit(node, BrokerReg(1, 7 + life, f"broker-1/{life}", fenced, stops, False, 3 + len(trace.events)))
+
+
+def later(trace: TraceBuilder, ms: int) -> None:
+    """Time goes by."""
+    trace.wall += ms * 1000
+
+
+def unfenced() -> TraceBuilder:
+    """controller-1 leads, and broker-1 is unfenced 20 s later."""
+    trace = TraceBuilder()
+    trace.role(CONTROLLER, 1, "leader", 101)
+    later(trace, 20_000)
+    registered(trace, 0, fenced=False)
+    return trace
+
+
+@pytest.mark.parametrize(("life", "fenced"), [(0, True), (1, True)])
+def test_a_session_is_honoured(life: int, fenced: bool) -> None:
+    """Shows that a broker is fenced, and its id given to another incarnation, when its session is over and not sooner;
+    heartbeats that were refused, or went to another controller, do not make it longer."""
+    for ms, held in ((TIMEOUT_MS + 1, True), (TIMEOUT_MS - 500, False)):
+        trace = unfenced()
+        heartbeat(trace)
+        later(trace, ms // 2)
+        heartbeat(trace, errors=(77,))
+        heartbeat(trace, to=OTHER)
+        later(trace, ms - ms // 2)
+        registered(trace, life, fenced)
+        result = trace.result("P27")
+        assert (result.status, result.tested) == ("held" if held else "violated", 1)
+
+
+def test_what_is_said() -> None:
+    """Shows the evidence: who was heard of, when, and by whom."""
+    trace = unfenced()
+    later(trace, 1_000)
+    registered(trace, 1, fenced=True)
+    said = trace.result("P27").violations[0].sentence
+    assert said == (
+        "controller-1 registered broker-1/1 in place of broker-1/0, broker-1, 1001 ms after it had heard of it; "
+        "the session timeout is 9000 ms"
+    )
+
+
+def test_a_new_active_controller_gives_every_session_anew() -> None:
+    """Shows that it fences nobody before the timeout is over, whatever the one before it had heard."""
+    for ms, held in ((TIMEOUT_MS + 1, True), (100, False)):
+        trace = unfenced()
+        later(trace, 20_000)
+        trace.vote(OTHER, 2, 102, asks=(1, 1000), has=(1, 1000))
+        trace.role(OTHER, 2, "leader", 102, log_end=1000)
+        later(trace, ms)
+        trace.emit(OTHER, BrokerReg(1, 7, "broker-1/0", True, False, False, 1001))
+        assert (trace.result("P27").status == "held") == held
+
+
+def test_what_is_no_test() -> None:
+    """Shows that who shuts down may be fenced at once, and that clocks that were set prove nothing."""
+    stops = unfenced()
+    registered(stops, 0, fenced=False, stops=True)
+    registered(stops, 0, fenced=True)
+    told = unfenced()
+    told.emit("driver", CtlFault("f", "controlled-shutdown", "start", ["broker-1"], {}))
+    registered(told, 0, fenced=True)
+    clock = unfenced()
+    clock.emit(CONTROLLER, ClockSet("f", "start", 5, 0))
+    registered(clock, 0, fenced=True)
+    assert {trace.result("P27").status for trace in (stops, told, clock)} == {"vacuous"}
