@@ -1,4 +1,4 @@
-"""The defects of what clients believe and are told: metadata, positions, offsets, what is left of their requests."""
+"""The defects of what clients and brokers know of the cluster, and of positions, offsets and requests."""
 
 from __future__ import annotations
 
@@ -65,6 +65,20 @@ CLIENT_DEFECTS: tuple[Defect, ...] = (
             "nodes.list-offsets-1.config.metadata.max.age.ms=100",
             "nodes.list-offsets-2.config.metadata.max.age.ms=100",
         ),
+    ),
+    Defect(
+        "image-stops-when-fenced",
+        "actors.broker",
+        "L8",
+        "A broker that finds itself fenced takes nothing of the metadata log up any more.",
+        nemesis="isr",
+    ),
+    Defect(
+        "produce-keeps-leader",
+        "actors.client",
+        "L16",
+        "A producer that is told NOT_LEADER_OR_FOLLOWER sends to the same broker again, and asks nobody who leads.",
+        nemesis="clients",
     ),
     Defect("no-metadata-backoff", "actors.client", "M2", "Metadata is asked for again at once.", nemesis="clients"),
 )

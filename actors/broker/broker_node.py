@@ -307,6 +307,8 @@ class BrokerNode(msgspec.Struct):
         if snapshot is not None:
             self.image.load(turn.step, snapshot)
         commits = self.raft.take_commits(turn.step)
+        if "image-stops-when-fenced" in turn.step.defects and self.lifecycle.state == "running":
+            commits = commits if self.image.is_alive(self.settings.node_id) else []
         if commits:
             self.image.apply(turn.step, commits)
         if self.published and (commits or snapshot is not None):

@@ -168,7 +168,8 @@ class Sender(msgspec.Struct):
                     error = answer.error_code if answer is not None else KafkaError.UNKNOWN_SERVER_ERROR
                 self._complete(step, metadata, batch, error, answer, ended)
                 if answer is not None and answer.HasField("current_leader"):
-                    if error in (KafkaError.NOT_LEADER_OR_FOLLOWER, KafkaError.FENCED_LEADER_EPOCH):
+                    stale = error in (KafkaError.NOT_LEADER_OR_FOLLOWER, KafkaError.FENCED_LEADER_EPOCH)
+                    if stale and "produce-keeps-leader" not in step.defects:
                         endpoints = list(ended.response.node_endpoints)
                         metadata.update_leadership(step, ended.peer, batch.tp, answer.current_leader, endpoints)
             self.accumulator.forget_if_over(batch)
@@ -203,7 +204,7 @@ class Sender(msgspec.Struct):
         else:
             adjust = batch.attempts < self.retries
             self._fail(step, batch, error, ended.peer, ended.version, adjust)
-        if behaviour.invalid_metadata:
+        if behaviour.invalid_metadata and "produce-keeps-leader" not in step.defects:
             metadata.request_update()
 
     def _can_retry(

@@ -117,6 +117,17 @@ BOUNDS: dict[str, Bound] = {
         ),
         after=("L4",),
     ),
+    "L8": Bound(
+        "a broker's image gets to the end of the metadata log",
+        (
+            Timer("controller.quorum.fetch.timeout.ms", 1, "a fetch that a silent controller never answers"),
+            Timer("controller.quorum.request.timeout.ms", 2, "a request to a silent voter, and a snapshot"),
+            Timer("controller.quorum.retry.backoff.ms", 2, "the pauses after errors"),
+            Timer("reconnect.backoff.max.ms", 1, "a connection to the leader of the quorum"),
+        ),
+        after=("L1",),
+    ),
+    "L16": Bound("a client gets the current metadata", after=("L8", "M2")),
     "M2": Bound(
         "a client refreshes its metadata",
         (

@@ -112,7 +112,7 @@ class ImagesAreOneHistory(LogInvariant[Images]):
     unseen = (
         "What a client is told that it knows already, and that its trace does not repeat; and hints in other answers.",
         "ISRs, replicas and configurations in an image: its digest is over the log that it was made from.",
-        "An image that stays behind for good: nothing asks that it gets to the end of the metadata log (L8).",
+        "An image that stays behind for good: L8 asks that it gets to the end of the metadata log.",
         "With metadata.propagation=push, whether what a broker tells is what it was sent last.",
     )
 

@@ -41,6 +41,7 @@ from orchestrator.invariants.liveness import (
 )
 from orchestrator.invariants.log_fold import LogFold, LogInvariant
 from orchestrator.invariants.log_mirror import LEADERSHIP, QUORUM_LEADERSHIP
+from orchestrator.invariants.metadata_liveness import ClientsGetTheCurrentMetadata, ImagesGetToTheEnd
 from orchestrator.invariants.partition import (
     AcksTellTheTruth,
     JoiningTheIsrIsEarned,
@@ -213,11 +214,13 @@ def folds(only: Collection[str] | None = None) -> list[AnyFold]:
         SendsReturn(),
         ConsumersCatchUp(),
         OperationsReturn(),
+        ImagesGetToTheEnd(),
         BrokerIsUnfenced(),
         VoterChangesEnd(),
         RetriesGetSomewhere(),
         AcknowledgedIsOnAll(),
         Converges(),
+        ClientsGetTheCurrentMetadata(),
         CallsEnd(),
         PhysicsHold(),
         SameSeedSameRun(),

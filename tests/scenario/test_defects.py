@@ -196,6 +196,8 @@ PROOFS: dict[str, Proof] = {
     "no-delivery-timeout": Proof("slow-leader", r"of producer-1 did not return within 1.5 s, its time-out"),
     "busy-metadata-log": Proof("comes-back", r"broker-\d was not unfenced within .*: it is fenced by controller-\d"),
     "old-leader-for-ever": Proof("comes-back", r"list-offsets-1 sent \d+ requests and got nowhere within"),
+    "image-stops-when-fenced": Proof("deposed", r"the image of broker-1 did not get to \d+ of the metadata log within"),
+    "produce-keeps-leader": Proof("deposed", r"producer-1 did not get to know who leads orders-0 within .*broker-1 in"),
     "fetcher-gives-up": Proof("slow-leader", r"broker-\d did not get what was acknowledged of orders-0 below [\d,]+"),
     "no-request-timeout": Proof(
         "slow-leader", r"to broker-1 ended after [\d,]+ ms \(answered\), its time-out is 1,000"
