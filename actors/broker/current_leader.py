@@ -18,6 +18,8 @@ def fill_current_leader(turn: Turn, tp: str, partition: Partition | None, hint: 
     leader, epoch = -1, -1
     if partition is not None and partition.leader_epoch >= 0:
         leader, epoch = partition.leader, partition.leader_epoch
+        if "hint-of-former-epoch" in turn.step.defects and not partition.is_leader:
+            epoch = max(epoch - 1, 0)
     elif tp in turn.image.partitions:
         state = turn.image.partitions[tp]
         leader, epoch = state.leader, state.leader_epoch

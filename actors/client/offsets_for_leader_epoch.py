@@ -132,6 +132,8 @@ class PositionValidator(msgspec.Struct):
             if epoch < 0 or end < 0:
                 truncations.append(Truncation(tp, -1, -1))
             elif end < position.offset:
+                if "truncation-one-short" in step.defects:
+                    end = max(end - 1, 0)
                 truncations.append(Truncation(tp, end, epoch))
         return truncations
 

@@ -60,7 +60,10 @@ class Sender(msgspec.Struct):
             if leader is None:
                 metadata.request_update()
             else:
-                by_broker.setdefault(leader.name, {})[tp] = leader
+                name = leader.name
+                if "one-produce-for-all" in step.defects:
+                    name = next(iter(by_broker), name)
+                by_broker.setdefault(name, {})[tp] = leader
         for peer, leaders in by_broker.items():
             while any(self._sendable(step, tp, leader, flush) is not None for tp, leader in leaders.items()):
                 if not net.ready(step, peer, DATA) or self._is_full(net, peer):

@@ -110,7 +110,8 @@ class ImagesAreOneHistory(LogInvariant[Images]):
     cases = {LogHw: ("leader",)}
     exemptions = {"loss-budget": WIPED}
     unseen = (
-        "What a client is told that it knows already, and that its trace does not repeat; and hints in other answers.",
+        "What a client is told that it knows already, and that its trace does not repeat.",
+        "Whether a hint is as new as the image of the broker that gives it: a controller must have written it.",
         "ISRs, replicas and configurations in an image: its digest is over the log that it was made from.",
         "An image that stays behind for good: L8 asks that it gets to the end of the metadata log.",
         "With metadata.propagation=push, whether what a broker tells is what it was sent last.",
@@ -124,7 +125,7 @@ class ImagesAreOneHistory(LogInvariant[Images]):
         body: Any = event.body
         kind = type(body)
         if kind is MetaView:
-            return self._told(state, event, body, mirror) if body.source == "metadata" else NOTHING
+            return self._told(state, event, body, mirror) if body.source != "heard" else NOTHING
         if kind is MetaImage:
             return self._applied(state, event, body, mirror)
         if kind is LogHw:
@@ -173,9 +174,10 @@ class ImagesAreOneHistory(LogInvariant[Images]):
     def _told(self, state: Images, event: Stamped, body: MetaView, mirror: LogMirror) -> Emissions:
         for tp, epoch in body.epochs.items():
             leader = body.leaders.get(tp, NOBODY)
-            wrong = self._unwritten(state, tp, leader, epoch) if state.pushed else ""
+            hinted = body.source == "hint"
+            wrong = self._unwritten(state, tp, leader, epoch) if state.pushed or hinted else ""
             by: Witness | None = None
-            if not state.pushed:
+            if not state.pushed and not hinted:
                 wrong, by = self._differs(state, event, tp, leader, epoch, mirror)
             if not wrong:
                 continue

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from actors.config import CONFIG
-from actors.node.errors import traits
+from actors.node.errors import KafkaError, traits
 from actors.node.messages import Api
 from actors.node.spec import node_name, split_topic_partition
 from actors.trace.events import (
@@ -28,6 +28,13 @@ from orchestrator.invariants.routes import CLIENT
 from orchestrator.invariants.windows import Obligation, WindowInvariant, WindowState, beta
 
 NOBODY = -1
+ACKS_ALL = -1
+
+CHECKED_SINCE = 4
+"""Version of ListOffsets that tells in which leader epoch a client takes the partition to be."""
+
+REMEMBERED = 64
+"""Leaders of a partition that are remembered of a client: what it sent before that has arrived long ago."""
 
 
 class Adopted(msgspec.Struct, frozen=True):
@@ -195,12 +202,13 @@ class OlderMetadataIsNotAdopted(KeyedInvariant[Beliefs]):
 
 class Refreshing(WindowState):
     """incarnation: the client's last one. leaders: partition -> leader epoch -> who leads in it, as the client took it
-    over. seen: partition -> leader epoch by which it judges others. backoff_us: the least pause after a refresh.
-    ended_us: when the last one ended, -1 none; by: that event. clock: a fault changed the client's clock. silent: who
-    was asked, and is not in the core."""
+    over. adopted: partition -> what it took over, in order, nobody as a leader too. seen: partition -> leader epoch by
+    which it judges others. backoff_us: the least pause after a refresh. ended_us: when the last one ended, -1 none; by:
+    that event. clock: a fault changed the client's clock. silent: who was asked, and is not in the core."""
 
     incarnation: int = 0
     leaders: dict[str, dict[int, list[int]]] = {}
+    adopted: dict[str, list[Adopted]] = {}
     seen: dict[str, int] = {}
     backoff_us: int = 0
     ended_us: int = -1
@@ -225,17 +233,17 @@ class OutdatedMetadataIsRefetched(WindowInvariant[Refreshing]):
     title = "Metadata that shows to be outdated is refetched after the back-off; until then the leader stays who it was"
     source = "KIP-320; KIP-232; Kafka's Metadata.java (requestUpdate, timeToAllowUpdate, updateLatestMetadata)"
     tested_when = (
-        "a client asks a broker for offsets or gets records, in a leader epoch; refuses an answer; refreshes its "
-        "metadata once more; or, in a window, refreshes it after an error that says that it is outdated"
+        "a client asks a broker for offsets, sends it records or gets some; refuses an answer or takes a hint; "
+        "refreshes its metadata once more; or, in a window, refreshes it after an error that says that it is outdated"
     )
     route = CLIENT
     types = (NodeUp, NodeDown, MetaView, ErrorSeen, OpReturn, Rpc, RpcReply)
-    cases = {OpReturn: ("poll",), RpcReply: ("ListOffsets",)}
+    cases = {OpReturn: ("poll",), RpcReply: ("ListOffsets", "Produce")}
     exemptions = {
         "silent-nodes": "It asked several that are not in the core, and waits for each; the bound is for one.",
     }
     unseen = (
-        "To whom a producer sends: a Produce tells no leader epoch.",
+        "To whom a producer sent what is answered later than in the step that takes it, and in which leader epoch.",
         "How a back-off grows: no pause may be shorter than the first one, and one on a clock that is wrong any.",
     )
 
@@ -268,6 +276,7 @@ class OutdatedMetadataIsRefetched(WindowInvariant[Refreshing]):
         kind = type(body)
         if kind is NodeUp or kind is NodeDown:
             state.incarnation, state.leaders, state.seen, state.ended_us = event.incarnation, {}, {}, -1
+            state.adopted = {}
             self.void(state, "refresh")
         elif kind is Rpc:
             return self._ended(state, event, body)
@@ -277,16 +286,37 @@ class OutdatedMetadataIsRefetched(WindowInvariant[Refreshing]):
             if body.tp and traits(body.error).invalid_metadata:
                 return self._wanted(state, event)
         elif kind is RpcReply:
-            if _asked_at(event, state.key, state.incarnation) < 0:
-                return NOTHING
-            for told in body.partitions:
-                if found := self._used(state, event, event.node, told.tp, told.asked_epoch, "asked for offsets"):
-                    return found
+            return self._asked(state, event, body)
         elif body.kind == "poll" and body.records:
             return self._used(state, event, body.broker, body.tp, body.leader_epoch, "fetched")
         return NOTHING
 
     # ---- what is used, and what is taken over -------------------------------------------------------------
+
+    def _asked(self, state: Refreshing, event: Stamped, body: RpcReply) -> Emissions:
+        """What a broker answers in the step in which it is asked has how far the client had come for its cause. A
+        Produce with acks=all waits; it does not where the broker does not lead."""
+        seq = _asked_at(event, state.key, state.incarnation)
+        if seq < 0 or not event.req.startswith(f"{body.connection}#"):
+            return NOTHING
+        for told in body.partitions:
+            if body.acks == ACKS_ALL and told.error != KafkaError.NOT_LEADER_OR_FOLLOWER:
+                continue
+            adopted = state.adopted.get(told.tp, ())
+            had = next((each for each in reversed(adopted) if each.seq <= seq), None)
+            if had is None:
+                continue
+            state.tested += 1
+            checked = body.api == Api.ListOffsets.name and body.version >= CHECKED_SINCE
+            if node_name(had.leader) == event.node and (not checked or told.asked_epoch == had.epoch):
+                continue
+            how = f"asked {event.node} for offsets of {told.tp} in leader epoch {told.asked_epoch}"
+            if body.api != Api.ListOffsets.name:
+                how = f"sent records of {told.tp} to {event.node}"
+            who = node_name(had.leader) if had.leader != NOBODY else "nobody"
+            sentence = f"{state.key} {how}, when it took {who} for its leader, in leader epoch {had.epoch}"
+            return self.violated(state.key, sentence, had.by, event)
+        return NOTHING
 
     def _used(self, state: Refreshing, event: Stamped, broker: str, tp: str, epoch: int, how: str) -> Emissions:
         if epoch < 0:
@@ -308,7 +338,17 @@ class OutdatedMetadataIsRefetched(WindowInvariant[Refreshing]):
             seen = state.seen.get(tp, -1)
             if tp in body.accepted:
                 leader = body.leaders.get(tp, NOBODY)
+                if body.source == "hint":
+                    state.tested += 1
+                    if epoch <= seen:
+                        sentence = (
+                            f"{event.node} took over leader epoch {epoch} of {tp} that {body.server} hinted at, though "
+                            f"it knew {seen} already"
+                        )
+                        found = self.violated(state.key, sentence, event)
                 state.seen[tp] = epoch
+                state.adopted.setdefault(tp, []).append(Adopted(leader, epoch, event.seq, witness(event)))
+                del state.adopted[tp][:-REMEMBERED]
                 if leader != NOBODY:
                     state.leaders.setdefault(tp, {}).setdefault(epoch, []).append(leader)
             elif body.source == "metadata":

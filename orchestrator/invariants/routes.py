@@ -103,7 +103,7 @@ def _own_node(event: Stamped) -> Sequence[str]:
 def _client_keys(event: Stamped) -> Sequence[str]:
     body = event.body
     if type(body) is RpcReply:
-        return (body.src,) if body.api == "ListOffsets" else _NONE
+        return (body.src,) if body.api in ("ListOffsets", "Produce") else _NONE
     return (event.node,)
 
 
@@ -145,8 +145,8 @@ TRACE = Route(
 RUN = Route("run", _run_keys, about="the run")
 """The whole run: one key."""
 
-CLIENT = Route("client", _client_keys, about="node that recorded the event, or that asked for the offsets in it")
-"""By client, with what it was answered to ListOffsets."""
+CLIENT = Route("client", _client_keys, about="node that recorded the event, or that is answered in it")
+"""By client, with what it was answered to ListOffsets and Produce."""
 
 NODE = Route("node", _own_node, about="node that recorded the event")
 """By the node that recorded the event."""

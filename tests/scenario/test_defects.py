@@ -197,6 +197,11 @@ PROOFS: dict[str, Proof] = {
     "busy-metadata-log": Proof("comes-back", r"broker-\d was not unfenced within .*: it is fenced by controller-\d"),
     "old-leader-for-ever": Proof("comes-back", r"list-offsets-1 sent \d+ requests and got nowhere within"),
     "image-stops-when-fenced": Proof("deposed", r"the image of broker-1 did not get to \d+ of the metadata log within"),
+    "one-produce-for-all": Proof(
+        "two-leaders", r"producer-1 sent records of orders-1 to broker-1, when it took broker-2"
+    ),
+    "hint-of-former-epoch": Proof("deposed", r"told producer-1 of broker-1 in leader epoch 1 of orders-0, and no"),
+    "truncation-one-short": Proof("reads-on", r"consumer-1 went back to \d+ of orders-0, .* leader epoch \d+ ends at"),
     "produce-keeps-leader": Proof("deposed", r"producer-1 did not get to know who leads orders-0 within .*broker-1 in"),
     "fetcher-gives-up": Proof("slow-leader", r"broker-\d did not get what was acknowledged of orders-0 below [\d,]+"),
     "no-request-timeout": Proof(

@@ -88,6 +88,18 @@ def test_images_that_are_no_history() -> None:
     assert ahead.says() == "broker-1 has applied the metadata log up to 1, of which 0 is committed"
 
 
+def test_a_hint_that_nobody_wrote() -> None:
+    """Shows that a hint has leader and leader epoch as some controller wrote them together."""
+    cluster = Cluster()
+    for broker in (1, 2):
+        cluster.registers(broker)
+    cluster.elects(1, 4)
+    cluster.elects(2, 5)
+    cluster.tells(cluster.applies(1, 4), 2, 4, source="hint")
+    told = "broker-1 told consumer-1 of broker-2 in leader epoch 4 of orders-0"
+    assert cluster.says() == f"{told}, and no controller wrote that"
+
+
 def test_what_clients_are_told() -> None:
     """Shows that an answer is judged by the image that its broker had when it gave it."""
     cluster = Cluster()
@@ -100,7 +112,8 @@ def test_what_clients_are_told() -> None:
     cluster.tells(before, 1, 4)
     cluster.tells(after, 2, 5)
     cluster.tells(after, 2, -1)
-    cluster.tells(after, 9, 9, source="hint")
+    cluster.tells(before, 2, 5, source="hint")
+    cluster.tells(after, 9, 9, source="heard")
     assert cluster.says() == ""
     cluster.tells(after, 1, 4)
     assert cluster.says() == (

@@ -27,10 +27,18 @@ class Told:
 
     def asks(self, broker: int, epoch: int, since: str = "") -> str:
         """A broker answers what it asked in a leader epoch, when its last event was ``since``."""
-        self.trace.cause = since or self.last
         told = ReplyPartition(TP, 0, 4, asked_epoch=epoch)
-        answer = self.trace.emit(f"broker-{broker}", RpcReply("ListOffsets", 7, CLIENT, "c", 1, -1, 0, 0, [told]))
-        self.trace.cause = ""
+        return self._answered(broker, RpcReply("ListOffsets", 7, CLIENT, "c", 1, -1, 0, 0, [told]), since)
+
+    def produces(self, broker: int, error: int, acks: int = -1, req: str = "c#1") -> str:
+        """A broker answers a Produce, in a step that was asked for by ``req``."""
+        body = RpcReply("Produce", 12, CLIENT, "c", 1, -1, 0, acks, [ReplyPartition(TP, error)])
+        return self._answered(broker, body, req=req)
+
+    def _answered(self, broker: int, body: RpcReply, since: str = "", req: str = "c#1") -> str:
+        self.trace.cause, self.trace.req = since or self.last, req
+        answer = self.trace.emit(f"broker-{broker}", body)
+        self.trace.cause, self.trace.req = "", ""
         return answer
 
     def refreshes(self, took_ms: int = 0, outcome: Any = "answered", broker: int = 3) -> str:
@@ -128,7 +136,8 @@ def test_a_leader_that_was_never_taken_over() -> None:
     assert told.trace.result("M2").status == "held"
     told.asks(1, 5)
     assert told.trace.result("M2").violations[0].sentence == (
-        "consumer-1 asked for offsets of orders-0 at broker-1 in leader epoch 5, in which broker-2 led"
+        "consumer-1 asked broker-1 for offsets of orders-0 in leader epoch 5, when it took broker-2 for its leader, in "
+        "leader epoch 5"
     )
     told.trace.polled(CLIENT, (2, "b"), broker=1, epoch=4)
     assert told.trace.result("M2").violations[1].sentence.endswith("in leader epoch 4, in which it took over no leader")
@@ -137,6 +146,59 @@ def test_a_leader_that_was_never_taken_over() -> None:
     former.trace.up(CLIENT, "consumer")
     former.asks(2, 5, since=since)
     assert former.trace.result("M2").violated == 0
+
+
+def test_a_question_in_the_leader_epoch_of_the_view() -> None:
+    """Shows that who asks for offsets does so in the leader epoch that it took over last, in none only where its view
+    has none; and what was on its way before."""
+    for epoch, asked, violated in ((5, 5, 0), (5, -1, 1), (5, 4, 1), (-1, -1, 0)):
+        told = Told()
+        told.view(2, 4)
+        told.view(2, epoch)
+        told.asks(2, asked)
+        assert told.trace.result("M2").violated == violated
+    late = Told()
+    before = late.view(1, 4)
+    late.view(2, 5)
+    late.asks(1, 4, since=before)
+    assert late.trace.result("M2").violated == 0
+
+
+@pytest.mark.parametrize(
+    ("how", "violated"),
+    [
+        ({"error": 6}, 1),
+        ({"error": 0, "acks": 1}, 1),
+        ({"error": 0}, 0),
+        ({"error": 6, "req": "broker-2>broker-1:fetcher:0.0#7"}, 0),
+    ],
+)
+def test_records_that_go_to_who_leads_not(how: dict[str, Any], violated: int) -> None:
+    """Shows that a Produce goes to the leader that its producer knows; what the broker answers later, in the step of
+    another request, tells nothing of that."""
+    told = Told()
+    told.view(1, 4)
+    told.view(2, 5)
+    told.produces(2, 6)
+    assert told.trace.result("M2").violated == 0
+    told.produces(1, **how)
+    assert told.trace.result("M2").violated == violated
+    if violated:
+        assert told.trace.result("M2").violations[0].sentence == (
+            "consumer-1 sent records of orders-0 to broker-1, when it took broker-2 for its leader, in leader epoch 5"
+        )
+
+
+def test_a_hint_that_is_no_news() -> None:
+    """Shows that a hint is taken over if it has a newer leader epoch, and only then."""
+    told = Told()
+    told.view(2, 5)
+    told.view(3, 6, source="hint")
+    assert told.trace.result("M2").violated == 0
+    told.view(2, 6, source="hint")
+    assert told.trace.result("M2").violations[0].sentence == (
+        "consumer-1 took over leader epoch 6 of orders-0 that broker-3 hinted at, though it knew 6 already"
+    )
 
 
 def test_an_answer_that_is_as_new() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from actors.trace.events import ConsPos
+from actors.trace.events import ConsPos, EpochTold
 from tests.unit.invariants.test_replication import committed
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
@@ -29,6 +29,49 @@ def elected(*uids: str, epoch: int = 1, has: tuple[str, ...] = ("a",), **profile
 def reads_on(trace: TraceBuilder, *records: tuple[int, str]) -> str:
     """The reader gets records of the new leader."""
     return trace.polled(READER, *records, broker=2, epoch=1, batch_epoch=1)
+
+
+def asks(trace: TraceBuilder, epoch: int, told: tuple[int, int]) -> None:
+    """The reader asks broker-2, which leads in leader epoch 1, where ``epoch`` ends; it goes on with the answer."""
+    last = next(event.id for event in reversed(trace.events) if event.node == READER)
+    trace.cause, trace.req = last, f"{READER}>broker-2:metadata:0.0#6"
+    trace.emit("broker-2", EpochTold(TP, -1, 1, 1, epoch, *told))
+    trace.cause = ""
+
+
+def test_a_reader_asks_with_the_leader_epoch_of_its_last_record() -> None:
+    """Shows that a consumer which asks where another leader epoch ends than that of the record it has last violates
+    M10, and that a position nobody knows the leader epoch of is not judged."""
+    right = elected("x")
+    asks(right, 0, (0, 1))
+    assert (right.result("M10").status, right.result("M10").tested) == ("held", 1)
+    wrong = elected("x")
+    asks(wrong, 1, (1, 2))
+    assert wrong.result("M10").violations[0].sentence == (
+        "consumer-1 asked broker-2 where leader epoch 1 of orders-0 ends, when what it came after, at 2, was of leader "
+        "epoch 0"
+    )
+    sought = elected("x")
+    sought.emit(READER, ConsPos(TP, 3, 1, -1, "seek"))
+    asks(sought, 1, (1, 2))
+    assert sought.result("M10").violated == 0
+
+
+def test_a_reader_goes_back_to_where_it_is_told() -> None:
+    """Shows that a position which is truncated to another offset, or leader epoch, than the leader told violates M10,
+    as does one that reads on in the leader epoch in which it was told to go back."""
+    for new, epoch, violated in ((1, 0, 0), (2, 0, 1), (0, 0, 1), (1, 1, 1)):
+        trace = elected("x", "y", "z")
+        asks(trace, 0, (0, 1))
+        trace.emit(READER, ConsPos(TP, 3, new, epoch, "truncation"))
+        assert trace.result("M10").violated == violated, (new, epoch)
+    ignored = elected("x", "y", "z")
+    asks(ignored, 0, (0, 1))
+    ignored.req = ""
+    reads_on(ignored, (3, "z"))
+    assert ignored.result("M10").violations[0].sentence == (
+        "consumer-1 read on at 3 of orders-0 in leader epoch 1, in which it was told that leader epoch 0 ends at 1"
+    )
 
 
 def test_a_reader_whose_records_are_in_the_new_log() -> None:
