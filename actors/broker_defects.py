@@ -29,6 +29,14 @@ BROKER_DEFECTS: tuple[Defect, ...] = (
         nemesis="isr",
     ),
     Defect(
+        "former-lives-fetch",
+        "actors.broker",
+        "P16",
+        "A leader takes note of a Fetch that was sent by a process of its follower which is gone.",
+        "KAFKA-15353",
+        nemesis="isr",
+    ),
+    Defect(
         "wake-one-consumer",
         "actors.broker",
         "P26",

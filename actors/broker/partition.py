@@ -290,7 +290,8 @@ class Partition(msgspec.Struct):
         a newer incarnation of that broker is known (E-062)."""
         remote = self.remotes[fetch.replica_id]
         alive_epoch = turn.image.alive_epoch(fetch.replica_id)
-        if fetch.broker_epoch != -1 and alive_epoch is not None and alive_epoch > fetch.broker_epoch:
+        dead = fetch.broker_epoch != -1 and alive_epoch is not None and alive_epoch > fetch.broker_epoch
+        if dead and "former-lives-fetch" not in turn.step.defects:
             self.record_fetch(turn, fetch, KafkaError.NOT_LEADER_OR_FOLLOWER)
             return KafkaError.NOT_LEADER_OR_FOLLOWER
         now_ms = turn.step.wall_ms

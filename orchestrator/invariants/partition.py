@@ -246,17 +246,40 @@ class JoiningTheIsrIsEarned(KeyedInvariant[IsrWitnesses]):
         )
 
 
-class ReplicaFetchesAreFenced(KeyedInvariant[State]):
+class Life(msgspec.Struct, frozen=True):
+    """What a controller wrote of a broker: at ``offset`` of the metadata log it has this broker epoch."""
+
+    offset: int
+    broker_epoch: int
+    fenced: bool
+    by: Witness
+
+
+class Lives(State):
+    """``lives``: broker -> what controllers wrote of it, oldest first, as far as it was not lost; ``applied``: broker
+    -> end of the metadata log that it has applied; ``controller``: the newest, and its quorum epoch."""
+
+    lives: dict[int, list[Life]] = {}
+    applied: dict[str, int] = {}
+    controller: tuple[int, str] = (-1, "")
+
+    def known_to(self, node: str, broker: int) -> Life | None:
+        """What a broker knows of another one."""
+        end = self.applied.get(node, 0)
+        return next((each for each in reversed(self.lives.get(broker, ())) if each.offset < end), None)
+
+
+class ReplicaFetchesAreFenced(KeyedInvariant[Lives]):
     """A follower that fetches in another leader epoch than its leader's may have a log that parted from the leader's.
     If its position counts, the high watermark covers what it does not have.
 
     Example: broker-1 leads orders-0 in leader epoch 5; broker-2, which has heard of epoch 4 only and holds other
-    records from 1,204 on, fetches at 1,310, and broker-1 takes it for caught up (KAFKA-6880).
+    records from 1,204 on, fetches at 1,310, and broker-1 takes it for caught up (KAFKA-6880). Or broker-2 has lost its
+    disk and is back, as broker-1 has heard, when the last fetch of the process before arrives, from 1,310.
     """
 
     id = "P16"
-    standalone = True
-    title = "A leader takes note of fetches in its own leader epoch alone, and fences the others"
+    title = "A leader takes note of fetches in its own epoch alone, and of no process that is gone; it fences others"
     source = "KIP-320; KAFKA-6880; KAFKA-9338"
     tested_when = "a leader takes note of a follower's fetch, finds that it diverges, or fences it for its leader epoch"
     unseen = (
@@ -267,10 +290,31 @@ class ReplicaFetchesAreFenced(KeyedInvariant[State]):
     types = (RepFetch,)
     exemptions = {"no-leader-epoch": "The follower's Fetch carries no leader epoch (below version 9)."}
 
-    def initial(self, key: str, profile: Profile) -> State:
-        return State(key)
+    @property
+    def news(self) -> tuple[type, ...]:
+        return (MetaImage, BrokerReg, NodeUp, QRole)
 
-    def step(self, state: State, event: Stamped) -> Emissions:
+    def initial(self, key: str, profile: Profile) -> Lives:
+        return Lives(key)
+
+    def hear(self, state: Lives, event: Stamped) -> Emissions:
+        body = event.body
+        if type(body) is MetaImage:
+            state.applied[event.node] = body.offset
+        elif type(body) is NodeUp:
+            state.applied.pop(event.node, None)
+        elif type(body) is QRole:
+            if body.role == "leader" and body.epoch > state.controller[0]:
+                state.controller = (body.epoch, event.node)
+                for broker, lives in state.lives.items():  # what it has not got in its log is lost
+                    state.lives[broker] = [each for each in lives if each.offset < body.log_end]
+        elif event.node == state.controller[1]:
+            assert type(body) is BrokerReg
+            life = Life(body.offset, body.broker_epoch, body.fenced, witness(event))
+            state.lives.setdefault(body.broker, []).append(life)
+        return NOTHING
+
+    def step(self, state: Lives, event: Stamped) -> Emissions:
         body = event.body
         assert type(body) is RepFetch
         newer = body.follower_epoch > body.leader_epoch
@@ -279,7 +323,7 @@ class ReplicaFetchesAreFenced(KeyedInvariant[State]):
         state.tested += 1
         if not body.error:
             if body.follower_epoch == body.leader_epoch:
-                return NOTHING
+                return self._alive(state, event, body)
             sentence = (
                 f"{event.node} (leader epoch {body.leader_epoch}) took note of a fetch of {node_name(body.follower)} "
                 f"at {body.offset:,} of {state.key} in leader epoch {body.follower_epoch}"
@@ -296,6 +340,22 @@ class ReplicaFetchesAreFenced(KeyedInvariant[State]):
             state.key,
             f"{event.node} (leader epoch {body.leader_epoch}) answered a fetch of {node_name(body.follower)} for "
             f"{state.key} in leader epoch {body.follower_epoch} with {error_name(body.error)}",
+            event,
+        )
+
+    def _alive(self, state: Lives, event: Stamped, body: RepFetch) -> Emissions:
+        """A fetch that is noted was sent by the process of which the leader has heard last."""
+        known = state.known_to(event.node, body.follower)
+        if known is None or known.fenced or body.diverging_epoch >= 0:
+            return NOTHING
+        if not 0 <= body.broker_epoch < known.broker_epoch:
+            return NOTHING
+        return self.violated(
+            state.key,
+            f"{event.node} (leader epoch {body.leader_epoch}) took note of a fetch of {node_name(body.follower)} at "
+            f"{body.offset:,} of {state.key} under broker epoch {body.broker_epoch}, and had heard of its broker epoch "
+            f"{known.broker_epoch}",
+            known.by,
             event,
         )
 

@@ -180,6 +180,7 @@ PROOFS: dict[str, Proof] = {
         "cut-from-leader", r"broker-1, leader of orders-0 .*, has not asked broker-3 out of its"
     ),
     "isr-shrinks-at-once": Proof("cut-from-leader", r"without broker-\d, which had all of its log \d+ ms before: repl"),
+    "former-lives-fetch": Proof("late-fetch", r"took note of a fetch of broker-3 .* had heard of its broker epoch \d+"),
     "wake-one-consumer": Proof(
         "two-readers", r"let the Fetch of a consumer at \S+ of orders-0 wait until its time was ov"
     ),

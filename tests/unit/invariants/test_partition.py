@@ -305,3 +305,29 @@ def test_a_fetch_in_another_epoch() -> None:
     old = TraceBuilder()
     old.fetched(1, 2, 5, epoch=5, follower_epoch=-1)
     assert (old.result("P16").violated, old.result("P16").excused) == (0, {"no-leader-epoch": 1})
+
+
+def test_a_fetch_of_a_process_that_is_gone() -> None:
+    """Shows that a fetch under an older broker epoch counts for nothing once its leader has heard of the newer one; it
+    may count before, and while the new process is fenced, and if what was written of it is lost."""
+    for applied, fenced, kept, status in (
+        (21, False, True, "violated"),
+        (20, False, True, "held"),
+        (21, True, True, "held"),
+        (21, False, False, "held"),
+    ):
+        trace = TraceBuilder()
+        trace.role("controller-1", 1, "leader", 101)
+        trace.registered(2, epoch=7, offset=5)
+        trace.registered(2, epoch=20, offset=20, fenced=fenced)
+        if not kept:
+            trace.role("controller-2", 2, "leader", 102, log_end=20)
+        trace.emit("broker-1", MetaImage(applied, 0))
+        trace.fetched(1, 2, 1310, epoch=5, broker_epoch=7)
+        result = trace.result("P16")
+        assert result.status == status
+        if status == "violated":
+            assert result.violations[0].sentence == (
+                "broker-1 (leader epoch 5) took note of a fetch of broker-2 at 1,310 of orders-0 under broker epoch 7, "
+                "and had heard of its broker epoch 20"
+            )
