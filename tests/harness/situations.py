@@ -185,7 +185,8 @@ class Situations:
     def _on_followed(self, event: Stamped) -> None:
         body = event.body
         assert isinstance(body, RepFetch)
-        if body.error == KafkaError.FENCED_LEADER_EPOCH and event.node.startswith("broker"):
+        led, _ = self._led.get((body.tp, event.node, event.incarnation), (-1, -1))
+        if body.error == KafkaError.FENCED_LEADER_EPOCH and led == body.leader_epoch:
             self._saw("fetches-on")
         if body.diverging_end >= 0 and event.node.startswith("broker"):
             self._note("truncation", "", event)

@@ -82,20 +82,24 @@ def asks_late(scene: Scene, at_us: int) -> list[Part]:
 
 
 def fetches_on(scene: Scene, at_us: int) -> list[Part]:
-    """A follower that hears nothing of the controllers goes on fetching in the leader epoch that it knows, while the
-    leadership goes to another one, and back to the same process or to the next life of it."""
+    """A follower hears nothing of the controllers, nor of its leader until that one has lost the leadership and got it
+    back: it goes on fetching from it in the leader epoch that it knows. Had it been told that this one is over, it
+    would have stopped."""
     leader, at_us = f"leader({scene.tp})", early(at_us)
     if scene.cast.tps[scene.tp] == 1:
         return [entry(scene, at_us, {"crash": leader}, lasting(scene, 300_000, 2_000_000))]
     last = f"followers({scene.tp})[{scene.cast.tps[scene.tp] - 2}]"
     deaf: Part = {"partition": {"from": ["controllers"], "to": [last]}}
+    alone: Part = {"partition": {"between": [leader], "and": [last]}}
+    again = when(scene, "leader-elected", (50, 300), (2,), tp=scene.tp)
     then_us = later(scene, at_us, 50_000, 300_000)
     gone = entry(scene, then_us, {"controlled-shutdown": {"targets": leader}}, lasting(scene, 200_000, 900_000))
     if scene.draw.random() < 0.5:
         cut: Part = {"partition": {"between": [leader], "and": ["controllers"]}}
         deposed = when(scene, "leader-elected", (0, 200), tp=scene.tp)
         gone = {"when": {"at": scene.duration(then_us)}, "fault": cut, "until": deposed}
-    found = [entry(scene, at_us, deaf, lasting(scene, 5_000_000, 9_000_000)), gone]
+    apart: Part = {"when": {"at": scene.duration(at_us)}, "fault": alone, "until": again}
+    found = [entry(scene, at_us, deaf, lasting(scene, 5_000_000, 9_000_000)), apart, gone]
     back = when(scene, "isr-proposed", (100, 300, 600), (1, 1, 2), tp=scene.tp)
     if scene.draw.random() < 0.6:
         return [*found, _preferred(scene, back)]
