@@ -46,9 +46,13 @@ def _of_client(node: ClientNode) -> list[str]:
         if not node.running:
             found += [f"the lookup of {lookup.tp}" for lookup in node.fetcher.lookups.values()]
     elif isinstance(node, ProducerNode):
-        found += _ended("Produce", node.sender.requests, net)
+        requests = node.sender.requests
+        found += _ended("Produce", requests, net)
         if not node.running:
-            found += [f"a batch for {batch.tp}" for batch in node.sender.accumulator.batches.values()]
+            # With acks=0 the application is done with a batch whose request is still under way.
+            under_way = {number for call, numbers in requests.items() if call in net.in_flight for number in numbers}
+            batches = node.sender.accumulator.batches
+            found += [f"a batch for {batch.tp}" for number, batch in batches.items() if number not in under_way]
     return found
 
 

@@ -188,6 +188,8 @@ class Situations:
         led, _ = self._led.get((body.tp, event.node, event.incarnation), (-1, -1))
         if body.error == KafkaError.FENCED_LEADER_EPOCH and led == body.leader_epoch:
             self._saw("fetches-on")
+        if body.error == KafkaError.NOT_LEADER_OR_FOLLOWER and body.follower_epoch == body.leader_epoch:
+            self._saw("late-fetch")
         if body.diverging_end >= 0 and event.node.startswith("broker"):
             self._note("truncation", "", event)
 

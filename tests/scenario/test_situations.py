@@ -28,6 +28,7 @@ NEMESES = {
     "long-tail": "isr",
     "asks-late": "isr",
     "fetches-on": "isr",
+    "late-fetch": "isr",
     "late-push": "replication",
     "again-in-recovery": "isr",
     "again-in-truncation": "isr",

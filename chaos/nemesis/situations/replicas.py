@@ -106,6 +106,20 @@ def fetches_on(scene: Scene, at_us: int) -> list[Part]:
     return [*found, as_seen(scene, back, {"crash": leader}, 300_000, 2_000_000)]
 
 
+def late_fetch(scene: Scene, at_us: int) -> list[Part]:
+    """What a follower sends to its leader takes longer than the follower needs to die, start anew and be unfenced: the
+    last fetch of the process before comes when the leader has heard of the next one."""
+    leader, at_us = f"leader({scene.tp})", early(at_us)
+    follower = f"followers({scene.tp})[0]"
+    if scene.cast.tps[scene.tp] == 1:
+        return [entry(scene, at_us, {"crash": leader}, lasting(scene, 300_000, 2_000_000))]
+    by = scene.duration(lasting(scene, 2_000_000, 5_000_000))
+    slow: Part = {"delay": {"from": [follower], "to": [leader], "by": by}}
+    then_us = later(scene, at_us, 300_000, 700_000)
+    gone = entry(scene, then_us, {"crash": follower}, lasting(scene, 50_000, 300_000))
+    return [entry(scene, at_us, slow, lasting(scene, 700_000, 1_500_000)), gone]
+
+
 def late_push(scene: Scene, at_us: int) -> list[Part]:
     """Where the controller pushes metadata to brokers (``metadata.propagation: push``), what it pushes comes late, in
     another order at each of them, while leaders change."""
@@ -126,6 +140,7 @@ REPLICAS: dict[str, Pattern] = {
     "long-tail": long_tail,
     "asks-late": asks_late,
     "fetches-on": fetches_on,
+    "late-fetch": late_fetch,
     "late-push": late_push,
 }
 """Name, as in a nemesis file -> pattern."""

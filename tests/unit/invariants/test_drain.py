@@ -11,6 +11,7 @@ from actors.client.consumer import ConsumerNode
 from actors.client.list_offsets_prober import ListOffsetsNode
 from actors.client.offset_fetcher import Lookup
 from actors.client.producer import ProducerNode
+from actors.client.record_accumulator import ProducerBatch
 from actors.controller.controller_channels import Channel
 from actors.controller.controller_node import ControllerNode
 from actors.leftovers import leftovers
@@ -39,7 +40,7 @@ def test_a_node_in_good_order(role: str) -> None:
     assert leftovers(new_node(role), 0) == []  # type: ignore[arg-type]  # the keys are roles
 
 
-def _in_flight(node: ConsumerNode, call: int) -> None:
+def _in_flight(node: ConsumerNode | ProducerNode, call: int) -> None:
     node.net.in_flight[call] = InFlight(call, "broker-1", "c", 2, 7, "list-offsets", ListOffsetsRequest())
 
 
@@ -76,6 +77,11 @@ def test_what_an_application_that_has_stopped_leaves() -> None:
     producer = ProducerNode()
     producer.sender.requests = {9: []}
     assert leftovers(producer, 0) == ["Produce of call 9, which has ended"]
+    producer.sender.requests, producer.sender.accumulator.batches = {9: [1]}, {1: ProducerBatch(1, "orders-0", 0)}
+    _in_flight(producer, 9)
+    assert leftovers(producer, 0) == [], "acks=0: the application is done with it, the connection is not"
+    producer.sender.requests = {9: []}
+    assert leftovers(producer, 0) == ["a batch for orders-0"]
 
 
 def test_what_is_parked_at_a_broker() -> None:
