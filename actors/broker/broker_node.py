@@ -88,7 +88,7 @@ class BrokerNode(msgspec.Struct):
         """See ``actors.node.contract.Node``."""
         if isinstance(event, ClockStepped):
             self.wall_offset_ms = event.offset_ms
-        step = Step(now_ms, tuple(self.spec.defects), self.wall_offset_ms)
+        step = Step(now_ms, self.spec.defects, self.wall_offset_ms)
         if not self.lifecycle.is_shutting_down:
             try:
                 if isinstance(event, Started):
@@ -119,7 +119,7 @@ class BrokerNode(msgspec.Struct):
     def _start(self, step: Step, event: Started) -> None:
         spec = event.spec
         config: dict[str, Any] = spec.config
-        step.defects = tuple(spec.defects)
+        step.defects = spec.defects
         self.spec = spec
         self.settings = settings_of(spec)
         self.net = NetworkClient(

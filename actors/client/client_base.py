@@ -44,7 +44,7 @@ class ClientNode(msgspec.Struct):
         """See ``actors.node.contract.Node``."""
         if isinstance(event, ClockStepped):
             self.wall_offset_ms = event.offset_ms
-        step = Step(now_ms, tuple(self.spec.defects), self.wall_offset_ms)
+        step = Step(now_ms, self.spec.defects, self.wall_offset_ms)
         if isinstance(event, Answered):
             self._on_ended(step, self.net.on_answered(step, event))
         elif isinstance(event, TimedOut):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from actors.controller.changes import Change
@@ -31,7 +33,7 @@ def validate(
     data: AlterPartitionRequest.PartitionData,
     isr: list[Member],
     state: ControllerState,
-    defects: tuple[str, ...] = (),
+    defects: Sequence[str] = (),
 ) -> KafkaError:
     """What stands against a proposal. The order of the checks is part of the protocol: a leader that is ahead of
     this controller must look for another one before anything is held against it."""

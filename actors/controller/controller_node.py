@@ -61,9 +61,9 @@ class ControllerNode(msgspec.Struct):
         """Take one event; see ``actors.node.contract.Node``."""
         if isinstance(event, ClockStepped):
             self.wall_offset_ms = event.offset_ms
-        step = Step(now_ms, tuple(self.spec.defects), self.wall_offset_ms)
+        step = Step(now_ms, self.spec.defects, self.wall_offset_ms)
         if isinstance(event, Started):
-            step = Step(now_ms, tuple(event.spec.defects))
+            step = Step(now_ms, event.spec.defects)
         if self.closing:
             if isinstance(event, Synced) and event.file == METADATA_LOG_FILE:
                 step.exit(clean=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -34,7 +34,7 @@ class ElectionRules:
     unclean_enabled: Callable[[str], bool]
     min_isr: Callable[[PartitionRegistration], int]
     elr: bool = False
-    defects: tuple[str, ...] = ()
+    defects: Sequence[str] = ()
 
 
 class PartitionChangeBuilder:

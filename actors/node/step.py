@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from google.protobuf.message import Message
@@ -35,7 +36,7 @@ class Step:
 
     __slots__ = ("defects", "effects", "now_ms", "wall_ms")
 
-    def __init__(self, now_ms: int, defects: tuple[str, ...] = (), wall_offset_ms: int = 0) -> None:
+    def __init__(self, now_ms: int, defects: Sequence[str] = (), wall_offset_ms: int = 0) -> None:
         self.now_ms = now_ms
         self.wall_ms = max(0, now_ms + wall_offset_ms)
         self.effects: list[AnyEffect] = []

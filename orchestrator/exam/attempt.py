@@ -35,7 +35,8 @@ class Attempt(msgspec.Struct, frozen=True):
 class Attempted(msgspec.Struct, frozen=True):
     """What a run showed. violated: invariant -> virtual time of its first violation, microseconds from the run's
     beginning. unexpected: what was violated and is not allowed in this schedule -> the first evidence, a sentence.
-    undecided: why the run proves nothing, "" if it does. virtual_us: its length; wall_s: time that it took."""
+    undecided: why the run proves nothing, "" if it does. virtual_us: its length; wall_s: time that it took. asked: in
+    a run without a defect, all that some node looked whether it has: with any other one the run is the very same."""
 
     attempt: Attempt
     violated: dict[str, int]
@@ -43,6 +44,19 @@ class Attempted(msgspec.Struct, frozen=True):
     undecided: str
     virtual_us: int
     wall_s: float
+    asked: list[str] = []
+
+
+class Asked(list[str]):
+    """A node's defects, none, that note what is looked for in them."""
+
+    def __init__(self, names: set[str]) -> None:
+        super().__init__()
+        self.names = names
+
+    def __contains__(self, name: object) -> bool:
+        self.names.add(str(name))
+        return False
 
 
 def do(attempt: Attempt) -> Attempted:
@@ -52,7 +66,11 @@ def do(attempt: Attempt) -> Attempted:
     evidence = kind() if kind is not None else None
     observers = [evidence] if evidence is not None else []
     only = [attempt.meant] if attempt.alone else None
-    run = run_in_sim(attempt.order.plan(), observers, stop_at=attempt.meant, only=only)
+    plan, asked = attempt.order.plan(), set[str]()
+    if not plan.defects:
+        nodes = [msgspec.structs.replace(node, defects=Asked(asked)) for node in plan.nodes]
+        plan = msgspec.structs.replace(plan, nodes=nodes)
+    run = run_in_sim(plan, observers, stop_at=attempt.meant, only=only)
     violated = {each.id: run.first[each.id] for each in run.verdict.invariants if each.status == "violated"}
     unexpected = {
         each.id: each.violations[0].sentence
@@ -65,7 +83,7 @@ def do(attempt: Attempt) -> Attempted:
     undecided = _undecided(run)
     if not undecided and evidence is not None and not evidence.seen:
         undecided = f"never seen: {inspect.getdoc(evidence)}"
-    return Attempted(attempt, violated, unexpected, undecided, run.end_us, spent)
+    return Attempted(attempt, violated, unexpected, undecided, run.end_us, spent, sorted(asked))
 
 
 def _not_repeated(run: SimRun) -> str:

@@ -35,8 +35,8 @@ Part = Literal["meant", "everything"]
 
 
 class DefectExam:
-    """Defects under drawn schedules. ``alone``: with a defect, judge nothing but the invariant that is meant for it.
-    ``marks`` and ``alarms`` once ``sit`` has ended."""
+    """Defects under drawn schedules. ``alone``: the schedules are the same for all defects, and nothing but the
+    invariant that is meant for a defect is judged. ``marks`` and ``alarms`` once ``sit`` has ended."""
 
     def __init__(
         self, defects: Sequence[Defect], schedule: Schedule, runs: int = RUNS_MAX, *, alone: bool = False
@@ -58,7 +58,10 @@ class DefectExam:
         """Do all runs that it takes."""
         for upto in (*(each for each in ROUNDS if each < self.runs), self.runs):
             alive = [defect for defect in self.defects if defect.name not in self._kill]
-            for each in do([attempt for defect in alive for attempt in self._attempts(defect, upto)]):
+            attempts = [attempt for defect in alive for attempt in self._attempts(defect, upto)]
+            if self._alone:
+                attempts = self._that_differ(attempts, do)
+            for each in do(attempts):
                 self._done[each.attempt.subject].append(each)
             for defect in alive:
                 self._done[defect.name].sort(key=lambda each: each.attempt.number)
@@ -93,6 +96,21 @@ class DefectExam:
             )
             for number in range(first, upto + 1)
         ]
+
+    def _that_differ(self, attempts: Sequence[Attempt], do: Do) -> list[Attempt]:
+        """Runs that are not the very same without their defect. The others are done with that: a run is a function of
+        its schedule and of what its nodes look for, and here the nodes never looked for the defect."""
+        twins = {twin.key: twin for twin in map(_without_defect, attempts)}
+        for each in do([twin for key, twin in twins.items() if key not in self._clean]):
+            self._clean[each.attempt.key] = each
+        differ = []
+        for attempt in attempts:
+            twin = self._clean[_without_defect(attempt).key]
+            if attempt.subject in twin.asked:
+                differ.append(attempt)
+            else:
+                self._done[attempt.subject].append(Attempted(attempt, {}, {}, twin.undecided, twin.virtual_us, 0.0))
+        return differ
 
     def _confirm(self, alive: Sequence[Defect], do: Do) -> None:
         """A violation counts where the schedule holds the invariant without the defect: run that, too, until one of

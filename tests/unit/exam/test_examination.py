@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from actors.defect import Defect
 from actors.defects import DEFECTS
@@ -14,6 +15,7 @@ from orchestrator.exam.kept import FILE, Kept
 from orchestrator.exam.marks import Marks
 from orchestrator.exam.schedules import any_schedule
 from orchestrator.report.exam import conclusion, exam_json, exam_markdown
+from orchestrator.sim_run import run_in_sim
 from tests.unit.exam.attempts import Pretended, here, shown, small
 
 RAISE = DEFECTS["raise"]
@@ -79,10 +81,11 @@ def test_a_schedule_that_raises_an_alarm_without_a_defect_is_told() -> None:
 
 def test_where_nothing_is_meant_for_a_defect_its_invariant_is_judged_alone() -> None:
     """Shows runs with a defect in which nothing else can be violated, and each schedule without a defect done once for
-    all defects, with every invariant."""
+    all defects, before them, with every invariant."""
 
     def show(attempt: Attempt) -> Attempted:
-        return shown(attempt, [attempt.meant] if attempt.subject and attempt.order.seed == 2 else [])
+        got = shown(attempt, [attempt.meant] if attempt.subject and attempt.order.seed == 2 else [])
+        return msgspec.structs.replace(got, asked=["list-behind", "raise"])
 
     do = Pretended(show)
     exam = DefectExam([RAISE, LIST_BEHIND], any_schedule, runs=10, alone=True)
@@ -90,13 +93,46 @@ def test_where_nothing_is_meant_for_a_defect_its_invariant_is_judged_alone() -> 
     assert [mark.first_run for mark in exam.marks(lambda _: "")] == [2, 2]
     assert {(attempt.alone, attempt.order.source) for attempt in do.asked if attempt.subject} == {(True, "everything")}
     clean = [attempt for attempt in do.asked if not attempt.subject]
-    assert [(attempt.order.seed, attempt.alone) for attempt in clean] == [(2, False)]
+    assert [(attempt.order.seed, attempt.alone) for attempt in clean] == [(1, False), (2, False)]
     alone, with_others = (Attempt("raise", 1, small(RAISE, 1), "X3", each) for each in (True, False))
     assert alone.key != with_others.key
     order = msgspec.structs.replace(small(RAISE, 1), defects=("list-behind",))
     violated = [set(do_one(Attempt("list-behind", 1, order, "X3", each)).violated) for each in (True, False)]
     assert violated[0] == set()
     assert "H6" in violated[1]
+
+
+def test_a_run_in_which_nobody_looks_for_a_defect_is_not_done_again() -> None:
+    """Shows that it counts as one that did not kill, and that the others are done."""
+
+    def show(attempt: Attempt) -> Attempted:
+        got = shown(attempt, [attempt.meant] if attempt.subject else [])
+        return msgspec.structs.replace(got, asked=["raise"] if attempt.order.seed == 3 else [])
+
+    do = Pretended(show)
+    exam = DefectExam([RAISE, LIST_BEHIND], any_schedule, runs=5, alone=True)
+    exam.sit(do)
+    assert [(attempt.subject, attempt.number) for attempt in do.asked if attempt.subject] == [("raise", 3)]
+    marks = {mark.name: (mark.first_run, mark.runs) for mark in exam.marks(lambda _: "")}
+    assert marks == {"raise": (3, 3), "list-behind": (0, 5)}
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_run_in_which_nobody_looks_for_a_defect_is_the_same_with_it(seed: int) -> None:
+    """Shows the same trace with all the defects at once for which nobody has looked, and another one with one that was
+    looked for."""
+    plan = any_schedule(RAISE, seed).plan()
+    asked = do_one(Attempt("", 0, any_schedule(RAISE, seed))).asked
+    unasked = [name for name in DEFECTS if name not in asked]
+    assert len(unasked) > 20
+
+    def digest(defects: list[str]) -> str:
+        nodes = [msgspec.structs.replace(node, defects=defects) for node in plan.nodes]
+        return run_in_sim(msgspec.structs.replace(plan, nodes=nodes), only=[]).verdict.digest
+
+    assert digest(unasked) == digest([])
+    everywhere = ("epoch-reset", "hw-ignores-isr", "list-log-end", "ack-before-hw", "leader-counts-unflushed")
+    assert any(digest([name]) != digest([]) for name in everywhere if name in asked)
 
 
 def test_repetition_is_judged_by_two_runs_with_and_without_the_defect() -> None:
