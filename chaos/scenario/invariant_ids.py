@@ -7,15 +7,15 @@ catalogue, and ``krift run`` refuses to demand what is not registered.
 from __future__ import annotations
 
 FAMILIES: dict[str, tuple[str, int]] = {
-    "Q": ("quorum", 19),
-    "P": ("partition replication", 24),
+    "Q": ("quorum", 20),
+    "P": ("partition replication", 27),
     "H": ("ListOffsets and watermarks", 9),
     "M": ("metadata epochs", 10),
     "O": ("group offsets", 7),
     "T": ("idempotence and transactions", 15),
     "R": ("tiered storage and asynchronous ListOffsets", 12),
     "C": ("what clients can see", 11),
-    "L": ("liveness after healing", 15),
+    "L": ("liveness after healing", 16),
     "X": ("hygiene", 10),
 }
 """Letter -> what the family is about, highest number."""

@@ -96,12 +96,12 @@ class MirrorFold(Fold[MirrorState]):
         self._invariants = tuple(invariants)
         types = list(dict.fromkeys([*follows, *(kind for each in invariants for kind in each.types)]))
         self._types = tuple(types)
-        self._follows = frozenset(follows)
+        self.follows = frozenset(follows)
         self._plans = {kind: (CASES.get(kind), _Plans(self, kind)) for kind in types}
         self.cases = {
             kind: {case for each in invariants for case in each.cases.get(kind, ())}
             for kind in types
-            if kind not in self._follows and all(kind in each.cases for each in invariants if kind in each.types)
+            if kind not in self.follows and all(kind in each.cases for each in invariants if kind in each.types)
         }
 
     def plan(self, kind: type[TraceEvent], case: str) -> _Plan:
@@ -113,7 +113,7 @@ class MirrorFold(Fold[MirrorState]):
             for index, each in invariants
             if kind in each.types and type(each).step is not MirrorInvariant.step
         ]
-        return before, kind in self._follows, after
+        return before, kind in self.follows, after
 
     @property
     def name(self) -> str:

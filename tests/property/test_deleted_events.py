@@ -14,6 +14,7 @@ from orchestrator.engines.in_process import check
 from orchestrator.engines.saved import load_state, save_state
 from orchestrator.invariants.fold import Emission, Finding, Profile
 from orchestrator.invariants.hygiene import NodeTrace, TraceIsWhole
+from orchestrator.invariants.mirror_fold import MirrorFold
 from orchestrator.invariants.registry import folds
 from orchestrator.invariants.routes import TRACE
 from tests.harness.pieces import recorded
@@ -28,11 +29,14 @@ DISKS = "parity/scenarios/disk-faults"
 
 
 def types_of_folds() -> dict[str, set[str]]:
-    """Id of an invariant -> types of all events that its fold takes or hears of, for itself or for others."""
+    """Id of an invariant -> types of all events that its fold takes or hears of, for itself or for others; beside a
+    mirror, those that it takes, or the mirror."""
     taken: dict[str, set[str]] = {}
     for fold in folds():
-        types = {str(kind.__struct_config__.tag) for kind in (*fold.event_types, *fold.news)}
-        taken |= {each.id: types for each in fold.invariants}
+        kinds = (*fold.event_types, *fold.news)
+        for each in fold.invariants:
+            own = (*each.types, *fold.follows, *fold.news) if isinstance(fold, MirrorFold) else kinds
+            taken[each.id] = {str(kind.__struct_config__.tag) for kind in own}
     return taken
 
 

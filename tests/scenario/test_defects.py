@@ -155,7 +155,7 @@ PROOFS: dict[str, Proof] = {
         "no-position", r"consumer-1 took 0 for its first position in orders-0, where broker-1"
     ),
     "older-metadata-taken": Proof("stale-broker", r"took over leader epoch \d+ of orders-0 from broker-3 when it"),
-    "refused-leader-taken": Proof("stale-broker", r"asked for offsets of orders-0 at broker-1 in leader epoch 1, in"),
+    "refused-leader-taken": Proof("stale-broker", r"asked broker-1 for offsets of orders-0 in leader epoch 1, when"),
     "no-metadata-backoff": Proof("comes-back", r"asked for metadata again \d+ ms after it had an answer, before the"),
     "oldest-duplicate": Proof("lost-answers", r"that producer-1:\d+, sent later, is at offset [\d,]+ of"),
     "hide-reason": Proof("refused", r"answered Produce with UNKNOWN_SERVER_ERROR, which that API does not document"),

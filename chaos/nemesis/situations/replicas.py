@@ -70,15 +70,16 @@ def long_tail(scene: Scene, at_us: int) -> list[Part]:
 
 def asks_late(scene: Scene, at_us: int) -> list[Part]:
     """A follower that was out of the ISR has caught up, and starts anew before the controller hears that its leader
-    asks for it: what the leader saw of it was another process."""
+    asks for it: what the leader saw of it was another process. It is stopped properly, and so may register at once, and
+    registers without a change of the ISR."""
     leader, who = f"leader({scene.tp})", scene.follower()
     link: Part = {"from": [leader], "to": ["controllers"], "apis": ["AlterPartition"], "chance": "100%"}
-    late: Part = {"reorder": {**link, "by": scene.duration(lasting(scene, 600_000, 3_000_000))}}
-    asked = when(scene, "isr-proposed", (0, 5, 50), (1, 1, 2), tp=scene.tp)
-    anew: Part = scene.draw.choice(({"crash": who}, {"power-loss": who}, {"controlled-shutdown": {"targets": who}}))
-    out = entry(scene, early(at_us), {"controlled-shutdown": {"targets": who}}, lasting(scene, 100_000, 600_000))
+    late: Part = {"reorder": {**link, "by": scene.duration(lasting(scene, 1_500_000, 4_000_000))}}
+    asked = when(scene, "isr-proposed", (0, 5, 50), tp=scene.tp)
+    stopped: Part = {"controlled-shutdown": {"targets": who}}
+    out = entry(scene, early(at_us), stopped, lasting(scene, 100_000, 600_000))
     held = as_seen(scene, when(scene, "isr-shrunk", tp=scene.tp), late, 3_000_000, 8_000_000)
-    return [out, held, as_seen(scene, asked, anew, 10_000, 300_000)]
+    return [out, held, as_seen(scene, asked, stopped, 10_000, 300_000)]
 
 
 def fetches_on(scene: Scene, at_us: int) -> list[Part]:
