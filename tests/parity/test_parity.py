@@ -92,9 +92,9 @@ CASES = {
 }
 
 ELSEWHERE = ("kip-207-off", "kip-207-seed", "steady", "follower-crash", "leader-crash")
-"""Not live here. The first is live on Spark's executors (``tests/integration/test_ray_on_spark.py``); the second, until
-it is asked for EARLIEST, which nobody does, is kip-207-kafka, and ``make demo`` runs both live; the third is what each
-of the others is before its first fault. Leaders and followers crash live in disk-faults, seen-trigger and
+"""Not live here. The first is live on Spark's executors (``tests/integration/test_ray_on_spark.py``, long); the second,
+until it is asked for EARLIEST, which nobody does, is kip-207-kafka, and ``make demo`` runs both live; the third is what
+each of the others is before its first fault. Leaders and followers crash live in disk-faults, seen-trigger and
 ``tests/integration/test_live_kills.py``."""
 
 INCIDENTAL = {
@@ -180,8 +180,9 @@ def test_the_seeds_of_the_sim_agree(name: str, tmp_path: Path) -> None:
     assert structures == [structures[0]] * len(SEEDS)
 
 
-LONG = ("bounce", "rewind")
-"""Live in ``make test-all`` alone: their sim runs above, and operator and leader-pause, are the nearest to them."""
+LONG = ("bounce", "rewind", "quorum-leader-cut", "link-faults")
+"""Live in ``make test-all`` alone: nearest to them are their runs in the sim, and live operator, leader-pause and
+kip-207-kafka, which cuts links."""
 
 
 def live_case(name: str) -> Any:

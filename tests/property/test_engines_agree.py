@@ -94,6 +94,7 @@ def test_spark_and_process_agree_on_what_is_missing(spark: SparkSession) -> None
     assert check_trace(frame(spark, [])) == check([])
 
 
+@pytest.mark.long
 @pytest.mark.ray
 @pytest.mark.spark
 @pytest.mark.timeout(300)
