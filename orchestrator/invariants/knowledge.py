@@ -255,9 +255,9 @@ class LatestCoversWhatIsKnown(_Ends):
             state.knowledge(isolation).add(known)
 
     def _read(self, state: Judged, event: Stamped, body: OpReturn, mirror: LogMirror) -> None:
-        # A Fetch that names no leader epoch is answered in one that the broker had taken up by then.
-        epoch = body.leader_epoch if body.leader_epoch >= 0 else mirror.newest_led(body.broker)
-        last = body.records[-1]
+        # A Fetch that names no leader epoch is answered in one that the broker had taken up by then, or by a follower:
+        # then in that of the records, or a newer one.
+        epoch, last = read_in(body, mirror), body.records[-1]
         known = Known(epoch, last.offset + 1, False, "poll", body.broker, last.uid, event.wall, witness(event))
         self._learn(state, body.isolation, known)
 

@@ -132,6 +132,16 @@ def test_a_fetch_without_epoch_was_answered_at_the_latest_in_the_newest_one() ->
     assert trace.result("H6").excused == {"stale-leader": 1}
 
 
+def test_a_follower_hands_out_what_its_leader_committed() -> None:
+    """Shows that a read from a follower counts for the leader epoch of the record: an older leader may not have it."""
+    for batch_epoch, status in ((4, "violated"), (5, "held")):
+        trace = TraceBuilder()
+        trace.lead(1, 3)
+        trace.polled("consumer-1", (9, "a"), batch_epoch=batch_epoch)
+        trace.ask("list-offsets-1", 4, 2, 4)
+        assert trace.result("H6").status == status
+
+
 # ---- C6 --------------------------------------------------------------------------------------------------------
 
 
