@@ -168,10 +168,10 @@ class ReplicaManager(msgspec.Struct):
         if produce.acks == produces.ALL:
             append.appended = (len(partition.isr), partition.effective_min_isr)
         append.waiting = produce.acks == produces.ALL and "ack-before-hw" not in turn.step.defects
-        if not result.duplicate:
-            self._appended(turn, partition)
+        self._appended(turn, partition)
 
     def _appended(self, turn: Turn, partition: Partition) -> None:
+        # Also after a duplicate (Partition.appendRecordsToLeader): a replica that was waited for may have been fenced.
         self._advance(turn, partition)
         self.fetches.wake_followers(self.partitions, turn, partition.tp)
 

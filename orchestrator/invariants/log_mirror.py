@@ -10,8 +10,7 @@
   with the unclean leader counts. An unclean leader that never takes up its epoch hands the taint to the next one.
 * losses: what power losses and wiped disks took from replicas.
 
-Forgetting keeps it small: batches below the lowest high watermark of all known replicas are dropped, and the prefix
-hash at that *floor* is kept.
+Forgetting keeps it small: below the lowest high watermark of all replicas, the *floor*, a prefix hash alone is kept.
 """
 
 from __future__ import annotations
@@ -91,13 +90,14 @@ def batch_facts(body: LogAppend) -> BatchFacts:
 class Prefix(msgspec.Struct):
     """A log as boundaries. ``floor``: everything below was forgotten; ``floor_ph``: prefix hash there (None at 0,
     where nothing can differ, and where it is not known); ``floor_epoch``: leader epoch of the last batch below it, -1
-    none, or not known."""
+    none, or not known. ``cut_from``: where it ended before the cut that was its last change, -1 if that was none."""
 
     floor: int = EMPTY_LOG
     floor_ph: int | None = None
     floor_epoch: int = -1
     ends: list[int] = []
     batches: list[BatchFacts] = []
+    cut_from: int = -1
 
     @property
     def end(self) -> int:
@@ -116,12 +116,13 @@ class Prefix(msgspec.Struct):
 
     def append(self, batch: BatchFacts) -> None:
         """Add a batch at the end (or after a gap that the trace left)."""
+        self.cut_from = -1
         self.ends.append(batch.end)
         self.batches.append(batch)
 
     def cut(self, offset: int) -> None:
         """Keep what ends at or below ``offset``, of which nothing is known any more where that was forgotten."""
-        keep = bisect_right(self.ends, offset)
+        keep, self.cut_from = bisect_right(self.ends, offset), self.end
         del self.ends[keep:], self.batches[keep:]
         if offset < self.floor:
             self.floor, self.floor_ph, self.floor_epoch = offset, None, -1

@@ -25,19 +25,22 @@ class Vote(msgspec.Struct, frozen=True):
 
 class Voter(msgspec.Struct):
     """What the trace says of one voter: its role, since which event, the vote that it gave last, and whether its leader
-    has served it in this role."""
+    has served it in this role. ``heard``: its leader took note of a fetch of its; the answer may have been that it
+    leads no more, or got lost."""
 
     directory_id: str = ""
     role: QRole | None = None
     since: Witness | None = None
     vote: Vote | None = None
     served: bool = False
+    heard: bool = False
 
     def begin(self, body: NodeUp) -> None:
         """Another incarnation: the vote stays on the disk, if the disk is the same."""
         if body.wiped or body.directory_id != self.directory_id:
             self.vote = None
-        self.directory_id, self.role, self.since, self.served = body.directory_id, None, None, False
+        self.directory_id, self.role, self.since = body.directory_id, None, None
+        self.served = self.heard = False
 
     def vote_of(self, epoch: int) -> Vote | None:
         """The vote that it gave in an epoch."""
@@ -74,7 +77,7 @@ class VotesFollowTheRule(LogInvariant[Voters]):
     tested_when = "a voter decides on a vote, or a vote beforehand, that another one asks for"
     unseen = (
         "Requests that are answered with an error: nothing is decided then.",
-        "A follower that refuses a vote beforehand because its leader served it an update of the voters alone.",
+        "A vote beforehand of a follower whose leader has heard it, and sent it no records: it may have been served.",
         "The directory of a vote that a process stored and had no time to tell of.",
     )
     types = (QVote, QRole, QPersist, NodeUp, LogAppend, RepFetch, QSnapFetch)
@@ -90,11 +93,12 @@ class VotesFollowTheRule(LogInvariant[Voters]):
         if type(body) is RepFetch or type(body) is QSnapFetch:
             follower = state.voter(node_name(body.follower))
             if follower.role is not None and follower.role.epoch == body.leader_epoch:
-                follower.served = True
+                follower.heard = True
             return NOTHING
         voter = state.voter(event.node)
         if type(body) is QRole:
-            voter.role, voter.since, voter.served = body, witness(event), False
+            voter.role, voter.since = body, witness(event)
+            voter.served = voter.heard = False
         elif type(body) is NodeUp:
             voter.begin(body)
         elif type(body) is LogAppend:
@@ -150,7 +154,7 @@ def _rule(voter: Voter, role: QRole, before: Vote | None, body: QVote) -> tuple[
         if role.role == "leader" or (role.role == "follower" and voter.served):
             whom = "it leads it" if role.role == "leader" else f"{node_name(role.leader_id)} leads it and has served it"
             return False, f"although {whom}", voter.since
-        return has_all, logs, None
+        return has_all and (body.granted or not voter.heard), logs, None
     if role.role not in ("unattached", "prospective"):
         return False, f"although it is {role.role} in it", voter.since
     if before is not None:

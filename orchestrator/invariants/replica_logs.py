@@ -109,11 +109,11 @@ class LogsAreDenseAndOrdered(LogInvariant[State]):
     source = "KIP-101; KIP-279; KAFKA-7415; KAFKA-10706"
     tested_when = "a replica of a data partition appends a batch, or takes up a role with a log that it had before"
     unseen = (
-        "more than the last batch that a process had told of and not written: one is excused as lost with the process",
+        "more than the last batch, or cut, that a process had told of and not written: one is excused as lost with it",
     )
     types = (LogAppend, PartAssume)
     before_types = (LogAppend, PartAssume)
-    exemptions = {"crash": "The process ended between telling the trace of its last batch and writing it."}
+    exemptions = {"crash": "The process ended between telling the trace of its last batch, or cut, and writing it."}
 
     def initial(self, key: str, profile: Profile) -> State:
         return State(key)
@@ -155,7 +155,7 @@ class LogsAreDenseAndOrdered(LogInvariant[State]):
             f"{event.node} took up {state.key} in leader epoch {body.leader_epoch} with log end {body.log_end:,}, "
             f"while its log ended at {log.end:,}"
         )
-        if replica.incarnation != event.incarnation and body.log_end == log.end_before_last:
+        if replica.incarnation != event.incarnation and body.log_end in (log.end_before_last, log.cut_from):
             return self.excused("crash", state.key, sentence, event)
         return self.violated(state.key, sentence, event)
 

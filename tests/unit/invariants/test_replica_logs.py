@@ -82,6 +82,12 @@ def test_a_log_that_is_shorter_than_before() -> None:
     del two.logs[TP, "broker-2"][-2:]
     two.assume(2, 1, leader=1)
     assert two.result("P14").status == "violated"
+    cut = led("a", "b", "c")
+    cut.truncate("broker-2", 2)
+    cut.up("broker-2")
+    cut.logs[TP, "broker-2"] = cut.logs[TP, "broker-1"][:]
+    cut.assume(2, 1, leader=1)
+    assert (cut.result("P14").violated, cut.result("P14").excused) == (0, {"crash": 1}), "nor was the cut written"
     alive = led("a", "b", "c")
     alive.logs[TP, "broker-2"].pop()
     alive.assume(2, 1, leader=1)
