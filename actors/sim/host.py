@@ -237,8 +237,9 @@ class Host:
         self._world.record(self, up)  # the conductor may want it down, or still, as soon as it is up
         for rule, _ in list(self.slow.values()):
             self.slow_down(rule)
-        for fault in self.machine.skews:
-            self.notice_clock((fault, "start", self.incarnation))
+        for fault in list(self.machine.skews):
+            if fault in self.machine.skews:  # what the process does as it starts may end one of them
+                self.notice_clock((fault, "start", self.incarnation))
         self.take_soon()
 
     def lose(self, loss: DiskLoss) -> dict[str, int]:
