@@ -23,12 +23,12 @@ class Behind(Run):
         self.change(1, 0, offset=10)
         for broker in (1, 2):
             self.applied(broker, 11)
-        self.told(1, 0)
+        self.hears(1, 0)
 
     def applied(self, broker: int, end: int) -> None:
         self.emit(f"broker-{broker}", MetaImage(end, end))
 
-    def told(self, leader: int, epoch: int, server: str = "broker-1", taken: bool = True) -> None:  # type: ignore[override]
+    def hears(self, leader: int, epoch: int, server: str = "broker-1", taken: bool = True) -> None:
         self.emit(CLIENT, MetaView(server, {TP: epoch}, [TP] if taken else [], {TP: leader}))
 
     def refused(self) -> None:
@@ -87,7 +87,7 @@ def test_a_client_that_was_refused_gets_the_leader_of_now_or_later(leader: int, 
     run.change(2, 1, offset=12)
     run.refused()
     run.change(3, 2, offset=13)
-    run.told(leader, epoch)
+    run.hears(leader, epoch)
     run.past("L16", 0.6)
     run.refused()
     run.past("L16", 0.5)
@@ -114,7 +114,7 @@ def test_a_client_of_which_nothing_is_promised() -> None:
     elsewhere.change(2, 1, offset=12)
     elsewhere.refused()
     elsewhere.window(without=("broker-3",))
-    elsewhere.told(1, 0, server="broker-3")
+    elsewhere.hears(1, 0, server="broker-3")
     elsewhere.past("L16", 0.6)
     elsewhere.refused()
     elsewhere.past("L16", 0.5)
