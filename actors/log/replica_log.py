@@ -39,13 +39,12 @@ _BASE_OFFSET = attrgetter("base_offset")
 
 
 class AppendResult(msgspec.Struct, frozen=True, gc=False):
-    """What became of a leader's append. ``duplicate``: the batch was there already; its old offsets are given.
-    ``record_errors``: places in the batch of the records that were to blame."""
+    """What became of a leader's append; of a batch that was there already, its old offsets. ``record_errors``: places
+    in the batch of the records that were to blame."""
 
     error: KafkaError
     base_offset: int = -1
     last_offset: int = -1
-    duplicate: bool = False
     record_errors: tuple[int, ...] = ()
 
 
@@ -203,7 +202,7 @@ class ReplicaLog(msgspec.Struct):
             if known is not None:
                 if "oldest-duplicate" in step.defects:
                     known = self.producers.entries[batch.producer_id].batches[0]
-                return AppendResult(KafkaError.NONE, known.base_offset, known.last_offset, duplicate=True)
+                return AppendResult(KafkaError.NONE, known.base_offset, known.last_offset)
             error = self.producers.check(batch.producer_id, batch.producer_epoch, batch.base_sequence)
             if error == KafkaError.INVALID_PRODUCER_EPOCH and "old-producer-epoch-taken" in step.defects:
                 error = KafkaError.NONE
