@@ -10,11 +10,8 @@ from actors.node.spec import node_name
 from actors.trace.events import LogHw, NodeUp, QVoters, Stamped
 from orchestrator.invariants.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.log_fold import LogInvariant
-from orchestrator.invariants.log_mirror import LogMirror
+from orchestrator.invariants.log_mirror import Lineage, LogMirror
 from orchestrator.invariants.voter_sets import is_majority, named
-
-START_RECORDS = 3
-"""LeaderChange, KRaftVersionRecord, VotersRecord: what an epoch begins with (``LeaderState.java``)."""
 
 FORMATTED = -1
 """Offset of the set that a directory was formatted with: no record has it yet."""
@@ -42,7 +39,7 @@ class VoterChangesAreSerial(LogInvariant[VoterChanges]):
     Example: controller-1 adds controller-4 to three voters, is cut off with it, and adds controller-5 before anything
     is committed: three of these five are a majority, and so are two of the three that know of no change. A leader that
     is no voter any more does not count towards what it commits (KAFKA-16530). A leader that only writes down where it
-    listens may do so at the start of its epoch.
+    listens may do so in the first batch of its epoch.
     """
 
     id = "Q14"
@@ -103,7 +100,7 @@ class VoterChangesAreSerial(LogInvariant[VoterChanges]):
         lineage = mirror.lineages.get(body.leader_epoch)
         if lineage is not None and lineage.leader != event.node:
             lineage = None
-        if not changes and lineage is not None and body.offset < lineage.start + START_RECORDS:
+        if not changes and lineage is not None and _is_in_first_batch(mirror, lineage, body):
             # Where it listens: Kafka's leader puts that right with the first records of its epoch, whatever is
             # committed. The voters stay the same, and with them every majority.
             return NOTHING
@@ -140,6 +137,13 @@ class VoterChangesAreSerial(LogInvariant[VoterChanges]):
             known.by,
             event,
         )
+
+
+def _is_in_first_batch(mirror: LogMirror, lineage: Lineage, body: QVoters) -> bool:
+    """Whether a leader wrote a voter set in the batch that its epoch begins with, behind the LeaderChange record
+    (``LeaderState.appendStartOfEpochControlRecords``)."""
+    batch = mirror.replica(lineage.leader).log.batch_at(body.offset)
+    return batch is not None and batch.base == lineage.start
 
 
 def _changed(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:

@@ -159,15 +159,34 @@ def test_the_newest_set_is_the_one_of_the_newest_record() -> None:
     assert known.with_directories
 
 
-def test_a_leader_puts_its_listener_right_at_the_start_of_its_epoch() -> None:
-    """Shows that the same voters may be written down with the first records of an epoch, whatever is committed
-    (LeaderState.appendStartOfEpochControlRecords), not behind those, and other voters not there either."""
-    trace = Quorum()
-    trace.voters(LEADER, THREE, 3, "append", 0)
-    assert trace.result("Q14").status == "held"
-    trace = Quorum()
-    trace.voters(LEADER, THREE, 4, "append", 1)
-    assert trace.found()[1].endswith("nothing of that epoch was committed")
-    trace = Quorum()
-    trace.voters(LEADER, FOUR, 3, "append", 1)
-    assert trace.found()[1].endswith("nothing of that epoch was committed")
+class Beginning(TraceBuilder):
+    """controller-1, with the set of three voters in its log at 0, begins epoch 1 at 1 with a batch of some records."""
+
+    def __init__(self, *records: str) -> None:
+        super().__init__()
+        self.append(LEADER, "m", tp=METADATA_PARTITION)
+        self.emit(LEADER, QVoters("dir", 0, 0, 0, THREE, 1, 0, "start"))
+        self.role(LEADER, 1, "leader", 101, 1)
+        self.append(LEADER, *records, epoch=1, tp=METADATA_PARTITION)
+
+    def wrote(self, members: dict[str, str], offset: int) -> str:
+        """What Q14 says of a set that the leader has appended, with nothing committed: a sentence, "" nothing."""
+        self.emit(LEADER, QVoters("dir", offset, 1, 1, members, offset + 1, 1, "append"))
+        return "".join(violation.sentence for violation in self.result("Q14").violations)
+
+
+def test_a_leader_puts_its_listener_right_in_the_first_batch_of_its_epoch() -> None:
+    """Shows that the same voters may be written down in the batch that an epoch begins with, whatever is committed
+    (LeaderState.appendStartOfEpochControlRecords), and other voters not there either."""
+    assert not Beginning("leader-change", "kraft-version", "voters").wrote(THREE, 3)
+    says = Beginning("leader-change", "kraft-version", "voters").wrote(FOUR, 3)
+    assert says.endswith("nothing of that epoch was committed")
+
+
+def test_a_leader_puts_its_listener_right_behind_the_first_batch_of_its_epoch() -> None:
+    """Shows that the same voters in a batch of their own must wait for the epoch's first commit, even where the record
+    lies at the offset that it has in a first batch."""
+    for first in (("leader-change",), ("leader-change", "no-op"), ("leader-change", "kraft-version", "voters")):
+        trace = Beginning(*first)
+        trace.append(LEADER, "voters", epoch=1, tp=METADATA_PARTITION)
+        assert trace.wrote(THREE, 1 + len(first)).endswith("nothing of that epoch was committed")
