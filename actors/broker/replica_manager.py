@@ -273,8 +273,10 @@ class ReplicaManager(msgspec.Struct):
         elif outcome.error in REVERT:
             partition.pending = None
         elif outcome.error not in WAIT_FOR_METADATA or "outdated-proposal-again" in turn.step.defects:
-            partition.pending = None
-            self._propose(turn, partition, pending.isr)
+            # The same, with the broker epochs of when it was made: a member that was started anew since must not get
+            # in by what its former life had (KAFKA-15221; Partition.submitAlterPartition).
+            partition.record_proposal(turn, pending, "proposed")
+            self._submit(partition, pending)
 
     # ---- high watermark checkpoints ----------------------------------------------------------------------
 

@@ -293,10 +293,10 @@ OVERTAKEN = "overtaken"
 
 
 class IsrPropose(TraceEvent, frozen=True, tag="isr.propose"):
-    """A leader asked for an ISR (outcome "proposed"), or learned what became of its proposal (an error name, or
-    "accepted"), or gave it up while it was on its way ("overtaken": the metadata log brought another state; that it
-    brought the one asked for is told by nothing but ``part.change``). ``members``: id -> broker epoch as the leader
-    knows it."""
+    """A leader asked for an ISR (outcome "proposed"; the same number once more: it sends it again), or learned what
+    became of its proposal (an error name, or "accepted"), or gave it up while it was on its way ("overtaken": the
+    metadata log brought another state; that it brought the one asked for is told by nothing but ``part.change``).
+    ``members``: id -> broker epoch as the leader knew it when it made the proposal."""
 
     tp: str
     proposal: int

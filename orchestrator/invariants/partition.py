@@ -122,13 +122,15 @@ class FetchWitness(msgspec.Struct, frozen=True):
 class IsrWitnesses(State):
     """``isrs``: partition epoch -> ISR; ``fetches``: "leader/follower" -> FetchWitness. ``applied``: broker -> end of
     the metadata log that it has applied. ``barred``: broker -> offset of the record that fenced it, or let it shut
-    down, in the newest quorum epoch, that of ``controller``, and that event."""
+    down, in the newest quorum epoch, that of ``controller``, and that event. ``judged``: leader -> what it proposed
+    last: incarnation, number, epochs, and the members with their broker epochs."""
 
     isrs: dict[int, list[int]] = {}
     fetches: dict[str, FetchWitness] = {}
     applied: dict[str, int] = {}
     controller: tuple[int, str] = (-1, "")
     barred: dict[int, tuple[int, Witness]] = {}
+    judged: dict[str, tuple[int, int, int, int, dict[str, int]]] = {}
 
 
 class JoiningTheIsrIsEarned(KeyedInvariant[IsrWitnesses]):
@@ -149,6 +151,7 @@ class JoiningTheIsrIsEarned(KeyedInvariant[IsrWitnesses]):
     unseen = (
         "whether the replica was unfenced when the proposal was accepted: P9 looks at that",
         "a registration that a controller appended and lost",
+        "a proposal that is sent again as it was made: as Kafka's, it stands for what the leader knew then",
         "what a leader may keep of positions when it is elected again in place",
     )
     route = PARTITION
@@ -189,6 +192,10 @@ class JoiningTheIsrIsEarned(KeyedInvariant[IsrWitnesses]):
             if len(state.isrs) > 1024:
                 del state.isrs[next(iter(state.isrs))]
         elif type(body) is IsrPropose and body.outcome == "proposed":
+            asked = (event.incarnation, body.proposal, body.leader_epoch, body.partition_epoch, body.members)
+            if state.judged.get(event.node) == asked:
+                return NOTHING  # sent again as it was made: what counts is what the leader knew then
+            state.judged[event.node] = asked
             base = state.isrs.get(body.partition_epoch, [])
             found: list[object] = []
             for member in body.isr:

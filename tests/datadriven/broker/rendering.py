@@ -220,5 +220,5 @@ def _request(request: Message) -> str:
 
 
 def _altered(data: AlterPartitionRequest.PartitionData) -> str:
-    isr = [member.broker_id for member in data.new_isr_with_epochs]
-    return f"{data.partition_index} isr={isr} epoch={data.leader_epoch}/{data.partition_epoch}"
+    isr = ",".join(f"{member.broker_id}@{member.broker_epoch}" for member in data.new_isr_with_epochs)
+    return f"{data.partition_index} isr={isr or list(data.new_isr)} epoch={data.leader_epoch}/{data.partition_epoch}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from actors.node.errors import KafkaError
 from actors.trace.events import MetaImage, ReplyPartition
@@ -173,6 +174,19 @@ def test_whom_the_leader_knows_to_be_fenced_does_not_join() -> None:
             assert result.violations[0].sentence.endswith(
                 "had applied the metadata log up to 20, where offset 18 says that it is fenced or shuts down"
             )
+
+
+@pytest.mark.parametrize(("again", "status"), [(1, "held"), (2, "violated")])
+def test_a_proposal_that_is_sent_again(again: int, status: str) -> None:
+    """Shows that a proposal which is sent again as it was stands for what the leader knew when it made it
+    (Partition.submitAlterPartition), and that a new one, of another number, does not."""
+    trace = shrunk()
+    trace.fetched(2, 3, 1310, epoch=5)
+    trace.propose(2, [2, 3], 5, 5, start=1310, proposal=1)
+    trace.fetched(2, 3, 0, epoch=5, broker_epoch=8)
+    trace.propose(2, [2, 3], 5, 5, start=1310, proposal=again)
+    result = trace.result("P7")
+    assert (result.status, result.tested) == (status, again)
 
 
 def test_who_is_in_the_isr_need_not_join() -> None:
