@@ -29,6 +29,13 @@ BROKER_DEFECTS: tuple[Defect, ...] = (
         nemesis="isr",
     ),
     Defect(
+        "min-isr-of-its-own",
+        "actors.broker",
+        "P17",
+        "A broker goes by the min.insync.replicas that it was started with, whatever the configuration records say.",
+        nemesis="isr",
+    ),
+    Defect(
         "former-lives-fetch",
         "actors.broker",
         "P16",

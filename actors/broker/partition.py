@@ -186,6 +186,8 @@ class Partition(msgspec.Struct):
             return int(turn.image.config(settings.node_id, self.topic, key, static))
 
         self.min_isr = value("min.insync.replicas", settings.min_insync_replicas)
+        if "min-isr-of-its-own" in turn.step.defects:
+            self.min_isr = settings.min_insync_replicas
         limits = settings.log_config
         self.log_config = LogConfig(
             value("max.message.bytes", limits.max_message_bytes),

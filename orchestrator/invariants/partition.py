@@ -23,6 +23,7 @@ from actors.trace.events import (
     Stamped,
 )
 from orchestrator.invariants.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
+from orchestrator.invariants.min_isr import HEARD, Least, LeastIsr
 from orchestrator.invariants.routes import PARTITION
 
 
@@ -376,17 +377,39 @@ class LedMark(msgspec.Struct):
 
 class LeaderMark(msgspec.Struct):
     """What one broker's replica had when it last said so. led: leader epoch that it led -> its high watermark there;
-    the last two, as an answer may be held up beyond the leadership in which it was decided."""
+    the last two, as an answer may be held up beyond the leadership in which it was decided. least: (its log end, the
+    min.insync.replicas that holds from there on), the last ones."""
 
     log_end: int = 0
     by: Witness | None = None
     led: dict[int, LedMark] = {}
+    least: list[tuple[int, Least]] = []
+
+    def least_since(self, last_offset: int) -> Least:
+        """The smallest min.insync.replicas that has held at this broker since it appended a record."""
+        since = max((index for index, (end, _) in enumerate(self.least) if end <= last_offset), default=0)
+        return min((least for _, least in self.least[since:]), key=_value, default=Least(1))
 
 
 class LeaderMarks(State):
-    """Per node its replica's marks."""
+    """Per node its replica's marks. settings: what min.insync.replicas is, and who has heard of it; replicas: how many
+    the partition has, 0 not known."""
 
     nodes: dict[str, LeaderMark] = {}
+    settings: LeastIsr = msgspec.field(default_factory=LeastIsr)
+    replicas: int = 0
+    profile: Profile = Profile()
+
+    def mark(self, node: str) -> LeaderMark:
+        """The marks of a node."""
+        found = self.nodes.get(node)
+        if found is None:
+            found = self.nodes[node] = LeaderMark(least=[(0, self.settings.at(node, self.key, self.profile))])
+        return found
+
+
+def _value(least: Least) -> int:
+    return least.value
 
 
 class AcksTellTheTruth(KeyedInvariant[LeaderMarks]):
@@ -404,21 +427,38 @@ class AcksTellTheTruth(KeyedInvariant[LeaderMarks]):
     tested_when = "a broker answers a Produce of acks=1 or acks=all without error"
     unseen = (
         "acks=0, which is not answered",
-        "the ISR after the answer: it counts as the leader had it when it appended, and when it answered",
+        "the ISR after the answer: it counts as the leader had it, and says so, when it appended, and when it answered",
+        "of a min.insync.replicas that changes between append and answer, the larger value",
         "what is appended below min.insync.replicas by a leader that does not live to answer",
     )
     route = PARTITION
-    types = (RpcReply, LogHw, LogAppend, LogTrunc, PartAssume)
+    types = (RpcReply, LogHw, LogAppend, LogTrunc, PartAssume, PartChange)
     cases = {RpcReply: ("Produce",), LogHw: ("leader",)}
 
+    CHANGES_KEPT = 64
+
+    @property
+    def news(self) -> tuple[type, ...]:
+        return HEARD
+
     def initial(self, key: str, profile: Profile) -> LeaderMarks:
-        return LeaderMarks(key)
+        return LeaderMarks(key, profile=profile)
+
+    def hear(self, state: LeaderMarks, event: Stamped) -> Emissions:
+        if state.settings.hear(event):
+            mark, least = state.mark(event.node), state.settings.at(event.node, state.key, state.profile)
+            if type(event.body) is NodeUp:
+                mark.least = [(0, least)]
+            elif mark.least[-1][1] != least:
+                mark.least = [*mark.least[-self.CHANGES_KEPT :], (mark.log_end, least)]
+        return NOTHING
 
     def step(self, state: LeaderMarks, event: Stamped) -> Emissions:
         body = event.body
-        mark = state.nodes.get(event.node)
-        if mark is None:
-            mark = state.nodes[event.node] = LeaderMark()
+        if type(body) is PartChange:
+            state.replicas = len(body.replicas)
+            return NOTHING
+        mark = state.mark(event.node)
         if type(body) is LogAppend:
             mark.log_end = body.last + 1
         elif type(body) is LogHw:
@@ -427,10 +467,8 @@ class AcksTellTheTruth(KeyedInvariant[LeaderMarks]):
         elif type(body) is RpcReply:
             if body.api == "Produce" and body.acks:
                 for told in body.partitions:
-                    if told.tp == state.key and told.appended_isr < told.append_min_isr:
-                        return self._appended(state, event, body, told)
-                    if told.tp == state.key and told.error == 0:
-                        return self._acknowledged(state, mark, event, body, told)
+                    if told.tp == state.key:
+                        return self._answered(state, mark, event, body, told)
         elif type(body) is LogTrunc:
             mark.log_end = body.to
         elif type(body) is PartAssume:
@@ -441,18 +479,33 @@ class AcksTellTheTruth(KeyedInvariant[LeaderMarks]):
                     del mark.led[epoch]
         return NOTHING
 
-    def _appended(self, state: LeaderMarks, event: Stamped, body: RpcReply, told: ReplyPartition) -> Emissions:
-        """A leader took a batch that it had to refuse: whatever it answers, the record may be committed later."""
-        state.tested += 1
-        return self.violated(
-            state.key,
-            f"{event.node} appended what {body.src} sent for {state.key} with acks=all while its ISR had "
-            f"{told.appended_isr} members, below min.insync.replicas {told.append_min_isr}",
-            event,
-        )
+    def _answered(
+        self, state: LeaderMarks, mark: LeaderMark, event: Stamped, body: RpcReply, told: ReplyPartition
+    ) -> Emissions:
+        """A leader must refuse a batch while its ISR is too small: else, whatever it answers, the record may be
+        committed later."""
+        least = mark.least_since(told.last_offset).up_to(state.replicas)
+        if 0 < told.appended_isr < least.value:
+            state.tested += 1
+            return self.violated(
+                state.key,
+                f"{event.node} appended what {body.src} sent for {state.key} with acks=all while its ISR had "
+                f"{told.appended_isr} members, below min.insync.replicas {least.value}",
+                least.by,
+                event,
+            )
+        if told.error:
+            return NOTHING
+        return self._acknowledged(state, mark, event, body, told, least)
 
     def _acknowledged(
-        self, state: LeaderMarks, mark: LeaderMark, event: Stamped, body: RpcReply, told: ReplyPartition
+        self,
+        state: LeaderMarks,
+        mark: LeaderMark,
+        event: Stamped,
+        body: RpcReply,
+        told: ReplyPartition,
+        least: Least,
     ) -> Emissions:
         state.tested += 1
         source = body.src
@@ -476,11 +529,12 @@ class AcksTellTheTruth(KeyedInvariant[LeaderMarks]):
                 mark.by if led is None else led.by,
                 event,
             )
-        if told.isr < told.min_isr:
+        if told.isr < least.value:
             return self.violated(
                 state.key,
                 f"{event.node} acknowledged offset {told.last_offset:,} of {state.key} to {source} with acks=all "
-                f"while its ISR had {told.isr} members, below min.insync.replicas {told.min_isr}",
+                f"while its ISR had {told.isr} members, below min.insync.replicas {least.value}",
+                least.by,
                 event,
             )
         return NOTHING

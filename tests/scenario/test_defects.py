@@ -190,6 +190,9 @@ PROOFS: dict[str, Proof] = {
     "append-below-min-isr": Proof(
         "refused", r"appended what \S+ sent for orders-0 with acks=all while its ISR had 1 mem"
     ),
+    "min-isr-of-its-own": Proof(
+        "refused", r"acknowledged offset \d+ of orders-0 to producer-1 .* while its ISR had 1 members, below .* 2$"
+    ),
     "outdated-proposal-again": Proof("told-late", r"broker-1 proposed .* had been told INVALID_UPDATE_VERSION", (8,)),
     "isr-swaps-members": Proof("one-back", r"the cluster did not converge: .* its whole ISR: orders-0, 20 s after"),
     "retry-forgotten": Proof("comes-back", r"the send \S+ of producer-1 to orders-0 did not return within"),

@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from actors.node.errors import KafkaError
-from actors.trace.events import MetaImage, ReplyPartition
+from actors.trace.events import ConfigChange, MetaImage, ReplyPartition
+from orchestrator.invariants.min_isr import MIN_ISR
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
 # ---- P1 --------------------------------------------------------------------------------------------------------
@@ -199,9 +200,12 @@ def test_who_is_in_the_isr_need_not_join() -> None:
 # ---- P17 -------------------------------------------------------------------------------------------------------
 
 
-def leading() -> TraceBuilder:
-    """Broker-1 leads epoch 0 with three records in its log, two of them committed."""
+def leading(least: str = "2", applied: int = 1) -> TraceBuilder:
+    """Broker-1 leads epoch 0 with three records in its log, two of them committed; min.insync.replicas of its topic is
+    2, at offset 0 of the metadata log."""
     trace = TraceBuilder()
+    trace.emit("controller-1", ConfigChange(0, 1, "topic/orders", MIN_ISR, least))
+    trace.emit("broker-1", MetaImage(applied, 1))
     trace.lead(1, 0)
     for uid in ("a", "b", "c"):
         trace.append("broker-1", uid)
@@ -247,6 +251,57 @@ def test_an_ack_with_too_small_an_isr() -> None:
     trace = leading()
     trace.reply(1, "Produce", told(1, isr=1), acks=-1)
     assert trace.result("P17").violations[0].sentence.endswith("had 1 members, below min.insync.replicas 2")
+
+
+def test_min_insync_replicas_is_that_of_the_records() -> None:
+    """Shows that P17 goes by the configuration records that a broker has applied, not by its own word: the topic's
+    first, then the broker's, then that of all; and never more than there are replicas."""
+    for least, applied, isr, status in (("2", 1, 1, "violated"), ("2", 0, 1, "held"), ("9", 1, 3, "held")):
+        trace = leading(least, applied)
+        trace.reply(1, "Produce", told(1, isr=isr, min_isr=1), acks=-1)
+        assert trace.result("P17").status == status
+    for resources, status in (
+        (("broker/",), "violated"),
+        (("broker/", "broker/2"), "violated"),
+        (("broker/", "broker/1"), "held"),
+        (("broker/1", "topic/orders"), "violated"),
+    ):
+        trace = leading()
+        trace.emit("controller-1", ConfigChange(1, 1, "topic/orders", MIN_ISR, None))
+        for offset, resource in enumerate(resources, 2):
+            value = "1" if resource.startswith("broker/") and resource != "broker/" else "2"
+            trace.emit("controller-1", ConfigChange(offset, 1, resource, MIN_ISR, value))
+        trace.emit("broker-1", MetaImage(9, 1))
+        trace.append("broker-1", "d")
+        trace.high_watermark("broker-1", 4)
+        trace.reply(1, "Produce", told(3, isr=1, min_isr=1), acks=-1)
+        assert trace.result("P17").status == status
+
+
+def test_min_insync_replicas_of_a_controller_that_was_replaced() -> None:
+    """Shows that a record which is not in the next controller's log counts for nothing."""
+    for log_end, status in ((1, "violated"), (2, "held")):
+        trace = leading()
+        trace.emit("controller-1", ConfigChange(1, 1, "topic/orders", MIN_ISR, "1"))
+        trace.role("controller-2", 2, "leader", 102, log_end=log_end)
+        trace.emit("broker-1", MetaImage(4, 1))
+        trace.append("broker-1", "d")
+        trace.high_watermark("broker-1", 4)
+        trace.reply(1, "Produce", told(3, isr=1, min_isr=1), acks=-1)
+        assert trace.result("P17").status == status
+
+
+def test_min_insync_replicas_that_changes_while_a_record_waits() -> None:
+    """Shows that of the values between append and answer the smallest counts, and that later records go by the new
+    one."""
+    for last, status in ((2, "held"), (3, "violated")):
+        trace = leading("1")
+        trace.emit("controller-1", ConfigChange(1, 1, "topic/orders", MIN_ISR, "2"))
+        trace.emit("broker-1", MetaImage(2, 1))
+        trace.append("broker-1", "d")
+        trace.high_watermark("broker-1", 4)
+        trace.reply(1, "Produce", told(last, isr=1, min_isr=1), acks=-1)
+        assert trace.result("P17").status == status
 
 
 def test_what_a_leader_must_not_append() -> None:
