@@ -14,7 +14,7 @@ from actors.quorum.raft_state import ParkedFetch, RaftState
 from actors.quorum.roles import Leader
 from actors.quorum.snapshots import SnapshotId
 from actors.quorum.voter_set import ReplicaKey
-from actors.trace.events import RepFetch
+from actors.trace.events import QSnapFetch, RepFetch
 from actors.versions import request_version
 from krift.v1.common_pb2 import LeaderAndEpoch
 from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
@@ -52,6 +52,8 @@ def on_fetch_request(raft: RaftState, step: Step, connection: str, request: Fetc
         answer = FetchAnswer(diverging=(answer.diverging[0], raft.log.epoch_end_offset(answer.diverging[0] - 1)[1]))
     if answer.valid or answer.diverging is not None:
         _record_fetch(raft, step, request, replica, answer)
+    elif answer.snapshot is not None and raft.voters.has(replica):
+        step.record(QSnapFetch(replica.id, raft.quorum.epoch, answer.snapshot.end, -1))
     if answer.valid:
         _note_progress(raft, step, request, replica)
     response = _response(raft, request, answer)

@@ -157,7 +157,8 @@ class QSnap(TraceEvent, frozen=True, tag="q.snap"):
 
 class QSnapFetch(TraceEvent, frozen=True, tag="q.snap.fetch"):
     """A leader took note of a voter's FetchSnapshot: like a valid Fetch it keeps the leader in office. ``end``: of the
-    snapshot; ``position``: of the first byte asked for."""
+    snapshot; ``position``: of the first byte asked for, or -1: the voter's Fetch was answered with this snapshot's id,
+    which keeps nobody in office."""
 
     follower: int
     leader_epoch: int

@@ -122,7 +122,8 @@ class CutOffLeadersStepDown(KeyedInvariant[Terms]):
             if not body.error and body.diverging_end < 0:
                 self._fetched(state, event, node_name(body.follower))
         elif type(body) is QSnapFetch:
-            self._fetched(state, event, node_name(body.follower))
+            if body.position >= 0:
+                self._fetched(state, event, node_name(body.follower))
         elif type(body) is QVoters:
             return self._voters_changed(state, event, body)
         elif type(body) is NodeDown:

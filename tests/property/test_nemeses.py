@@ -31,18 +31,19 @@ MORE = {"everything": (3, 4, 5), "unclean": (3,)}
 """Nemesis -> further seeds."""
 CASES = [(name, seed) for name in library.names() for seed in sorted({*SEEDS, *MORE.get(name, ())})]
 BROKEN_ONCE = {("everything", 294): "nothing", ("quorum", 4704): "flapping", ("quorum", 5280): "divided-quorum"}
-"""Nemesis and seed of runs that found something -> the pattern that was drawn then. everything, 294: a broker answers a
-Produce after it has lost one of its partitions. quorum, 4704: brokers have heard of an epoch that a voter raised alone;
-5280: one that resigned hears that it leads."""
+"""Nemesis and seed of runs that found something in campaigns, as they are drawn today: a clock's skew that ends as a
+process starts; a voter that is told to fetch a snapshot; a record from a follower; a cut that was not written; a retry
+that commits; a fetch refused at a resignation."""
 FOUND = [
     ("quorum", 1002389),
+    ("quorum", 1000067),
     ("clients", 1000257),
     ("replication", 1000179),
     ("replication", 1000416),
     ("upgrade", 1000431),
 ]
 """Nemesis and seed of runs that found something in campaigns, as they are drawn today: a clock's skew that ends as a
-process starts; a record from a follower; a cut that was not written; a retry that commits; a fetch refused at a
+process starts; a voter that is told to fetch a snapshot; a record from a follower; a cut that was not written; a retry that commits; a fetch refused at a
 resignation."""
 DRAWN = range(1, 101)
 

@@ -98,6 +98,15 @@ def test_a_download_keeps_a_leader_in_office() -> None:
         assert trace.result("Q17").status == status, (voters, fetches, downloads)
 
 
+def test_who_is_told_of_a_snapshot_keeps_nobody_in_office() -> None:
+    """Shows that a voter counts when it fetches the snapshot, not when it is told to."""
+    trace = led()
+    for _ in range(4):
+        trace.wall += 2 * SECOND
+        trace.emit(LEADER, QSnapFetch(102, 1, 50, -1))
+    assert trace.result("Q17").status == "violated"
+
+
 def test_who_need_not_step_down() -> None:
     """Shows that a lone voter and one that ended are not judged, and that one which nothing protects is."""
     lone = led(voters=[101])

@@ -48,3 +48,15 @@ def test_the_pieces_of_a_snapshot_that_voters_fetch() -> None:
         "fetch-snapshot to=c1 from=b1 epoch=5 id=(3,2)",
     )
     assert traced == [QSnapFetch(102, 5, 3, 0), QSnapFetch(102, 5, 3, 50)]
+
+
+def test_a_voter_that_is_told_of_a_snapshot() -> None:
+    """Shows that a Fetch which is answered with a snapshot's id is traced, as the voter has been served by then."""
+    traced = run(
+        Environment(),
+        *("disk c1 epoch=4 log=(1:1,2:2,4:3) snapshots=(3:2) start=3", "start c1", "timeout c1 election"),
+        *("answer c2 to=c1 granted epoch=4", "answer c2 to=c1 granted epoch=5"),
+        "fetch to=c1 from=c2 epoch=5 offset=1 last-epoch=1 wait=0",
+        "fetch to=c1 from=b1 epoch=5 offset=1 last-epoch=1 wait=0",
+    )
+    assert traced == [QSnapFetch(102, 5, 3, -1)]
