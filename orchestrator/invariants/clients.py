@@ -10,7 +10,8 @@ from actors.trace.events import ConsPos, LogHw, OpReturn, PartAssume, Stamped
 from orchestrator.invariants.epoch_bumps import EPOCH_BUMP, FailedSends, Numbered, bump_is_due
 from orchestrator.invariants.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.log_fold import LogInvariant
-from orchestrator.invariants.log_mirror import LogMirror, LossBudget, Prefix, loss_budget
+from orchestrator.invariants.log_mirror import LogMirror, LossBudget, loss_budget
+from orchestrator.invariants.log_prefix import Prefix
 from orchestrator.invariants.loss import acknowledged_in, given_up, read_in
 from orchestrator.invariants.replication import LOST, UNCLEAN
 

@@ -27,7 +27,8 @@ from actors.trace.events import (
 )
 from orchestrator.invariants.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.log_fold import LogInvariant
-from orchestrator.invariants.log_mirror import WIPED, LogMirror, Prefix
+from orchestrator.invariants.log_mirror import WIPED, LogMirror
+from orchestrator.invariants.log_prefix import Prefix
 from orchestrator.invariants.replica_logs import PrefixFact
 from orchestrator.invariants.voter_sets import is_majority, named
 

@@ -7,7 +7,8 @@ import msgspec
 from actors.trace.events import LogStart, NodeUp, QRole, QSnap, Stamped
 from orchestrator.invariants.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.log_fold import LogInvariant
-from orchestrator.invariants.log_mirror import WIPED, LogMirror, Prefix
+from orchestrator.invariants.log_mirror import WIPED, LogMirror
+from orchestrator.invariants.log_prefix import Prefix
 
 SNAPSHOTS_KEPT = 1 << 10
 

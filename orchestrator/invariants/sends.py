@@ -7,7 +7,8 @@ import msgspec
 from actors.trace.events import LogHw, OpReturn, Stamped
 from orchestrator.invariants.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.log_fold import LogInvariant
-from orchestrator.invariants.log_mirror import BatchFacts, LogMirror
+from orchestrator.invariants.log_mirror import LogMirror
+from orchestrator.invariants.log_prefix import BatchFacts
 from orchestrator.invariants.loss import given_up
 from orchestrator.invariants.producer_state import NO_PRODUCER_STATE
 from orchestrator.invariants.replication import LOST, UNCLEAN

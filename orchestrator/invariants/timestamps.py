@@ -8,7 +8,8 @@ from actors.trace.events import LogAppend, LogHw, ReplyPartition, RpcReply, Stam
 from orchestrator.invariants.fold import NOTHING, Emissions, Profile, State
 from orchestrator.invariants.list_offsets import EARLIEST, LATEST
 from orchestrator.invariants.log_fold import LogInvariant
-from orchestrator.invariants.log_mirror import BatchFacts, LogMirror
+from orchestrator.invariants.log_mirror import LogMirror
+from orchestrator.invariants.log_prefix import BatchFacts
 
 MAX_TIMESTAMP = -3
 ELSEWHERE = (-5, -6)

@@ -11,7 +11,8 @@ from actors.trace.events import LogAppend, LogHw, OpInvoke, OpReturn, Stamped
 from orchestrator.invariants.epoch_bumps import EPOCH_BUMP, FailedSends, Numbered, bump_is_due, session_of
 from orchestrator.invariants.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.log_fold import LogInvariant
-from orchestrator.invariants.log_mirror import SEQUENCES, LogMirror
+from orchestrator.invariants.log_mirror import LogMirror
+from orchestrator.invariants.log_prefix import SEQUENCES
 from orchestrator.invariants.loss import acknowledged_in, given_up
 from orchestrator.invariants.replication import LOST, UNCLEAN
 from orchestrator.invariants.window import REMEMBERED

@@ -13,7 +13,8 @@ from actors.node.spec import node_name
 from actors.trace.events import EpochTold, LogAppend, LogTrunc, RepFetch, RepTruncate, Stamped
 from orchestrator.invariants.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.log_fold import LogInvariant
-from orchestrator.invariants.log_mirror import Lineage, LogMirror, Prefix
+from orchestrator.invariants.log_mirror import Lineage, LogMirror
+from orchestrator.invariants.log_prefix import Prefix
 
 UNTOLD = (-1, -1)
 """Neither an epoch nor its end."""

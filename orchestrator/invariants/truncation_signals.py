@@ -10,7 +10,8 @@ from actors.node.messages import Api
 from actors.trace.events import ConsPos, EpochTold, OpReturn, Stamped
 from orchestrator.invariants.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.log_fold import LogInvariant
-from orchestrator.invariants.log_mirror import LogMirror, Prefix
+from orchestrator.invariants.log_mirror import LogMirror
+from orchestrator.invariants.log_prefix import Prefix
 
 VALIDATED_SINCE = 3
 """Version of OffsetForLeaderEpoch that clients ask brokers of (``OffsetsForLeaderEpochUtils``)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from orchestrator.invariants.log_mirror import BatchFacts, Prefix
+from orchestrator.invariants.log_prefix import BatchFacts, Prefix
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
 

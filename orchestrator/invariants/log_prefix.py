@@ -1,0 +1,135 @@
+"""What a log holds, as boundaries with their prefix hashes: of a replica, of a leader epoch, of what was committed."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+
+import msgspec
+
+from actors.trace.events import LogAppend
+
+EMPTY_LOG = 0
+"""Offset 0: below it nothing can differ."""
+
+
+class BatchFacts(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One batch of a log. ``end`` is exclusive; ``ph`` is the prefix hash at ``end``. Of an idempotent producer:
+    its id, epoch and the sequence number of the last record; else -1."""
+
+    base: int
+    end: int
+    epoch: int
+    ph: int
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
+    uids: list[str]
+
+    def uid_at(self, offset: int) -> str:
+        """Uid of the record at an offset of this batch, "" where the batch has none (a control batch)."""
+        index = offset - self.base
+        return self.uids[index] if index < len(self.uids) else ""
+
+
+SEQUENCES = 1 << 31
+"""Sequence numbers count from 0 modulo this."""
+
+
+def batch_facts(body: LogAppend) -> BatchFacts:
+    """What the mirror keeps of an append."""
+    end = body.last + 1
+    if body.producer_id < 0 or body.control or body.base_sequence < 0:
+        return BatchFacts(body.base, end, body.batch_epoch, body.ph, -1, -1, -1, body.uids)
+    last_sequence = (body.base_sequence + body.last - body.base) % SEQUENCES
+    return BatchFacts(
+        body.base, end, body.batch_epoch, body.ph, body.producer_id, body.producer_epoch, last_sequence, body.uids
+    )
+
+
+class Prefix(msgspec.Struct):
+    """A log as boundaries. ``floor``: everything below was forgotten; ``floor_ph``: prefix hash there (None at 0,
+    where nothing can differ, and where it is not known); ``floor_epoch``: leader epoch of the last batch below it, -1
+    none, or not known. ``cut_from``: where it ended before the cut that was its last change, -1 if that was none."""
+
+    floor: int = EMPTY_LOG
+    floor_ph: int | None = None
+    floor_epoch: int = -1
+    ends: list[int] = []
+    batches: list[BatchFacts] = []
+    cut_from: int = -1
+
+    @property
+    def end(self) -> int:
+        """LEO."""
+        return self.ends[-1] if self.ends else self.floor
+
+    @property
+    def last_epoch(self) -> int:
+        """Leader epoch of the last batch; -1 where there is none."""
+        return self.batches[-1].epoch if self.batches else self.floor_epoch
+
+    @property
+    def end_before_last(self) -> int:
+        """Where the log ended before its last batch."""
+        return self.ends[-2] if len(self.ends) > 1 else self.floor
+
+    def append(self, batch: BatchFacts) -> None:
+        """Add a batch at the end (or after a gap that the trace left)."""
+        self.cut_from = -1
+        self.ends.append(batch.end)
+        self.batches.append(batch)
+
+    def cut(self, offset: int) -> None:
+        """Keep what ends at or below ``offset``, of which nothing is known any more where that was forgotten."""
+        keep, self.cut_from = bisect_right(self.ends, offset), self.end
+        del self.ends[keep:], self.batches[keep:]
+        if offset < self.floor:
+            self.floor, self.floor_ph, self.floor_epoch = offset, None, -1
+
+    def matches(self, offset: int, ph: int) -> bool | None:
+        """Whether this log has the boundary ``offset`` with prefix hash ``ph``. None: forgotten."""
+        if offset <= self.floor:
+            if offset == self.floor and self.floor_ph is not None:
+                return self.floor_ph == ph
+            return True if offset == EMPTY_LOG else None
+        index = bisect_left(self.ends, offset)
+        return index < len(self.ends) and self.ends[index] == offset and self.batches[index].ph == ph
+
+    def ph_at(self, offset: int) -> int:
+        """Prefix hash at a boundary; -1 where there is none, or it was forgotten."""
+        if offset <= self.floor:
+            return -1 if offset < self.floor or self.floor_ph is None else self.floor_ph
+        index = bisect_left(self.ends, offset)
+        return self.batches[index].ph if index < len(self.ends) and self.ends[index] == offset else -1
+
+    def batch_at(self, offset: int) -> BatchFacts | None:
+        """The batch that holds ``offset``, or None (beyond the end, or forgotten)."""
+        index = bisect_right(self.ends, offset)
+        if index < len(self.batches) and self.batches[index].base <= offset:
+            return self.batches[index]
+        return None
+
+    def between(self, start: int, end: int) -> list[BatchFacts]:
+        """Batches in [start, end), as far as they are remembered."""
+        return self.batches[bisect_right(self.ends, start) : bisect_right(self.ends, end)]
+
+    def trim(self, offset: int) -> None:
+        """Forget the batches that end at or below ``offset``."""
+        index = bisect_right(self.ends, offset)
+        if index:
+            last = self.batches[index - 1]
+            self.floor, self.floor_ph, self.floor_epoch = last.end, last.ph, last.epoch
+            del self.ends[:index], self.batches[:index]
+
+    def shared_with(self, other: Prefix, at_most: int) -> int:
+        """The highest boundary, not above ``at_most``, that both logs have with the same prefix hash: what lies below
+        is the same in both. What either has forgotten counts as shared."""
+        batches = self.batches
+        for index in range(bisect_right(self.ends, at_most) - 1, -1, -1):
+            if other.matches(batches[index].end, batches[index].ph) is not False:
+                return batches[index].end
+        return min(self.floor, at_most)
+
+    def copy(self) -> Prefix:
+        """A copy that later changes do not reach."""
+        return Prefix(self.floor, self.floor_ph, self.floor_epoch, list(self.ends), list(self.batches))
