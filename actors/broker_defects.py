@@ -36,6 +36,20 @@ BROKER_DEFECTS: tuple[Defect, ...] = (
         nemesis="isr",
     ),
     Defect(
+        "epoch-starts-at-watermark",
+        "actors.broker",
+        "P7",
+        "A new leader takes its high watermark for the start of its leader epoch.",
+        nemesis="isr",
+    ),
+    Defect(
+        "epoch-starts-with-the-last",
+        "actors.broker",
+        "H2",
+        "A new leader takes the start of the last leader epoch in its log for the start of its own.",
+        nemesis="clients",
+    ),
+    Defect(
         "former-lives-fetch",
         "actors.broker",
         "P16",

@@ -142,7 +142,7 @@ class Partition(msgspec.Struct):
         self._assign(turn, state)
         self.isr = list(state.isr)
         if new_epoch or not was_leader:
-            self.leader_epoch_start = self.log.end_offset
+            self.leader_epoch_start = self._start_of_epoch(turn)
             if "producers-forgotten-in-office" in turn.step.defects:
                 self.log.producers.rebuild([])
             if "epoch-start-unnoted" not in turn.step.defects:
@@ -154,6 +154,13 @@ class Partition(msgspec.Struct):
         if new_epoch or not was_leader:
             self._record_assumed(turn)
         return True
+
+    def _start_of_epoch(self, turn: Turn) -> int:
+        if "epoch-starts-at-watermark" in turn.step.defects:
+            return self.log.high_watermark
+        if "epoch-starts-with-the-last" in turn.step.defects:
+            return self.log.epochs.entries[-1].start_offset if self.log.epochs.entries else self.log.end_offset
+        return self.log.end_offset
 
     def make_follower(self, turn: Turn, state: PartitionRegistration) -> bool:
         """Follow (or, without a leader, wait); returns whether fetching must start anew."""

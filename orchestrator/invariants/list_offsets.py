@@ -8,7 +8,8 @@ from actors.node.errors import KafkaError, error_name
 from actors.node.spec import node_name
 from actors.trace.events import NodeDown, OpInvoke, OpReturn, PartChange, ReplyPartition, RpcReply, Stamped
 from orchestrator.invariants.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
-from orchestrator.invariants.log_mirror import LossBudget, loss_budget
+from orchestrator.invariants.log_fold import LogInvariant
+from orchestrator.invariants.log_mirror import LogMirror, LossBudget, loss_budget
 from orchestrator.invariants.replication import LOST
 from orchestrator.invariants.routes import LIST_OFFSETS
 
@@ -244,7 +245,7 @@ def _answered_as_leader(told: ReplyPartition) -> bool:
     return told.leader_epoch_start >= 0 and (told.error == 0 or _refused(told.error))
 
 
-class NewLeaderRefusesUntilCaughtUp(KeyedInvariant[Refusals]):
+class NewLeaderRefusesUntilCaughtUp(LogInvariant[Refusals]):
     """The guard of H1: while a leader's high watermark is below the log end that it began its leader epoch with, it
     does not know how far its predecessor's high watermark had come, and must not answer.
 
@@ -256,28 +257,27 @@ class NewLeaderRefusesUntilCaughtUp(KeyedInvariant[Refusals]):
     """
 
     id = "H2"
-    standalone = True
     title = "A new leader refuses ListOffsets until its high watermark reached its leader epoch's start, and only then"
     source = "KIP-207; Kafka's Partition.fetchOffsetForTimestamp"
     unseen = (
         "Clusters in which a rolling bounce changes kip-207: which value held for an answer is not known.",
-        "What a broker says of its own high watermark and its epoch's start: P10 and H4 look at those.",
+        "What a broker says of its own high watermark: P10 looks at that. Where its epoch starts its log tells.",
     )
     tested_when = (
         "a leader whose high watermark is below its leader epoch's start answers or refuses a client's ListOffsets, "
         "or any leader refuses it"
     )
-    route = LIST_OFFSETS
     types = (RpcReply,)
+    cases = {RpcReply: ("ListOffsets",)}
     requires = (FEATURE,)
 
     def initial(self, key: str, profile: Profile) -> Refusals:
         return Refusals(key, profile=profile)
 
-    def step(self, state: Refusals, event: Stamped) -> Emissions:
+    def step(self, state: Refusals, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
         assert type(body) is RpcReply
-        if body.replica_id != -1 or FEATURE in state.profile.bounced:
+        if body.api != "ListOffsets" or body.replica_id != -1 or FEATURE in state.profile.bounced:
             return NOTHING  # (or which value held when it answered is not known)
         value = state.profile.feature(FEATURE, event.node)
         if value == "off":
@@ -286,23 +286,21 @@ class NewLeaderRefusesUntilCaughtUp(KeyedInvariant[Refusals]):
             return NOTHING
         for told in body.partitions:
             if told.tp == state.key and _answered_as_leader(told):
-                wrong = self._judge(state, value, body.version, told)
+                start = mirror.epoch_start(event, told)
+                wrong = self._judge(state, value, body.version, told, start)
                 if wrong:
                     return self.violated(state.key, f"{event.node} {wrong}", event)
         return NOTHING
 
-    def _judge(self, state: Refusals, value: str, version: int, told: ReplyPartition) -> str:
-        """What is wrong with an answer, or ""."""
+    def _judge(self, state: Refusals, value: str, version: int, told: ReplyPartition, start: int) -> str:
+        """What is wrong with an answer of a leader whose epoch began at ``start``, or ""."""
         refused = _refused(told.error)
-        if told.high_watermark >= told.leader_epoch_start and not refused:
+        if told.high_watermark >= start and not refused:
             return ""
         state.tested += 1
-        state_of = (
-            f"(leader epoch {told.leader_epoch} from log end {told.leader_epoch_start:,}, "
-            f"high watermark {told.high_watermark:,})"
-        )
+        state_of = f"(leader epoch {told.leader_epoch} from log end {start:,}, high watermark {told.high_watermark:,})"
         asked = f"ListOffsets for timestamp {told.timestamp} of {state.key}"
-        if told.high_watermark >= told.leader_epoch_start:
+        if told.high_watermark >= start:
             return f"{state_of} refused {asked} with {error_name(told.error)} although it had caught up"
         if refused and version >= UNREFUSED_FROM and told.error == KafkaError.LEADER_NOT_AVAILABLE:
             return f"{state_of} refused {asked}, version {version}, with LEADER_NOT_AVAILABLE"

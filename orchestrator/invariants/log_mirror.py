@@ -30,6 +30,7 @@ from actors.trace.events import (
     PartChange,
     QRole,
     QVoters,
+    ReplyPartition,
     RpcReply,
     Stamped,
     TraceEvent,
@@ -229,6 +230,14 @@ class LogMirror(msgspec.Struct):
                 return epoch
         return -1
 
+    def epoch_start(self, event: Stamped, told: ReplyPartition) -> int:
+        """Where the log of a broker ended when it took up the leader epoch in which it answers: its log tells, not the
+        broker, unless it took that epoch up before the trace, or in a life before."""
+        lineage = self.lineages.get(told.leader_epoch)
+        if lineage is None or (lineage.leader, lineage.assumed.incarnation) != (event.node, event.incarnation):
+            return told.leader_epoch_start
+        return lineage.start
+
     def served(self, event: Stamped, body: OpReturn) -> Served | None:
         """What the server knew whose answer an operation returns; None where the trace does not say."""
         return self.answers.get(f"{event.req.rpartition('#')[0]}/{body.correlation_id}")
@@ -274,7 +283,7 @@ class LogMirror(msgspec.Struct):
         if type(body) is LogAppend:
             self._append(event, body)
         elif type(body) is RpcReply:
-            self._answer(event.node, body)
+            self._answer(event, body)
         elif type(body) is LogHw:
             self._high_watermark(event, body)
         elif type(body) is LogTrunc:
@@ -286,7 +295,7 @@ class LogMirror(msgspec.Struct):
             replica = self.replica(event.node)
             replica.high_watermark, replica.away = body.high_watermark, False
             if body.role == "leader":
-                self._lead(event, body.leader_epoch, body.log_end)
+                self._lead(event, body.leader_epoch, replica.log.end)
             else:
                 self._stop_leading(event.node)
         elif type(body) is QRole:
@@ -305,12 +314,12 @@ class LogMirror(msgspec.Struct):
         elif type(body) is QVoters:
             self.voters.take(event, body)
 
-    def _answer(self, node: str, body: RpcReply) -> None:
+    def _answer(self, event: Stamped, body: RpcReply) -> None:
         for told in body.partitions:
             if told.producer_id >= 0 and told.tp == self.tp:
-                self.producers.answered(node, told)
+                self.producers.answered(event.node, told)
             if told.tp == self.tp and told.leader_epoch >= 0:
-                lagging = told.high_watermark < told.leader_epoch_start
+                lagging = told.high_watermark < self.epoch_start(event, told)
                 self.answers[f"{body.connection}/{body.correlation_id}"] = Served(told.leader_epoch, lagging)
         if len(self.answers) > ANSWERS_REMEMBERED:  # the older ones have arrived, or never will
             del self.answers[next(iter(self.answers))]

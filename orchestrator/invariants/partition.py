@@ -13,6 +13,7 @@ from actors.trace.events import (
     LogHw,
     LogTrunc,
     MetaImage,
+    NodeDown,
     NodeUp,
     PartAssume,
     PartChange,
@@ -120,11 +121,20 @@ class FetchWitness(msgspec.Struct, frozen=True):
     by: Witness
 
 
+class Term(msgspec.Struct, frozen=True):
+    """A leader epoch that a broker has taken up, in a life of its. start: where its log ended then."""
+
+    incarnation: int
+    leader_epoch: int
+    start: int
+
+
 class IsrWitnesses(State):
     """``isrs``: partition epoch -> ISR; ``fetches``: "leader/follower" -> FetchWitness. ``applied``: broker -> end of
     the metadata log that it has applied. ``barred``: broker -> offset of the record that fenced it, or let it shut
     down, in the newest quorum epoch, that of ``controller``, and that event. ``judged``: leader -> what it proposed
-    last: incarnation, number, epochs, and the members with their broker epochs."""
+    last: incarnation, number, epochs, and the members with their broker epochs. ``ends``: broker -> end of its log;
+    ``terms``: leader -> its last."""
 
     isrs: dict[int, list[int]] = {}
     fetches: dict[str, FetchWitness] = {}
@@ -132,6 +142,8 @@ class IsrWitnesses(State):
     controller: tuple[int, str] = (-1, "")
     barred: dict[int, tuple[int, Witness]] = {}
     judged: dict[str, tuple[int, int, int, int, dict[str, int]]] = {}
+    ends: dict[str, int] = {}
+    terms: dict[str, Term] = {}
 
 
 class JoiningTheIsrIsEarned(KeyedInvariant[IsrWitnesses]):
@@ -156,7 +168,7 @@ class JoiningTheIsrIsEarned(KeyedInvariant[IsrWitnesses]):
         "what a leader may keep of positions when it is elected again in place",
     )
     route = PARTITION
-    types = (IsrPropose, RepFetch, PartChange)
+    types = (IsrPropose, RepFetch, PartChange, LogAppend, LogTrunc, NodeDown, PartAssume)
     exemptions = {"no-broker-epoch": "The follower's fetches carry no broker epoch (before KIP-903)."}
 
     @property
@@ -188,6 +200,14 @@ class JoiningTheIsrIsEarned(KeyedInvariant[IsrWitnesses]):
         if type(body) is RepFetch:
             if body.error == 0 and body.diverging_epoch < 0:
                 self._fetched(state, event, body)
+        elif type(body) is LogAppend:
+            state.ends[event.node] = body.last + 1
+        elif type(body) is LogTrunc:
+            state.ends[event.node] = body.to
+        elif type(body) is NodeDown:
+            state.ends[event.node] = min(state.ends.get(event.node, 0), body.lost[state.key])
+        elif type(body) is PartAssume:
+            self._assumed(state, event, body)
         elif type(body) is PartChange:
             state.isrs[body.partition_epoch] = sorted({*state.isrs.get(body.partition_epoch, ()), *body.isr})
             if len(state.isrs) > 1024:
@@ -205,6 +225,16 @@ class JoiningTheIsrIsEarned(KeyedInvariant[IsrWitnesses]):
                     found.extend(self._judge(state, event, body, member))
             return found  # type: ignore[return-value]  # extended with emissions alone
         return NOTHING
+
+    def _assumed(self, state: IsrWitnesses, event: Stamped, body: PartAssume) -> None:
+        """Where an epoch starts the leader's log tells, and not the leader. What a process recorded last it may not
+        have written any more."""
+        end = state.ends[event.node] = min(state.ends.get(event.node, body.log_end), body.log_end)
+        known = state.terms.get(event.node)
+        if body.role != "leader":
+            state.terms.pop(event.node, None)
+        elif known is None or (known.incarnation, known.leader_epoch) != (event.incarnation, body.leader_epoch):
+            state.terms[event.node] = Term(event.incarnation, body.leader_epoch, end)
 
     def _fetched(self, state: IsrWitnesses, event: Stamped, body: RepFetch) -> None:
         key = f"{event.node}/{body.follower}"
@@ -228,7 +258,10 @@ class JoiningTheIsrIsEarned(KeyedInvariant[IsrWitnesses]):
                 barred[1],
                 event,
             )
-        needed = max(body.high_watermark, body.leader_epoch_start)
+        term = state.terms.get(event.node)
+        known = term is not None and (term.incarnation, term.leader_epoch) == (event.incarnation, body.leader_epoch)
+        start = term.start if term is not None and known else body.leader_epoch_start
+        needed = max(body.high_watermark, start)
         seen = state.fetches.get(f"{event.node}/{member}")
         if seen is not None and seen.leader_epoch != body.leader_epoch:
             seen = None
@@ -248,7 +281,7 @@ class JoiningTheIsrIsEarned(KeyedInvariant[IsrWitnesses]):
             state.key,
             f"{event.node} (leader epoch {body.leader_epoch}) proposed {node_name(member)} for the ISR of {state.key}, "
             f"which had fetched up to {reached} in this epoch: below its high watermark {body.high_watermark:,} "
-            f"or the epoch's start {body.leader_epoch_start:,}",
+            f"or the epoch's start {start:,}",
             None if seen is None else seen.by,
             event,
         )

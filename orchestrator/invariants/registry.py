@@ -158,6 +158,7 @@ def _partition_logs() -> list[LogInvariant[Any]]:
         PayloadsArriveWhole(),
         LatestCoversWhatIsKnown(),
         RealTimeOrder(),
+        NewLeaderRefusesUntilCaughtUp(),
         LookupsMeanWhatTheySay(),
         TruncationIsSignalled(),
     ]
@@ -197,7 +198,6 @@ def folds(only: Collection[str] | None = None) -> list[AnyFold]:
         ProducesAreAnsweredAtOnce(),
         FetchesAreAnsweredAtOnce(),
         LatestNeverGoesBack(),
-        NewLeaderRefusesUntilCaughtUp(),
         BrokersAreNotRefused(),
         ClientsAbsorbTheRefusal(),
         OlderMetadataIsNotAdopted(),

@@ -193,6 +193,12 @@ PROOFS: dict[str, Proof] = {
     "min-isr-of-its-own": Proof(
         "refused", r"acknowledged offset \d+ of orders-0 to producer-1 .* while its ISR had 1 members, below .* 2$"
     ),
+    "epoch-starts-at-watermark": Proof(
+        "late-follower", r"proposed broker-2 for the ISR .*below .*the epoch's start [1-9][\d,]+"
+    ),
+    "epoch-starts-with-the-last": Proof(
+        "late-follower", r"from log end [1-9][\d,]+, high watermark 0\) answered ListOffsets .* before it had caught up"
+    ),
     "outdated-proposal-again": Proof("told-late", r"broker-1 proposed .* had been told INVALID_UPDATE_VERSION", (8,)),
     "isr-swaps-members": Proof("one-back", r"the cluster did not converge: .* its whole ISR: orders-0, 20 s after"),
     "retry-forgotten": Proof("comes-back", r"the send \S+ of producer-1 to orders-0 did not return within"),

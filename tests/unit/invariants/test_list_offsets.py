@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from actors.trace.events import ReplyPartition
@@ -208,6 +209,24 @@ def test_h2_goes_by_the_broker_that_answers() -> None:
     assert trace.result("H2").status == "vacuous"
     trace.reply(3, "ListOffsets", lagging(0, 1204))
     assert trace.result("H2").status == "violated"
+
+
+def test_where_the_epoch_starts_the_log_of_the_leader_tells() -> None:
+    """Shows that H2 goes by where the leader's log ended when it took up the epoch, not by the leader's word, within
+    one process."""
+    for start, answer, status in (
+        (3, ReplyPartition(TP, 0, 1, leader_epoch=5, high_watermark=1, leader_epoch_start=1), "violated"),
+        (3, ReplyPartition(TP, 0, 3, leader_epoch=5, high_watermark=3, leader_epoch_start=9), "vacuous"),
+        (3, ReplyPartition(TP, 78, leader_epoch=5, high_watermark=3, leader_epoch_start=9), "violated"),
+    ):
+        trace = TraceBuilder()
+        trace.append("broker-2", *"abc"[:start])
+        trace.lead(2, 5)
+        trace.reply(2, "ListOffsets", msgspec.structs.replace(answer, timestamp=-1))
+        assert trace.result("H2").status == status
+    trace.up("broker-2")
+    trace.reply(2, "ListOffsets", lagging(78))
+    assert trace.result("H2").violated == 1
 
 
 def test_other_errors_are_not_refusals() -> None:

@@ -104,8 +104,9 @@ def test_other_epochs_may_differ() -> None:
 
 
 def shrunk(isr: tuple[int, ...] = (2,)) -> TraceBuilder:
-    """Broker-2 leads epoch 5 with an ISR of its own."""
+    """Broker-2 leads epoch 5, from the end of its log at 1,310 on, with an ISR of its own."""
     trace = TraceBuilder()
+    trace.append("broker-2", *(f"r{offset}" for offset in range(1310)))
     trace.change(2, 5, isr=isr)
     trace.assume(2, 5)
     return trace
@@ -175,6 +176,24 @@ def test_whom_the_leader_knows_to_be_fenced_does_not_join() -> None:
             assert result.violations[0].sentence.endswith(
                 "had applied the metadata log up to 20, where offset 18 says that it is fenced or shuts down"
             )
+
+
+def test_where_the_epoch_starts_the_log_tells() -> None:
+    """Shows that P7 goes by the leader's log, whatever the leader says of the start of its epoch: by where it ended
+    when the epoch was taken up; and that a power loss, and a process that wrote less, shorten it."""
+    for lost, ended, status in ((None, 1310, "violated"), (1200, 1200, "held"), (None, 1200, "held")):
+        trace = shrunk()
+        if lost is not None:
+            trace.down("broker-2", lost={TP: lost})
+        trace.up("broker-2")
+        trace.logs[TP, "broker-2"] = [(ended, 1)]
+        trace.lead(2, 6, isr=(2,))
+        trace.append("broker-2", *(f"s{offset}" for offset in range(300)), epoch=6)
+        trace.fetched(2, 3, 1250, epoch=6)
+        trace.propose(2, [2, 3], 6, 6, hw=1204, start=1204)
+        assert trace.result("P7").status == status
+        if status == "violated":
+            assert trace.result("P7").violations[0].sentence.endswith("or the epoch's start 1,310")
 
 
 @pytest.mark.parametrize(("again", "status"), [(1, "held"), (2, "violated")])
