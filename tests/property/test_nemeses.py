@@ -43,8 +43,8 @@ FOUND = [
     ("upgrade", 1000431),
 ]
 """Nemesis and seed of runs that found something in campaigns, as they are drawn today: a clock's skew that ends as a
-process starts; a voter that is told to fetch a snapshot; a record from a follower; a cut that was not written; a retry that commits; a fetch refused at a
-resignation."""
+process starts; a voter that is told to fetch a snapshot; a record from a follower; a cut that was not written; a retry
+that commits; a fetch refused at a resignation."""
 DRAWN = range(1, 101)
 
 
