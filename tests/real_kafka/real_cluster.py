@@ -1,4 +1,4 @@
-"""The real Apache Kafka on 127.0.0.1: three brokers and three controllers, each a process, from the published jars.
+"""The real Apache Kafka on 127.0.0.1: brokers and controllers, each a process, from the published jars.
 
 It needs Java 17, and Maven with access to the jars of Kafka (once: they are kept beside the environment's packages).
 """
@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.real_kafka.cluster import BROKERS, CONFIG, CONTROLLERS, Closed, Topic, call, wait
+from tests.real_kafka.cluster import BROKERS, CONFIG, CONTROLLERS, Closed, Fields, Topic, call, wait
 from tests.real_kafka.requests import error, metadata
 from tests.real_kafka.wire import WireConnection
 
@@ -25,6 +25,7 @@ JVM = ["-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-D
 POM = """<project><modelVersion>4.0.0</modelVersion>
 <groupId>krift</groupId><artifactId>real-kafka</artifactId><version>1</version><dependencies>
 <dependency><groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>{version}</version></dependency>
+<dependency><groupId>org.apache.kafka</groupId><artifactId>kafka-tools</artifactId><version>{version}</version></dependency>
 <dependency><groupId>org.apache.logging.log4j</groupId><artifactId>log4j-slf4j-impl</artifactId>
 <version>2.25.4</version></dependency>
 </dependencies></project>
@@ -38,6 +39,16 @@ SMALL = {
     "log.cleaner.dedupe.buffer.size": 4194304,
 }
 """Six processes on one machine: little of everything."""
+LOGGING = """appender.o.type = Console
+appender.o.name = O
+appender.o.layout.type = PatternLayout
+appender.o.layout.pattern = %p %m (%c{1})%n
+rootLogger.level = info
+rootLogger.appenderRef.o.ref = O
+logger.elections.name = org.apache.kafka.controller.PartitionChangeBuilder
+logger.elections.level = trace
+"""
+"""Into the node's ``.out``; of elections also how they came about."""
 
 
 class NoKafka(Exception):
@@ -46,7 +57,7 @@ class NoKafka(Exception):
 
 def jars() -> str:
     """The class path of Kafka; Maven fetches it if it is not there. Raises NoKafka."""
-    if not JARS.is_dir():
+    if not list(JARS.glob("kafka-tools-*")):
         if shutil.which("mvn") is None or shutil.which("java") is None:
             raise NoKafka(f"Kafka {VERSION} is not in {JARS}, and there is no Maven (mvn) and Java to fetch it with")
         with tempfile.TemporaryDirectory() as folder:
@@ -58,6 +69,7 @@ def jars() -> str:
             )
             if done.returncode:
                 raise NoKafka(f"Maven could not fetch Kafka {VERSION}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+            shutil.rmtree(JARS, ignore_errors=True)
             shutil.move(found, JARS)
     return f"{JARS}/*"
 
@@ -78,11 +90,20 @@ class RealCluster:
 
     cluster_id = CLUSTER_ID
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        brokers: tuple[int, ...] = BROKERS,
+        controllers: tuple[int, ...] = CONTROLLERS,
+        config: Fields | None = None,
+        *,
+        dynamic: bool = False,
+    ) -> None:
         self.class_path = jars()
+        self.brokers, self.controllers, self.config, self.dynamic = brokers, controllers, config or {}, dynamic
         self.folder = Path(tempfile.mkdtemp(prefix="real-kafka-"))
-        nodes = (*BROKERS, *CONTROLLERS)
+        nodes = (*brokers, *controllers)
         self.ports = dict(zip(nodes, free_ports(len(nodes)), strict=True))
+        self.advertised = dict(self.ports)
         self.processes: dict[int, subprocess.Popen[bytes]] = {}
 
     def __enter__(self) -> RealCluster:
@@ -107,29 +128,50 @@ class RealCluster:
     # ---- processes -----------------------------------------------------------------------------------------
 
     def _configure(self, node: int) -> None:
-        role, name = ("broker", "PLAINTEXT") if node in BROKERS else ("controller", "CONTROLLER")
-        values = CONFIG | SMALL
+        role, name = ("broker", "PLAINTEXT") if node in self.brokers else ("controller", "CONTROLLER")
+        voters = {each: f"127.0.0.1:{self.advertised[each]}" for each in self.controllers}
+        values = CONFIG | SMALL | self.config
         values |= {
             "process.roles": role,
             "node.id": node,
             "listeners": f"{name}://127.0.0.1:{self.ports[node]}",
-            "controller.quorum.voters": ",".join(f"{each}@127.0.0.1:{self.ports[each]}" for each in CONTROLLERS),
+            "advertised.listeners": f"{name}://127.0.0.1:{self.advertised[node]}",
             "controller.listener.names": "CONTROLLER",
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-            "log.dirs": self.folder / f"{node}-data",
+            "log.dirs": self.data(node),
         }
+        if self.dynamic:
+            values["controller.quorum.bootstrap.servers"] = ",".join(voters.values())
+        else:
+            values["controller.quorum.voters"] = ",".join(f"{each}@{place}" for each, place in voters.items())
         text = "".join(
             f"{key}={str(value).lower() if value in (True, False) else value}\n" for key, value in values.items()
         )
         (self.folder / f"{node}.properties").write_text(text, encoding="utf-8")
+        (self.folder / "log4j2.properties").write_text(LOGGING, encoding="utf-8")
+
+    def data(self, node: int) -> Path:
+        """Where a node keeps its logs."""
+        return self.folder / f"{node}-data"
+
+    def directory_id(self, node: int) -> str:
+        """The id that a controller's directory is formatted with: 22 characters of base64."""
+        return f"AAAAAAAAAAAAAAAAAA{node:03}A"
 
     def _format(self, node: int) -> list[str]:
-        return ["format", "-t", CLUSTER_ID, "-c", str(self.folder / f"{node}.properties")]
+        words = ["format", "-t", CLUSTER_ID, "-c", str(self.folder / f"{node}.properties")]
+        if not self.dynamic:
+            return words
+        if node in self.brokers:
+            return [*words, "--no-initial-controllers"]
+        voters = [f"{each}@127.0.0.1:{self.ports[each]}:{self.directory_id(each)}" for each in self.controllers]
+        return [*words, "--initial-controllers", ",".join(voters)]
 
     def _java(self, node: int, *words: str) -> subprocess.Popen[bytes]:
         environment = {key: value for key, value in os.environ.items() if not key.startswith("KAFKA_")}
         with (self.folder / f"{node}.out").open("ab") as out:
-            command = ["java", *JVM, "-cp", self.class_path, *words]
+            logging = f"-Dlog4j2.configurationFile={self.folder / 'log4j2.properties'}"
+            command = ["java", *JVM, logging, "-cp", self.class_path, *words]
             return subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=self.folder, env=environment
             )
@@ -154,7 +196,7 @@ class RealCluster:
 
     def begin(self, topics: dict[str, Topic]) -> None:
         """See Cluster. Topics stay, as Kafka's sections share a cluster."""
-        assert wait(self, lambda: len(metadata(self.connect(1)).brokers) == len(BROKERS), 60_000)
+        assert wait(self, lambda: len(metadata(self.connect(1)).brokers) == len(self.brokers), 60_000)
         created = [
             {
                 "name": name,
@@ -174,7 +216,7 @@ class RealCluster:
         self.sleep(500)
 
     def _is_up(self, topic: str, replicas: int) -> bool:
-        for node in BROKERS:
+        for node in self.brokers:
             found = metadata(self.connect(node), topic).topics[0]
             if found.error_code or any(len(p.isr_nodes) != replicas or p.leader_id < 0 for p in found.partitions):
                 return False
