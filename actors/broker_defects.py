@@ -50,6 +50,14 @@ BROKER_DEFECTS: tuple[Defect, ...] = (
         nemesis="clients",
     ),
     Defect(
+        "snapshot-without-configs",
+        "actors.broker",
+        "Q13",
+        "A broker leaves what is configured out of its snapshots.",
+        nemesis="replication",
+        settings=("config.metadata.log.max.record.bytes.between.snapshots=200",),
+    ),
+    Defect(
         "former-lives-fetch",
         "actors.broker",
         "P16",

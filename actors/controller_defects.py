@@ -74,4 +74,12 @@ CONTROLLER_DEFECTS: tuple[Defect, ...] = (
         nemesis="unclean",
         settings=("features.eligible.leader.replicas.version=1",),
     ),
+    Defect(
+        "last-known-before-eligible",
+        "actors.controller",
+        "P21",
+        "The last known leader is elected although a replica that is away is eligible.",
+        nemesis="everything",
+        settings=("features.eligible.leader.replicas.version=1",),
+    ),
 )

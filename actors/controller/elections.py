@@ -111,7 +111,7 @@ class PartitionChangeBuilder:
         """Nobody is known to have all that was committed: rather its last leader than nobody, whatever the
         configuration says of unclean elections."""
         known = self.partition.last_known_elr
-        nobody = not self.target_isr and not self.target_elr
+        nobody = not self.target_isr and (not self.target_elr or "last-known-before-eligible" in self.rules.defects)
         if not self.rules.elr or not nobody or len(known) != 1:
             return False
         return self.rules.acceptable(known[0]) or "elect-fenced-last-known" in self.rules.defects

@@ -7,6 +7,7 @@ A snapshot stands for all records below its end, which is a batch boundary that 
 from __future__ import annotations
 
 import re
+from hashlib import blake2b
 from typing import Literal
 
 import msgspec
@@ -52,6 +53,16 @@ class Snapshot(msgspec.Struct, frozen=True):
     def id(self) -> SnapshotId:
         """Its name."""
         return SnapshotId(self.end, self.epoch)
+
+    @property
+    def state(self) -> int:
+        """Hash over its records, whatever their order: who replayed the log has another one than who loaded a snapshot,
+        and the same state. Never 0."""
+        hashed = blake2b(digest_size=8)
+        for kind, records in (b"c", self.control), (b"r", self.records):
+            for record in sorted(records):
+                hashed.update(kind + len(record).to_bytes(8, "big") + record)
+        return (int.from_bytes(hashed.digest(), "big") >> 1) or 1
 
     @property
     def base(self) -> LogBase:

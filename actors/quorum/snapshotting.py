@@ -142,7 +142,8 @@ def record(raft: RaftState, step: Step, op: Literal["create", "fetch", "load", "
     role, me = raft.quorum.role, raft.config.node_id
     active = isinstance(role, Leader) and (raft.announced_leader, raft.announced_epoch) == (me, role.epoch)
     leads = role.epoch if active else -1
-    step.record(QSnap(raft.config.directory_id, op, snapshot.end, snapshot.epoch, snapshot.ph, snapshot.digest, leads))
+    end = (snapshot.end, snapshot.epoch, snapshot.ph, snapshot.digest)
+    step.record(QSnap(raft.config.directory_id, op, *end, leads, snapshot.state))
 
 
 # ---- cleaning ----------------------------------------------------------------------------------------------

@@ -143,7 +143,8 @@ class QSnap(TraceEvent, frozen=True, tag="q.snap"):
     leader, it is durable, and the log begins there from now on (``log.start`` comes next). load: the node's state
     machine took up the state in it in place of its own; what it applies next begins at ``end``. delete: its file is
     gone. ``ph``: prefix hash at ``end``, ``digest``: hash over all records below (as in ``meta.image``), both as the
-    snapshot carries them. ``leads``: the quorum epoch in which the node is the active leader, -1 none.
+    snapshot carries them. ``leads``: the quorum epoch in which the node is the active leader, -1 none. ``state``: hash
+    over the records that are in the snapshot, in any order, 0 not told.
     """
 
     directory_id: str
@@ -153,6 +154,7 @@ class QSnap(TraceEvent, frozen=True, tag="q.snap"):
     ph: int
     digest: int
     leads: int = -1
+    state: int = 0
 
 
 class QSnapFetch(TraceEvent, frozen=True, tag="q.snap.fetch"):

@@ -11,7 +11,8 @@ import msgspec
 from actors.broker.alter_partition import WAIT_FOR_METADATA
 from actors.node.spec import node_name, split_topic_partition
 from actors.trace.events import BrokerReg, IsrPropose, PartAssume, PartChange, Stamped
-from orchestrator.invariants.fold import NOTHING, Emissions, Profile, St, State, Witness, witness
+from orchestrator.invariants.fold import NOTHING, Emissions, Finding, Profile, St, State, Witness, witness
+from orchestrator.invariants.log_mirror import ELR
 from orchestrator.invariants.metadata_view import FOLLOWED, MetadataView, View
 from orchestrator.invariants.mirror_fold import MirrorFold, MirrorInvariant
 from orchestrator.invariants.routes import CONTROLLER
@@ -351,10 +352,29 @@ def _standing(view: View, broker: int) -> str:
     return "not registered" if view.broker(broker) is None else "fenced"
 
 
+class Doubt(msgspec.Struct, frozen=True):
+    """The last known leader was elected though one replica was eligible: right if that one registers in the same step
+    after an unclean shutdown, and is eligible no more."""
+
+    node: str
+    req: str
+    eligible: int
+    finding: Finding
+
+
 class Pools(State):
-    """``profile``: of the run."""
+    """``profile``: of the run; ``elr``: whether it has eligible leader replicas. ``doubts``: of the step that is being
+    recorded."""
 
     profile: Profile = Profile()
+    elr: bool = False
+    doubts: list[Doubt] = []
+
+    def settle(self, node: str, req: str) -> Emissions:
+        """What was in doubt when a controller began another step is in none any more."""
+        over = [each for each in self.doubts if (each.node, each.req) != (node, req)]
+        self.doubts = [each for each in self.doubts if each not in over]
+        return [each.finding for each in over]
 
 
 class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
@@ -374,18 +394,27 @@ class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
     tested_when = "a controller gives a partition another leader, or elects uncleanly"
     unseen = (
         "which of several replicas that may be elected is elected, and whether the preferred one is in the end",
-        "eligible leader replicas as such: they are taken as the controller wrote them (P20)",
+        "eligible leader replicas as such, and who led last: they are taken as the controller wrote them (P20)",
     )
-    types = (PartChange,)
-    before_types = (PartChange,)
+    types = (PartChange, BrokerReg)
+    before_types = (PartChange, BrokerReg)
 
     def initial(self, key: str, profile: Profile) -> Pools:
-        return Pools(key, profile=profile)
+        return Pools(key, profile=profile, elr=profile.feature(ELR) not in ("", "0"))
 
     def before(self, state: Pools, event: Stamped, mirror: MetadataView) -> Emissions:
-        body = event.body
-        assert type(body) is PartChange
-        view = mirror.view_of(event)
+        settled, body = state.settle(event.node, event.req) if state.doubts else NOTHING, event.body
+        if type(body) is PartChange:
+            return [*settled, *self._change(state, event, body, mirror.view_of(event))]
+        assert type(body) is BrokerReg
+        if body.unclean:
+            state.doubts = [each for each in state.doubts if each.eligible != body.broker]
+        return settled
+
+    def finish(self, state: Pools, mirror: MetadataView) -> Emissions:
+        return state.settle("", "")
+
+    def _change(self, state: Pools, event: Stamped, body: PartChange, view: View) -> Emissions:
         entry = view.partitions.get(body.tp)
         if entry is None or body.leader < 0:
             return NOTHING
@@ -398,13 +427,23 @@ class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
         wrong = self._wrong_unclean(state, view, known, body) if unclean else _wrong_clean(view, known, body)
         if not wrong:
             return NOTHING
-        return self.violated(
+        (found,) = self.violated(
             body.tp,
             f"the controller elected {node_name(body.leader)} for {body.tp} in leader epoch {body.leader_epoch} "
             f"({body.cause}), {wrong}",
             entry.by,
             event,
         )
+        assert isinstance(found, Finding)
+        if unclean and event.req and self._is_last_known(state, known, body) and len(known.elr) == 1:
+            state.doubts.append(Doubt(event.node, event.req, known.elr[0], found))
+            return NOTHING
+        return (found,)
+
+    def _is_last_known(self, state: Pools, known: PartChange, body: PartChange) -> bool:
+        """Whether the one who is elected is the only one known to have led last, in a cluster where that counts
+        (``PartitionChangeBuilder.canElectLastKnownLeader``)."""
+        return state.elr and not known.isr and known.last_known_elr == [body.leader]
 
     def _wrong_unclean(self, state: Pools, view: View, known: PartChange, body: PartChange) -> str:
         """What speaks against an unclean election, or ""."""
@@ -412,9 +451,10 @@ class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
             return f"uncleanly, with the ISR {named(body.isr)}"
         if not view.is_unfenced(body.leader):
             return f"which is {_standing(view, body.leader)}"
-        last_known = not known.isr and known.last_known_elr == [body.leader]
-        if body.asked or last_known or self._allowed(state, view, body):
+        if body.asked or self._allowed(state, view, body):
             return ""
+        if self._is_last_known(state, known, body):
+            return f"the last known leader, though {named(known.elr)} is eligible" if known.elr else ""
         return f"uncleanly, from outside the ISR {named(known.isr)}, though {UNCLEAN_ENABLE} is false"
 
     def _allowed(self, state: Pools, view: View, body: PartChange) -> bool:

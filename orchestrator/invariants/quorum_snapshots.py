@@ -17,11 +17,12 @@ _DID = {"create": "made", "fetch": "fetched", "load": "loaded"}
 
 class SnapshotFact(msgspec.Struct, frozen=True):
     """What the first snapshot that ends somewhere says of all that is below: epoch of the last record, prefix hash,
-    hash over the records."""
+    hash over the records of the log, and over those in the snapshot."""
 
     epoch: int
     ph: int
     digest: int
+    state: int
     by: Witness
 
 
@@ -48,8 +49,9 @@ class SnapshotsAreCommitted(LogInvariant[SnapshotState]):
 
     Example: controller-2 makes a snapshot up to 118, of which the quorum has committed 112; it follows another leader,
     cuts its log to 112 and is left with a state that nobody decided on. Or a snapshot up to 118 is called one up to 117
-    (KAFKA-14618): who fetches it gets the record at 117 twice. A process that dies while a snapshot is being written
-    may find it whole on its disk: then it begins there though it never said that it has it.
+    (KAFKA-14618): who fetches it gets the record at 117 twice. Or broker-2 leaves a topic's configuration out of its
+    snapshot, and knows nothing of it any more when it has started anew. A process that dies while a snapshot is being
+    written may find it whole on its disk: then it begins there though it never said that it has it.
     """
 
     id = "Q13"
@@ -59,10 +61,8 @@ class SnapshotsAreCommitted(LogInvariant[SnapshotState]):
     )
     tested_when = "a member makes, fetches or loads a snapshot, begins its log at one, or deletes one"
     unseen = (
-        (
-            "Records in a snapshot one by one: what counts is a hash over those that it was made from, so a snapshot "
-            "that is encoded wrongly shows when it is loaded (M8)."
-        ),
+        "Whether the records in a snapshot make the right state: they are compared with those that others have there.",
+        "The records in a snapshot that nobody else has one like, up to the same end.",
     )
     types = (QSnap, LogStart, QRole, NodeUp)
     exemptions = {"loss-budget": WIPED}
@@ -100,7 +100,9 @@ class SnapshotsAreCommitted(LogInvariant[SnapshotState]):
     def _compare(self, state: SnapshotState, event: Stamped, body: QSnap, mirror: LogMirror) -> Emissions:
         """With what is committed, and with other snapshots that end there."""
         what = f"{event.node} {_DID[body.op]} a snapshot up to {body.end:,}"
-        fact = state.facts.setdefault(body.end, SnapshotFact(body.epoch, body.ph, body.digest, witness(event)))
+        fact = state.facts.setdefault(
+            body.end, SnapshotFact(body.epoch, body.ph, body.digest, body.state, witness(event))
+        )
         if len(state.facts) > SNAPSHOTS_KEPT:
             del state.facts[min(state.facts)]
         wrong = _against_committed(mirror, body.end, body.epoch, body.ph)
@@ -109,6 +111,9 @@ class SnapshotsAreCommitted(LogInvariant[SnapshotState]):
         if (fact.epoch, fact.ph, fact.digest) != (body.epoch, body.ph, body.digest):
             about = "another state than" if fact.ph == body.ph else "another log than"
             sentence = f"{what}, which stands for {about} that of {fact.by.node} up to there"
+            return self._judge(state, mirror, body.end, sentence, fact.by, event)
+        if fact.state != body.state:
+            sentence = f"{what}, in which there are other records than in that of {fact.by.node} up to there"
             return self._judge(state, mirror, body.end, sentence, fact.by, event)
         return NOTHING
 

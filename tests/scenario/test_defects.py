@@ -199,6 +199,9 @@ PROOFS: dict[str, Proof] = {
     "epoch-starts-with-the-last": Proof(
         "late-follower", r"from log end [1-9][\d,]+, high watermark 0\) answered ListOffsets .* before it had caught up"
     ),
+    "snapshot-without-configs": Proof(
+        "snapshots", r"made a snapshot up to \d+, in which there are other records than in that of \S+ up to there"
+    ),
     "outdated-proposal-again": Proof("told-late", r"broker-1 proposed .* had been told INVALID_UPDATE_VERSION", (8,)),
     "isr-swaps-members": Proof("one-back", r"the cluster did not converge: .* its whole ISR: orders-0, 20 s after"),
     "retry-forgotten": Proof("comes-back", r"the send \S+ of producer-1 to orders-0 did not return within"),
@@ -235,6 +238,9 @@ PROOFS: dict[str, Proof] = {
     "isr-in-new-epochs-only": Proof("open-proposal", r"broker-2 did not get into the ISR of orders-0 within"),
     "watermark-waits-for-fenced": Proof(
         "gone-at-once", r"broker-1, leader of orders-0 .*, stayed at \d+ .*its ISR broker-1, broker-2 has everything"
+    ),
+    "last-known-before-eligible": Proof(
+        "last-known", r"elected broker-1 .*\(unclean\), the last known leader, though \[2\] is eligible"
     ),
     "elect-fenced-last-known": Proof("nobody-left", r"broker-1 leads orders-0 in leader epoch \d+, and is fenced"),
     "retry-keeps-epoch": Proof("comes-back", r"list-offsets-1 sent \d+ requests and got nowhere within"),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from actors.trace.events import ConfigChange
+from actors.trace.events import BrokerReg, ConfigChange
 from tests.unit.invariants.trace_builder import BROKERS, TraceBuilder
 
 
-def active(**profile: object) -> TraceBuilder:
+def active(**profile: Any) -> TraceBuilder:
     """Controller-1 leads quorum epoch 1, all brokers are unfenced, and broker-1 leads orders-0 with all in the ISR."""
     trace = TraceBuilder(**profile)
     trace.vote("controller-1", 1, 101)
@@ -353,12 +355,53 @@ def test_unclean_elections_need_leave() -> None:
     )
 
 
-def test_the_last_known_leader_needs_no_leave() -> None:
-    """Shows that where nobody is left who may be elected, the last one who led comes back, unclean as that is."""
-    trace = active()
-    trace.change(-1, 1, (), "fence", partition_epoch=1, last_known_elr=[1])
+ELIGIBLE = {"features": {"eligible.leader.replicas.version": "1"}}
+
+
+@pytest.mark.parametrize(
+    ("profile", "elr", "last_known", "status"),
+    [
+        (ELIGIBLE, [], [1], "held"),
+        (ELIGIBLE, [2], [1], "violated"),
+        (ELIGIBLE, [], [1, 2], "violated"),
+        (ELIGIBLE, [], [2], "violated"),
+        ({}, [], [1], "violated"),
+    ],
+)
+def test_the_last_known_leader_needs_no_leave(
+    profile: dict[str, Any], elr: list[int], last_known: list[int], status: str
+) -> None:
+    """Shows that where nobody is left who may be elected, the only one who led last comes back, unclean as that is; not
+    while somebody is eligible, nor one of several, nor in a cluster that remembers nobody."""
+    trace = active(**profile)
+    trace.change(-1, 1, (), "fence", partition_epoch=1, elr=elr, last_known_elr=last_known)
     trace.change(1, 2, (1,), "unclean", partition_epoch=2)
-    assert (trace.result("P21").status, trace.result("P21").tested) == ("held", 1)
+    assert (trace.result("P21").status, trace.result("P21").tested) == (status, 1)
+    if elr:
+        assert trace.result("P21").violations[0].sentence.endswith("the last known leader, though [2] is eligible")
+
+
+@pytest.mark.parametrize(
+    ("broker", "unclean", "req", "status"),
+    [
+        (2, True, "c#1", "held"),
+        (2, False, "c#1", "violated"),
+        (3, True, "c#1", "violated"),
+        (2, True, "c#2", "violated"),
+    ],
+)
+def test_the_last_known_leader_when_the_eligible_one_is_eligible_no_more(
+    broker: int, unclean: bool, req: str, status: str
+) -> None:
+    """Shows that the last known leader may be elected in the step in which the one eligible replica registers after an
+    unclean shutdown, which is recorded behind the election; not if another broker does, or in another step."""
+    trace = active(**ELIGIBLE)
+    trace.change(-1, 1, (), "fence", partition_epoch=1, elr=[2], last_known_elr=[1])
+    trace.req = "c#1"
+    trace.change(1, 2, (1,), "unclean", partition_epoch=2)
+    trace.req = req
+    trace.emit("controller-1", BrokerReg(broker, 60, "i", True, False, unclean, 60))
+    assert trace.result("P21").status == status
 
 
 def test_an_unclean_leader_is_alone_and_alive() -> None:

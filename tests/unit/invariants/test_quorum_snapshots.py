@@ -31,10 +31,18 @@ class Quorum(TraceBuilder):
         )
 
     def snap(
-        self, node: str, op: Any, end: int, epoch: int, digest: int = DIGEST, ph: int = -1, leads: int = -1
+        self,
+        node: str,
+        op: Any,
+        end: int,
+        epoch: int,
+        digest: int = DIGEST,
+        ph: int = -1,
+        leads: int = -1,
+        state: int = 7,
     ) -> str:
         """What became of a snapshot of that log."""
-        return self.emit(node, QSnap("dir", op, end, epoch, self.ph(end) if ph < 0 else ph, digest, leads))
+        return self.emit(node, QSnap("dir", op, end, epoch, self.ph(end) if ph < 0 else ph, digest, leads, state))
 
     def start(self, node: str, new: int, epoch: int, reason: Any = "retention", ph: int = -1) -> str:
         """A log begins elsewhere."""
@@ -90,6 +98,17 @@ def test_another_state_for_the_same_log() -> None:
     events, sentence = trace.found()
     assert events == [first, other]
     assert sentence.endswith("which stands for another state than that of controller-1 up to there")
+
+
+def test_other_records_for_the_same_state() -> None:
+    """Shows that what is in snapshots that end at one offset is compared, too, not only what they say they were made
+    of."""
+    trace = Quorum()
+    first = trace.snap(LEADER, "create", 2, 1)
+    other = trace.snap("broker-1", "create", 2, 1, state=8)
+    events, sentence = trace.found()
+    assert events == [first, other]
+    assert sentence.endswith("in which there are other records than in that of controller-1 up to there")
 
 
 def test_an_active_leader_keeps_its_state() -> None:
