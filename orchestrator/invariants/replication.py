@@ -131,12 +131,14 @@ class CleanLeaderHasEverything(LogInvariant[Completeness]):
 
 
 class Fetched(msgspec.Struct):
-    """What a leader knows of its followers in the leader epoch that it leads, and its own last high watermark."""
+    """What a leader knows of its followers in the leader epoch that it leads, and its own last high watermark. kept:
+    whose position it has from an epoch before, in which it led, too."""
 
     leader_epoch: int
     high_watermark: int
     by: Witness
     offsets: dict[int, int] = {}
+    kept: list[int] = []
 
 
 class Watermarks(State):
@@ -159,8 +161,9 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
     records that later are not there.
 
     Example: broker-1 sets its high watermark of orders-0 to 1,310, its log end, while broker-2, a member of the
-    ISR, has fetched up to 1,204 only. A follower's high watermark may go down; it must never be one that no leader
-    committed, and neither must the one with which a role begins, such as that of a checkpoint.
+    ISR, has fetched up to 1,204 only. Or it had fetched up to 1,310 two leader epochs ago, has cut its log since, and
+    broker-1, elected again in place, still counts it. A follower's high watermark may go down; it must never be one
+    that no leader committed, and neither must the one with which a role begins, such as that of a checkpoint.
     """
 
     id = "P10"
@@ -200,6 +203,7 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
             if leader is not None and leader.leader_epoch == body.leader_epoch:
                 if body.error == 0 and body.diverging_epoch < 0:
                     leader.offsets[body.follower] = body.offset
+                    leader.kept = [each for each in leader.kept if each != body.follower]
             return NOTHING
         if type(body) is LogHw:
             state.tested += 1
@@ -210,7 +214,11 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
                     f"outside its log of {body.log_start:,} to {body.log_end:,}",
                     event,
                 )
-            return self._leader(state, event, body) if body.role == "leader" else self._follower(state, event, mirror)
+            return (
+                self._leader(state, event, body, mirror)
+                if body.role == "leader"
+                else self._follower(state, event, mirror)
+            )
         if type(body) is PartAssume:
             if body.high_watermark > body.log_end:
                 return self.violated(
@@ -232,12 +240,12 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
 
     def _lead(self, state: Watermarks, event: Stamped, body: PartAssume) -> None:
         """A leader that is elected again in place, without having followed in between, still knows where its followers
-        were: Kafka's Partition.makeLeader keeps that."""
+        were: Kafka's Partition.makeLeader keeps that. It is not always so any more: they may have cut their logs."""
         known = state.leaders.get(event.node)
         if known is not None and known.leader_epoch == body.leader_epoch:
             return
         kept = known.offsets if known is not None and known.by.incarnation == event.incarnation else {}
-        state.leaders[event.node] = Fetched(body.leader_epoch, body.high_watermark, witness(event), kept)
+        state.leaders[event.node] = Fetched(body.leader_epoch, body.high_watermark, witness(event), kept, list(kept))
 
     def _taken_up(self, state: Watermarks, event: Stamped, body: PartAssume, mirror: LogMirror) -> Emissions:
         """The high watermark with which a role begins, which may come from a checkpoint, is one that a leader has
@@ -256,7 +264,7 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
             return self.excused(taint.rule, state.key, sentence, event)
         return self.violated(state.key, sentence, event)
 
-    def _leader(self, state: Watermarks, event: Stamped, body: LogHw) -> Emissions:
+    def _leader(self, state: Watermarks, event: Stamped, body: LogHw, mirror: LogMirror) -> Emissions:
         leader = state.leaders.get(event.node)
         if leader is None or leader.leader_epoch != body.leader_epoch:
             return self.violated(
@@ -287,6 +295,25 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
                     f"{max(leader.offsets.get(member, 0), 0):,} only",
                     event,
                 )
+        return self._kept(state, event, body, sorted(needed & {*leader.kept}), mirror)
+
+    def _kept(self, state: Watermarks, event: Stamped, body: LogHw, members: list[int], mirror: LogMirror) -> Emissions:
+        """Members that have not fetched in this epoch so far are to have what they are counted for: their logs tell."""
+        for member in members:
+            replica = mirror.replica(node_name(member))
+            if replica.log.matches(body.new, body.ph) is not False:
+                continue
+            sentence = (
+                f"{event.node} (leader epoch {body.leader_epoch}) moved the high watermark of {state.key} to "
+                f"{body.new:,}, by what {node_name(member)} of its ISR had fetched in an epoch before; its log ends at "
+                f"{replica.log.end:,}, and is not the leader's up to there"
+            )
+            taint = next((each for each in mirror.taints if each.epoch > body.leader_epoch), None)
+            if taint is not None:
+                return self.excused(taint.rule, state.key, sentence, event)
+            if mirror.lost_by(body.new - 1):
+                return self.excused("loss-budget", state.key, sentence, event)
+            return self.violated(state.key, sentence, event)
         return NOTHING
 
     def _follower(self, state: Watermarks, event: Stamped, mirror: LogMirror) -> Emissions:

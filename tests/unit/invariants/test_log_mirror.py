@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from orchestrator.invariants.log_prefix import BatchFacts, Prefix
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
@@ -135,6 +137,40 @@ def test_a_leader_elected_again_in_place_knows_where_its_followers_were() -> Non
     restarted.lead(1, 2)
     restarted.high_watermark("broker-1", 2, 2)
     assert restarted.result("P10").status == "violated"
+
+
+@pytest.mark.parametrize(
+    ("cut", "lost", "back", "status"), [(1, 0, 0, "violated"), (0, 1, 0, "lost"), (1, 0, 1, "held")]
+)
+def test_a_leader_elected_again_in_place_counts_what_its_followers_still_have(
+    cut: int, lost: int, back: int, status: str
+) -> None:
+    """Shows that P10 does not believe such positions: a follower that has cut its log since, as one does that followed
+    another leader in between, lacks what the high watermark covers, until it has it again; what disks took is
+    excused."""
+    trace = led("a")
+    for node, role in (("broker-1", "leader"), ("broker-2", "follower"), ("broker-3", "follower")):
+        trace.append(node, "b", role=role)
+    trace.fetched(1, 2, 2)
+    trace.fetched(1, 3, 2)
+    if cut:
+        trace.truncate("broker-2", 1)
+    if lost:
+        trace.down("broker-2", "lossy", lost={TP: 1})
+    if back:
+        trace.append("broker-2", "b", role="follower")
+    trace.lead(1, 2)
+    trace.high_watermark("broker-1", 2, 2)
+    result = trace.result("P10")
+    assert (result.violated, result.excused) == (
+        int(status == "violated"),
+        {"loss-budget": 1} if status == "lost" else {},
+    )
+    if status == "violated":
+        assert result.violations[0].sentence == (
+            "broker-1 (leader epoch 2) moved the high watermark of orders-0 to 2, by what broker-2 of its ISR had "
+            "fetched in an epoch before; its log ends at 1, and is not the leader's up to there"
+        )
 
 
 def test_a_role_begins_with_a_high_watermark_that_was_committed() -> None:
