@@ -310,7 +310,7 @@ class LogMirror(msgspec.Struct):
             self._lose(event.node, body)
         elif type(body) is LogFlush:
             replica = self.replica(event.node)
-            replica.flushed = max(replica.flushed, body.end)
+            replica.flushed = max(replica.flushed, min(body.end, replica.log.end))  # there is no more to be on a disk
         elif type(body) is QVoters:
             self.voters.take(event, body)
 

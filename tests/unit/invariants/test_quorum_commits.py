@@ -110,7 +110,8 @@ def test_whoever_is_counted_has_it() -> None:
 
 
 def test_a_disk_has_no_more_than_the_log() -> None:
-    """Shows that a member whose log ends below what it says is on its disk violates Q7: it was cut meanwhile."""
+    """Shows that a member whose log ends below what it says is on its disk violates Q7, as it was cut meanwhile; and
+    that what it said does not count for what it appends there later."""
     trace = TraceBuilder()
     for record in ("a", "b"):
         trace.append(FOLLOWER, record, epoch=1, tp=METADATA_PARTITION, role="follower")
@@ -119,6 +120,11 @@ def test_a_disk_has_no_more_than_the_log() -> None:
     assert trace.result("Q7").violations[0].sentence == (
         "controller-2 has the metadata log on its disk up to 2, and it ends at 1"
     )
+    trace.append(FOLLOWER, "c", epoch=2, tp=METADATA_PARTITION, role="follower")
+    mirror = LogMirror(tp=METADATA_PARTITION)
+    for event in trace.events:
+        mirror.apply(event)
+    assert (mirror.replica(FOLLOWER).flushed, mirror.replica(FOLLOWER).log.end) == (1, 2)
 
 
 # ---- Q11 -------------------------------------------------------------------------------------------------------
