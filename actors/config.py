@@ -148,6 +148,13 @@ CONFIG: dict[str, ConfigKey] = {
         # clients
         ConfigKey("reconnect.backoff.ms", 50, _ALL, "Pause before a connection is tried again."),
         ConfigKey("reconnect.backoff.max.ms", 1000, _ALL, "Longest such pause; it doubles per failure."),
+        ConfigKey(
+            "socket.connection.setup.timeout.ms",
+            10000,
+            _PNA,
+            "With mend.hung-brokers: after which a connection that is being made is no longer preferred.",
+            1,
+        ),
         ConfigKey("retry.backoff.ms", 100, _PNA, "Pause before a request is tried again."),
         ConfigKey("retry.backoff.max.ms", 1000, _PNA, "Longest such pause; it doubles per failure."),
         ConfigKey("metadata.max.age.ms", 300000, _PNA, "Age at which metadata is refreshed anyway.", 1),

@@ -1,8 +1,20 @@
-"""The switches of the emulated improvement proposals and of Kafka's own features."""
+"""The switches of the emulated improvement proposals, of Kafka's own features, and of mends of Kafka."""
 
 from __future__ import annotations
 
 import msgspec
+
+ELR_CLEARED = "mend.elr-cleared"
+REMOVED_LEADER_DEADLOCK = "mend.removed-leader-deadlock"
+REMOVED_LEADER_ZOMBIE = "mend.removed-leader-zombie"
+HUNG_BROKERS = "mend.hung-brokers"
+REELECTED_IN_PLACE = "mend.reelected-in-place"
+MENDS = (ELR_CLEARED, REMOVED_LEADER_DEADLOCK, REMOVED_LEADER_ZOMBIE, HUNG_BROKERS, REELECTED_IN_PLACE)
+"""Switches of mends of what Kafka itself gets wrong (docs/findings.md). No nemesis draws them: they are compared."""
+
+
+AS_KAFKA = "kafka"
+"""Value of such a switch with which Kafka is as it is."""
 
 
 class Feature(msgspec.Struct, frozen=True):
@@ -76,6 +88,42 @@ FEATURES: dict[str, Feature] = {
             ("off", "kafka"),
             "kafka",
             "PreVote: a voter asks whether it could win before it raises its epoch.",
+        ),
+        Feature(
+            ELR_CLEARED,
+            ("kafka", "keep-last-known", "keep-elr", "recount-elr"),
+            "kafka",
+            "What a new min.insync.replicas makes void. kafka: of every partition the eligible leader replicas and the "
+            "last known leader; keep-last-known: the last known leader stays; keep-elr: where the ISR is empty both "
+            "stay; recount-elr: that, and whoever is elected of them looks anew whether the others still are.",
+        ),
+        Feature(
+            REMOVED_LEADER_DEADLOCK,
+            ("kafka", "stand"),
+            "kafka",
+            "What a voter does whose removal is in its log and not committed, as far as it knows. kafka: it is an "
+            "observer; stand: it stands for election as before (Raft 4.2.2). Needs mend.removed-leader-zombie: resign.",
+        ),
+        Feature(
+            REMOVED_LEADER_ZOMBIE,
+            ("kafka", "resign"),
+            "kafka",
+            "When a quorum leader resigns that is no voter any more. kafka: when its removal is committed while "
+            "RemoveRaftVoter still waits for that; resign: when it is committed.",
+        ),
+        Feature(
+            HUNG_BROKERS,
+            ("kafka", "setup-timeout"),
+            "kafka",
+            "Whom a client asks for metadata that is connected to nobody. kafka: whom it is connecting to, rather than "
+            "somebody new; setup-timeout: that, but for socket.connection.setup.timeout.ms at most.",
+        ),
+        Feature(
+            REELECTED_IN_PLACE,
+            ("kafka", "skipped-epoch", "every-epoch"),
+            "kafka",
+            "When a leader that is elected again forgets how far its followers have got. kafka: never; skipped-epoch: "
+            "when somebody else may have led in between; every-epoch: always.",
         ),
     )
 }

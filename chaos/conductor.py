@@ -298,7 +298,7 @@ class ScenarioConductor:
     def _is_lost(self) -> bool:
         """Whether a partition has nobody left who may lead it, or the quorum: no cluster would converge."""
         there = set(self.view.up) - self.injector.away
-        if not self.view.has_quorum(self.injector.away):
+        if not self.view.can_elect(self.injector.away):
             return True
         return any(there.isdisjoint(self.view.able(tp)) for tp in self.view.partitions)
 

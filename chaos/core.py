@@ -47,7 +47,7 @@ def staying(
 def _can_do_without(away: frozenset[str], view: ClusterView, nodes: Sequence[str], silent: Collection[str]) -> bool:
     """Whether the others can still make progress."""
     hung = [name for name in view.brokers if name in away and name in view.up]
-    if len(hung) > 1 or not view.has_quorum(away):
+    if len(hung) > 1 or not view.can_elect(away):
         return False
     return all(_has_enough(tp, away, view, silent) for tp in view.partitions)
 
@@ -67,7 +67,7 @@ def stranded(away: Collection[str], view: ClusterView, unclean: bool) -> set[str
     voters where most of them are away. What was asked for before may be decided later: an ISR shrinks to who is away,
     or the voters become others."""
     found: set[str] = set()
-    if not view.has_quorum(away):
+    if not view.can_elect(away):
         found.update(name for members in view.deciding_sets(away) for name in members if name in away)
     for tp, partition in view.partitions.items():
         able = [node_name(each) for each in partition.replicas] if unclean else view.able(tp)

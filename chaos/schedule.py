@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from actors.config import CONFIG
+from actors.features import AS_KAFKA, MENDS
 from actors.node.spec import NodeSpec
 from actors.versions import default_ranges
 from chaos.plan import At, Plan, ScheduledFault
@@ -36,7 +37,8 @@ def _cluster(plan: Plan) -> list[str]:
         replicas = ", ".join(f"{topic.name}-{p} on {r}" for p, r in enumerate(topic.replicas))
         own = "".join(f", {key}={value}" for key, value in topic.config.items())
         lines.append(_line("topic", f"{replicas}{own}"))
-    lines.append(_line("features", ", ".join(f"{name}={value}" for name, value in plan.features.items())))
+    told = {name: value for name, value in plan.features.items() if name not in MENDS or value != AS_KAFKA}
+    lines.append(_line("features", ", ".join(f"{name}={value}" for name, value in told.items())))
     config = [f"{key}={value}" for key, value in plan.config.items() if CONFIG[key].default != value]
     lines += [_line("config", ", ".join(config))] if config else []
     servers = [node for node in plan.nodes if node.node_id >= 0]

@@ -175,9 +175,11 @@ class ClusterView(msgspec.Struct):
     def has_quorum(self, away: Collection[str]) -> bool:
         """Whether most of the voters are left without those that are ``away``, by whatever set they count. Who lost its
         disk is another replica than the voter that it was (KIP-853)."""
-        return all(
-            2 * len(self._present(members, away)) > len(members) for members in self.deciding_sets(away)
-        ) and self._may_elect(away)
+        return all(2 * len(self._present(members, away)) > len(members) for members in self.deciding_sets(away))
+
+    def can_elect(self, away: Collection[str]) -> bool:
+        """Whether there is a quorum without those that are ``away``, and some voter of it may win."""
+        return self.has_quorum(away) and self._may_elect(away)
 
     def _present(self, members: dict[str, str], away: Collection[str]) -> list[str]:
         """Voters of a set that are not away, of this cluster, with the directories that they are known by."""
@@ -190,7 +192,7 @@ class ClusterView(msgspec.Struct):
     def _may_elect(self, away: Collection[str]) -> bool:
         """Whether some voter may win. Who has a newer voter set has a newer log, and gives no vote; and who removed
         itself from the voters stands no more, although what it appended may never be committed: in Kafka the other one
-        of two voters cannot win then."""
+        of two voters cannot win then (finding removed-leader-deadlock)."""
         held = {name: each for name, each in self.sets_in_force.items() if name not in away}
         return not held or any(
             2 * sum(name not in held or _place(held[name]) <= _place(mine) for name in present) > len(mine.members)

@@ -12,17 +12,21 @@ from chaos.plan import Expectation
 from chaos.words import times
 from orchestrator.invariants.conclusion import InvariantResult
 from orchestrator.invariants.fold import Finding, Status
+from orchestrator.invariants.known_findings import is_known, stalls
 from orchestrator.run_dir import RunDir, read_json, write_json, wrong
 
 VERDICT_SCHEMA: Final = "krift-verdict/v1"
 
 Outcome = Literal["held", "violated", "inconclusive"]
-Weight = Literal["as expected", "unexpected", "undecided"]
+Weight = Literal["as expected", "unexpected", "undecided", "known"]
 
 EXPECTED = 0
 UNEXPECTED = 1
 INCONCLUSIVE = 3
 NOT_CARRIED_OUT = 4
+
+STALLED = "the cluster did not "
+"""How a doubt begins that says what the cluster did not come to in the end."""
 
 FINISHED_EARLY = "did not reach the steady state"
 """Status of a run whose time 0 never came."""
@@ -30,18 +34,21 @@ FINISHED_EARLY = "did not reach the steady state"
 
 class Violation(msgspec.Struct, frozen=True):
     """What proves a violation: ``events`` are ids (``node/incarnation/seq``), ``causes`` the ids of what led to
-    them. times: how often it was found with this very sentence; the events are those of the first time."""
+    them. times: how often it was found with this very sentence; the events are those of the first time. known: the
+    finding about Kafka itself that shows here, "" if none does."""
 
     key: str
     sentence: str
     events: list[str]
     causes: list[str] = []
     times: int = 1
+    known: str = ""
 
 
 class InvariantVerdict(msgspec.Struct, frozen=True):
     """One invariant. ``violated``: how many violations there are, of which ``violations`` has the first that differ.
-    weight: what it means for the scenario's expectation; ``against``: what speaks against it, "" if nothing does."""
+    weight: what it means for the scenario's expectation ("known": it is violated because of what Kafka itself gets
+    wrong); ``against``: what speaks against it, "" if nothing does."""
 
     id: str
     title: str
@@ -85,8 +92,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """The content of ``verdict.json``.
 
     outcome: held (nothing violated), violated, or inconclusive. expected: whether that is what the scenario expects,
-    as ``expects`` says. unexpected: what speaks against it; undecided: what could not be decided. must_happen: name
-    -> seen.
+    as ``expects`` says. unexpected: what speaks against it; undecided: what could not be decided. known: findings about
+    Kafka itself (docs/findings.md) that show and that nobody expected. must_happen: name -> seen.
     """
 
     schema: Literal["krift-verdict/v1"] = VERDICT_SCHEMA
@@ -101,6 +108,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     expects: Expected = Expected()
     unexpected: list[str] = []
     undecided: list[str] = []
+    known: list[str] = []
     must_happen: dict[str, bool] = {}
     digest: str
     invariants: list[InvariantVerdict]
@@ -127,17 +135,20 @@ def judge(
     ``doubts``: what speaks against the run having gone its way.
 
     An expected violation must be there, if the run went its way; an invariant expected to hold must have been tested,
-    else the run is inconclusive; any other violation that the scenario does not allow is unexpected. What should have
-    happened and was not seen makes the run inconclusive.
+    else the run is inconclusive; any other violation that the scenario does not allow is unexpected, unless it is a
+    finding about Kafka itself, or follows from one. What should have happened and was not seen makes the run
+    inconclusive; what the cluster did not come to in the end does not where that is what the run shows.
     """
     happened = dict(seen or {})
     undecided = [f"never seen: {name}" for name, was_seen in happened.items() if not was_seen]
-    by_id = {result.id for result in results}
-    undecided.extend(doubts)
+    by_id = {result.id: result for result in results}
+    shown = [each for result in results if result.status == "violated" for each in result.violations if each.rule]
+    shows_a_stall = stalls(shown) or any(_is_stall(by_id.get(name)) for name in expectation.violated)
+    undecided.extend(doubt for doubt in doubts if not (shows_a_stall and doubt.startswith(STALLED)))
     went_its_way = not undecided
     named = [*expectation.violated, *expectation.held, *expectation.excused]
     undecided.extend(f"{name} is not checked" for name in named if name not in by_id)
-    invariants = [_weighed(result, expectation, went_its_way) for result in results]
+    invariants = [_weighed(result, expectation, went_its_way, shown) for result in results]
     unexpected = [each.against for each in invariants if each.weight == "unexpected"]
     undecided.extend(each.against for each in invariants if each.weight == "undecided")
     if any(result.status == "violated" for result in results):
@@ -151,19 +162,31 @@ def judge(
         expects=Expected(expectation.violated, expectation.held, expectation.excused, expectation.may),
         unexpected=unexpected,
         undecided=undecided,
+        known=sorted({each.known for one in invariants if one.weight == "known" for each in one.violations} - {""}),
         must_happen=happened,
         invariants=invariants,
     )
 
 
-def _weigh(result: InvariantResult, expectation: Expectation, went_its_way: bool) -> tuple[Weight, str]:
+def _is_stall(result: InvariantResult | None) -> bool:
+    """Whether something did not happen in the end that should have."""
+    return result is not None and result.status == "violated" and result.id.startswith("L")
+
+
+def _weigh(
+    result: InvariantResult, expectation: Expectation, went_its_way: bool, shown: Sequence[Finding]
+) -> tuple[Weight, str]:
     """What a result means for the expectation, and what speaks against it. A run that did not go its way had no chance
     to show what it was to show."""
     name, status = result.id, result.status
     if status == "violated":
-        if name not in expectation.violated and name not in expectation.may:
-            return "unexpected", f"{name} was violated: {result.violations[0].sentence}"
-    elif name in expectation.violated:
+        if name in expectation.violated or name in expectation.may:
+            return "as expected", ""
+        if name not in expectation.held and is_known(name, result.violations, shown):
+            return "known", ""
+        unknown = next((each for each in result.violations if not each.rule), result.violations[0])
+        return "unexpected", f"{name} was violated: {unknown.sentence}"
+    if name in expectation.violated:
         if status == "inconclusive":
             return "undecided", f"{name} was to be violated and is inconclusive: {result.why}"
         weight: Weight = "unexpected" if went_its_way else "undecided"
@@ -177,8 +200,10 @@ def _weigh(result: InvariantResult, expectation: Expectation, went_its_way: bool
     return "as expected", ""
 
 
-def _weighed(result: InvariantResult, expectation: Expectation, went_its_way: bool) -> InvariantVerdict:
-    weight, against = _weigh(result, expectation, went_its_way)
+def _weighed(
+    result: InvariantResult, expectation: Expectation, went_its_way: bool, shown: Sequence[Finding] = ()
+) -> InvariantVerdict:
+    weight, against = _weigh(result, expectation, went_its_way, shown)
     return InvariantVerdict(
         result.id,
         result.title,
@@ -194,7 +219,7 @@ def _weighed(result: InvariantResult, expectation: Expectation, went_its_way: bo
 
 
 def _violation(finding: Finding) -> Violation:
-    return Violation(finding.key, finding.sentence, finding.events, finding.causes, finding.times)
+    return Violation(finding.key, finding.sentence, finding.events, finding.causes, finding.times, finding.rule)
 
 
 def judged_again(verdict: Verdict, result: InvariantResult) -> Verdict:
@@ -208,7 +233,7 @@ def judged_again(verdict: Verdict, result: InvariantResult) -> Verdict:
     invariants = [after if each.id == result.id else each for each in verdict.invariants]
     unexpected = [each for each in verdict.unexpected if each not in against]
     undecided = [each for each in verdict.undecided if each not in against]
-    if after.weight != "as expected":
+    if after.weight in ("unexpected", "undecided"):
         (unexpected if after.weight == "unexpected" else undecided).append(after.against)
     violated = any(each.status == "violated" for each in invariants)
     return msgspec.structs.replace(

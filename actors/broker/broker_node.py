@@ -111,7 +111,7 @@ class BrokerNode(msgspec.Struct):
             self._poll(turn, everything=type(event) not in (Received, Disconnected))
 
     def _turn(self, step: Step) -> Turn:
-        leader = self.raft.leader_id
+        leader = self.raft.controller_id
         controller = node_name(leader) if leader >= 0 else None
         return Turn(step, self.files, self.net, self.image, self.settings, self.lifecycle.broker_epoch, controller)
 
@@ -295,7 +295,7 @@ class BrokerNode(msgspec.Struct):
             self.raft.poll(turn.step, self.files, self.net)
             self.raft.take_leader_changes()
             self._follow_metadata(turn)
-            leader = self.raft.leader_id
+            leader = self.raft.controller_id
             turn.controller = node_name(leader) if leader >= 0 else None
             self.lifecycle.poll(turn)
             self.replicas.fetchers.poll(turn, self.replicas.partitions)

@@ -147,8 +147,9 @@ class Partition(msgspec.Struct):
                 self.log.producers.rebuild([])
             if "epoch-start-unnoted" not in turn.step.defects:
                 self.log.epochs.assign(state.leader_epoch, self.log.end_offset)
+            keeps = was_leader and not self._forgets(turn, state)
             for replica_id, remote in self.remotes.items():
-                self._reset_remote(remote, turn.step.wall_ms, was_leader, replica_id in self.isr)
+                self._reset_remote(remote, turn.step.wall_ms, keeps, replica_id in self.isr)
         self.role = "leader"
         self.leader, self.leader_epoch, self.partition_epoch = state.leader, state.leader_epoch, state.partition_epoch
         if new_epoch or not was_leader:
@@ -202,10 +203,16 @@ class Partition(msgspec.Struct):
             value("message.timestamp.after.max.ms", limits.timestamp_after_max_ms),
         )
 
-    def _reset_remote(self, remote: RemoteReplica, now_ms: int, was_leader: bool, in_sync: bool) -> None:
+    def _forgets(self, turn: Turn, state: PartitionRegistration) -> bool:
+        """Whether a leader that is elected again begins anew with its followers: with a mend of reelected-in-place."""
+        mend = turn.settings.reelected_in_place
+        return mend == "every-epoch" or (mend == "skipped-epoch" and state.leader_epoch > self.leader_epoch + 1)
+
+    def _reset_remote(self, remote: RemoteReplica, now_ms: int, keeps: bool, in_sync: bool) -> None:
         remote.last_caught_up_ms = now_ms if in_sync else 0
-        if was_leader:
-            # Elected again in place: what the followers hold is still known.
+        if keeps:
+            # Elected again in place: what the followers held is taken to be known (``Partition.makeLeader``). If others
+            # led in between, they may have truncated since (finding reelected-in-place).
             remote.leader_end_at_last_fetch = self.log.end_offset
             remote.last_fetch_ms = now_ms if in_sync else 0
             return

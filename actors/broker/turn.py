@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from actors.broker.metadata_image import MetadataImage
+from actors.features import REELECTED_IN_PLACE
 from actors.log.log_validator import DEFAULT_LOG_CONFIG, LogConfig
 from actors.node.files import Files
 from actors.node.messages import Api
@@ -21,6 +22,7 @@ class Settings(msgspec.Struct, frozen=True):
     node_id: int = -1
     cluster: ClusterSpec = ClusterSpec("", [], [])
     kip_207: str = "kafka"
+    reelected_in_place: str = "kafka"
     metadata_propagation: str = "log"
     unclean_leader_election: bool = False
     min_insync_replicas: int = 1
@@ -48,6 +50,7 @@ def settings_of(spec: NodeSpec) -> Settings:
         node_id=spec.node_id,
         cluster=spec.cluster,
         kip_207=spec.features["kip-207"],
+        reelected_in_place=spec.features.get(REELECTED_IN_PLACE, "kafka"),
         metadata_propagation=config["metadata.propagation"],
         unclean_leader_election=config["unclean.leader.election.enable"],
         min_insync_replicas=config["min.insync.replicas"],

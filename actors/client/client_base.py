@@ -7,12 +7,14 @@ from typing import Any
 import msgspec
 
 from actors.client.metadata_cache import MetadataCache
+from actors.features import HUNG_BROKERS
 from actors.node.effects import AnyEffect
 from actors.node.events import Answered, AnyEvent, Chosen, ClockStepped, Failed, Invoked, Started, TimedOut
 from actors.node.network_client import Ended, NetworkClient
 from actors.node.spec import ClusterSpec, NodeSpec, topic_partition
 from actors.node.step import Step
 
+SETUP_TIMEOUT = "socket.connection.setup.timeout.ms"
 DATA = "client"
 """Connection for Produce, Fetch and a prober's ListOffsets."""
 
@@ -117,6 +119,7 @@ class ClientNode(msgspec.Struct):
             config["reconnect.backoff.ms"],
             config["reconnect.backoff.max.ms"],
             config["request.timeout.ms"],
+            config[SETUP_TIMEOUT] if event.spec.features.get(HUNG_BROKERS) == "setup-timeout" else 0,
         )
         self.metadata = MetadataCache()
         self.metadata.configure(self._topics(), event.spec.cluster, config)

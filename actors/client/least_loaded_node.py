@@ -13,8 +13,9 @@ class LeastLoadedNode(msgspec.Struct):
     """Finds a broker to talk to on ``connection`` and keeps to it until its request is sent or it is lost.
 
     Kafka starts at a random position of its list of nodes and takes the connected one with the fewest requests in
-    flight, else one it is connecting to, else one it may connect to. The random position is asked for with the
-    choice ``name``.
+    flight, else one it is connecting to (on whichever connection: Kafka has one for all), else one it may connect to.
+    So a client never turns from two brokers that hang to a third (finding hung-brokers); with the mend one that it has
+    been connecting to for too long comes last. The random position is asked for with the choice ``name``.
     """
 
     name: str
@@ -29,7 +30,7 @@ class LeastLoadedNode(msgspec.Struct):
             peer = node_name(self.target)
             if net.ready(step, peer, self.connection):
                 return peer
-            if net.usable(peer, self.connection):
+            if net.usable(peer, self.connection) and not self._better(net, peer, brokers):
                 return None
             self.target = -1
         if self.choosing:
@@ -54,8 +55,17 @@ class LeastLoadedNode(msgspec.Struct):
         """The request is sent: the next one looks again."""
         self.target = -1
 
+    def _better(self, net: NetworkClient, peer: str, brokers: list[int]) -> bool:
+        """Whether ``peer`` is slow, and there is somebody who is not."""
+        if not net.slow(peer):
+            return False
+        others = [node_name(broker) for broker in brokers]
+        return any(net.usable(each, self.connection) and not net.slow(each) for each in others)
+
     def _load(self, net: NetworkClient, broker: int) -> tuple[int, int]:
         peer = node_name(broker)
         if net.connected(peer, self.connection):
             return 0, net.pending(peer, self.connection)
-        return (1 if net.connecting(peer, self.connection) else 2), 0
+        if net.slow(peer):
+            return 3, 0
+        return (1 if net.connecting(peer) else 2), 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from actors.config import CONFIG, config_value
 from actors.controller.changes import Change
-from actors.controller.controller_config import MIN_ISR
+from actors.controller.controller_config import MIN_ISR, ControllerConfig
 from actors.controller.controller_state import ControllerState
 from actors.node.errors import KafkaError
 from krift.v1.admin_pb2 import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
@@ -24,10 +24,10 @@ Resource = IncrementalAlterConfigsRequest.AlterConfigsResource
 
 
 def incremental_alter_configs(
-    request: IncrementalAlterConfigsRequest, state: ControllerState, controllers: list[int]
+    request: IncrementalAlterConfigsRequest, state: ControllerState, config: ControllerConfig
 ) -> tuple[list[Change], IncrementalAlterConfigsResponse]:
-    """The records, and the answer: one result for each resource, which is changed as a whole or not at all. A new
-    least ISR makes void who was eligible under the former one. ``controllers``: the ids of all."""
+    """The records, and the answer: one result for each resource, which is changed as a whole or not at all. A least
+    ISR that is set, be it to what it was, makes void who was eligible under the former one."""
     records: list[ConfigRecord] = []
     response = IncrementalAlterConfigsResponse()
     names = [(resource.resource_type, resource.resource_name) for resource in request.resources]
@@ -37,14 +37,14 @@ def incremental_alter_configs(
         elif resource.resource_type not in RESOURCE_TYPES:
             error = KafkaError.UNSUPPORTED_VERSION
         else:
-            error = _alter(resource, state, controllers, records)
+            error = _alter(resource, state, config.controllers, records)
         response.responses.add(
             error_code=error, resource_type=resource.resource_type, resource_name=resource.resource_name
         )
     if request.validate_only:
         return [], response
     changes = [Change(MetadataRecord(config=record)) for record in records]
-    return [*changes, *_clear_elr(state, records)], response
+    return [*changes, *_clear_elr(state, records, config.elr_cleared)], response
 
 
 def _once_each(request: IncrementalAlterConfigsRequest) -> list[Resource]:
@@ -110,12 +110,17 @@ def _validate(resource: Resource, values: dict[str, str], state: ControllerState
     return KafkaError.NONE if name in state.topic_ids else KafkaError.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _clear_elr(state: ControllerState, records: list[ConfigRecord]) -> list[Change]:
+def _clear_elr(state: ControllerState, records: list[ConfigRecord], mend: str) -> list[Change]:
+    """``ConfigurationControlManager.createClearElrRecordsAsNeeded``."""
     if not state.elr_enabled:
         return []
     changes = []
     for record in records:
         if record.name == MIN_ISR:
-            topic = record.resource_name if record.resource_type == "topic" else ""
-            changes.append(Change(MetadataRecord(clear_elr=ClearElrRecord(topic_name=topic)), "config"))
+            cleared = ClearElrRecord(
+                topic_name=record.resource_name if record.resource_type == "topic" else "",
+                keeps_last_known=mend == "keep-last-known",
+                keeps_leaderless=mend in ("keep-elr", "recount-elr"),
+            )
+            changes.append(Change(MetadataRecord(clear_elr=cleared), "config"))
     return changes

@@ -192,7 +192,7 @@ class Controller(msgspec.Struct):
         elif isinstance(request, ElectLeadersRequest):
             changes, response = elect_leaders(request, self.state, self._rules(step))
         elif isinstance(request, IncrementalAlterConfigsRequest):
-            changes, response = incremental_alter_configs(request, self.state, self.config.controllers)
+            changes, response = incremental_alter_configs(request, self.state, self.config)
         elif not self.state.has_epoch(request.broker_id, request.broker_epoch):
             response = error_response(request, KafkaError.STALE_BROKER_EPOCH)
         elif isinstance(request, AlterPartitionRequest):
@@ -340,7 +340,10 @@ class Controller(msgspec.Struct):
 
     def _rules(self, step: Step) -> ElectionRules:
         state = self.state
-        return ElectionRules(state.is_active, self._unclean_enabled, self._min_isr, state.elr_enabled, step.defects)
+        recounts = self.config.elr_cleared == "recount-elr"
+        return ElectionRules(
+            state.is_active, self._unclean_enabled, self._min_isr, state.elr_enabled, recounts, step.defects
+        )
 
     def _unclean_enabled(self, topic: str) -> bool:
         config = self.config

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from actors.config import setting
+from actors.features import ELR_CLEARED
 from actors.metadata.metadata_state import ELR_FEATURE
 from actors.node.spec import ClusterSpec, NodeSpec, TopicSpec
 
@@ -15,7 +16,7 @@ MIN_ISR = "min.insync.replicas"
 class ControllerConfig(msgspec.Struct, frozen=True):
     """Times in milliseconds; an interval of 0 means never. controllers: ids of all that the run began with. topics: of
     the scenario, to be created. unclean_election, min_isr: what holds where the metadata log says nothing else.
-    elr_version: level of the feature that a new cluster begins with."""
+    elr_version: level of the feature that a new cluster begins with. elr_cleared: as the switch of that mend."""
 
     node_id: int
     cluster_id: str
@@ -26,6 +27,7 @@ class ControllerConfig(msgspec.Struct, frozen=True):
     unclean_election: bool
     min_isr: int
     elr_version: int
+    elr_cleared: str
     unclean_interval_ms: int
     rebalance_interval_ms: int
     pushes_metadata: bool
@@ -50,6 +52,7 @@ def controller_config(spec: NodeSpec) -> ControllerConfig:
         unclean_election=setting(config, UNCLEAN_ELECTION),
         min_isr=setting(config, MIN_ISR),
         elr_version=int(spec.features.get(ELR_FEATURE, "0")),
+        elr_cleared=spec.features.get(ELR_CLEARED, "kafka"),
         unclean_interval_ms=setting(config, "unclean.leader.election.interval.ms"),
         pushes_metadata=setting(config, "metadata.propagation") == "push",
         rebalance_interval_ms=rebalance_s * 1000 if setting(config, "auto.leader.rebalance.enable") else 0,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from actors.controller.changes import Change
@@ -27,13 +27,15 @@ class ElectionRules:
 
     acceptable: whether a broker may lead at all, i.e. is active once the records in the making are replayed.
     unclean_enabled: whether a topic's configuration allows unclean elections. min_isr: a partition's least ISR.
-    elr: whether there are eligible leader replicas (KIP-966).
+    elr: whether there are eligible leader replicas (KIP-966). recounts_elr: whether an election looks anew who is
+    (mend.elr-cleared).
     """
 
     acceptable: Callable[[int], bool]
     unclean_enabled: Callable[[str], bool]
     min_isr: Callable[[PartitionRegistration], int]
     elr: bool = False
+    recounts_elr: bool = False
     defects: Sequence[str] = ()
 
 
@@ -130,6 +132,8 @@ class PartitionChangeBuilder:
         if leader in self.target_elr:
             self.target_isr = [leader]
             self.target_elr.remove(leader)
+            if self.rules.recounts_elr and len(self.target_isr) >= self.rules.min_isr(self.partition):
+                self.target_elr = []
         elif leader != NO_LEADER and leader not in self.target_isr:
             self.target_isr.append(leader)  # only the defect gets here
         return self.cause
@@ -201,7 +205,7 @@ def leader_and_isr_updates(
     def acceptable(replica: int) -> bool:
         return replica not in gone and (replica == added or rules.acceptable(replica))
 
-    now = ElectionRules(acceptable, rules.unclean_enabled, rules.min_isr, rules.elr, rules.defects)
+    now = replace(rules, acceptable=acceptable)
     changes = []
     for partition in partitions:
         anybody = rules.unclean_enabled(partition.topic) or "unclean-anyway" in rules.defects

@@ -145,13 +145,19 @@ class MetadataState(msgspec.Struct):
         return after
 
     def _clear_elr(self, record: ClearElrRecord) -> list[PartitionRegistration | BrokerRegistration]:
-        """Nobody is eligible any more who is not in the ISR; of the partitions that this changes nothing else does."""
+        """Nobody is eligible any more who is not in the ISR, and nobody knows who led last, whether or not there is a
+        leader (``TopicDelta.maybeClearElr``; finding elr-cleared); of the partitions that this changes nothing else
+        does."""
         changed: list[PartitionRegistration | BrokerRegistration] = []
         for partition in list(self.partitions.values()):
-            if record.topic_name in ("", partition.topic) and (partition.elr or partition.last_known_elr):
-                change = PartitionChangeRecord(topic_id=partition.topic_id, partition_id=partition.partition)
+            if record.topic_name not in ("", partition.topic) or (record.keeps_leaderless and not partition.isr):
+                continue
+            change = PartitionChangeRecord(topic_id=partition.topic_id, partition_id=partition.partition)
+            if partition.elr:
                 change.eligible_leader_replicas.CopyFrom(BrokerIds())
+            if partition.last_known_elr and not record.keeps_last_known:
                 change.last_known_elr.CopyFrom(BrokerIds())
+            if change.HasField("eligible_leader_replicas") or change.HasField("last_known_elr"):
                 changed.append(self._change_partition(change))
         return changed
 

@@ -22,7 +22,8 @@ from krift.v1.api_versions_pb2 import ApiVersionsRequest, ApiVersionsResponse
 from krift.v1.fetch_pb2 import FetchResponse
 
 RECONNECT = "reconnect/"
-"""Prefix of the timers this module sets: ``reconnect/<peer>/<connection>``."""
+SETUP = "setup/"
+"""Prefixes of the timers this module sets: ``reconnect/<peer>/<connection>``."""
 
 
 NEVER_MS = 1 << 40
@@ -30,7 +31,8 @@ NEVER_MS = 1 << 40
 
 
 class PeerConnection(msgspec.Struct):
-    """State of one connection. ``ranges`` None: ApiVersions is still under way or was never sent."""
+    """State of one connection. ``ranges`` None: ApiVersions is still under way or was never sent. ``slow``: it has been
+    under way for longer than a connection should take."""
 
     peer: str
     connection: str
@@ -38,6 +40,7 @@ class PeerConnection(msgspec.Struct):
     ranges: Ranges | None = None
     failures: int = 0
     backing_off: bool = False
+    slow: bool = False
 
 
 class InFlight(msgspec.Struct, gc=False):
@@ -73,7 +76,9 @@ class NetworkClient(msgspec.Struct):
     """All outgoing connections of a node.
 
     client_id: what requests carry. ranges: what this node speaks. The pause before a lost connection is made again
-    grows from ``backoff_ms`` to ``backoff_max_ms`` until a connection is ready again.
+    grows from ``backoff_ms`` to ``backoff_max_ms`` until a connection is ready again. setup_timeout_ms: after which a
+    connection that is being made is slow; 0, as in Kafka, never: a time-out ends the making of a TCP connection there,
+    and a process that hangs still accepts one.
     """
 
     client_id: str
@@ -81,6 +86,7 @@ class NetworkClient(msgspec.Struct):
     backoff_ms: int
     backoff_max_ms: int
     request_timeout_ms: int
+    setup_timeout_ms: int = 0
     connections: dict[str, PeerConnection] = {}
     in_flight: dict[int, InFlight] = {}
     calls: int = 0
@@ -99,6 +105,8 @@ class NetworkClient(msgspec.Struct):
             return True
         if not state.negotiating and not state.backing_off:
             state.negotiating = True
+            if self.setup_timeout_ms:
+                step.set_timer(f"{SETUP}{peer}/{connection}", self.setup_timeout_ms)
             self._send_api_versions(step, state, self.ranges[Api.ApiVersions.name][1])
         return False
 
@@ -115,9 +123,13 @@ class NetworkClient(msgspec.Struct):
         """Whether a request could be sent now; unlike ``ready`` it starts nothing."""
         return self._connection(peer, connection).ranges is not None
 
-    def connecting(self, peer: str, connection: str) -> bool:
-        """Whether the connection is being made."""
-        return self._connection(peer, connection).negotiating
+    def connecting(self, peer: str) -> bool:
+        """Whether some connection to a peer is being made."""
+        return any(each.negotiating for each in self.connections.values() if each.peer == peer)
+
+    def slow(self, peer: str) -> bool:
+        """Whether some connection to a peer has been being made for too long."""
+        return any(each.slow for each in self.connections.values() if each.peer == peer)
 
     def pending(self, peer: str, connection: str) -> int:
         """Number of calls in flight on a connection."""
@@ -181,10 +193,13 @@ class NetworkClient(msgspec.Struct):
 
     def on_timer(self, timer: str) -> bool:
         """Take one of this client's timers; False: the timer is somebody else's."""
-        if not timer.startswith(RECONNECT):
-            return False
-        self.connections[timer.removeprefix(RECONNECT)].backing_off = False
-        return True
+        if timer.startswith(RECONNECT):
+            self.connections[timer.removeprefix(RECONNECT)].backing_off = False
+            return True
+        if timer.startswith(SETUP):
+            self.connections[timer.removeprefix(SETUP)].slow = True
+            return True
+        return False
 
     def _ended(self, flight: InFlight, response: Message | None, reason: FailureReason | None) -> Ended:
         return Ended(
@@ -222,12 +237,18 @@ class NetworkClient(msgspec.Struct):
             self._send_api_versions(step, state, version)
             return
         state.ranges = theirs
-        state.negotiating = False
+        self._made(step, state)
         state.failures = 0
+
+    def _made(self, step: Step, state: PeerConnection) -> None:
+        """The connection is there, or will not be."""
+        state.negotiating = state.slow = False
+        if self.setup_timeout_ms:
+            step.cancel_timer(f"{SETUP}{state.peer}/{state.connection}")
 
     def _back_off(self, step: Step, state: PeerConnection) -> None:
         state.ranges = None
-        state.negotiating = False
+        self._made(step, state)
         if state.backing_off:
             return
         low, high = backoff_range(self.backoff_ms, self.backoff_max_ms, state.failures)

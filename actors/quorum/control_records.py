@@ -10,7 +10,7 @@ import msgspec
 
 from actors.log.batch import Batch
 from actors.quorum.snapshots import Snapshot
-from actors.quorum.voter_set import VoterSet, voters_of_record
+from actors.quorum.voter_set import ReplicaKey, VoterSet, voters_of_record
 from krift.v1.records_pb2 import ControlRecord
 
 BOOTSTRAP_OFFSET = -1
@@ -54,6 +54,10 @@ class ControlRecords(msgspec.Struct):
     def kraft_version(self) -> int:
         """The level in force."""
         return self.kraft_versions[-1].level if self.kraft_versions else 0
+
+    def had_voter(self, key: ReplicaKey) -> bool:
+        """Whether a replica was a voter before the last change."""
+        return len(self.voter_sets) > 1 and self.voter_sets[-2].voters.has(key)
 
     def voters_at(self, offset: int) -> VotersEntry | None:
         """What the log up to and with ``offset`` says of the voters; None if nothing."""

@@ -115,7 +115,7 @@ def on_election_timeout(raft: RaftState, step: Step) -> None:
     """The election timer is over in the present role."""
     role = raft.quorum.role
     if isinstance(role, Unattached):
-        if raft.is_voter:
+        if raft.may_stand:
             stand_for_election(raft, step)
     elif isinstance(role, Prospective):
         _on_prospective_timeout(raft, step)
@@ -130,7 +130,7 @@ def on_fetch_timeout(raft: RaftState, step: Step) -> None:
     role = raft.quorum.role
     if not isinstance(role, Follower):
         return
-    if (raft.is_voter and "never-stand" not in step.defects) or "observer-stands" in step.defects:
+    if (raft.may_stand and "never-stand" not in step.defects) or "observer-stands" in step.defects:
         stand_for_election(raft, step)
     else:
         role.timed_out = True
@@ -177,9 +177,9 @@ def _on_resigned_timeout(raft: RaftState, step: Step, role: Resigned) -> None:
     """Whoever resigned leaves its epoch behind, and takes a time-out along that is over, too."""
     alone = raft.voters.is_only_voter(raft.config.key)
     # A lone voter that is resigned has just started, and nobody else can have led in its epoch.
-    if not alone and (raft.config.pre_vote or not raft.is_voter):
+    if not alone and (raft.config.pre_vote or not raft.may_stand):
         raft.quorum.transition_to_unattached(step, raft.log.end_offset, role.epoch + 1)
-    if raft.is_voter:
+    if raft.may_stand:
         stand_for_election(raft, step)
 
 

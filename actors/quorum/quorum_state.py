@@ -164,6 +164,12 @@ class QuorumState(msgspec.Struct):
         return self.voters.has(self.config.key)
 
     @property
+    def may_stand(self) -> bool:
+        """Whether this replica may come to stand for election: it is a voter, or, with the mend, its log still has the
+        voters before the last change, of whom it was one."""
+        return self.is_voter or (self.config.removed_stands and self.records.had_voter(self.config.key))
+
+    @property
     def epoch(self) -> int:
         """The quorum epoch."""
         return self.role.epoch
@@ -271,7 +277,7 @@ class QuorumState(msgspec.Struct):
         """Grant a vote. The timer starts anew: the candidate has as good a chance as this node."""
         role = self.role
         if isinstance(role, Prospective):
-            election = EpochElection([self.config.node_id])
+            election = self._own_tally()
             again = Prospective(role.epoch, role.leader_id, candidate, election, role.has_endpoint)
             self._change(step, again, log_end)
             self.dirty = True  # this once: a vote must be durable whatever the role
@@ -282,7 +288,7 @@ class QuorumState(msgspec.Struct):
     def transition_to_prospective(self, step: Step, log_end: int) -> None:
         """Begin to ask for PreVotes; the leader and the vote of the epoch are kept, a candidate's own included."""
         election = self.election_state
-        tally = EpochElection([self.config.node_id])
+        tally = self._own_tally()
         knows = isinstance(self.role, Follower)
         voted = None if "standing-forgets-vote" in step.defects else election.voted
         self._change(step, Prospective(election.epoch, election.leader_id, voted, tally, knows), log_end)
@@ -291,16 +297,21 @@ class QuorumState(msgspec.Struct):
     def transition_to_candidate(self, step: Step, log_end: int) -> None:
         """Raise the epoch and vote for itself."""
         retries = self.role.retries + 1 if isinstance(self.role, Candidate) else 1
-        role = Candidate(self.epoch + 1, EpochElection([self.config.node_id]), retries)
+        role = Candidate(self.epoch + 1, self._own_tally(), retries)
         self._change(step, role, log_end)
         self._start_election_timer(step)
+
+    def _own_tally(self) -> EpochElection:
+        """An election in which this replica is for itself, which counts if it is a voter."""
+        return EpochElection([self.config.node_id] if self.is_voter else [])
 
     def transition_to_leader(self, step: Step, log_end: int) -> None:
         """The election is won: the epoch starts at the log end."""
         role = self.role
         assert isinstance(role, Candidate)
         others = self.voters.others(self.config.node_id)
-        replicas = {self.config.node_id: ReplicaProgress(directory_id=self.config.directory_id)}
+        me = ReplicaProgress(directory_id=self.config.directory_id)
+        replicas = {self.config.node_id: me} if self.is_voter else {}
         leader = Leader(role.epoch, log_end, sorted(role.election.granting), replicas=replicas, begin_due=others)
         self._change(step, leader, log_end)
         self.start_check_quorum(step)
@@ -337,26 +348,29 @@ class QuorumState(msgspec.Struct):
         self._start_election_timer(step)
 
     def start_check_quorum(self, step: Step) -> None:
-        """(Re)start the time in which a majority must fetch; a lone voter needs nobody."""
+        """(Re)start the time in which a majority must fetch. A single voter never misses it, whoever that is
+        (``LeaderState.timeUntilCheckQuorumExpires``)."""
         progress, fetch_timeout_ms = self.config.leader_progress, self.config.fetch_timeout_ms
-        if progress != "off" and not self.voters.is_only_voter(self.config.key):
+        if progress != "off" and len(self.voters.ids) > 1:
             time_ms = fetch_timeout_ms if progress == "seed" else fetch_timeout_ms * 3 // 2
             step.set_timer(CHECK_QUORUM, time_ms, wall=True)
 
     def on_voters_changed(self, step: Step, before: VoterSet) -> None:
         """Other voters than ``before`` are in force: a leader counts them from now on. Its timers run on, as only
-        fetches put off the check of the quorum; a leader that was alone starts them, one that is alone now needs none
-        (``LeaderState.updateVoterAndObserverStates``, ``timeUntilCheckQuorumExpires``)."""
+        fetches put off the check of the quorum; with a single voter there is no check, and with nobody else there is
+        nobody to remind (``LeaderState.updateVoterAndObserverStates``, ``timeUntilCheckQuorumExpires``)."""
         role = self.role
         if not isinstance(role, Leader):
             return
         role.follow_voters(self.voters)
+        if len(self.voters.ids) == 1:
+            step.cancel_timer(CHECK_QUORUM)
+        elif len(before.ids) == 1:
+            self.start_check_quorum(step)
         was_alone, is_alone = (voters.is_only_voter(self.config.key) for voters in (before, self.voters))
         if is_alone:
-            step.cancel_timer(CHECK_QUORUM)
             step.cancel_timer(BEGIN_QUORUM)
         elif was_alone:
-            self.start_check_quorum(step)
             step.set_timer(BEGIN_QUORUM, self.config.fetch_timeout_ms // 2, wall=True)
 
     def _start_follower_timers(self, step: Step) -> None:
@@ -365,7 +379,7 @@ class QuorumState(msgspec.Struct):
             step.set_timer(UPDATE_VOTER, self.config.update_voter_period_ms, wall=True)
 
     def _start_election_timer(self, step: Step) -> None:
-        if self.is_voter:
+        if self.may_stand:
             self._set_election_timer(step)
 
     def _set_election_timer(self, step: Step) -> None:

@@ -130,6 +130,14 @@ class RaftClient(RaftState):
         return -1 if isinstance(self.quorum.role, Resigned) else self.quorum.leader_id
 
     @property
+    def controller_id(self) -> int:
+        """Node id of the active controller as brokers find it, -1 unknown: they look the leader up among the voters of
+        their own log, and there is no other way (``NodeToControllerChannelManager.scala``,
+        RaftControllerNodeProvider)."""
+        leader = self.leader_id
+        return leader if self.voters.is_voter(leader) else -1
+
+    @property
     def high_watermark(self) -> int:
         """End of what this node knows to be committed."""
         return self.log.high_watermark

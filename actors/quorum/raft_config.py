@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from actors.config import setting
+from actors.features import REMOVED_LEADER_DEADLOCK, REMOVED_LEADER_ZOMBIE
 from actors.node.messages import Api
 from actors.node.spec import ClusterSpec, NodeSpec, node_id, node_name
 from actors.quorum.voter_set import ReplicaKey, VoterNode, VoterSet, voter_node
@@ -65,6 +66,8 @@ class RaftConfig(msgspec.Struct, frozen=True):
     check_epoch: bool
     divergence: Form
     own_epoch_commit: bool
+    removed_stands: bool
+    removed_resigns: bool
     kraft_version: int
     auto_join: bool
     host: str
@@ -125,6 +128,8 @@ def raft_config(spec: NodeSpec) -> RaftConfig:
         check_epoch=_form(features, "epoch-check") != "off",
         divergence=_form(features, "divergence"),
         own_epoch_commit=_form(features, "own-epoch-commit") != "off",
+        removed_stands=features.get(REMOVED_LEADER_DEADLOCK) == "stand",
+        removed_resigns=features.get(REMOVED_LEADER_ZOMBIE) == "resign",
         kraft_version=kraft_version,
         host=setting(config, "advertised.listeners") or node_name(spec.node_id),
         auto_join=setting(config, prefix + "auto.join.enable"),

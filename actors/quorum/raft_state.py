@@ -129,6 +129,15 @@ class RaftState(msgspec.Struct):
         return self.quorum.is_voter
 
     @property
+    def may_stand(self) -> bool:
+        """Whether this replica stands for election: it is a voter, or, with the mend of removed-leader-deadlock, it was
+        one and does not know its removal to be committed."""
+        last = self.quorum.records.last_voters
+        if self.is_voter or last is None or last.offset < self.log.high_watermark:
+            return self.is_voter
+        return self.quorum.may_stand
+
+    @property
     def last_epoch(self) -> int:
         """Epoch of the last record; 0 for an empty log."""
         return max(self.log.last_epoch, 0)
@@ -312,7 +321,7 @@ class RaftState(msgspec.Struct):
 
     def take_control_batch(self, step: Step, batch: Batch, cause: VotersCause) -> None:
         """Follow what a batch that was appended says of the voters."""
-        if cause == "fetch" and "voters-of-old" in step.defects:
+        if cause == "fetch" and self.config.serves and "voters-of-old" in step.defects:
             return
         before = self.voters
         if batch.is_control and self.quorum.records.append(batch):

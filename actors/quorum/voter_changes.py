@@ -249,16 +249,28 @@ def _waits_for_commit(request: AddRaftVoterRequest) -> bool:
 
 def advance(raft: RaftState, step: Step, role: Leader) -> None:
     """The high watermark may have moved: a change that it has passed is over. A leader that removed itself goes then,
-    whether or not anybody waits for that."""
-    change, entry = raft.voter_change, raft.quorum.records.last_voters
+    but in Kafka only while the removal waits for that (``RemoveVoterHandler.highWatermarkUpdated``; finding
+    removed-leader-zombie)."""
+    change = raft.voter_change
     reached = raft.log.end_offset if "voters-before-commit" in step.defects else raft.log.high_watermark
-    if change is not None and 0 <= change.offset < reached:
+    done = change is not None and 0 <= change.offset < reached
+    if done:
         _end(raft, step, KafkaError.NONE, "")
-    removed = entry is not None and not raft.is_voter and role.high_watermark_known
-    if "removed-leader-stays" in step.defects:
-        return
-    if removed and entry is not None and entry.offset < raft.log.high_watermark:
+    goes = raft.config.removed_resigns or (done and change is not None and _is_removal(change))
+    if goes and _is_removed(raft, role) and "removed-leader-stays" not in step.defects:
         raft.quorum.transition_to_resigned(step, raft.log.end_offset)
+
+
+def _is_removal(change: VoterChange) -> bool:
+    return isinstance(change.request, RemoveRaftVoterRequest)
+
+
+def _is_removed(raft: RaftState, role: Leader) -> bool:
+    """Whether it is committed that this leader is no voter any more."""
+    entry = raft.quorum.records.last_voters
+    if entry is None or raft.is_voter or not role.high_watermark_known:
+        return False
+    return entry.offset < raft.log.high_watermark
 
 
 def on_timeout(raft: RaftState, step: Step) -> None:

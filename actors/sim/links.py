@@ -63,7 +63,7 @@ class LinkRules:
         """How much longer a message takes. ``api``: name of its API, "" for the end of a connection."""
         total = 0
         for rule in self.slows.get(pair, ()):
-            if rule.kind == "reorder" and not rule.hits(api, self._drawn_for(pair).randrange):
+            if (rule.apis or rule.kind == "reorder") and not rule.hits(api, self._drawn_for(pair).randrange):
                 continue
             self._counts[rule.id] += 1
             draws = self._draws if rule.kind == "delay" else self._drawn_for(pair)

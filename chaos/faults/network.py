@@ -102,13 +102,18 @@ class NetworkDelay(_LinkFault, frozen=True):
 
     by_us: int = 0
     jitter_us: int = 0
+    apis: tuple[str, ...] = ()
 
     def delays_us(self) -> tuple[int, int]:
         return (self.by_us, self.by_us + self.jitter_us)
 
+    def chance(self) -> tuple[int, list[str]]:
+        return (CERTAIN, list(self.apis))
+
     def describe(self) -> str:
         jitter = f" to {format_duration(self.by_us + self.jitter_us)}" if self.jitter_us else ""
-        return f"of {format_duration(self.by_us)}{jitter} {self.reach.describe()}"
+        apis = f" for {', '.join(self.apis)}" if self.apis else ""
+        return f"of {format_duration(self.by_us)}{jitter}{apis} {self.reach.describe()}"
 
 
 class _ByChance(_LinkFault, frozen=True):

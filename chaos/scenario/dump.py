@@ -171,7 +171,8 @@ def _fault(fault: AnyFault) -> Any:
             "timeout": format_duration(change.timeout_us),
         }
     if isinstance(fault, NetworkDelay):
-        return {**_reach(fault.reach), "by": format_duration(fault.by_us), "jitter": format_duration(fault.jitter_us)}
+        slow = {"by": format_duration(fault.by_us), "jitter": format_duration(fault.jitter_us)}
+        return {**_reach(fault.reach), **slow} | ({"apis": list(fault.apis)} if fault.apis else {})
     if isinstance(fault, NetworkDrop | NetworkDuplicate | NetworkReorder):
         hit = {**_reach(fault.reach), "chance": format_chance(fault.chance_ppm), "apis": list(fault.apis)}
         return {**hit, "by": format_duration(fault.by_us)} if isinstance(fault, NetworkReorder) else hit

@@ -214,18 +214,23 @@ class Link(Model):
         }
 
 
-class Delay(Link):
+class OfApis(Link):
+    """All messages, or those of some APIs."""
+
+    apis: list[str] = Field([], description="Requests of these APIs, and their answers; of all if not given.")
+
+
+class Delay(OfApis):
     """Messages take longer: ``by``, plus a part of ``jitter`` drawn for each."""
 
     by: PositiveDuration
     jitter: Duration = 0
 
 
-class Chancy(Link):
-    """Each message is hit by chance: all of them, or those of some APIs."""
+class Chancy(OfApis):
+    """Each message is hit by chance."""
 
     chance: Chance = Field(description="Of a message to be hit, such as 5%.")
-    apis: list[str] = Field([], description="Requests of these APIs, and their answers; of all if not given.")
 
 
 class Reorder(Chancy):

@@ -40,6 +40,7 @@ from chaos.scenario.model import (
     Chancy,
     Chaos,
     Client,
+    Delay,
     Fault,
     Link,
     Moment,
@@ -252,14 +253,14 @@ def _scheduled(index: int, chaos: Chaos, scenario: Scenario, drawn: dict[str, li
         if given.partition is not None:
             return NetworkPartition(reach("partition", given.partition))
         if given.delay is not None:
-            return NetworkDelay(reach("delay", given.delay), given.delay.by, given.delay.jitter)
+            return NetworkDelay(reach("delay", given.delay), **_slowness(given.delay))
         if given.drop is not None:
             return NetworkDrop(reach("drop", given.drop), **_by_chance(given.drop))
         if given.duplicate is not None:
             return NetworkDuplicate(reach("duplicate", given.duplicate), **_by_chance(given.duplicate))
         if given.reorder is not None:
-            reorder = given.reorder
-            return NetworkReorder(reach("reorder", reorder), **_by_chance(reorder), by_us=reorder.by)
+            by_us = given.reorder.by
+            return NetworkReorder(reach("reorder", given.reorder), **_by_chance(given.reorder), by_us=by_us)
         if given.slow_disk is not None:
             slow = given.slow_disk
             return DiskSlowness(drawing("slow-disk.nodes", slow.nodes), slow.by, slow.jitter)
@@ -304,6 +305,10 @@ def _scheduled(index: int, chaos: Chaos, scenario: Scenario, drawn: dict[str, li
 
 def _bounce(given: RollingBounce) -> Bounce:
     return Bounce(given.timeout, expand_features(given.features), dict(given.versions), dict(given.config))
+
+
+def _slowness(fault: Delay) -> dict[str, Any]:
+    return {"by_us": fault.by, "jitter_us": fault.jitter, "apis": tuple(fault.apis)}
 
 
 def _by_chance(fault: Chancy) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from orchestrator.invariants.conclusion import is_off
 from orchestrator.invariants.fold import Status, profile_of
 from orchestrator.invariants.registry import INVARIANTS
 from orchestrator.sim_run import SimRun
-from orchestrator.verdict import NOT_CARRIED_OUT, Outcome
+from orchestrator.verdict import NOT_CARRIED_OUT, UNEXPECTED, Outcome
 
 
 class Tally(msgspec.Struct, frozen=True, array_like=True):
@@ -32,7 +32,8 @@ class RunRecord(msgspec.Struct, frozen=True):
     """One run that ended. seed: as resolved. exit_code: as ``krift run`` would end on it. signature: of its failure, ""
     if it did not fail; sentence: that failure in full. tallies: invariant -> what became of it. faults: of its
     schedule. wall_s: time that it took. virtual_us: its own time. declared: whether its scenario says
-    what must hold, or be violated. coverage: points (``orchestrator.coverage``), sorted."""
+    what must hold, or be violated. coverage: points (``orchestrator.coverage``), sorted. known: findings about Kafka
+    itself that show in it."""
 
     order: SimOrder
     seed: int
@@ -50,10 +51,12 @@ class RunRecord(msgspec.Struct, frozen=True):
     undecided: list[str] = []
     declared: bool = False
     coverage: list[str] = []
+    known: list[str] = []
 
 
-def record_of(order: SimOrder, run: SimRun, wall_s: float, coverage: Sequence[str] = ()) -> RunRecord:
-    """What to keep of a run. ``coverage``: the points that an observer of it collected."""
+def record_of(order: SimOrder, run: SimRun, wall_s: float, coverage: Sequence[str] = (), behind: str = "") -> RunRecord:
+    """What to keep of a run. ``coverage``: the points that an observer of it collected. ``behind``: a failure that it
+    hid behind what is known, "" if none."""
     verdict = run.verdict
     failed = run.detail if run.exit_code and not verdict.unexpected else ""
     profile = profile_of(run.plan.profile())
@@ -71,10 +74,10 @@ def record_of(order: SimOrder, run: SimRun, wall_s: float, coverage: Sequence[st
     return RunRecord(
         order,
         run.plan.seed,
-        run.exit_code,
+        UNEXPECTED if behind else run.exit_code,
         verdict.outcome,
-        signature(run),
-        verdict.unexpected[0] if verdict.unexpected else failed,
+        shape(behind) if behind else signature(run),
+        behind or (verdict.unexpected[0] if verdict.unexpected else failed),
         verdict.digest,
         verdict.events,
         verdict.rpcs,
@@ -85,6 +88,7 @@ def record_of(order: SimOrder, run: SimRun, wall_s: float, coverage: Sequence[st
         verdict.undecided,
         bool(run.plan.expect.held or run.plan.expect.violated),
         list(coverage),
+        verdict.known,
     )
 
 

@@ -68,6 +68,15 @@ class Signature(msgspec.Struct):
     kept: list[str] = []
 
 
+class KnownTally(msgspec.Struct):
+    """A finding about Kafka itself. runs: in how many it showed. seeds: of the first few. reproduce: the command that
+    does the first one again."""
+
+    runs: int
+    seeds: list[int]
+    reproduce: str
+
+
 class FaultTally(msgspec.Struct):
     """A kind of fault over all runs. scheduled: how often. took_effect: how often that was seen. without_target:
     nobody was there to be hit. never_began: its moment did not come. roles: of the nodes that it was aimed at ->
@@ -117,7 +126,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     exit_codes: of the runs as ``krift run`` would end on them. points: of coverage, that some run reached; covered:
     faults on roles, and the steps of the protocol that were taken under them; pairs: what can be under way, and the
     steps that were taken, or never, meanwhile. vacuous: invariants that nothing tested
-    in any run, though no feature was off in all (X9). untested: those of which the files of all nemeses say that, each
+    in any run, though no feature was off in all (X9). known: findings about Kafka itself that runs met; a run that met
+    nothing else is as expected. untested: those of which the files of all nemeses say that, each
     with the reason. belied: sentences on those that were tested all the same (X9).
     """
 
@@ -142,6 +152,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     exit_codes: dict[int, int]
     invariants: dict[str, InvariantTally]
     signatures: list[Signature]
+    known: dict[str, KnownTally] = {}
     first_failure: FirstFailure | None
     faults: dict[str, FaultTally]
     points: int
@@ -177,6 +188,7 @@ class Summary:
         self.sources: dict[str, SourceTally] = {}
         self.invariants = {name: InvariantTally() for name in INVARIANTS}
         self.signatures: dict[str, Signature] = {}
+        self.known: dict[str, KnownTally] = {}
         self.faults: dict[str, FaultTally] = {}
         self.first_failure: FirstFailure | None = None
         self.declared = False
@@ -213,6 +225,11 @@ class Summary:
             self.first_failure = FirstFailure(done.number, done.at_s)
         if record.signature:
             self._take_signature(done)
+        for name in record.known:
+            met = self.known.setdefault(name, KnownTally(0, [], record.order.again(record.seed)))
+            met.runs += 1
+            if len(met.seeds) < SEEDS_NAMED:
+                met.seeds.append(record.seed)
         self._take_faults(record)
 
     def _unmeant(self, order: SimOrder) -> Mapping[str, str]:
@@ -312,6 +329,7 @@ class Summary:
             exit_codes=dict(sorted(self.codes.items())),
             invariants=self.invariants,
             signatures=sorted(self.signatures.values(), key=lambda each: (-each.runs, each.signature)),
+            known=dict(sorted(self.known.items())),
             first_failure=self.first_failure,
             faults=dict(sorted(self.faults.items())),
             points=len(self.coverage),

@@ -8,12 +8,16 @@ from functools import cache
 from hashlib import blake2b
 from importlib import resources
 
+import msgspec
+
+from actors.features import FEATURES
 from chaos.errors import RunError
 from chaos.plan import Plan
 from orchestrator.campaigns.order import SimOrder
 from orchestrator.campaigns.record import RunRecord, record_of, record_of_error
 from orchestrator.coverage.observer import Coverage
-from orchestrator.sim_run import Observer, run_in_sim
+from orchestrator.invariants.known_findings import KNOWN_FINDINGS
+from orchestrator.sim_run import Observer, SimRun, run_in_sim
 from orchestrator.version import __version__
 
 INTERRUPTED = "interrupted"
@@ -57,4 +61,17 @@ def carry_out(order: SimOrder, code: str = "", observe: Callable[[Plan], Observe
         return record_of_error(order, error, time.perf_counter() - began)
     if run.status == INTERRUPTED:
         return None
-    return record_of(order, run, time.perf_counter() - began, coverage.points())
+    behind = "" if run.exit_code else _behind(order, run)
+    return record_of(order, run, time.perf_counter() - began, coverage.points(), behind)
+
+
+def _behind(order: SimOrder, run: SimRun) -> str:
+    """What a run that shows findings about Kafka itself hides behind them: the failure that is still there with their
+    mends, "" if none is."""
+    if not run.verdict.known:
+        return ""
+    mends = [KNOWN_FINDINGS[name].mend for name in run.verdict.known]
+    settings = [f"features.{mend}={FEATURES[mend].values[-1]}" for mend in mends]
+    mended = run_in_sim(msgspec.structs.replace(order, settings=(*order.settings, *settings)).plan())
+    unexpected = mended.verdict.unexpected
+    return f"behind {', '.join(run.verdict.known)}, with {', '.join(settings)}: {unexpected[0]}" if unexpected else ""

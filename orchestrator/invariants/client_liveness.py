@@ -21,6 +21,7 @@ from actors.trace.events import (
 )
 from orchestrator.invariants.bounds import SLACK_US
 from orchestrator.invariants.fold import NOTHING, Emissions, Profile, Witness, witness
+from orchestrator.invariants.known_findings import known_as
 from orchestrator.invariants.liveness import NO_MEMBER, TOO_FEW
 from orchestrator.invariants.producer_state import NO_PRODUCER_STATE
 from orchestrator.invariants.routes import NODE, PARTITION
@@ -35,6 +36,9 @@ from orchestrator.invariants.windows import (
 
 LINK_FAULTS = frozenset({"partition", "delay", "drop", "duplicate", "reorder"})
 """Faults that leave the time of a node's own timers alone."""
+
+ENDS_PROCESS = frozenset({"crash", "power-loss", "torn-tail", "wipe", "controlled-shutdown"})
+"""Faults and actions that end processes: whoever connects to one is refused, and not kept waiting."""
 
 
 class OpenSend(msgspec.Struct, frozen=True):
@@ -148,8 +152,9 @@ def _place(uid: str) -> tuple[str, int]:
 
 class Reading(PartitionState):
     """positions: consumer -> its position. high_watermark, told: of the leader of the newest leader epoch. brokers:
-    those that have replicas. unclean: newest leader epoch of an unclean election, -1 none. pursued: consumer -> leader
-    epoch of the high watermark that it is to reach."""
+    those that have replicas. ended: faults that ended processes -> whose. unclean: newest leader epoch of an unclean
+    election, -1 none. pursued: consumer -> leader epoch of the high watermark that it is to reach. waits: consumer ->
+    bounds that it has for that, or has had. known: the finding about brokers that hang, if it is one here."""
 
     brokers: list[str] = []
     positions: dict[str, int] = {}
@@ -158,6 +163,15 @@ class Reading(PartitionState):
     told: Witness | None = None
     unclean: int = -1
     pursued: dict[str, int] = {}
+    waits: dict[str, int] = {}
+    ended: dict[str, list[str]] = {}
+    known: str = ""
+
+    @property
+    def hung(self) -> list[str]:
+        """Brokers that are out of reach, and do not refuse connections."""
+        ended = {name for targets in self.ended.values() for name in targets}
+        return [each for each in self.brokers if each not in self.core and each not in ended]
 
 
 class ConsumersCatchUp(PartitionInvariant[Reading]):
@@ -165,6 +179,7 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
 
     Example: consumer-1 stands at 900 of orders-0, the high watermark is 1,310, the leader is up and in reach, and
     consumer-1 never fetches again. The obligation is to reach the high watermark of the moment; then comes the next.
+    Where several brokers hang it may wait for each in turn.
     """
 
     id = "L6"
@@ -173,20 +188,27 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
     tested_when = "a consumer reaches what was the high watermark when it was behind, in a window"
     route = PARTITION
     types = (LogHw, OpReturn, ConsPos, PartChange)
+    unseen = ("how long a consumer needs that waits for brokers which hang, below the bound for each of them",)
     cases = {OpReturn: ("poll",), LogHw: ("leader",)}
     exemptions = {
         "isr-away": NO_MEMBER,
         "unclean-election": "An unclean election since then gave up what the consumer was to read.",
-        "silent-brokers": "Several brokers are not in the core: a consumer waits for each, the bound for one.",
     }
-    unseen = (
-        "a consumer of which several brokers are out of reach: it waits for each, and no bound is known for several",
-    )
 
     def initial(self, key: str, profile: Profile) -> Reading:
         replicas = (each for topic in profile.topics.values() for each in topic.get("replicas", ()))
         brokers = sorted({node_name(each) for some in replicas for each in some})
-        return Reading(key, beta_us=beta(profile, self.id), brokers=brokers)
+        known = known_as(profile, "finding-hung-brokers")
+        return Reading(key, beta_us=beta(profile, self.id), brokers=brokers, known=known)
+
+    def hear(self, state: Reading, event: Stamped) -> Emissions:
+        body = event.body
+        if type(body) is CtlFault and body.kind in ENDS_PROCESS:
+            if body.phase == "start":
+                state.ended[body.fault] = body.targets
+            else:
+                state.ended.pop(body.fault, None)
+        return super().hear(state, event)
 
     def step(self, state: Reading, event: Stamped) -> Emissions:
         body: Any = event.body
@@ -231,6 +253,7 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
         if consumer in state.core and state.positions[consumer] < state.high_watermark:
             if consumer not in state.due:
                 state.pursued[consumer] = state.epoch
+                state.waits[consumer] = 1
             self.oblige(state, consumer, event, state.high_watermark)
 
     def _moved(self, state: Reading, event: Stamped, position: int) -> None:
@@ -251,9 +274,16 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
             return self.excused("unclean-election", state.key, sentence, obligation.by, newest)
         if not any(node_name(member) in state.core for member in state.isr):
             return self.excused("isr-away", state.key, sentence, obligation.by, newest)
-        if sum(each not in state.core for each in state.brokers) > 1:
-            return self.excused("silent-brokers", state.key, sentence, obligation.by, newest)
-        return self.violated(state.key, sentence, state.told, obligation.by)
+        hung = state.hung
+        if state.waits[name] < len(hung):
+            # It may wait for each of them, one after the other, and the bound is for one.
+            state.waits[name] += 1
+            since_us = max(obligation.since_us, state.since_us) + state.beta_us
+            state.due[name] = Obligation(since_us, obligation.by, obligation.target)
+            return NOTHING
+        if len(hung) > 1:
+            sentence += f", nor as long again for each of {', '.join(hung)}, which hang"
+        return self.violated(state.key, sentence, state.told, obligation.by, known=state.known if len(hung) > 1 else "")
 
 
 class Operations(WindowState):

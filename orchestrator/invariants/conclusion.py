@@ -16,7 +16,8 @@ KEPT = 10
 class KeyResult(msgspec.Struct):
     """What one fold found at one key about one invariant.
 
-    tested: how often. counts: "violated", "inconclusive" and "excused/<rule>" -> how many. findings: the first of each.
+    tested: how often. counts: "violated", "violated/<finding>", "inconclusive" and "excused/<rule>" -> how many.
+    findings: the first of each.
     """
 
     invariant: str
@@ -61,7 +62,8 @@ def count(result: KeyResult, finding: Finding) -> None:
 
 
 def _counter(finding: Finding) -> str:
-    return finding.status if finding.status != "excused" else f"excused/{finding.rule}"
+    """Of violations those that are a finding about Kafka itself apart: they must not take the others' place."""
+    return f"{finding.status}/{finding.rule}" if finding.status != "inconclusive" and finding.rule else finding.status
 
 
 def conclude(
@@ -96,8 +98,9 @@ def _conclude(
     merged = InvariantResult(invariant.id, invariant.title, "vacuous", sum(result.tested for result in results))
     too_short = ""
     for result in sorted(results, key=_key):
-        merged.violated += result.counts.get("violated", 0)
         for name, number in result.counts.items():
+            if name == "violated" or name.startswith("violated/"):
+                merged.violated += number
             if name.startswith("excused/"):
                 rule = name.removeprefix("excused/")
                 merged.excused[rule] = merged.excused.get(rule, 0) + number

@@ -26,6 +26,7 @@ import msgspec
 
 from actors.node.spec import split_topic_partition
 from actors.trace.events import LogAppend, LogHw, OpInvoke, OpReturn, Rpc, RpcReply, Stamped, TraceEvent
+from orchestrator.invariants.known_findings import KNOWN_FINDINGS
 
 CASES: Mapping[type[TraceEvent], Callable[[Any], str]] = {
     OpInvoke: attrgetter("kind"),
@@ -75,9 +76,10 @@ class Finding(msgspec.Struct, frozen=True):
 
     key: what it is about (a topic partition, a voter, a node). sentence: what happened, in Kafka's terms.
     events: ids of the two or three events that prove it; causes: ids of what triggered those, where known.
-    rule: name of the exemption (excused) or of what is missing (inconclusive). clouds: event types of which the
-    trace may lack some because of this (findings of X4): what was judged on them is inconclusive. times: how often
-    it was found with this very sentence; the events are those of the first time.
+    rule: name of the exemption (excused), of what is missing (inconclusive), or of what Kafka itself gets wrong and
+    shows here (violated; ``known_findings``). clouds: event types of which the trace may lack some because of this
+    (findings of X4): what was judged on them is inconclusive. times: how often it was found with this very sentence;
+    the events are those of the first time.
     """
 
     invariant: str
@@ -199,9 +201,11 @@ class Invariant:
         """Types of all events that its judgement rests on: if one may be missing, the judgement is in doubt."""
         return self.types
 
-    def violated(self, key: str, sentence: str, *proof: Stamped | Witness | None) -> Emissions:
-        """The promise was broken; ``proof`` in the order of the sentence."""
-        return (_finding(self.id, key, "violated", sentence, "", proof),)
+    def violated(self, key: str, sentence: str, *proof: Stamped | Witness | None, known: str = "") -> Emissions:
+        """The promise was broken; ``proof`` in the order of the sentence. ``known``: the finding about Kafka itself
+        that shows here, "" if none does."""
+        assert not known or self.id in KNOWN_FINDINGS[known].shows, f"{known} does not show in {self.id}"
+        return (_finding(self.id, key, "violated", sentence, known, proof),)
 
     def excused(self, rule: str, key: str, sentence: str, *proof: Stamped | Witness | None) -> Emissions:
         """The promise was broken in a way that ``rule`` (one of ``exemptions``) allows."""

@@ -21,6 +21,7 @@ from actors.trace.events import (
     Stamped,
 )
 from orchestrator.invariants.fold import NOTHING, Emissions, Profile, Witness, witness
+from orchestrator.invariants.known_findings import known_as
 from orchestrator.invariants.routes import BROKER, PARTITION, QUORUM
 from orchestrator.invariants.voter_sets import VoterSets, is_majority
 from orchestrator.invariants.windows import (
@@ -34,6 +35,10 @@ from orchestrator.invariants.windows import (
 
 CONTROLLER = "controller-"
 NO_MEMBER = "Nobody of the ISR is in the core of the window: the data cannot be had, and no clean election is possible."
+NO_CANDIDATE = (
+    "Nobody who may lead is in the core of the window: nobody of the ISR or, where that is empty, of the eligible "
+    "leader replicas or, where there are none, not the last known leader."
+)
 TOO_FEW = "Fewer replicas of the ISR than min.insync.replicas are in the core of the window."
 
 
@@ -47,10 +52,12 @@ class VoterRole(msgspec.Struct, frozen=True):
 
 
 class Quorum(WindowState):
-    """voters: by whose log. roles: of the controllers that are up."""
+    """voters: by whose log. roles: of the controllers that are up. known: the finding about removed voters, if it is
+    one here."""
 
     voters: VoterSets = msgspec.field(default_factory=VoterSets)
     roles: dict[str, VoterRole] = {}
+    known: str = ""
 
 
 class LeaderIsElected(WindowInvariant[Quorum]):
@@ -77,7 +84,8 @@ class LeaderIsElected(WindowInvariant[Quorum]):
     types = (QRole, QVoters, NodeUp, NodeDown)
 
     def initial(self, key: str, profile: Profile) -> Quorum:
-        return Quorum(key, beta_us=beta(profile, self.id), voters=VoterSets.starting_with(profile.voters))
+        known = known_as(profile, "finding-removed-leader-deadlock")
+        return Quorum(key, beta_us=beta(profile, self.id), voters=VoterSets.starting_with(profile.voters), known=known)
 
     def look(self, state: Quorum, event: Stamped) -> None:
         self._judge(state, event)
@@ -126,6 +134,19 @@ class LeaderIsElected(WindowInvariant[Quorum]):
             f"{told or 'none of them said what it is'}",
             obligation.by,
             *(known.by for known in list(there.values())[:2]),
+            known=state.known if self._waits_for_removed(state) else "",
+        )
+
+    def _waits_for_removed(self, state: Quorum) -> bool:
+        """Whether a voter that is up cannot do without one that is up, too, and is no voter by its own log."""
+        there = [name for name in state.roles if name in state.core]
+        out = {name for name in there if name not in state.voters.of(name)}
+        sets = (state.voters.of(name) for name in there if name not in out)
+        return any(
+            out.intersection(voters)
+            and is_majority(len(voters.keys() & {*there}), voters)
+            and not is_majority(len(voters.keys() & {*there} - out), voters)
+            for voters in sets
         )
 
 
@@ -224,18 +245,22 @@ def _place(record: Registered) -> tuple[int, int]:
 
 class LedPartition(PartitionState):
     """assumed_epoch, assumed_by: newest leader epoch that a broker took up. unclean: whether leaders outside the ISR
-    may be elected."""
+    may be elected. cleared: by which change of the configuration nobody is eligible any more, though the ISR is empty.
+    known: the finding that this is, if it is one here."""
 
     assumed_epoch: int = -1
     assumed_by: str = ""
     unclean: bool = False
+    cleared: Witness | None = None
+    known: str = ""
 
 
 class PartitionGetsALeader(PartitionInvariant[LedPartition]):
     """A partition without a leader takes no records and gives none, although replicas that have everything are there.
 
     Example: broker-1, leader of orders-0, is crashed and was fenced; broker-2 is in the ISR and unfenced, and nobody
-    elects it. The obligation ends when the leader that the controller gave has taken up its leader epoch.
+    elects it. The obligation ends when the leader that the controller gave has taken up its leader epoch. Nor may the
+    cluster forget who could lead: with an empty ISR that is who is eligible, and with nobody eligible who led last.
     """
 
     id = "L3"
@@ -244,17 +269,22 @@ class PartitionGetsALeader(PartitionInvariant[LedPartition]):
     tested_when = "a leader in the core takes up its leader epoch, after there was none"
     route = PARTITION
     types = (PartChange, PartAssume)
-    exemptions = {"isr-away": NO_MEMBER}
+    exemptions = {"isr-away": NO_CANDIDATE}
     unseen = ("leaders that producers and consumers cannot find: L5 and L6 show that",)
 
     def initial(self, key: str, profile: Profile) -> LedPartition:
         unclean = bool(profile.topic_setting(key, "unclean.leader.election.enable", default=False))
-        return LedPartition(key, beta_us=beta(profile, self.id), unclean=unclean)
+        known = known_as(profile, "finding-elr-cleared")
+        return LedPartition(key, beta_us=beta(profile, self.id), unclean=unclean, known=known)
 
     def step(self, state: LedPartition, event: Stamped) -> Emissions:
         body = event.body
         if type(body) is PartChange:
             state.take(event, body)
+            if body.isr or body.elr or body.last_known_elr:
+                state.cleared = None
+            elif body.cause == "config":
+                state.cleared = witness(event)
         else:
             assert type(body) is PartAssume
             if body.role == "leader" and body.leader_epoch >= state.assumed_epoch:
@@ -277,12 +307,21 @@ class PartitionGetsALeader(PartitionInvariant[LedPartition]):
         if newest is None:
             return NOTHING  # what there was of it was lost with the controller that had appended it
         change = newest.change
-        able = change.replicas if state.unclean else [*change.isr, *change.elr]
-        there = [node_name(replica) for replica in able if node_name(replica) in state.core]
+        able = change.replicas if state.unclean else [*change.isr, *change.elr] or change.last_known_elr
+        there = [node_name(replica) for replica in able or change.replicas if node_name(replica) in state.core]
         if not there:
-            away = ", ".join(map(node_name, newest.change.isr)) or "nobody"
-            sentence = f"{state.key} had no leader: its ISR is {away}, of which nobody could be reached"
+            away = ", ".join(map(node_name, able)) or "nobody"
+            sentence = f"{state.key} had no leader: it may be led by {away}, of whom nobody could be reached"
             return self.excused("isr-away", state.key, sentence, obligation.by, newest.by)
+        if not able:
+            return self.violated(
+                state.key,
+                f"{state.key} has no leader {self.within(state)}, and will have none: its ISR is empty, nobody is "
+                f"eligible, and who led last is forgotten, while its replicas {', '.join(there)} are there",
+                obligation.by,
+                state.cleared or newest.by,
+                known=state.known if state.cleared else "",
+            )
         had = f"its leader is {state.leader}" if state.leader else "it has no leader"
         return self.violated(
             state.key,

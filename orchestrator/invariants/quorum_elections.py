@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from actors.features import REMOVED_LEADER_DEADLOCK
 from actors.node.spec import node_name
 from actors.trace.events import (
     BrokerReg,
@@ -18,11 +19,13 @@ from actors.trace.events import (
     QVoters,
     Stamped,
 )
+from orchestrator.invariants.bounds import longest_ms
 from orchestrator.invariants.fold import NOTHING, Emissions, Profile, State, Witness, witness
+from orchestrator.invariants.known_findings import known_as
 from orchestrator.invariants.log_fold import LogInvariant
 from orchestrator.invariants.log_mirror import WIPED, LogMirror
 from orchestrator.invariants.replication import CleanLeaderHasEverything, Completeness
-from orchestrator.invariants.voter_sets import is_majority
+from orchestrator.invariants.voter_sets import is_majority, named
 
 EPOCHS_KEPT = 64
 
@@ -89,11 +92,20 @@ class LeaderHasAMajority(LogInvariant[Ballots]):
 
 
 class Removed(State):
-    """Member -> where the record of the voters in its log is; leader that is none of them any more -> by which event
-    that was committed."""
+    """Member -> where the record of the voters in its log is, and when that was written; leader that is none of them
+    any more -> by which event that was committed. were: members that have been voters, and have not committed, as
+    leaders, that they are none any more. late: leaders whose removal was committed when nobody waited for it any more;
+    timeout_us: after which nobody does. known: the finding that this is, if it is one here. may_stand: whether the mend
+    lets a voter stand until its removal is committed."""
 
     offsets: dict[str, int] = {}
+    written_us: dict[str, int] = {}
     out: dict[str, Witness] = {}
+    were: set[str] = set()
+    late: set[str] = set()
+    timeout_us: int = 0
+    known: str = ""
+    may_stand: bool = False
 
 
 class OnlyVotersStand(LogInvariant[Removed]):
@@ -116,12 +128,17 @@ class OnlyVotersStand(LogInvariant[Removed]):
     cases = {LogHw: ("leader",), LogAppend: ("leader",)}
 
     def initial(self, key: str, profile: Profile) -> Removed:
-        return Removed(key)
+        return Removed(
+            key,
+            timeout_us=1000 * longest_ms(profile, "controller.quorum.request.timeout.ms"),
+            known=known_as(profile, "finding-removed-leader-zombie"),
+            may_stand=profile.feature(REMOVED_LEADER_DEADLOCK) == "stand",
+        )
 
     def step(self, state: Removed, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
         if type(body) is QVoters:
-            state.offsets[event.node] = body.offset
+            self._take_voters(state, event, body)
         elif type(body) is LogHw or type(body) is LogAppend:
             return self._leads_on(state, event, body, mirror) if body.role == "leader" else NOTHING
         else:
@@ -130,17 +147,31 @@ class OnlyVotersStand(LogInvariant[Removed]):
                 return self._stands(state, event, body, mirror)
         return NOTHING
 
+    def _take_voters(self, state: Removed, event: Stamped, body: QVoters) -> None:
+        if body.offset != state.offsets.get(event.node):
+            state.written_us[event.node] = event.wall
+        state.offsets[event.node] = body.offset
+        members = named(body.members)
+        if event.node in members:
+            state.were.add(event.node)
+
     def _leads_on(self, state: Removed, event: Stamped, body: LogHw | LogAppend, mirror: LogMirror) -> Emissions:
         """A leader that is no voter any more: it may commit that, and nothing else may follow."""
         if by := state.out.pop(event.node, None):
             did = "appended to the metadata log" if type(body) is LogAppend else "moved its high watermark"
             sentence = f"{event.node} {did} after its own removal from the voters was committed"
-            return self.violated(state.key, sentence, by, event)
+            known = state.known if event.node in state.late else ""
+            return self.violated(state.key, sentence, by, event, known=known)
         if type(body) is LogHw and event.node not in mirror.voters.of(event.node):
             offset = state.offsets.get(event.node)
             if offset is not None and body.new > offset:
                 state.tested += 1
                 state.out[event.node] = witness(event)
+                state.were.discard(event.node)
+                if event.wall - state.written_us[event.node] >= state.timeout_us:
+                    state.late.add(event.node)
+                else:
+                    state.late.discard(event.node)
         return NOTHING
 
     def _stands(self, state: Removed, event: Stamped, body: QRole, mirror: LogMirror) -> Emissions:
@@ -150,6 +181,8 @@ class OnlyVotersStand(LogInvariant[Removed]):
         state.tested += 1
         if voters.get(event.node) in ("", body.directory_id):
             return NOTHING
+        if state.may_stand and event.node in state.were and event.node not in voters:
+            return NOTHING  # the mend: it does not know yet that the others can do without it
         as_whom = "" if event.node not in voters else ", who are known with another directory of it"
         return self.violated(
             state.key,

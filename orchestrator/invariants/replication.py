@@ -20,6 +20,7 @@ from actors.trace.events import (
     TraceEvent,
 )
 from orchestrator.invariants.fold import NOTHING, Emissions, Profile, State, Witness, witness
+from orchestrator.invariants.known_findings import known_as
 from orchestrator.invariants.log_fold import LogInvariant
 from orchestrator.invariants.log_mirror import Commit, Lineage, LogMirror, LossBudget, Taint, loss_budget
 from orchestrator.invariants.proposals import Made, made_by, proposed
@@ -146,7 +147,7 @@ class Watermarks(State):
 
     ``made``: the latest change of the partition, by the newest controller, that of ``quorum_epoch``: an older one that
     was replaced may go on for itself. ``overtaken``: a proposal that its leader has given up, so that it does not know
-    of what a controller makes of it.
+    of what a controller makes of it. ``known``: the finding about positions that are kept, if it is one here.
     """
 
     leaders: dict[str, Fetched] = {}
@@ -154,6 +155,7 @@ class Watermarks(State):
     quorum_epoch: int = -1
     made: Made = (-1, -1, frozenset())
     overtaken: Made | None = None
+    known: str = ""
 
 
 class HighWatermarksAreSound(LogInvariant[Watermarks]):
@@ -179,7 +181,7 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
     exemptions = {"unclean-election": UNCLEAN, "loss-budget": LOST}
 
     def initial(self, key: str, profile: Profile) -> Watermarks:
-        return Watermarks(key)
+        return Watermarks(key, known=known_as(profile, "finding-reelected-in-place"))
 
     def before(self, state: Watermarks, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
@@ -313,7 +315,7 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
                 return self.excused(taint.rule, state.key, sentence, event)
             if mirror.lost_by(body.new - 1):
                 return self.excused("loss-budget", state.key, sentence, event)
-            return self.violated(state.key, sentence, event)
+            return self.violated(state.key, sentence, event, known=state.known)
         return NOTHING
 
     def _follower(self, state: Watermarks, event: Stamped, mirror: LogMirror) -> Emissions:

@@ -48,6 +48,8 @@ def sections(report: Report) -> Iterator[Section]:
     if report.belied:
         before = ["X9 is violated:", *report.belied]
         yield Section("TESTED, AND SAID NOT TO BE", before=before, style=STYLES["inconclusive"])
+    if report.known:
+        yield _known(report)
     yield _signatures(report)
     if report.kept.mismatches:
         lines = ["This is a bug of Krift, and its verdicts are not to be trusted before it is found:"]
@@ -159,6 +161,15 @@ def _vacuous(report: Report) -> Section:
         "Nothing is known about what these promise, however many runs there were.",
     ]
     return Section("NEVER TESTED", before=lines, style=STYLES["inconclusive"])
+
+
+def _known(report: Report) -> Section:
+    columns = (">runs", "known", "seeds", "again")
+    rows = [
+        (f"{each.runs:,}", name, ", ".join(map(str, each.seeds)), each.reproduce) for name, each in report.known.items()
+    ]
+    before = ["Kafka itself does so (docs/findings.md). A run in which something else was violated, too, is a failure."]
+    return Section("Findings about Kafka that showed", columns, rows, before)
 
 
 def _signatures(report: Report) -> Section:

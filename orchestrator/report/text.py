@@ -74,13 +74,14 @@ def conclusion(verdict: Verdict) -> list[str]:
     lines.append(f"outcome     {outcome(verdict)}")
     lines += [f"  unexpected: {text}" for text in verdict.unexpected]
     lines += [f"  undecided: {text}" for text in verdict.undecided]
+    lines += [f"  known: {name}, which Kafka itself does (docs/findings.md)" for name in verdict.known]
     return lines
 
 
 def outcome(verdict: Verdict) -> str:
     """``violated, as expected``."""
     if verdict.expected:
-        return f"{verdict.outcome}, as expected"
+        return f"{verdict.outcome}, {'as Kafka does' if verdict.known else 'as expected'}"
     return f"{verdict.outcome}, NOT as expected" if verdict.unexpected else f"{verdict.outcome}, and UNDECIDED"
 
 
@@ -124,7 +125,8 @@ def _print_violations(page: Page, each: InvariantVerdict) -> None:
 def _evidence(violation: Violation) -> str:
     first = f"{times(violation.times)}, first" if violation.times > 1 else "once"
     causes = f"; caused by {', '.join(violation.causes)}" if violation.causes else ""
-    return f"{first} in the events {', '.join(violation.events)}{causes}"
+    known = f"; {violation.known}" if violation.known else ""
+    return f"{first} in the events {', '.join(violation.events)}{causes}{known}"
 
 
 def one_line(verdict: Verdict) -> str:
@@ -136,6 +138,7 @@ def one_line(verdict: Verdict) -> str:
     found.append(f"held {len(counts.get('held', ()))} of {len(verdict.invariants)}")
     mark = "ok" if verdict.expected else "!!"
     reasons = "" if verdict.expected else f"; {'; '.join([*verdict.unexpected, *verdict.undecided][:2])}"
+    reasons += f"; known: {', '.join(verdict.known)}" if verdict.known else ""
     return f"{mark} {title(verdict)}: {', '.join(found)}, {some(verdict.events, 'event')}{reasons}"
 
 

@@ -69,7 +69,7 @@ def test_a_cluster_that_does_not_converge_is_told_by_name() -> None:
     run, _ = carried_out(
         scenario(None, budgets={"heal": "25s"}, expect={"violated": ["L15", "L4"]}), "isr-never-expands"
     )
-    assert (run.exit_code, run.status) == (3, "did not converge")
+    assert (run.exit_code, run.status) == (0, "did not converge"), "that is what the scenario is to show"
     found = {each.id: each for each in run.verdict.invariants}["L15"]
     assert found.violations[0].sentence == (
         "the cluster did not converge: healing: without its leader or its whole ISR: orders-0, 25 s after the chaos"

@@ -249,8 +249,17 @@ class Environment:
         return self.scene.told()
 
     def verb_change(self, command: Command) -> str:
-        """change orders-0 [leader=2] [isr=(1,2)] [times=1] [quiet]: the controller changes a partition."""
+        """change orders-0 [leader=2] [isr=(1,2)] [times=1] [quiet] | change orders-0 leaders=(2,1) [isr=(1,2)]: the
+        controller changes a partition; or changes it several times, of which the broker hears at once."""
         topic, index = split_topic_partition(command.words[0])
+        if "leaders" in command.arguments:
+            changes = [
+                PartitionChangeRecord(topic_id=topic_id(topic), partition_id=index, leader=leader)
+                for leader in command.numbers("leaders", "()")
+            ]
+            changes[-1].isr.extend(command.numbers("isr", "()"))
+            self.scene.commit([MetadataRecord(partition_change=change) for change in changes])
+            return self.scene.told()
         for _ in range(command.number("times", 1)):
             record = PartitionChangeRecord(topic_id=topic_id(topic), partition_id=index)
             if "leader" in command.arguments:

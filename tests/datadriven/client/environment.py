@@ -59,9 +59,9 @@ class Environment:
     # ---- the client --------------------------------------------------------------------------------------
 
     def verb_start(self, command: Command) -> str:
-        """start producer [rate=100] [partitions=1] [config=(key:value)] [hold=(Metadata,...)] [speaks=(Api:1-4)]
-        [defects=(...)] | start consumer [seek=-1] [rewind=(every,by)] | start list-offsets [every=1000]
-        [timestamp=latest] [isolation=0] | start admin."""
+        """start producer [rate=100] [partitions=1] [config=(key:value)] [features=(name:value)] [hold=(Metadata,...)]
+        [speaks=(Api:1-4)] [defects=(...)] | start consumer [seek=-1] [rewind=(every,by)] | start list-offsets
+        [every=1000] [timestamp=latest] [isolation=0] | start admin."""
         role = command.words[0]
         self.scene.scripted |= set(command.many("hold", "()"))
         workload: dict[str, Any] = {"partitions": command.number("partitions", 1)}
@@ -76,7 +76,8 @@ class Environment:
             workload["timestamp"] = TIMESTAMPS[name] if name in TIMESTAMPS else int(name)
         config = {key: value_of(value) for key, value in (each.split(":") for each in command.many("config", "()"))}
         ranges = ranges_of(command.many("speaks", "()"))
-        self.scene.start(cast(Role, role), workload, config, ranges, command.many("defects", "()"))
+        features = dict(item.split(":") for item in command.many("features", "()"))
+        self.scene.start(cast(Role, role), workload, config, ranges, command.many("defects", "()"), features)
         return self.scene.told()
 
     def verb_new(self, command: Command) -> str:

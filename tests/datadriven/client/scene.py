@@ -64,7 +64,13 @@ class Scene:
     # ---- the client --------------------------------------------------------------------------------------
 
     def start(
-        self, role: Role, workload: dict[str, Any], config: dict[str, Any], ranges: Ranges, defects: list[str]
+        self,
+        role: Role,
+        workload: dict[str, Any],
+        config: dict[str, Any],
+        ranges: Ranges,
+        defects: list[str],
+        features: dict[str, str],
     ) -> None:
         """Begin the client's life and its workload."""
         self.node = NODES[role]()
@@ -78,7 +84,7 @@ class Scene:
             "d",
             ClusterSpec("krift", [101], self.brokers, [topic]),
             {**default_config("producer"), **default_config("consumer"), **config},
-            {},
+            features,
             {**default_ranges(), **ranges},
             defects,
             {"topic": TOPIC, "partitions": partitions, **workload},

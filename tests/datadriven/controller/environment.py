@@ -61,12 +61,14 @@ class Environment:
         return ""
 
     def verb_start(self, command: Command) -> str:
-        """start [voters=1] [spare=0] [config=(key:value)] [elr] [defects=()]: all controllers start, and one becomes
-        active. ``spare``: controllers that do not run. ``elr``: with eligible leader replicas, as a new cluster has."""
+        """start [voters=1] [spare=0] [config=(key:value)] [features=(name:value)] [elr] [defects=()]: all controllers
+        start, and one becomes active. ``spare``: controllers that do not run. ``elr``: with eligible leader replicas,
+        as a new cluster has."""
         config = {"metadata.max.idle.interval.ms": 0, "controller.quorum.append.linger.ms": 0}
         pairs = (item.split(":") for item in command.many("config", "()"))
         config |= {key: value_of(value) for key, value in pairs}
         features = {ELR_FEATURE: "1" if command.has("elr") else "0"}
+        features |= dict(item.split(":") for item in command.many("features", "()"))
         ids = list(range(101, 101 + command.number("voters", 1)))
         spare = [ids[-1] + 1 + number for number in range(command.number("spare", 0))]
         cluster = ClusterSpec("krift", ids, [1, 2, 3], self.topics, spare)

@@ -1,0 +1,74 @@
+"""What Apache Kafka itself gets wrong: the incidents show it, their mends mend it, and runs that meet it say so."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from chaos.incidents.library import incidents, text
+from orchestrator.campaigns.order import SimOrder
+from orchestrator.campaigns.work import carry_out
+from orchestrator.invariants.known_findings import KNOWN_FINDINGS
+from orchestrator.sim_run import SimRun, run_in_sim
+
+INCIDENTS = {each.name: each.variants for each in incidents() if each.name.startswith("finding-")}
+FINDINGS = list(INCIDENTS)
+VARIANTS = [(name, variant) for name, variants in INCIDENTS.items() for variant in variants]
+SEEDS = range(1, int(os.environ.get("KRIFT_FINDINGS", "3")) + 1)
+MET = [("everything", 1000591, "finding-elr-cleared")]
+"""Nemesis and seed of drawn runs that met one."""
+
+
+def without_expectation(name: str) -> str:
+    """The schedule of an incident, as somebody would write it who expects nothing."""
+    return text(name).partition("variants:")[0]
+
+
+def met(name: str, *settings: str) -> SimRun:
+    """A run of such a schedule."""
+    return run_in_sim(SimOrder(name, text=without_expectation(name), settings=settings).plan())
+
+
+def test_every_finding_has_its_incident() -> None:
+    """Shows that what invariants name is in the library, and the other way round."""
+    assert sorted(KNOWN_FINDINGS) == FINDINGS
+
+
+@pytest.mark.parametrize(("name", "variant"), VARIANTS)
+def test_an_incident_goes_as_it_says(name: str, variant: str) -> None:
+    """Shows that each variant comes out as expected, whatever the seed: with Kafka as it is the promise is broken, with
+    the mend it is tested and holds."""
+    for seed in SEEDS:
+        run = run_in_sim(SimOrder(name, variant, seed).plan())
+        assert (run.exit_code, run.verdict.unexpected, run.verdict.undecided) == (0, [], []), seed
+
+
+@pytest.mark.parametrize("name", FINDINGS)
+def test_who_meets_a_finding_is_told_its_name(name: str) -> None:
+    """Shows that a run whose scenario expects nothing is as Kafka is, and that nothing is known any more with the
+    mend."""
+    run = met(name)
+    assert (run.exit_code, run.verdict.outcome, run.verdict.known) == (0, "violated", [name])
+    violated = {each.id for each in run.verdict.invariants if each.weight == "known"}
+    assert violated & {*KNOWN_FINDINGS[name].shows}
+
+
+@pytest.mark.parametrize(("nemesis", "seed", "name"), MET)
+def test_a_campaign_names_what_its_runs_meet(nemesis: str, seed: int, name: str) -> None:
+    """Shows that a drawn run which meets a finding is no failure, and that its record names it."""
+    record = carry_out(SimOrder(nemesis, seed=seed))
+    assert record is not None
+    assert (record.exit_code, record.signature, record.known) == (0, "", [name])
+
+
+def test_another_failure_does_not_hide_behind_a_finding() -> None:
+    """Shows that a promise which a finding breaks, too, is not taken to be broken by it: the run is done again with the
+    mend, and that the promise is still broken there is a failure."""
+    name = "finding-reelected-in-place"
+    order = SimOrder(name, text=without_expectation(name), defects=("consumer-mislabel",))
+    weights = {each.id: each.weight for each in run_in_sim(order.plan()).verdict.invariants}
+    assert (weights["P10"], weights["C3"]) == ("known", "known")
+    record = carry_out(order)
+    assert record is not None and record.exit_code == 1
+    assert record.sentence.startswith(f"behind {name}, with features.mend.reelected-in-place=every-epoch: C3 was")
