@@ -90,8 +90,7 @@ class Fetcher(msgspec.Struct):
         names = {tp: split_topic_partition(tp) for tp in leaders}
         if any(topic not in metadata.topic_ids for topic, _ in names.values()):
             version = min(version, _TOPIC_ID_VERSION - 1)
-        wait_ms = 0 if "fetch-without-wait" in step.defects else self.max_wait_ms
-        request = FetchRequest(max_wait_ms=wait_ms, min_bytes=self.min_bytes, max_bytes=self.max_bytes)
+        request = FetchRequest(max_wait_ms=self.max_wait_ms, min_bytes=self.min_bytes, max_bytes=self.max_bytes)
         request.isolation_level = self.isolation
         wanted: dict[str, PartitionRequest] = {}
         asked: dict[str, Asked] = {}

@@ -16,7 +16,7 @@ from actors.node.backoff import backoff_range
 from actors.node.events import Answered, Failed, FailureReason
 from actors.node.messages import API_NAMES, Api, api_of, response_errors
 from actors.node.step import Step
-from actors.trace.events import Rpc, RpcQuiet
+from actors.trace.events import Rpc
 from actors.versions import Ranges, check_fields, negotiate, request_header
 from krift.v1.api_versions_pb2 import ApiVersionsRequest, ApiVersionsResponse
 from krift.v1.fetch_pb2 import FetchResponse
@@ -25,9 +25,6 @@ RECONNECT = "reconnect/"
 SETUP = "setup/"
 """Prefixes of the timers this module sets: ``reconnect/<peer>/<connection>``."""
 
-
-QUIET_TOLD = 50
-"""After so many Fetches that brought nothing, within one second, the trace is told."""
 
 NEVER_MS = 1 << 40
 """A time-out that does not come."""
@@ -93,8 +90,6 @@ class NetworkClient(msgspec.Struct):
     connections: dict[str, PeerConnection] = {}
     in_flight: dict[int, InFlight] = {}
     calls: int = 0
-    quiet: int = 0
-    quiet_second: int = -1
 
     def _connection(self, peer: str, connection: str) -> PeerConnection:
         key = f"{peer}/{connection}"
@@ -268,7 +263,6 @@ class NetworkClient(msgspec.Struct):
         if response is not None:
             errors = response_errors(response)
             if isinstance(response, FetchResponse) and not errors and not _has_news(response):
-                self._count_quiet(step)
                 return
         step.record(
             Rpc(
@@ -283,15 +277,6 @@ class NetworkClient(msgspec.Struct):
                 step.now_ms - flight.sent_ms,
             )
         )
-
-    def _count_quiet(self, step: Step) -> None:
-        """A Fetch brought nothing. There are many of these, so they are counted, and told where they are very many."""
-        second = step.now_ms // 1000
-        if second != self.quiet_second:
-            self.quiet_second, self.quiet = second, 0
-        self.quiet += 1
-        if self.quiet % QUIET_TOLD == 0:
-            step.record(RpcQuiet(QUIET_TOLD))
 
 
 def _has_news(response: FetchResponse) -> bool:

@@ -47,13 +47,6 @@ class Rpc(TraceEvent, frozen=True, tag="rpc"):
     took_ms: int = 0
 
 
-class RpcQuiet(TraceEvent, frozen=True, tag="rpc.quiet"):
-    """So many Fetches of this node were answered without an error and with nothing new, within one second of its own
-    time; they are in the trace in no other way."""
-
-    count: int
-
-
 class RpcReply(TraceEvent, frozen=True, tag="rpc.reply"):
     """A server's answer to Produce or ListOffsets, by the server, before it leaves. ``replica_id``: as in the
     request (-1 client). ``acks``: Produce only, else 0."""
@@ -518,7 +511,6 @@ AnyTraceEvent = (
     | NodeDown
     | Tick
     | Rpc
-    | RpcQuiet
     | RpcReply
     | QPersist
     | QVote

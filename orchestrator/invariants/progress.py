@@ -21,7 +21,6 @@ from actors.trace.events import (
     QRole,
     QVote,
     Rpc,
-    RpcQuiet,
     Stamped,
 )
 from orchestrator.invariants.bounds import SLACK_US
@@ -277,7 +276,7 @@ class NoStorms(KeyedInvariant[Load]):
     source = "KAFKA-17190; KIP-144 (reconnect.backoff.max.ms); KIP-580"
     tested_when = "a node in the core of a window sends requests in a whole second of it"
     route = NODE
-    types = (Rpc, RpcQuiet, *USEFUL)
+    types = (Rpc, *USEFUL)
 
     FREE = 100
     """Requests a second that need no reason."""
@@ -285,7 +284,7 @@ class NoStorms(KeyedInvariant[Load]):
     """Requests for each useful event beyond those."""
     unseen = (
         "storms outside stability windows, and of requests that took longer than a second",
-        "storms below 100 requests a second, and of Fetches that bring nothing below 50 more",
+        "storms below 100 requests a second",
     )
 
     @property
@@ -314,11 +313,7 @@ class NoStorms(KeyedInvariant[Load]):
             found = self._close(state, event.wall)
             state.bucket = Bucket(second)
         bucket = state.bucket
-        if type(body) is RpcQuiet:
-            bucket.requests += body.count
-            if bucket.first is None:
-                bucket.first = event
-        elif type(body) is Rpc:
+        if type(body) is Rpc:
             if body.took_ms > 1000:
                 return found  # Sent long ago: many that end together, as a broker hung, are no storm.
             bucket.requests += 1
