@@ -494,6 +494,12 @@ _ALL: tuple[Defect, ...] = (
         "A connection that was refused is tried again at once.",
         "KIP-144",
     ),
+    Defect(
+        "fetch-without-wait",
+        "actors.client",
+        "X10",
+        "A consumer asks for an answer at once, and when there is nothing asks again at once.",
+    ),
     Defect("skip-sequence-check", "actors.log", "T2", "A leader takes any sequence number."),
     Defect(
         "hide-reason",

@@ -9,7 +9,15 @@ REMOVED_LEADER_DEADLOCK = "mend.removed-leader-deadlock"
 REMOVED_LEADER_ZOMBIE = "mend.removed-leader-zombie"
 HUNG_BROKERS = "mend.hung-brokers"
 REELECTED_IN_PLACE = "mend.reelected-in-place"
-MENDS = (ELR_CLEARED, REMOVED_LEADER_DEADLOCK, REMOVED_LEADER_ZOMBIE, HUNG_BROKERS, REELECTED_IN_PLACE)
+SPINNING_CONSUMER = "mend.spinning-consumer"
+MENDS = (
+    ELR_CLEARED,
+    REMOVED_LEADER_DEADLOCK,
+    REMOVED_LEADER_ZOMBIE,
+    HUNG_BROKERS,
+    REELECTED_IN_PLACE,
+    SPINNING_CONSUMER,
+)
 """Switches of mends of what Kafka itself gets wrong (docs/findings.md). No nemesis draws them: they are compared."""
 
 
@@ -124,6 +132,13 @@ FEATURES: dict[str, Feature] = {
             "kafka",
             "When a leader that is elected again forgets how far its followers have got. kafka: never; skipped-epoch: "
             "when somebody else may have led in between; every-epoch: always.",
+        ),
+        Feature(
+            SPINNING_CONSUMER,
+            ("kafka", "wait"),
+            "kafka",
+            "When a Fetch is answered whose position is beyond the high watermark. kafka: at once, with nothing; wait: "
+            "as one at the high watermark.",
         ),
     )
 }

@@ -56,7 +56,7 @@ def read_partition(
     limit = log.end_offset if params.from_follower else log.high_watermark
     if "fetch-past-hw" in turn.step.defects:
         limit = log.end_offset
-    result.beyond = item.offset > limit
+    result.beyond = item.offset > limit and turn.settings.spinning_consumer == "kafka"
     if item.offset < limit and max_bytes > 0:
         result.batches = log.read(item.offset, limit, min(item.max_bytes, max_bytes))
         if "fetch-drops-batch" in turn.step.defects and not params.from_follower:
@@ -289,7 +289,7 @@ def _available(partitions: dict[str, Partition], turn: Turn, params: FetchParams
         return (True, 0)
     limit = log.end_offset if params.from_follower else log.high_watermark
     if item.offset > limit:
-        return (True, 0)
+        return (turn.settings.spinning_consumer == "kafka", 0)
     return (False, log.bytes_between(item.offset, limit, max(1, min(item.max_bytes, params.min_bytes))))
 
 

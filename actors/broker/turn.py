@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from actors.broker.metadata_image import MetadataImage
-from actors.features import REELECTED_IN_PLACE
+from actors.features import REELECTED_IN_PLACE, SPINNING_CONSUMER
 from actors.log.log_validator import DEFAULT_LOG_CONFIG, LogConfig
 from actors.node.files import Files
 from actors.node.messages import Api
@@ -23,6 +23,7 @@ class Settings(msgspec.Struct, frozen=True):
     cluster: ClusterSpec = ClusterSpec("", [], [])
     kip_207: str = "kafka"
     reelected_in_place: str = "kafka"
+    spinning_consumer: str = "kafka"
     metadata_propagation: str = "log"
     unclean_leader_election: bool = False
     min_insync_replicas: int = 1
@@ -51,6 +52,7 @@ def settings_of(spec: NodeSpec) -> Settings:
         cluster=spec.cluster,
         kip_207=spec.features["kip-207"],
         reelected_in_place=spec.features.get(REELECTED_IN_PLACE, "kafka"),
+        spinning_consumer=spec.features.get(SPINNING_CONSUMER, "kafka"),
         metadata_propagation=config["metadata.propagation"],
         unclean_leader_election=config["unclean.leader.election.enable"],
         min_insync_replicas=config["min.insync.replicas"],

@@ -13,9 +13,10 @@ from actors.node.errors import KafkaError, traits
 from actors.node.fetch_session_handler import FetchSessionHandler, PartitionRequest
 from actors.node.messages import Api
 from actors.node.network_client import Ended, NetworkClient
+from actors.node.often import TOLD, Often
 from actors.node.spec import split_topic_partition
 from actors.node.step import Step
-from actors.trace.events import ErrorSeen, Polled
+from actors.trace.events import ErrorSeen, Polled, RpcQuiet
 from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
 
 PURPOSE = "fetch"
@@ -57,6 +58,7 @@ class Fetcher(msgspec.Struct):
     calls: dict[int, dict[str, Asked]] = {}
     busy: dict[str, int] = {}
     sessions: dict[str, FetchSessionHandler] = {}
+    beyond: Often = msgspec.field(default_factory=Often)
 
     # ---- sending ------------------------------------------------------------------------------------------
 
@@ -90,7 +92,8 @@ class Fetcher(msgspec.Struct):
         names = {tp: split_topic_partition(tp) for tp in leaders}
         if any(topic not in metadata.topic_ids for topic, _ in names.values()):
             version = min(version, _TOPIC_ID_VERSION - 1)
-        request = FetchRequest(max_wait_ms=self.max_wait_ms, min_bytes=self.min_bytes, max_bytes=self.max_bytes)
+        wait_ms = 0 if "fetch-without-wait" in step.defects else self.max_wait_ms
+        request = FetchRequest(max_wait_ms=wait_ms, min_bytes=self.min_bytes, max_bytes=self.max_bytes)
         request.isolation_level = self.isolation
         wanted: dict[str, PartitionRequest] = {}
         asked: dict[str, Asked] = {}
@@ -137,9 +140,20 @@ class Fetcher(msgspec.Struct):
             if data.error_code:
                 self._on_error(step, metadata, position, ended, data)
             else:
-                position.failures = 0
+                position.failures, position.high_watermark = 0, data.high_watermark
                 deliveries += _collect(step, position, asked[tp], data)
+        if not deliveries:
+            self._note_beyond(step, positions, asked)
         return deliveries
+
+    def _note_beyond(self, step: Step, positions: Positions, asked: dict[str, Asked]) -> None:
+        """Nothing came of a Fetch: maybe since it is beyond what a new leader knows to be committed."""
+        for tp, each in asked.items():
+            position = positions.get(tp)
+            if position is not None and each.offset == position.offset > position.high_watermark >= 0:
+                if self.beyond.count(step.now_ms):
+                    step.record(RpcQuiet(TOLD, tp))
+                return
 
     def _on_refused(
         self,

@@ -19,6 +19,7 @@ class TopicPartitionState(msgspec.Struct):
     lookup for the reset, 0 none. pausing: an error's pause is not over; failures: errors in a row.
     end: where the drain stops, -1 unknown; end_lookup, end_operation: its lookup and the application's operation.
     rewind_lookup, rewind_operation, rewind_to: likewise of offsetsForTimes, and the time it asks for.
+    high_watermark: as a leader told it last, -1 unknown.
     """
 
     tp: str
@@ -37,6 +38,7 @@ class TopicPartitionState(msgspec.Struct):
     rewind_lookup: int = 0
     rewind_operation: str = ""
     rewind_to: int = -1
+    high_watermark: int = -1
 
     @property
     def fetchable(self) -> bool:

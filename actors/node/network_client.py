@@ -15,8 +15,9 @@ from google.protobuf.message import Message
 from actors.node.backoff import backoff_range
 from actors.node.events import Answered, Failed, FailureReason
 from actors.node.messages import API_NAMES, Api, api_of, response_errors
+from actors.node.often import TOLD, Often
 from actors.node.step import Step
-from actors.trace.events import Rpc
+from actors.trace.events import Rpc, RpcQuiet
 from actors.versions import Ranges, check_fields, negotiate, request_header
 from krift.v1.api_versions_pb2 import ApiVersionsRequest, ApiVersionsResponse
 from krift.v1.fetch_pb2 import FetchResponse
@@ -90,6 +91,7 @@ class NetworkClient(msgspec.Struct):
     connections: dict[str, PeerConnection] = {}
     in_flight: dict[int, InFlight] = {}
     calls: int = 0
+    quiet: Often = msgspec.field(default_factory=Often)
 
     def _connection(self, peer: str, connection: str) -> PeerConnection:
         key = f"{peer}/{connection}"
@@ -263,6 +265,7 @@ class NetworkClient(msgspec.Struct):
         if response is not None:
             errors = response_errors(response)
             if isinstance(response, FetchResponse) and not errors and not _has_news(response):
+                self._count_quiet(step)
                 return
         step.record(
             Rpc(
@@ -277,6 +280,11 @@ class NetworkClient(msgspec.Struct):
                 step.now_ms - flight.sent_ms,
             )
         )
+
+    def _count_quiet(self, step: Step) -> None:
+        """A Fetch brought nothing: there are many of these."""
+        if self.quiet.count(step.now_ms):
+            step.record(RpcQuiet(TOLD))
 
 
 def _has_news(response: FetchResponse) -> bool:

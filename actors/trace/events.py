@@ -47,6 +47,15 @@ class Rpc(TraceEvent, frozen=True, tag="rpc"):
     took_ms: int = 0
 
 
+class RpcQuiet(TraceEvent, frozen=True, tag="rpc.quiet"):
+    """So many Fetches of this node were answered without an error and with nothing new, within one second of its own
+    time; they are in the trace in no other way. ``beyond``: told again of a consumer's Fetches of which the position in
+    this partition was beyond the high watermark that it was told last."""
+
+    count: int
+    beyond: str = ""
+
+
 class RpcReply(TraceEvent, frozen=True, tag="rpc.reply"):
     """A server's answer to Produce or ListOffsets, by the server, before it leaves. ``replica_id``: as in the
     request (-1 client). ``acks``: Produce only, else 0."""
@@ -511,6 +520,7 @@ AnyTraceEvent = (
     | NodeDown
     | Tick
     | Rpc
+    | RpcQuiet
     | RpcReply
     | QPersist
     | QVote

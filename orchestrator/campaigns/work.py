@@ -68,9 +68,9 @@ def carry_out(order: SimOrder, code: str = "", observe: Callable[[Plan], Observe
 def _behind(order: SimOrder, run: SimRun) -> str:
     """What a run that shows findings about Kafka itself hides behind them: the failure that is still there with their
     mends, "" if none is."""
-    if not run.verdict.known:
-        return ""
-    mends = [KNOWN_FINDINGS[name].mend for name in run.verdict.known]
+    mends = [KNOWN_FINDINGS[name].mend for name in run.verdict.known if KNOWN_FINDINGS[name].entails_something]
+    if not mends:
+        return ""  # each violation says that it is one, and nothing else is taken to follow
     settings = [f"features.{mend}={FEATURES[mend].values[-1]}" for mend in mends]
     mended = run_in_sim(msgspec.structs.replace(order, settings=(*order.settings, *settings)).plan())
     unexpected = mended.verdict.unexpected

@@ -78,7 +78,7 @@ class NoBug(KeyedInvariant[Wiped]):
         return NOTHING
 
 
-_EVERYWHERE = ("node.up", "node.down", "disk.rule", "tick", "rpc", "link.rule", "link.hit", "clock.set")
+_EVERYWHERE = ("node.up", "node.down", "disk.rule", "tick", "rpc", "rpc.quiet", "link.rule", "link.hit", "clock.set")
 _CLIENT = (*_EVERYWHERE, "meta.view", "op.invoke", "op.return", "cons.pos", "client.error")
 _QUORUM = (
     *(*_EVERYWHERE, "q.persist", "q.vote", "q.role", "q.voters", "q.snap", "q.apply"),

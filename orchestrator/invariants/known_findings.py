@@ -19,6 +19,7 @@ from actors.features import (
     REELECTED_IN_PLACE,
     REMOVED_LEADER_DEADLOCK,
     REMOVED_LEADER_ZOMBIE,
+    SPINNING_CONSUMER,
 )
 
 if TYPE_CHECKING:
@@ -34,6 +35,11 @@ class KnownFinding(msgspec.Struct, frozen=True):
     shows: tuple[str, ...]
     entails: tuple[str, ...] = ()
     entails_anywhere: tuple[str, ...] = ()
+
+    @property
+    def entails_something(self) -> bool:
+        """Whether other violations are taken to follow from it."""
+        return bool(self.entails or self.entails_anywhere)
 
 
 _NOTHING_IS_DECIDED = ("L1", "L3", "L4", "L5", "L6", "L8", "L9", "L12", "L13", "L14", "L15", "L16")
@@ -61,6 +67,7 @@ KNOWN_FINDINGS: dict[str, KnownFinding] = {
             entails_anywhere=_NOTHING_IS_DECIDED,
         ),
         KnownFinding("finding-hung-brokers", HUNG_BROKERS, ("L6",), entails_anywhere=("L13", "L15", "L16")),
+        KnownFinding("finding-spinning-consumer", SPINNING_CONSUMER, ("X10",)),
         KnownFinding(
             "finding-reelected-in-place",
             REELECTED_IN_PLACE,

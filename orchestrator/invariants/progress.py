@@ -21,11 +21,13 @@ from actors.trace.events import (
     QRole,
     QVote,
     Rpc,
+    RpcQuiet,
     Stamped,
 )
 from orchestrator.invariants.bounds import SLACK_US
 from orchestrator.invariants.client_liveness import LINK_FAULTS
 from orchestrator.invariants.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
+from orchestrator.invariants.known_findings import known_as
 from orchestrator.invariants.leftovers import Leftovers
 from orchestrator.invariants.producer_state import NO_PRODUCER_STATE
 from orchestrator.invariants.routes import NODE
@@ -248,19 +250,22 @@ class RetriesGetSomewhere(WindowInvariant[Retries]):
 
 
 class Bucket(msgspec.Struct):
-    """One second of a node. requests: that ended in it; useful: events of ``USEFUL``; first, last: of the requests."""
+    """One second of a node. requests: that ended in it; beyond: of them, Fetches beyond a high watermark; useful:
+    events of ``USEFUL``; first: of the requests."""
 
     second: int = -1
     requests: int = 0
+    beyond: int = 0
     useful: int = 0
     first: Stamped | None = None
 
 
 class Load(State):
-    """since_us, core: of the window."""
+    """since_us, core: of the window. known: the finding about Fetches beyond a high watermark, if it is one here."""
 
     since_us: int = -1
     core: set[str] = set()
+    known: str = ""
     bucket: Bucket = msgspec.field(default_factory=Bucket)
 
 
@@ -276,7 +281,7 @@ class NoStorms(KeyedInvariant[Load]):
     source = "KAFKA-17190; KIP-144 (reconnect.backoff.max.ms); KIP-580"
     tested_when = "a node in the core of a window sends requests in a whole second of it"
     route = NODE
-    types = (Rpc, *USEFUL)
+    types = (Rpc, RpcQuiet, *USEFUL)
 
     FREE = 100
     """Requests a second that need no reason."""
@@ -284,7 +289,7 @@ class NoStorms(KeyedInvariant[Load]):
     """Requests for each useful event beyond those."""
     unseen = (
         "storms outside stability windows, and of requests that took longer than a second",
-        "storms below 100 requests a second",
+        "storms below 100 requests a second, and of Fetches that bring nothing below 50 more",
     )
 
     @property
@@ -292,7 +297,7 @@ class NoStorms(KeyedInvariant[Load]):
         return (CtlWindow,)
 
     def initial(self, key: str, profile: Profile) -> Load:
-        return Load(key)
+        return Load(key, known=known_as(profile, "finding-spinning-consumer"))
 
     def hear(self, state: Load, event: Stamped) -> Emissions:
         body = event.body
@@ -313,7 +318,13 @@ class NoStorms(KeyedInvariant[Load]):
             found = self._close(state, event.wall)
             state.bucket = Bucket(second)
         bucket = state.bucket
-        if type(body) is Rpc:
+        if type(body) is RpcQuiet and body.beyond:
+            bucket.beyond += body.count
+        elif type(body) is RpcQuiet:
+            bucket.requests += body.count
+            if bucket.first is None:
+                bucket.first = event
+        elif type(body) is Rpc:
             if body.took_ms > 1000:
                 return found  # Sent long ago: many that end together, as a broker hung, are no storm.
             bucket.requests += 1
@@ -330,13 +341,15 @@ class NoStorms(KeyedInvariant[Load]):
         if not bucket.requests or not 0 <= state.since_us <= start_us or now_us < start_us + SECOND_US:
             return NOTHING
         state.tested += 1
-        if bucket.requests <= self.FREE + self.FACTOR * bucket.useful:
+        due = self.FREE + self.FACTOR * bucket.useful
+        if bucket.requests <= due:
             return NOTHING
         return self.violated(
             state.key,
             f"{state.key} sent {bucket.requests:,} requests in one second, and {bucket.useful:,} useful events came of "
             "them",
             bucket.first,
+            known=state.known if bucket.requests - bucket.beyond <= due else "",
         )
 
     def finish(self, state: Load, horizon_us: int) -> Emissions:

@@ -225,6 +225,7 @@ PROOFS: dict[str, Proof] = {
     "unseeded-timers": Proof("comes-back", r"the run gave trace [0-9a-f]+, and [0-9a-f]+ when it was repeated"),
     "wake-in-hash-order": Proof("comes-back", r"the run gave trace [0-9a-f]+, and [0-9a-f]+ when it was repeated"),
     "no-reconnect-backoff": Proof("comes-back", r"sent [\d,]+ requests in one second, and \d+ useful events"),
+    "fetch-without-wait": Proof("comes-back", r"consumer-\d sent [\d,]+ requests in one second, and \d+ useful events"),
     "skip-sequence-check": Proof("expired", r"appended sequence \d+ of producer id \d+.* where \d+ was next"),
     "raise": Proof("out-of-sync", r"broker-\d raised an exception: RuntimeError: the defect raise"),
     "lose-trace": Proof("out-of-sync", r"lacks its event \d*99|which does not come before in the trace"),

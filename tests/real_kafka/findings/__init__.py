@@ -13,7 +13,14 @@ from typing import Protocol
 from tests.real_kafka.findings.stage import Stage
 from tests.real_kafka.findings.transcript import Transcript
 
-NAMES = ("removed_leader_zombie", "removed_leader_deadlock", "elr_cleared", "hung_brokers", "reelected_in_place")
+NAMES = (
+    "removed_leader_zombie",
+    "removed_leader_deadlock",
+    "elr_cleared",
+    "hung_brokers",
+    "reelected_in_place",
+    "spinning_consumer",
+)
 TRANSCRIPTS = Path(__file__).parents[3] / "docs" / "findings" / "real-kafka-4.3.1"
 
 Outcome = dict[str, object]

@@ -17,6 +17,7 @@ from actors.trace.events import (
     OpInvoke,
     OpReturn,
     Rpc,
+    RpcQuiet,
     RpcReply,
     RunRepeat,
 )
@@ -555,6 +556,19 @@ def test_storms(requests: int, useful: int, status: str) -> None:
     run.wall = 4 * SECOND
     run.call(requests)
     assert run.status("X10")[0] == status
+
+
+def test_fetches_that_bring_nothing_count_too() -> None:
+    """Shows a storm of Fetches that are answered with nothing, of which the trace has the number alone."""
+    for told, status in ((3, "violated"), (2, "held")):
+        run = Run(apart=1000)
+        run.window()
+        run.wall = 2 * SECOND
+        for _ in range(told):
+            run.emit("consumer-1", RpcQuiet(50))
+        run.wall = 4 * SECOND
+        run.emit("consumer-1", RpcQuiet(50))
+        assert run.status("X10")[0] == status
 
 
 def test_many_calls_that_end_together_after_a_long_time_are_no_storm() -> None:
