@@ -124,7 +124,8 @@ FEATURES: dict[str, Feature] = {
             ("kafka", "setup-timeout"),
             "kafka",
             "Whom a client asks for metadata that is connected to nobody. kafka: whom it is connecting to, rather than "
-            "somebody new; setup-timeout: that, but for socket.connection.setup.timeout.ms at most.",
+            "somebody new; setup-timeout: that, but for socket.connection.setup.timeout.ms at most, and not again "
+            "after that failed.",
         ),
         Feature(
             REELECTED_IN_PLACE,

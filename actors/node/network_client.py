@@ -78,8 +78,8 @@ class NetworkClient(msgspec.Struct):
 
     client_id: what requests carry. ranges: what this node speaks. The pause before a lost connection is made again
     grows from ``backoff_ms`` to ``backoff_max_ms`` until a connection is ready again. setup_timeout_ms: after which a
-    connection that is being made is slow; 0, as in Kafka, never: a time-out ends the making of a TCP connection there,
-    and a process that hangs still accepts one.
+    connection that is being made for the first time is slow; 0, as in Kafka, never: a time-out ends the making of a TCP
+    connection there, and a process that hangs still accepts one.
     """
 
     client_id: str
@@ -130,8 +130,11 @@ class NetworkClient(msgspec.Struct):
         return any(each.negotiating for each in self.connections.values() if each.peer == peer)
 
     def slow(self, peer: str) -> bool:
-        """Whether some connection to a peer has been being made for too long."""
-        return any(each.slow for each in self.connections.values() if each.peer == peer)
+        """Whether some connection to a peer has been being made for too long, or is made again after it failed."""
+        if not self.setup_timeout_ms:
+            return False
+        mine = (each for each in self.connections.values() if each.peer == peer)
+        return any(each.slow or (each.negotiating and each.failures > 0) for each in mine)
 
     def pending(self, peer: str, connection: str) -> int:
         """Number of calls in flight on a connection."""

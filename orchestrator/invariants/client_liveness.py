@@ -21,6 +21,7 @@ from actors.trace.events import (
 )
 from orchestrator.invariants.bounds import SLACK_US
 from orchestrator.invariants.fold import NOTHING, Emissions, Profile, Witness, witness
+from orchestrator.invariants.hung_brokers import HungBrokers
 from orchestrator.invariants.known_findings import known_as
 from orchestrator.invariants.liveness import NO_MEMBER, TOO_FEW
 from orchestrator.invariants.producer_state import NO_PRODUCER_STATE
@@ -37,9 +38,6 @@ from orchestrator.invariants.windows import (
 LINK_FAULTS = frozenset({"partition", "delay", "drop", "duplicate", "reorder"})
 """Faults that leave the time of a node's own timers alone."""
 
-ENDS_PROCESS = frozenset({"crash", "power-loss", "torn-tail", "wipe", "controlled-shutdown"})
-"""Faults and actions that end processes: whoever connects to one is refused, and not kept waiting."""
-
 
 class OpenSend(msgspec.Struct, frozen=True):
     """producer, number: of the record, from its uid ``producer-1:5``."""
@@ -51,12 +49,15 @@ class OpenSend(msgspec.Struct, frozen=True):
 
 class Sends(PartitionState):
     """sends: those that are open, by operation. min_isr: as of the topic. producers: ids that leaders have appended
-    batches of. overtaken: producer -> up to which number its open sends have missed their turn."""
+    batches of. overtaken: producer -> up to which number its open sends have missed their turn. hung: what is known of
+    brokers that hang; known: the finding about them, if it is one here."""
 
     sends: dict[str, OpenSend] = {}
     min_isr: int = 1
     producers: set[int] = set()
     overtaken: dict[str, int] = {}
+    hung: HungBrokers = msgspec.field(default_factory=HungBrokers)
+    known: str = ""
 
 
 class SendsReturn(PartitionInvariant[Sends]):
@@ -81,7 +82,13 @@ class SendsReturn(PartitionInvariant[Sends]):
 
     def initial(self, key: str, profile: Profile) -> Sends:
         min_isr = int(profile.topic_setting(key, "min.insync.replicas", default=1))
-        return Sends(key, beta_us=beta(profile, self.id), min_isr=min_isr)
+        hung, known = HungBrokers.among(profile), known_as(profile, "finding-hung-brokers")
+        return Sends(key, beta_us=beta(profile, self.id), min_isr=min_isr, hung=hung, known=known)
+
+    def hear(self, state: Sends, event: Stamped) -> Emissions:
+        if type(event.body) is CtlFault:
+            state.hung.take(event.body)
+        return super().hear(state, event)
 
     def step(self, state: Sends, event: Stamped) -> Emissions:
         body: Any = event.body
@@ -136,12 +143,11 @@ class SendsReturn(PartitionInvariant[Sends]):
             return self.excused("isr-away", state.key, sentence, obligation.by, newest)
         if send is not None and self._is_overtaken(state, send):
             return self.excused("no-producer-state", state.key, sentence, obligation.by, newest)
-        return self.violated(
-            state.key,
-            f"{sentence}: its ISR is {', '.join(map(node_name, state.isr))}, led by {state.leader or 'nobody'}",
-            obligation.by,
-            newest,
-        )
+        sentence += f": its ISR is {', '.join(map(node_name, state.isr))}, led by {state.leader or 'nobody'}"
+        hung = state.hung.of(client, state.core)
+        if len(hung) > 1:
+            sentence += f", while {', '.join(hung)} hang"
+        return self.violated(state.key, sentence, obligation.by, newest, known=state.known if len(hung) > 1 else "")
 
 
 def _place(uid: str) -> tuple[str, int]:
@@ -151,12 +157,11 @@ def _place(uid: str) -> tuple[str, int]:
 
 
 class Reading(PartitionState):
-    """positions: consumer -> its position. high_watermark, told: of the leader of the newest leader epoch. brokers:
-    those that have replicas. ended: faults that ended processes -> whose. unclean: newest leader epoch of an unclean
-    election, -1 none. pursued: consumer -> leader epoch of the high watermark that it is to reach. waits: consumer ->
-    bounds that it has for that, or has had. known: the finding about brokers that hang, if it is one here."""
+    """positions: consumer -> its position. high_watermark, told: of the leader of the newest leader epoch. unclean:
+    newest leader epoch of an unclean election, -1 none. pursued: consumer -> leader epoch of the high watermark that it
+    is to reach. waits: consumer -> bounds that it has for that, or has had. hung: what is known of brokers that hang;
+    known: the finding about them, if it is one here."""
 
-    brokers: list[str] = []
     positions: dict[str, int] = {}
     high_watermark: int = 0
     epoch: int = -1
@@ -164,14 +169,8 @@ class Reading(PartitionState):
     unclean: int = -1
     pursued: dict[str, int] = {}
     waits: dict[str, int] = {}
-    ended: dict[str, list[str]] = {}
+    hung: HungBrokers = msgspec.field(default_factory=HungBrokers)
     known: str = ""
-
-    @property
-    def hung(self) -> list[str]:
-        """Brokers that are out of reach, and do not refuse connections."""
-        ended = {name for targets in self.ended.values() for name in targets}
-        return [each for each in self.brokers if each not in self.core and each not in ended]
 
 
 class ConsumersCatchUp(PartitionInvariant[Reading]):
@@ -196,18 +195,12 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
     }
 
     def initial(self, key: str, profile: Profile) -> Reading:
-        replicas = (each for topic in profile.topics.values() for each in topic.get("replicas", ()))
-        brokers = sorted({node_name(each) for some in replicas for each in some})
-        known = known_as(profile, "finding-hung-brokers")
-        return Reading(key, beta_us=beta(profile, self.id), brokers=brokers, known=known)
+        hung, known = HungBrokers.among(profile), known_as(profile, "finding-hung-brokers")
+        return Reading(key, beta_us=beta(profile, self.id), hung=hung, known=known)
 
     def hear(self, state: Reading, event: Stamped) -> Emissions:
-        body = event.body
-        if type(body) is CtlFault and body.kind in ENDS_PROCESS:
-            if body.phase == "start":
-                state.ended[body.fault] = body.targets
-            else:
-                state.ended.pop(body.fault, None)
+        if type(event.body) is CtlFault:
+            state.hung.take(event.body)
         return super().hear(state, event)
 
     def step(self, state: Reading, event: Stamped) -> Emissions:
@@ -274,7 +267,7 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
             return self.excused("unclean-election", state.key, sentence, obligation.by, newest)
         if not any(node_name(member) in state.core for member in state.isr):
             return self.excused("isr-away", state.key, sentence, obligation.by, newest)
-        hung = state.hung
+        hung = state.hung.of(name, state.core)
         if state.waits[name] < len(hung):
             # It may wait for each of them, one after the other, and the bound is for one.
             state.waits[name] += 1

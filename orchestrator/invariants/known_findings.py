@@ -66,7 +66,7 @@ KNOWN_FINDINGS: dict[str, KnownFinding] = {
             ("Q15",),
             entails_anywhere=_NOTHING_IS_DECIDED,
         ),
-        KnownFinding("finding-hung-brokers", HUNG_BROKERS, ("L6",), entails_anywhere=("L13", "L15", "L16")),
+        KnownFinding("finding-hung-brokers", HUNG_BROKERS, ("L5", "L6"), entails_anywhere=("L13", "L15", "L16")),
         KnownFinding("finding-spinning-consumer", SPINNING_CONSUMER, ("X10",)),
         KnownFinding(
             "finding-reelected-in-place",

@@ -260,30 +260,60 @@ def test_only_a_later_unclean_election_gives_up_what_a_consumer_is_to_read(
 
 
 @pytest.mark.parametrize(
-    ("silent", "crashed", "bounds", "known"),
+    ("silent", "crashed", "cut", "bounds", "known"),
     [
-        (("broker-3",), (), 1, ""),
-        (("broker-2", "broker-3"), (), 2, "finding-hung-brokers"),
-        (("broker-2", "broker-3"), ("broker-2",), 1, ""),
+        (("broker-3",), (), (), 1, ""),
+        (("broker-2", "broker-3"), (), (), 2, "finding-hung-brokers"),
+        (("broker-2", "broker-3"), ("broker-2",), (), 1, ""),
+        (("broker-2", "broker-3"), ("broker-2",), ("broker-2", "consumer-1"), 2, "finding-hung-brokers"),
+        (("broker-2", "broker-3"), ("broker-2",), ("broker-2", "producer-1"), 1, ""),
     ],
 )
 def test_a_consumer_that_has_several_silent_brokers_to_try(
-    silent: tuple[str, ...], crashed: tuple[str, ...], bounds: int, known: str
+    silent: tuple[str, ...], crashed: tuple[str, ...], cut: tuple[str, ...], bounds: int, known: str
 ) -> None:
     """Shows that the bound has time for one broker that hangs, that a consumer may take so long for each, and that it
-    is a finding about Kafka if it takes longer for several. Who is dead refuses at once."""
+    is a finding about Kafka if it takes longer for several. Who is dead refuses at once, unless nothing gets there."""
     run = Run(topics={"orders": {"replicas": [[1, 2, 3]]}})
     run.lead(1, 0)
     run.high_watermark("broker-1", 1)
     run.polled("consumer-1", (0, "a"))
     if crashed:
         run.emit("driver", CtlFault("f1", "crash", "start", list(crashed), {}))
+    if cut:
+        sides = {"from": list(cut[:1]), "to": list(cut[1:])}
+        run.emit("driver", CtlFault("f2", "partition", "start", list(cut), sides))
     run.window(without=silent)
     run.high_watermark("broker-1", 2)
     for number in range(1, bounds + 1):
         run.past("L6")
         assert run.status("L6")[0] == ("violated" if number == bounds else "vacuous")
     assert run.result("L6").violations[0].rule == known
+
+
+@pytest.mark.parametrize(
+    ("silent", "features", "known"),
+    [
+        (("broker-3",), {}, ""),
+        (("broker-2", "broker-3"), {}, "finding-hung-brokers"),
+        (("broker-2", "broker-3"), {"mend.hung-brokers": "setup-timeout"}, ""),
+    ],
+)
+def test_a_producer_that_does_not_find_its_leader_for_brokers_that_hang(
+    silent: tuple[str, ...], features: dict[str, str], known: str
+) -> None:
+    """Shows that it is a finding about Kafka if a send does not return while several brokers hang, and nothing of the
+    kind for one, or with the mend."""
+    run = Run(topics={"orders": {"replicas": [[1, 2, 3]]}}, features=features)
+    run.lead(1, 0, isr=(1,))
+    run.window(without=silent)
+    run.send("producer-1:1")
+    run.past("L5")
+    [violation] = run.result("L5").violations
+    assert violation.rule == known
+    assert violation.sentence.endswith(
+        "its ISR is broker-1, led by broker-1" + (", while broker-2, broker-3 hang" if len(silent) > 1 else "")
+    )
 
 
 def test_an_operation_returns_before_its_time_out_unless_its_client_was_stopped() -> None:
