@@ -352,7 +352,7 @@ class LogMirror(msgspec.Struct):
             return
         replica = self.replica(node)
         self._freeze(replica)
-        replica.log = Prefix(body.new, body.ph, body.epoch)
+        replica.log = Prefix(body.new, body.ph, [(body.epoch, body.new - 1)])
         replica.flushed = body.new
         self.producers.cut(node, 0)
         replica.follows = -1

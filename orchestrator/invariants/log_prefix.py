@@ -48,12 +48,13 @@ def batch_facts(body: LogAppend) -> BatchFacts:
 
 class Prefix(msgspec.Struct):
     """A log as boundaries. ``floor``: everything below was forgotten; ``floor_ph``: prefix hash there (None at 0,
-    where nothing can differ, and where it is not known); ``floor_epoch``: leader epoch of the last batch below it, -1
-    none, or not known. ``cut_from``: where it ended before the cut that was its last change, -1 if that was none."""
+    where nothing can differ, and where it is not known); ``floor_epochs``: leader epochs of the batches below it, as
+    far as they are known, each with the first offset that is known to be of it. ``cut_from``: where it ended before the
+    cut that was its last change, -1 if that was none."""
 
     floor: int = EMPTY_LOG
     floor_ph: int | None = None
-    floor_epoch: int = -1
+    floor_epochs: list[tuple[int, int]] = []
     ends: list[int] = []
     batches: list[BatchFacts] = []
     cut_from: int = -1
@@ -65,8 +66,13 @@ class Prefix(msgspec.Struct):
 
     @property
     def last_epoch(self) -> int:
-        """Leader epoch of the last batch; -1 where there is none."""
+        """Leader epoch of the last batch; -1 where there is none, or it is not known."""
         return self.batches[-1].epoch if self.batches else self.floor_epoch
+
+    @property
+    def floor_epoch(self) -> int:
+        """Leader epoch of the last batch below the floor; -1 where there is none, or it is not known."""
+        return self.floor_epochs[-1][0] if self.floor_epochs else -1
 
     @property
     def end_before_last(self) -> int:
@@ -80,11 +86,12 @@ class Prefix(msgspec.Struct):
         self.batches.append(batch)
 
     def cut(self, offset: int) -> None:
-        """Keep what ends at or below ``offset``, of which nothing is known any more where that was forgotten."""
+        """Keep what ends at or below ``offset``, of which only leader epochs are known where that was forgotten."""
         keep, self.cut_from = bisect_right(self.ends, offset), self.end
         del self.ends[keep:], self.batches[keep:]
         if offset < self.floor:
-            self.floor, self.floor_ph, self.floor_epoch = offset, None, -1
+            self.floor, self.floor_ph = offset, None
+            self.floor_epochs = [each for each in self.floor_epochs if each[1] < offset]
 
     def matches(self, offset: int, ph: int) -> bool | None:
         """Whether this log has the boundary ``offset`` with prefix hash ``ph``. None: forgotten."""
@@ -118,8 +125,15 @@ class Prefix(msgspec.Struct):
         index = bisect_right(self.ends, offset)
         if index:
             last = self.batches[index - 1]
-            self.floor, self.floor_ph, self.floor_epoch = last.end, last.ph, last.epoch
+            if not self.floor_epochs or self.floor_epochs[-1][0] != last.epoch:
+                self._note_epochs(self.batches[:index])
+            self.floor, self.floor_ph = last.end, last.ph
             del self.ends[:index], self.batches[:index]
+
+    def _note_epochs(self, batches: list[BatchFacts]) -> None:
+        for batch in batches:
+            if not self.floor_epochs or self.floor_epochs[-1][0] != batch.epoch:
+                self.floor_epochs.append((batch.epoch, batch.base))
 
     def shared_with(self, other: Prefix, at_most: int) -> int:
         """The highest boundary, not above ``at_most``, that both logs have with the same prefix hash: what lies below
@@ -132,4 +146,4 @@ class Prefix(msgspec.Struct):
 
     def copy(self) -> Prefix:
         """A copy that later changes do not reach."""
-        return Prefix(self.floor, self.floor_ph, self.floor_epoch, list(self.ends), list(self.batches))
+        return Prefix(self.floor, self.floor_ph, list(self.floor_epochs), list(self.ends), list(self.batches))

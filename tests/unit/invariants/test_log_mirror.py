@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from orchestrator.invariants.log_mirror import TRIM_AT
 from orchestrator.invariants.log_prefix import BatchFacts, Prefix
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
@@ -221,3 +222,33 @@ def test_a_log_cut_below_what_was_forgotten_ends_there() -> None:
     assert (log.end, log.last_epoch, log.matches(20, 11)) == (0, -1, False)
     log.append(BatchFacts(0, 5, 6, 7, -1, -1, -1, []))
     assert (log.end, log.last_epoch, log.ph_at(5)) == (5, 6, 7)
+
+
+def test_leader_epochs_are_known_below_what_was_forgotten() -> None:
+    """Shows that a log which is cut below its floor is known to end with the leader epoch that it has there, so that
+    the next batch of that epoch is none where an epoch begins."""
+    log = Prefix()
+    for base, epoch in ((0, 1), (10, 1), (20, 4), (30, 6), (40, 6)):
+        log.append(BatchFacts(base, base + 10, epoch, base + 1, -1, -1, -1, []))
+    log.trim(40)
+    assert (log.floor, log.floor_epochs, log.last_epoch) == (40, [(1, 0), (4, 20), (6, 30)], 6)
+    log.trim(50)
+    assert log.floor_epochs == [(1, 0), (4, 20), (6, 30)]
+    for offset, epoch in ((31, 6), (30, 4), (21, 4), (20, 1)):
+        log.cut(offset)
+        assert (log.end, log.last_epoch) == (offset, epoch)
+
+
+def test_a_replica_that_lost_what_everybody_had_gets_it_again() -> None:
+    """Shows that P14 takes the batches of an old leader epoch that a follower fetches again, although all replicas had
+    passed them, and does not take them for the beginning of that epoch."""
+    trace = led(*map(str, range(TRIM_AT - 1)))
+    for broker in ("broker-2", "broker-3"):
+        trace.high_watermark(broker, TRIM_AT - 1, role="follower")
+    trace.replicate("last")
+    lost = TRIM_AT - 10
+    trace.down("broker-2", "lossy", lost={TP: lost})
+    trace.up("broker-2")
+    del trace.logs[TP, "broker-2"][lost + 1 :]
+    trace.append("broker-2", str(lost), role="follower")
+    assert trace.result("P14").status == "held"
