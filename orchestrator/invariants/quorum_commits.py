@@ -96,11 +96,18 @@ class CommittedIsDurable(LogInvariant[Progress]):
                 ends = state.of(event.node, body.leader_epoch).ends
                 ends[node_name(body.follower)] = (body.offset, witness(event))
         elif type(body) is QVoters:
-            state.of(event.node, body.leader_epoch).changed = True
+            self._changed(state.of(event.node, body.leader_epoch), body)
         elif type(body) is LogFlush and body.end > (end := mirror.replica(event.node).log.end):
             sentence = f"{event.node} has the metadata log on its disk up to {body.end:,}, and it ends at {end:,}"
             return self.violated(state.key, sentence, event)
         return NOTHING
+
+    def _changed(self, known: Fetched, body: QVoters) -> None:
+        """Who is a voter no more fetches on as an observer, of which the trace does not tell: a leader that makes it a
+        voter again counts it with that."""
+        known.changed = True
+        members = named(body.members)
+        known.ends = {name: each for name, each in known.ends.items() if name in members}
 
     def _counted(self, state: Progress, event: Stamped, body: LogHw, mirror: LogMirror) -> Emissions:
         """Each of the voters that the leader counted, by what it knows of them."""

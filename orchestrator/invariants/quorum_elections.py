@@ -91,18 +91,24 @@ class LeaderHasAMajority(LogInvariant[Ballots]):
         )
 
 
-class Removed(State):
-    """Member -> where the record of the voters in its log is, and when that was written; leader that is none of them
-    any more -> by which event that was committed. were: members that have been voters, and have not committed, as
-    leaders, that they are none any more. late: leaders whose removal was committed when nobody waited for it any more;
-    timeout_us: after which nobody does. known: the finding that this is, if it is one here. may_stand: whether the mend
-    lets a voter stand until its removal is committed."""
+class Removal(msgspec.Struct):
+    """Where the first voter set is in the log of a member that it does not belong to any more, when that was written,
+    and when the member, as the leader, committed it (-1 not yet)."""
 
-    offsets: dict[str, int] = {}
-    written_us: dict[str, int] = {}
+    offset: int
+    written_us: int
+    committed_us: int = -1
+
+
+class Removed(State):
+    """removals: by member. out: leader that is no voter any more -> by which event that was committed. were: members
+    that have been voters, and have not committed, as leaders, that they are none any more. timeout_us: after which
+    nobody waits for the end of a removal any more. known: the finding that this is, if it is one here. may_stand:
+    whether the mend lets a voter stand until its removal is committed."""
+
+    removals: dict[str, Removal] = {}
     out: dict[str, Witness] = {}
     were: set[str] = set()
-    late: set[str] = set()
     timeout_us: int = 0
     known: str = ""
     may_stand: bool = False
@@ -148,31 +154,34 @@ class OnlyVotersStand(LogInvariant[Removed]):
         return NOTHING
 
     def _take_voters(self, state: Removed, event: Stamped, body: QVoters) -> None:
-        if body.offset != state.offsets.get(event.node):
-            state.written_us[event.node] = event.wall
-        state.offsets[event.node] = body.offset
-        members = named(body.members)
-        if event.node in members:
+        if event.node in named(body.members):
             state.were.add(event.node)
+            state.removals.pop(event.node, None)
+        elif event.node not in state.removals:  # what follows is another member's
+            state.removals[event.node] = Removal(body.offset, event.wall)
 
     def _leads_on(self, state: Removed, event: Stamped, body: LogHw | LogAppend, mirror: LogMirror) -> Emissions:
         """A leader that is no voter any more: it may commit that, and nothing else may follow."""
         if by := state.out.pop(event.node, None):
             did = "appended to the metadata log" if type(body) is LogAppend else "moved its high watermark"
             sentence = f"{event.node} {did} after its own removal from the voters was committed"
-            known = state.known if event.node in state.late else ""
-            return self.violated(state.key, sentence, by, event, known=known)
+            return self.violated(
+                state.key, sentence, by, event, known=state.known if self._is_late(state, event) else ""
+            )
         if type(body) is LogHw and event.node not in mirror.voters.of(event.node):
-            offset = state.offsets.get(event.node)
-            if offset is not None and body.new > offset:
+            removal = state.removals.get(event.node)
+            if removal is not None and body.new > removal.offset:
                 state.tested += 1
                 state.out[event.node] = witness(event)
                 state.were.discard(event.node)
-                if event.wall - state.written_us[event.node] >= state.timeout_us:
-                    state.late.add(event.node)
-                else:
-                    state.late.discard(event.node)
+                if removal.committed_us < 0:
+                    removal.committed_us = event.wall
         return NOTHING
+
+    def _is_late(self, state: Removed, event: Stamped) -> bool:
+        """Whether nobody waited for it any more when the leader committed its removal."""
+        removal = state.removals.get(event.node)
+        return removal is not None and removal.committed_us - removal.written_us >= state.timeout_us
 
     def _stands(self, state: Removed, event: Stamped, body: QRole, mirror: LogMirror) -> Emissions:
         voters = mirror.voters.of(event.node)

@@ -109,6 +109,24 @@ def test_whoever_is_counted_has_it() -> None:
         assert [found.sentence.partition(" to 1 ")[2] for found in result.violations] == ([says] if says else [])
 
 
+def test_who_is_a_voter_again_may_have_fetched_as_an_observer() -> None:
+    """Shows that what a voter had fetched before it was removed is not all that it has when it is added again."""
+    for removed in (True, False):
+        trace = TraceBuilder()
+        members = {str(voter): f"dir-controller-{voter - 100}" for voter in (101, 102, 103)}
+        without = {name: key for name, key in members.items() if name != "102"}
+        trace.append(LEADER, "m", epoch=1, tp=METADATA_PARTITION)
+        for node in (FOLLOWER, "controller-3"):
+            copied(trace, node, 1)
+            trace.flush(node, 1)
+        trace.flush(LEADER, 1)
+        trace.asked(LEADER, 102, 0, 0, 1)
+        for offset, each in ((0, without), (1, members)) if removed else ((1, members),):
+            trace.emit(LEADER, QVoters("dir", offset, 1, 1, each, offset + 1, 0, "append"))
+        trace.high_watermark(LEADER, 1, 1, METADATA_PARTITION, counted=(101, 102))
+        assert trace.result("Q7").status == ("held" if removed else "violated")
+
+
 def test_a_disk_has_no_more_than_the_log() -> None:
     """Shows that a member whose log ends below what it says is on its disk violates Q7, as it was cut meanwhile; and
     that what it said does not count for what it appends there later."""
