@@ -374,10 +374,12 @@ class LogMirror(msgspec.Struct):
                 loss.alone = loss.alone or loss.end > self.replica(node_name(body.isr[0])).log.end
 
     def _resume(self, event: Stamped, log_end: int) -> None:
-        """What a process recorded last it may not have written any more."""
+        """What a process recorded last, a batch or a cut, it may not have written any more."""
         replica = self.replica(event.node)
         if replica.incarnation != event.incarnation:
             replica.incarnation, replica.follows = event.incarnation, -1
+            if log_end == replica.log.cut_from and log_end > replica.log.end:
+                replica.log.undo_cut()
         if log_end < replica.log.end:
             self._freeze(replica)
             replica.log.cut(log_end)

@@ -50,7 +50,7 @@ class Prefix(msgspec.Struct):
     """A log as boundaries. ``floor``: everything below was forgotten; ``floor_ph``: prefix hash there (None at 0,
     where nothing can differ, and where it is not known); ``floor_epochs``: leader epochs of the batches below it, as
     far as they are known, each with the first offset that is known to be of it. ``cut_from``: where it ended before the
-    cut that was its last change, -1 if that was none."""
+    cut that was its last change, -1 if that was none; ``cut_off``: the batches that it took."""
 
     floor: int = EMPTY_LOG
     floor_ph: int | None = None
@@ -58,6 +58,7 @@ class Prefix(msgspec.Struct):
     ends: list[int] = []
     batches: list[BatchFacts] = []
     cut_from: int = -1
+    cut_off: list[BatchFacts] = []
 
     @property
     def end(self) -> int:
@@ -81,17 +82,25 @@ class Prefix(msgspec.Struct):
 
     def append(self, batch: BatchFacts) -> None:
         """Add a batch at the end (or after a gap that the trace left)."""
-        self.cut_from = -1
+        self.cut_from, self.cut_off = -1, []
         self.ends.append(batch.end)
         self.batches.append(batch)
 
     def cut(self, offset: int) -> None:
         """Keep what ends at or below ``offset``, of which only leader epochs are known where that was forgotten."""
+        if offset >= self.end:
+            return
         keep, self.cut_from = bisect_right(self.ends, offset), self.end
+        self.cut_off = self.batches[keep:]
         del self.ends[keep:], self.batches[keep:]
         if offset < self.floor:
             self.floor, self.floor_ph = offset, None
             self.floor_epochs = [each for each in self.floor_epochs if each[1] < offset]
+
+    def undo_cut(self) -> None:
+        """The cut that was the last change never took place."""
+        for batch in self.cut_off:
+            self.append(batch)
 
     def matches(self, offset: int, ph: int) -> bool | None:
         """Whether this log has the boundary ``offset`` with prefix hash ``ph``. None: forgotten."""

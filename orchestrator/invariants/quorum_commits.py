@@ -238,9 +238,10 @@ class StateMachinesAgree(LogInvariant[Application]):
 
 
 class Told(msgspec.Struct, frozen=True):
-    """Where a leader told a follower that their logs part."""
+    """What a leader told a follower of where their logs part: an epoch, and where that ends in the leader's log."""
 
     leader_epoch: int
+    epoch: int
     end: int
     by: Witness
 
@@ -257,7 +258,9 @@ class DivergenceIsExact(LogInvariant[Answers]):
     told too little it gives up what may be committed, told nothing it appends to another log than the leader's.
 
     Example: the leader of epoch 5 has epoch 1 up to 3, epoch 3 up to 6 and epoch 5 from there; to a fetch from 6 with
-    last epoch 2 the right answer is epoch 1 up to 3. The follower may need several rounds, and cuts at least that far.
+    last epoch 2 the right answer is epoch 1 up to 3. The follower cuts to there, or, where it lacks that epoch, to the
+    end of what is older: it may need several rounds.
+
     A fetch that was made in another epoch is not taken note of: it was meant for another leader's log. Nor is one by a
     member of another cluster, whose log has nothing to do with this one.
     """
@@ -274,6 +277,7 @@ class DivergenceIsExact(LogInvariant[Answers]):
         "What OFFSET_OUT_OF_RANGE or a snapshot's id is told to, where the log does not go back so far.",
     )
     types = (RepFetch, LogTrunc)
+    before_types = (LogTrunc,)
 
     def initial(self, key: str, profile: Profile) -> Answers:
         return Answers(key, strangers=[name for name, own in profile.nodes.items() if "cluster_id" in own])
@@ -281,7 +285,7 @@ class DivergenceIsExact(LogInvariant[Answers]):
     def step(self, state: Answers, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
         if type(body) is LogTrunc:
-            return self._cut(state, event, body)
+            return NOTHING
         assert type(body) is RepFetch
         follower = node_name(body.follower)
         foreign = "" if body.error else _foreign(body, follower, state.strangers)
@@ -294,7 +298,7 @@ class DivergenceIsExact(LogInvariant[Answers]):
             state.told.pop(follower, None)
         else:
             state.tested += 1
-            state.told[follower] = Told(body.leader_epoch, body.diverging_end, witness(event))
+            state.told[follower] = Told(body.leader_epoch, *given, witness(event))
         log = mirror.lineage_log(body.leader_epoch)
         if body.error or log is None or not _is_remembered(log, body):
             return NOTHING
@@ -312,17 +316,27 @@ class DivergenceIsExact(LogInvariant[Answers]):
             event,
         )
 
-    def _cut(self, state: Answers, event: Stamped, body: LogTrunc) -> Emissions:
+    def before(self, state: Answers, event: Stamped, mirror: LogMirror) -> Emissions:
+        """A follower cuts its log: where that is by its leader's answer and its own log (Kafka's
+        ReplicatedLog.truncateToEndOffset)."""
+        body = event.body
+        assert type(body) is LogTrunc
         told = state.told.pop(event.node, None)
         if body.reason != "diverge" or told is None or told.leader_epoch != body.leader_epoch:
             return NOTHING
         state.tested += 1
-        if body.to <= told.end:
+        log = mirror.replica(event.node).log
+        own = _end_of_epoch(log, told.epoch)
+        if own is None:
+            return NOTHING
+        epoch, end = own
+        end = min(end, told.end) if epoch == told.epoch else end
+        if body.to == end:
             return NOTHING
         return self.violated(
             state.key,
-            f"{event.node} cut its log to {body.to:,} after its leader had told it that their logs part at "
-            f"{told.end:,} at the latest",
+            f"{event.node} cut its log to {body.to:,} after its leader had told it that epoch {told.epoch} ends at "
+            f"{told.end:,}; right is {end:,}",
             told.by,
             event,
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from actors.node.spec import METADATA_PARTITION
 from tests.unit.invariants.trace_builder import TraceBuilder
 
@@ -300,6 +302,19 @@ def test_committed_metadata_is_cut() -> None:
     assert result.violations[0].sentence == (
         "controller-1 truncated the metadata log to 1 although it held what was committed to 2"
     )
+
+
+@pytest.mark.parametrize(("epoch", "violated"), [(1, 0), (2, 1)])
+def test_a_node_in_an_older_epoch_does_not_know_what_was_committed_in_a_newer(epoch: int, violated: int) -> None:
+    """Shows that who still follows the leader of an older epoch may cut what the leader of a newer one has committed
+    without it, and that who follows that one may not."""
+    trace = TraceBuilder()
+    for node in (LEADER, FOLLOWER, "broker-1"):
+        trace.append(node, "a", "b", epoch=0, tp=METADATA_PARTITION, role="leader" if node == LEADER else "follower")
+    trace.role(LEADER, 2, "leader", 101, 2)
+    trace.high_watermark(LEADER, 2, 2, METADATA_PARTITION)
+    trace.truncate("broker-1", 0, METADATA_PARTITION, epoch=epoch)
+    assert trace.result("Q9").violated == violated
 
 
 def test_a_divergent_tail_may_be_cut_below_what_is_committed() -> None:
