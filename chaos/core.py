@@ -57,7 +57,8 @@ def _has_enough(tp: str, away: frozenset[str], view: ClusterView, silent: Collec
     replicas = [node_name(each) for each in found.replicas]
     if not away.intersection(replicas):
         return True
-    needed = found.changes[-1].min_isr if found.changes else len(replicas)
+    newest = found.changes.newest
+    needed = newest.min_isr if newest is not None else len(replicas)
     running = [name for name in view.able(tp) if name not in away and name not in silent and name in view.up]
     return bool(running) and len([name for name in replicas if name not in away]) >= needed
 

@@ -1,10 +1,6 @@
 """What is known about the cluster while it runs, folded from trace events.
 
 The conductor waits for the steady state on it, selectors are resolved against it, and the progress line shows it.
-
-A controller says what it appends to the metadata log, which may be lost with it: a leader that is cut off goes on
-fencing brokers for a while. Its successor says where its own log ended when it was elected, and what older leaders
-appended from there on never happened. So changes are kept until then, and what was before them holds again.
 """
 
 from __future__ import annotations
@@ -15,6 +11,7 @@ import msgspec
 
 from actors.node.spec import ClusterSpec, node_name, topic_partition
 from actors.trace.events import BrokerReg, NodeDown, NodeUp, PartAssume, PartChange, QRole, QVoters, Stamped, TraceEvent
+from actors.trace.metadata_history import Elections, History, place
 
 VIEWED: frozenset[type[TraceEvent]] = frozenset({PartChange, PartAssume, QRole, QVoters, BrokerReg, NodeUp, NodeDown})
 """Events that change the view of the cluster."""
@@ -24,16 +21,15 @@ KEPT = 64
 
 
 class PartitionView(msgspec.Struct):
-    """A topic partition. ``leader`` -1: none. ``changes``: the last metadata records about it, by (quorum epoch,
-    offset), which orders the controllers' appends. ``changed_epoch``: leader epoch of the newest, behind
-    ``leader_epoch`` while a broker has been heard of that leads in a newer one. ``assumed_by``: who took up
-    ``assumed_epoch``."""
+    """A topic partition. ``leader`` -1: none. ``changes``: the last metadata records about it. ``changed_epoch``:
+    leader epoch of the newest, behind ``leader_epoch`` while a broker has been heard of that leads in a newer one.
+    ``assumed_by``: who took up ``assumed_epoch``."""
 
     replicas: list[int]
     leader: int = -1
     leader_epoch: int = -1
     isr: list[int] = []
-    changes: list[PartChange] = []
+    changes: History[PartChange] = msgspec.field(default_factory=lambda: History(KEPT))
     changed_epoch: int = -1
     assumed_epoch: int = -1
     assumed_by: str = ""
@@ -49,7 +45,7 @@ class PartitionView(msgspec.Struct):
         )
 
 
-class Registration(msgspec.Struct, frozen=True, order=True):
+class Registration(msgspec.Struct, frozen=True):
     """A metadata record about a broker, and the time of the event that told of it."""
 
     quorum_epoch: int
@@ -61,7 +57,7 @@ class Registration(msgspec.Struct, frozen=True, order=True):
 class VotersView(msgspec.Struct, frozen=True):
     """A voter set that is or was in force in some member's log. members: name -> id of its directory."""
 
-    epoch: int
+    quorum_epoch: int
     offset: int
     members: dict[str, str]
 
@@ -69,15 +65,14 @@ class VotersView(msgspec.Struct, frozen=True):
 class ClusterView(msgspec.Struct):
     """The cluster as its trace tells it so far; events of different nodes may come in any order.
 
-    voters: names of the quorum's voters. voter_sets: where they are in the log, the last sets known of, in their order.
+    voters: names of the quorum's voters. voter_sets: where they are in the log, the last sets known of.
     sets_in_force: controller -> the voter set in its own log, since it started.
     directories: node -> id of its directory, as it said when it started last. strangers: nodes whose disks belong to
     another cluster.
     up: node -> incarnation that is running. started: node -> newest incarnation, running or not.
-    registrations: broker -> the last metadata records about it, in their order.
+    registrations: broker -> the last metadata records about it.
     controller: name of the quorum's leader, "" if none is known.
     roles: controller that runs -> its role in the quorum since it started.
-    led: controller -> newest quorum epoch that it led. begun_at: quorum epoch -> end of its leader's log then.
     """
 
     brokers: list[str]
@@ -85,13 +80,12 @@ class ClusterView(msgspec.Struct):
     voters: list[str]
     up: dict[str, int] = {}
     started: dict[str, int] = {}
-    registrations: dict[str, list[Registration]] = {}
+    registrations: dict[str, History[Registration]] = {}
     controller: str = ""
     quorum_epoch: int = -1
     roles: dict[str, str] = {}
-    led: dict[str, int] = {}
-    begun_at: dict[int, int] = {}
-    voter_sets: list[VotersView] = []
+    elections: Elections = msgspec.field(default_factory=Elections)
+    voter_sets: History[VotersView] = msgspec.field(default_factory=lambda: History(KEPT))
     sets_in_force: dict[str, VotersView] = {}
     directories: dict[str, str] = {}
     strangers: frozenset[str] = frozenset()
@@ -122,10 +116,7 @@ class ClusterView(msgspec.Struct):
 
     def _on_change(self, body: PartChange) -> None:
         found = self.partitions.get(body.tp)
-        if found is None or self._is_lost(body.quorum_epoch, body.offset):
-            return
-        found.changes = sorted([*found.changes, body], key=_version)[-KEPT:]
-        if found.changes[-1] is body:
+        if found is not None and found.changes.add(body, self.elections):
             _take_newest(found)
 
     def _on_assume(self, node: str, body: PartAssume) -> None:
@@ -140,8 +131,7 @@ class ClusterView(msgspec.Struct):
         if not node.startswith("controller-"):
             return
         self.roles[node] = body.role
-        if body.role == "leader":
-            self.led[node], self.begun_at[body.epoch] = body.epoch, body.log_end
+        if self.elections.take(node, body):
             self._forget_lost()
         if body.epoch < self.quorum_epoch:
             return
@@ -153,16 +143,17 @@ class ClusterView(msgspec.Struct):
     def _on_voters(self, node: str, body: QVoters) -> None:
         told = VotersView(body.epoch, body.offset, {node_name(int(each)): key for each, key in body.members.items()})
         self.sets_in_force[node] = told
-        if not body.members or self._is_lost(body.epoch, body.offset):
+        if not body.members or self.elections.is_lost(told):
             return
-        if told not in self.voter_sets:
-            self.voter_sets = sorted([*self.voter_sets, told], key=_place)[-KEPT:]
-        self.voters = list(self.voter_sets[-1].members)
+        if told not in self.voter_sets.records:
+            self.voter_sets.add(told, self.elections)
+        self.voters = list(self.voter_directories)
 
     @property
     def voter_directories(self) -> dict[str, str]:
         """Voter -> id of its directory, where the voters are in the log."""
-        return self.voter_sets[-1].members if self.voter_sets else {}
+        newest = self.voter_sets.newest
+        return newest.members if newest is not None else {}
 
     def deciding_sets(self, away: Collection[str]) -> list[dict[str, str]]:
         """The voter sets by which the members that are not ``away`` count votes: voter -> id of its directory, "" for
@@ -195,48 +186,45 @@ class ClusterView(msgspec.Struct):
         of two voters cannot win then (finding removed-leader-deadlock)."""
         held = {name: each for name, each in self.sets_in_force.items() if name not in away}
         return not held or any(
-            2 * sum(name not in held or _place(held[name]) <= _place(mine) for name in present) > len(mine.members)
+            2 * sum(name not in held or place(held[name]) <= place(mine) for name in present) > len(mine.members)
             for candidate, mine in held.items()
             if candidate in (present := self._present(mine.members, away))
         )
 
-    def _is_lost(self, quorum_epoch: int, offset: int) -> bool:
-        """Whether a record that a leader appended is missing in the log of a later one."""
-        return any(epoch > quorum_epoch and offset >= end for epoch, end in self.begun_at.items())
-
     def _forget_lost(self) -> None:
         """A leader was elected: what its log lacks never happened."""
         for found in self.partitions.values():
-            kept = [each for each in found.changes if not self._is_lost(each.quorum_epoch, each.offset)]
-            if len(kept) < len(found.changes):
-                found.changes = kept
+            if found.changes.forget_lost(self.elections):
                 _take_newest(found)
-        for name, known in self.registrations.items():
-            self.registrations[name] = [each for each in known if not self._is_lost(each.quorum_epoch, each.offset)]
-        left = [each for each in self.voter_sets if not self._is_lost(each.epoch, each.offset)]
-        if left and left != self.voter_sets:
-            self.voter_sets = left
-            self.voters = list(left[-1].members)
+        for known in self.registrations.values():
+            known.forget_lost(self.elections)
+        if any(not self.elections.is_lost(each) for each in self.voter_sets.records):
+            self.voter_sets.forget_lost(self.elections)
+            self.voters = list(self.voter_directories)
 
     def _on_start(self, event: Stamped) -> None:
         self.roles.pop(event.node, None)
         self.sets_in_force.pop(event.node, None)
         # A broker that came back must register again, whatever the controller still believes. The hybrid clock says
         # whether a registration that is already known is that one.
-        known = self.registrations.get(event.node, [])
-        self.registrations[event.node] = [each for each in known if each.wall >= event.wall]
+        known = self._registrations(event.node)
+        known.records = [each for each in known.records if each.wall >= event.wall]
 
     def _on_registration(self, event: Stamped, body: BrokerReg) -> None:
-        # A controller tells of its election before it tells of anything that it appends.
-        told = Registration(self.led.get(event.node, -1), body.offset, event.wall, body.fenced)
-        if not self._is_lost(told.quorum_epoch, told.offset):
-            name = node_name(body.broker)
-            self.registrations[name] = sorted([*self.registrations.get(name, []), told])[-KEPT:]
+        told = Registration(self.elections.epoch_of(event.node), body.offset, event.wall, body.fenced)
+        self._registrations(node_name(body.broker)).add(told, self.elections)
+
+    def _registrations(self, broker: str) -> History[Registration]:
+        found = self.registrations.get(broker)
+        if found is None:
+            found = self.registrations[broker] = History(KEPT)
+        return found
 
     def is_fenced(self, broker: str) -> bool:
         """Whether the active controller fences a broker, or does not know it yet."""
         known = self.registrations.get(broker)
-        return known[-1].fenced if known else True
+        newest = known.newest if known is not None else None
+        return newest is None or newest.fenced
 
     def is_back(self, node: str) -> bool:
         """Whether a controller or broker has taken its place: in the quorum under a leader; unfenced, and in the ISR of
@@ -262,7 +250,7 @@ class ClusterView(msgspec.Struct):
         """Brokers that may lead a partition without anything being given up: in sync, eligible, or the last that
         led it where nobody else is left."""
         found = self.partitions[tp]
-        newest = found.changes[-1] if found.changes else None
+        newest = found.changes.newest
         eligible = [*found.isr, *(newest.elr if newest else [])]
         if newest is not None and not eligible:
             eligible = newest.last_known_elr
@@ -273,21 +261,13 @@ class ClusterView(msgspec.Struct):
         return {tp: node_name(p.leader) if p.leader >= 0 else "" for tp, p in self.partitions.items()}
 
 
-def _place(voters: VotersView) -> tuple[int, int]:
-    return voters.epoch, voters.offset
-
-
-def _version(change: PartChange) -> tuple[int, int]:
-    return change.quorum_epoch, change.offset
-
-
 def _take_newest(found: PartitionView) -> None:
     """Let the newest change that is not lost be what is known of a partition."""
-    if not found.changes:
+    newest = found.changes.newest
+    if newest is None:
         found.leader = found.leader_epoch = found.changed_epoch = -1
         found.isr = []
         return
-    newest = found.changes[-1]
     found.changed_epoch = newest.leader_epoch
     found.isr, found.replicas = list(newest.isr), list(newest.replicas)
     if newest.leader_epoch >= found.assumed_epoch:

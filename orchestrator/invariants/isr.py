@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from actors.node.spec import node_name
 from actors.trace.events import OVERTAKEN, IsrPropose, LogHw, PartAssume, PartChange, Stamped
+from actors.trace.metadata_history import NewestController
 from orchestrator.invariants.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.log_fold import LogInvariant
 from orchestrator.invariants.log_mirror import LogMirror, LossBudget, loss_budget
@@ -27,7 +30,7 @@ class Electable(State):
     """
 
     budget: LossBudget = LossBudget()
-    quorum_epoch: int = -1
+    controller: NewestController = msgspec.field(default_factory=NewestController)
     leader_epoch: int = -1
     partition_epoch: int = -1
     min_isr: int = 1
@@ -41,16 +44,12 @@ class Electable(State):
 
     def change(self, event: Stamped, body: PartChange) -> list[int]:
         """Take a change; who is in the pool and was not before. One of a controller that was replaced is ignored."""
-        if body.quorum_epoch < self.quorum_epoch:
+        if not self.controller.says(body.quorum_epoch):
             return []
         before = self.pools.get(body.partition_epoch - 1)
         if before is None:
             before = self.pool if self.known else [*self.pool, *body.replicas]
-        self.quorum_epoch, self.leader_epoch, self.partition_epoch = (
-            body.quorum_epoch,
-            body.leader_epoch,
-            body.partition_epoch,
-        )
+        self.leader_epoch, self.partition_epoch = body.leader_epoch, body.partition_epoch
         self.min_isr = body.min_isr
         self.isr, self.pool = body.isr, [*body.isr, *(each for each in body.elr if each not in body.isr)]
         self.pools[body.partition_epoch] = self.pool

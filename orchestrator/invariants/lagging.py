@@ -159,8 +159,7 @@ class WhoLagsLeavesTheIsr(KeyedInvariant[Terms]):
     def hear(self, state: Terms, event: Stamped) -> Emissions:
         body: Any = event.body
         if type(body) is QRole:
-            if body.role == "leader":
-                state.elected(body)
+            state.elected(event, body)
             return NOTHING
         if type(body) is MetaImage:
             state.applied[event.node] = body.offset
@@ -229,9 +228,9 @@ class WhoLagsLeavesTheIsr(KeyedInvariant[Terms]):
             term.followers, term.ends, term.at_us = before.followers, before.ends, before.at_us
             if before.sent:
                 term.free_us += state.answer_us
-        for appended in state.changes:
-            if appended.change.partition_epoch == body.partition_epoch:
-                self._begins(term, appended.change, event)
+        for change in state.changes:
+            if change.partition_epoch == body.partition_epoch:
+                self._begins(term, change, event)
         state.terms[event.node] = term
         return self._arm(state, event.node, term)
 
@@ -246,7 +245,7 @@ class WhoLagsLeavesTheIsr(KeyedInvariant[Terms]):
     def _learns(self, state: Terms, event: Stamped) -> Emissions:
         """A leader has applied the metadata log up to somewhere: another ISR may be in it."""
         term, end = state.terms.get(event.node), state.applied[event.node]
-        known = [each.change for each in state.changes if each.change.offset < end] if term is not None else []
+        known = [each for each in state.changes if each.offset < end] if term is not None else []
         if term is None or not known or known[-1].partition_epoch <= term.partition_epoch:
             return NOTHING
         term.isr, term.asked, term.partition_epoch = known[-1].isr, [], known[-1].partition_epoch

@@ -7,6 +7,7 @@ import msgspec
 from actors.node.errors import KafkaError, error_name
 from actors.node.spec import node_name
 from actors.trace.events import NodeDown, OpInvoke, OpReturn, PartChange, ReplyPartition, RpcReply, Stamped
+from actors.trace.metadata_history import NewestController
 from orchestrator.invariants.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
 from orchestrator.invariants.log_fold import LogInvariant
 from orchestrator.invariants.log_mirror import LogMirror, LossBudget, loss_budget
@@ -62,7 +63,7 @@ class Answers(State):
     served: dict[str, int] = {}
     unclean: dict[int, Witness] = {}
     newest: int = -1
-    quorum_epoch: int = -1
+    controller: NewestController = msgspec.field(default_factory=NewestController)
     isr: list[int] = []
     losses: list[DiskLoss] = []
     budget: LossBudget = LossBudget()
@@ -125,9 +126,9 @@ class LatestNeverGoesBack(KeyedInvariant[Answers]):
         elif type(body) is PartChange:
             if body.cause == "unclean":
                 state.unclean[body.leader_epoch] = witness(event)
-            if body.quorum_epoch < state.quorum_epoch:
-                return NOTHING  # a controller that was replaced goes on for itself
-            state.quorum_epoch, state.newest, state.isr = body.quorum_epoch, body.leader_epoch, body.isr
+            if not state.controller.says(body.quorum_epoch):
+                return NOTHING
+            state.newest, state.isr = body.leader_epoch, body.isr
             for loss in state.losses:
                 loss.alone = loss.alone or [node_name(member) for member in body.isr] == [loss.node]
         elif type(body) is NodeDown:

@@ -20,6 +20,7 @@ from actors.trace.events import (
     QVoters,
     Stamped,
 )
+from actors.trace.metadata_history import Elections, History
 from orchestrator.invariants.fold import NOTHING, Emissions, Profile, Witness, witness
 from orchestrator.invariants.known_findings import known_as
 from orchestrator.invariants.routes import BROKER, PARTITION, QUORUM
@@ -160,12 +161,10 @@ class Registered(msgspec.Struct, frozen=True):
 
 
 class BrokerState(WindowState):
-    """records: the newest of the metadata log about the broker, in order; led: controller -> the last epoch it led;
-    begun_at: quorum epoch -> end of its leader's log then."""
+    """What the metadata log says of a broker, since it started."""
 
-    records: list[Registered] = []
-    led: dict[str, int] = {}
-    begun_at: dict[int, int] = {}
+    elections: Elections = msgspec.field(default_factory=Elections)
+    history: History[Registered] = msgspec.field(default_factory=lambda: History(4))
 
 
 class BrokerIsUnfenced(WindowInvariant[BrokerState]):
@@ -195,9 +194,8 @@ class BrokerIsUnfenced(WindowInvariant[BrokerState]):
         body = event.body
         if type(body) is not QRole:
             return super().hear(state, event)
-        if body.role == "leader":
-            state.led[event.node], state.begun_at[body.epoch] = body.epoch, body.log_end
-            state.records = [each for each in state.records if not self._is_lost(state, each)]
+        if state.elections.take(event.node, body):
+            state.history.forget_lost(state.elections)
             self._judge(state, event)
         return self.arm(state)
 
@@ -205,31 +203,27 @@ class BrokerIsUnfenced(WindowInvariant[BrokerState]):
         body = event.body
         if type(body) is NodeUp:
             # It must register again, whatever the controller still believes.
-            state.records = []
+            state.history.records = []
         else:
             assert type(body) is BrokerReg
-            record = Registered(state.led.get(event.node, -1), body.offset, body.fenced, witness(event))
-            if not self._is_lost(state, record):
-                state.records = sorted([*state.records, record], key=_place)[-4:]
+            epoch = state.elections.epoch_of(event.node)
+            state.history.add(Registered(epoch, body.offset, body.fenced, witness(event)), state.elections)
         self._judge(state, event)
         return self.arm(state)
 
     def look(self, state: BrokerState, event: Stamped) -> None:
         self._judge(state, event)
 
-    def _is_lost(self, state: BrokerState, record: Registered) -> bool:
-        return any(epoch > record.quorum_epoch and record.offset >= end for epoch, end in state.begun_at.items())
-
     def _judge(self, state: BrokerState, event: Stamped) -> None:
         if state.key not in state.core:
             self.void(state, "unfenced")
-        elif state.records and not state.records[-1].fenced:
+        elif (last := state.history.newest) is not None and not last.fenced:
             self.kept(state, "unfenced")
         else:
             self.oblige(state, "unfenced", event)
 
     def missed(self, state: BrokerState, name: str, obligation: Obligation) -> Emissions:
-        last = state.records[-1] if state.records else None
+        last = state.history.newest
         how = f"fenced by {last.by.node}" if last is not None else "not registered"
         return self.violated(
             state.key,
@@ -237,10 +231,6 @@ class BrokerIsUnfenced(WindowInvariant[BrokerState]):
             obligation.by,
             last.by if last is not None else None,
         )
-
-
-def _place(record: Registered) -> tuple[int, int]:
-    return record.quorum_epoch, record.offset
 
 
 class LedPartition(PartitionState):

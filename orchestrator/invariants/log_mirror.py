@@ -35,6 +35,7 @@ from actors.trace.events import (
     Stamped,
     TraceEvent,
 )
+from actors.trace.metadata_history import NewestController
 from orchestrator.invariants.fold import Profile, Witness, witness
 from orchestrator.invariants.log_prefix import EMPTY_LOG, BatchFacts, Prefix, batch_facts
 from orchestrator.invariants.producer_state import Committed, ProducerStates
@@ -162,8 +163,8 @@ class Served(msgspec.Struct, frozen=True, gc=False):
 
 
 class LogMirror(msgspec.Struct):
-    """The mirror of one partition, ``tp``; see the module's docstring. ``isr``: as the newest controller has it, that
-    of quorum epoch ``isr_by``. ``floor``: every replica's high watermark has passed it; what is below was forgotten."""
+    """The mirror of one partition, ``tp``; see the module's docstring. ``isr``: as the newest ``controller``
+    has it. ``floor``: every replica's high watermark has passed it; what is below was forgotten."""
 
     tp: str = ""
     floor: int = EMPTY_LOG
@@ -174,7 +175,7 @@ class LogMirror(msgspec.Struct):
     taints: list[Taint] = []
     budget: LossBudget = LossBudget()
     isr: list[int] = []
-    isr_by: int = -1
+    controller: NewestController = msgspec.field(default_factory=NewestController)
     unclean: dict[int, UncleanElection] = {}
     newly_committed: list[BatchFacts] = []
     """What the event just taken has committed, in offset order."""
@@ -365,9 +366,9 @@ class LogMirror(msgspec.Struct):
             self.unclean[body.leader_epoch] = UncleanElection(body.partition_epoch, body.quorum_epoch, leader, kept)
         elif before is not None and before.replaced_by(body):
             del self.unclean[body.leader_epoch]
-        if body.quorum_epoch < self.isr_by:
-            return  # a controller that was replaced goes on for itself
-        self.isr, self.isr_by = body.isr, body.quorum_epoch
+        if not self.controller.says(body.quorum_epoch):
+            return
+        self.isr = body.isr
         if len(body.isr) == 1:
             replica = self.replicas.get(node_name(body.isr[0]))
             for loss in () if replica is None else replica.losses:

@@ -20,64 +20,51 @@ from actors.trace.events import (
     QRole,
     Stamped,
 )
+from actors.trace.metadata_history import NOBODY, Elections, History
 from orchestrator.invariants.fold import NOTHING, Emissions, Profile, Witness, witness
 from orchestrator.invariants.routes import CONTROLLER
 from orchestrator.invariants.windows import Obligation, WindowInvariant, WindowState, beta
 
-NOBODY = -1
+KEPT = 4
+"""Records about a partition that are remembered in case later ones are lost."""
 
 
 class Written(msgspec.Struct, frozen=True):
-    """A record of the metadata log, by whoever led the quorum in ``epoch``; ``tp`` "": it is about no partition."""
+    """A record of the metadata log, and who leads the partition that it is about, if it is about one."""
 
-    epoch: int
+    quorum_epoch: int
     offset: int
-    tp: str
     leader: int
     leader_epoch: int
     by: Witness
 
 
 class Log(WindowState):
-    """newest: what the metadata log says last of each partition, and under "" of anything; led: controller -> the last
-    quorum epoch that it led; begun_at: quorum epoch -> end of its leader's log then."""
+    """histories: what the metadata log says last of each partition, and under "" of anything."""
 
-    newest: dict[str, list[Written]] = {}
-    led: dict[str, int] = {}
-    begun_at: dict[int, int] = {}
-
-    KEPT = 4
+    elections: Elections = msgspec.field(default_factory=Elections)
+    histories: dict[str, History[Written]] = {}
 
     def take(self, event: Stamped, body: PartChange | BrokerReg | ConfigChange) -> None:
         """A controller appended a record."""
-        change = body if type(body) is PartChange else None
-        epoch = body.quorum_epoch if not isinstance(body, BrokerReg) else self.led.get(event.node, NOBODY)
-        for tp in ("", change.tp) if change is not None else ("",):
-            leader, leader_epoch = (change.leader, change.leader_epoch) if change is not None else (NOBODY, NOBODY)
-            written = Written(epoch, body.offset, tp, leader, leader_epoch, witness(event))
-            if not self._is_lost(written):
-                records = self.newest.setdefault(tp, [])
-                records.append(written)
-                records.sort(key=_place)
-                del records[: -self.KEPT]
+        by = witness(event)
+        if type(body) is PartChange:
+            self._add("", Written(body.quorum_epoch, body.offset, NOBODY, NOBODY, by))
+            self._add(body.tp, Written(body.quorum_epoch, body.offset, body.leader, body.leader_epoch, by))
+        else:
+            epoch = self.elections.epoch_of(event.node) if isinstance(body, BrokerReg) else body.quorum_epoch
+            self._add("", Written(epoch, body.offset, NOBODY, NOBODY, by))
 
-    def elected(self, event: Stamped, body: QRole) -> None:
-        """A quorum leader was elected: what its log lacks never happened."""
-        self.led[event.node], self.begun_at[body.epoch] = body.epoch, body.log_end
-        for tp, records in self.newest.items():
-            self.newest[tp] = [each for each in records if not self._is_lost(each)]
-
-    def _is_lost(self, written: Written) -> bool:
-        return any(epoch > written.epoch and written.offset >= end for epoch, end in self.begun_at.items())
+    def _add(self, tp: str, written: Written) -> None:
+        history = self.histories.get(tp)
+        if history is None:
+            history = self.histories[tp] = History(KEPT)
+        history.add(written, self.elections)
 
     def last(self, tp: str = "") -> Written | None:
         """The last record about a partition, or about anything."""
-        records = self.newest.get(tp)
-        return records[-1] if records else None
-
-
-def _place(written: Written) -> tuple[int, int]:
-    return written.epoch, written.offset
+        history = self.histories.get(tp)
+        return history.newest if history is not None else None
 
 
 L = TypeVar("L", bound=Log)
@@ -96,9 +83,10 @@ class FollowsTheLog(WindowInvariant[L]):
         body = event.body
         if type(body) is not QRole:
             return super().hear(state, event)
-        if body.role != "leader":
+        if not state.elections.take(event.node, body):
             return NOTHING
-        state.elected(event, body)
+        for history in state.histories.values():
+            history.forget_lost(state.elections)
         state.due.clear()
         return self._look(state, event)
 
@@ -196,7 +184,8 @@ class ClientViews(Log):
         leader, epoch = self.view(client).leaders.get(tp, (NOBODY, NOBODY))
         if epoch >= 0:
             return epoch >= target
-        return any(each.leader == leader for each in self.newest.get(tp, ()) if each.leader_epoch >= target)
+        records = self.histories[tp].records if tp in self.histories else ()
+        return any(each.leader == leader for each in records if each.leader_epoch >= target)
 
 
 class ClientsGetTheCurrentMetadata(FollowsTheLog[ClientViews]):

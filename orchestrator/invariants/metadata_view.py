@@ -20,6 +20,7 @@ from actors.trace.events import (
     Stamped,
     TraceEvent,
 )
+from actors.trace.metadata_history import Elections
 from orchestrator.invariants.fold import Witness, witness
 
 FOLLOWED: tuple[type[TraceEvent], ...] = (QVote, QRole, PartChange, BrokerReg, ConfigChange, IsrPropose)
@@ -102,12 +103,12 @@ class Candidacy(msgspec.Struct, frozen=True):
 class MetadataView(msgspec.Struct):
     """Quorum epoch -> View, for the newest epochs; and what leaders of partitions have asked for.
 
-    led: node -> epoch that it leads or last led. candidacies: epoch -> the log of the voter that voted for itself.
+    candidacies: epoch -> the log of the voter that voted for itself.
     proposals: topic partition -> the most recent ones.
     """
 
     views: dict[int, View] = {}
-    led: dict[str, int] = {}
+    elections: Elections = msgspec.field(default_factory=Elections)
     candidacies: dict[int, dict[str, Candidacy]] = {}
     proposals: dict[str, list[Proposal]] = {}
 
@@ -140,8 +141,7 @@ class MetadataView(msgspec.Struct):
                 logs = self.candidacies.setdefault(body.epoch, {})
                 logs[event.node] = Candidacy(body.candidate_last_epoch, body.candidate_end)
         elif type(body) is QRole:
-            if body.role == "leader":
-                self.led[event.node] = body.epoch
+            if self.elections.take(event.node, body):
                 # Even if it appends nothing that is followed here: the next one's log goes on from its, and lacks
                 # what a former leader had beyond that.
                 self._view(body.epoch, event.node, body.log_end)
@@ -158,7 +158,7 @@ class MetadataView(msgspec.Struct):
         body = event.body
         if type(body) is PartChange or type(body) is ConfigChange:
             return body.quorum_epoch
-        return self.led.get(event.node, -1)
+        return self.elections.epoch_of(event.node)
 
     def _view(self, epoch: int, leader: str, end: int) -> View:
         found = self.views.get(epoch)

@@ -6,6 +6,7 @@ import msgspec
 
 from actors.node.spec import split_topic_partition
 from actors.trace.events import ConfigChange, MetaImage, NodeUp, QRole, Stamped, TraceEvent
+from actors.trace.metadata_history import Elections, History
 from orchestrator.invariants.fold import Profile, Witness, witness
 
 MIN_ISR = "min.insync.replicas"
@@ -18,6 +19,7 @@ HEARD: tuple[type[TraceEvent], ...] = (ConfigChange, MetaImage, NodeUp, QRole)
 class Setting(msgspec.Struct, frozen=True):
     """A record of the metadata log that sets min.insync.replicas of a resource, or, with None, unsets it."""
 
+    quorum_epoch: int
     offset: int
     resource: str
     value: str | None
@@ -35,13 +37,16 @@ class Least(msgspec.Struct, frozen=True):
         return Least(replicas, self.by) if 0 < replicas < self.value else self
 
 
-class LeastIsr(msgspec.Struct):
-    """The records, oldest first, as the newest controller's log has them; applied: broker -> end of the metadata log
-    that it has applied; quorum_epoch: of that controller."""
+KEPT = 1 << 10
+"""Records that are kept: all that a run has."""
 
-    settings: list[Setting] = []
+
+class LeastIsr(msgspec.Struct):
+    """settings: the records. applied: broker -> end of the metadata log that it has applied."""
+
+    elections: Elections = msgspec.field(default_factory=Elections)
+    settings: History[Setting] = msgspec.field(default_factory=lambda: History(KEPT))
     applied: dict[str, int] = {}
-    quorum_epoch: int = -1
 
     def hear(self, event: Stamped) -> bool:
         """Take an event of the types in ``HEARD``; whether something else may hold at its node from now on."""
@@ -53,20 +58,20 @@ class LeastIsr(msgspec.Struct):
             self.applied.pop(event.node, None)
             return True
         if type(body) is QRole:
-            if body.role == "leader" and body.epoch > self.quorum_epoch:
-                self.quorum_epoch = body.epoch  # what a former leader had beyond this one's log is lost
-                self.settings = [each for each in self.settings if each.offset < body.log_end]
+            if self.elections.take(event.node, body):
+                self.settings.forget_lost(self.elections)
             return False
         assert type(body) is ConfigChange
-        if body.key == MIN_ISR and body.quorum_epoch >= self.quorum_epoch:
-            self.settings.append(Setting(body.offset, body.resource, body.value, witness(event)))
+        if body.key == MIN_ISR:
+            told = Setting(body.quorum_epoch, body.offset, body.resource, body.value, witness(event))
+            self.settings.add(told, self.elections)
         return False
 
     def at(self, node: str, tp: str, profile: Profile) -> Least:
         """What a broker must go by: the topic's own value, the broker's, that of all brokers, or what it was started
         with (``KafkaConfigSchema.resolveEffectiveTopicConfig``), in what it has applied."""
         end = self.applied.get(node, 0)
-        newest = {each.resource: each for each in self.settings if each.offset < end}
+        newest = {each.resource: each for each in self.settings.records if each.offset < end}
         for resource in (f"topic/{split_topic_partition(tp)[0]}", f"broker/{node.rpartition('-')[2]}", "broker/"):
             found = newest.get(resource)
             if found is not None and found.value is not None:

@@ -19,6 +19,7 @@ from actors.trace.events import (
     Stamped,
     TraceEvent,
 )
+from actors.trace.metadata_history import NewestController
 from orchestrator.invariants.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.known_findings import known_as
 from orchestrator.invariants.log_fold import LogInvariant
@@ -145,14 +146,14 @@ class Fetched(msgspec.Struct):
 class Watermarks(State):
     """``leaders``: per node; ``lowering``: node -> the truncation with which its high watermark has to go down.
 
-    ``made``: the latest change of the partition, by the newest controller, that of ``quorum_epoch``: an older one that
-    was replaced may go on for itself. ``overtaken``: a proposal that its leader has given up, so that it does not know
-    of what a controller makes of it. ``known``: the finding about positions that are kept, if it is one here.
+    ``made``: the latest change of the partition, by the newest ``controller``. ``overtaken``: a proposal that its
+    leader has given up, so that it does not know of what a controller makes of it. ``known``: the finding about
+    positions that are kept, if it is one here.
     """
 
     leaders: dict[str, Fetched] = {}
     lowering: dict[str, Witness] = {}
-    quorum_epoch: int = -1
+    controller: NewestController = msgspec.field(default_factory=NewestController)
     made: Made = (-1, -1, frozenset())
     overtaken: Made | None = None
     known: str = ""
@@ -234,8 +235,8 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
             else:
                 state.leaders.pop(event.node, None)
             return self._taken_up(state, event, body, mirror)
-        elif type(body) is PartChange and body.quorum_epoch >= state.quorum_epoch:
-            state.quorum_epoch, state.made = body.quorum_epoch, made_by(body)
+        elif type(body) is PartChange and state.controller.says(body.quorum_epoch):
+            state.made = made_by(body)
         elif type(body) is IsrPropose and body.outcome == OVERTAKEN:
             state.overtaken = proposed(body)
         return NOTHING

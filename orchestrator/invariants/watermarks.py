@@ -227,7 +227,7 @@ class HighWatermarkFollows(PartitionInvariant[LeaderView]):
     def _learns(self, state: LeaderView) -> bool:
         """Take over the ISR from what the leader has applied of the metadata log; whether it is another."""
         end = state.applied.get(state.leads, 0)
-        known = [each.change.isr for each in state.changes if each.change.offset < end]
+        known = [each.isr for each in state.changes if each.offset < end]
         if not known or known[-1] == state.in_sync:
             return False
         state.in_sync, state.asked = known[-1], []

@@ -13,6 +13,7 @@ import msgspec
 
 from actors.node.spec import node_name
 from actors.trace.events import CtlFault, CtlWindow, PartChange, QRole, Stamped
+from actors.trace.metadata_history import Elections, History
 from orchestrator.invariants.bounds import bound_us
 from orchestrator.invariants.fold import (
     NOTHING,
@@ -164,9 +165,18 @@ def beta(profile: Profile, invariant: str) -> int:
 class Appended(msgspec.Struct, frozen=True):
     """A record of the metadata log about a partition."""
 
-    quorum_epoch: int
     change: PartChange
     by: Witness
+
+    @property
+    def quorum_epoch(self) -> int:
+        """Epoch of the leader that appended it."""
+        return self.change.quorum_epoch
+
+    @property
+    def offset(self) -> int:
+        """Where it stands."""
+        return self.change.offset
 
 
 KEPT = 8
@@ -174,32 +184,31 @@ KEPT = 8
 
 
 class PartitionState(WindowState):
-    """What the metadata log says of a partition. changes: the newest records, in order; begun_at: quorum epoch -> end
-    of its leader's log then: what a former leader appended behind it is lost."""
+    """What the metadata log says of a partition."""
 
-    changes: list[Appended] = []
-    begun_at: dict[int, int] = {}
+    elections: Elections = msgspec.field(default_factory=Elections)
+    history: History[Appended] = msgspec.field(default_factory=lambda: History(KEPT))
 
     @property
     def newest(self) -> Appended | None:
         """The last record that is not known to be lost."""
-        return self.changes[-1] if self.changes else None
+        return self.history.newest
+
+    @property
+    def changes(self) -> list[PartChange]:
+        """What is remembered and not known to be lost, in order."""
+        return [each.change for each in self.history.records]
 
     def take(self, event: Stamped, body: PartChange) -> None:
         """A controller appended a change."""
-        if not self.is_lost(body.quorum_epoch, body.offset):
-            self.changes.append(Appended(body.quorum_epoch, body, witness(event)))
-            self.changes.sort(key=_place)
-            del self.changes[:-KEPT]
+        self.history.add(Appended(body, witness(event)), self.elections)
 
-    def elected(self, body: QRole) -> None:
-        """A quorum leader was elected: what its log lacks never happened."""
-        self.begun_at[body.epoch] = body.log_end
-        self.changes = [each for each in self.changes if not self.is_lost(each.quorum_epoch, each.change.offset)]
-
-    def is_lost(self, quorum_epoch: int, offset: int) -> bool:
-        """Whether a record is missing in the log of a later leader."""
-        return any(epoch > quorum_epoch and offset >= end for epoch, end in self.begun_at.items())
+    def elected(self, event: Stamped, body: QRole) -> bool:
+        """A controller took up a role; whether it leads, and what its log lacks never happened."""
+        if not self.elections.take(event.node, body):
+            return False
+        self.history.forget_lost(self.elections)
+        return True
 
     @property
     def leader(self) -> str:
@@ -217,10 +226,6 @@ class PartitionState(WindowState):
         return self.newest.change.isr if self.newest is not None else []
 
 
-def _place(record: Appended) -> tuple[int, int]:
-    return record.quorum_epoch, record.change.offset
-
-
 P = TypeVar("P", bound=PartitionState)
 
 
@@ -235,7 +240,4 @@ class PartitionInvariant(WindowInvariant[P]):
         body = event.body
         if type(body) is not QRole:
             return super().hear(state, event)
-        if body.role == "leader":
-            state.elected(body)
-            return self._look(state, event)
-        return NOTHING
+        return self._look(state, event) if state.elected(event, body) else NOTHING

@@ -93,8 +93,9 @@ def test_as_many_are_healed_as_records_need_to_be_acknowledged() -> None:
     stage = Stage(plan_of(BROKER + RANDOM, seed=STAYS))
     stage.reach_time_0()
     view = stage.conductor.view.partitions["orders-0"]
-    view.changes[-1] = view.changes[-1].__class__(
-        **{name: getattr(view.changes[-1], name) for name in view.changes[-1].__struct_fields__} | {"min_isr": 3}
+    view.changes.records[-1] = view.changes.records[-1].__class__(
+        **{name: getattr(view.changes.records[-1], name) for name in view.changes.records[-1].__struct_fields__}
+        | {"min_isr": 3}
     )
     stage.run_until(10 * SECOND)
     assert stage.restarted() == ["broker-3"]
