@@ -16,7 +16,7 @@ from orchestrator.engines.batch import check_trace
 from orchestrator.engines.in_process import InProcessEngine
 from orchestrator.engines.spark_session import spark_session
 from orchestrator.engines.streaming import check_stream, parts
-from orchestrator.invariants.conclusion import InvariantResult
+from orchestrator.invariants.folds.conclusion import InvariantResult
 from orchestrator.runner import warm_up
 from orchestrator.trace.read import TRACE, read_events
 

@@ -14,7 +14,7 @@ from chaos.must_happen import Sightings
 from chaos.plan import Plan
 from orchestrator.clusters.base import RunOutcome
 from orchestrator.engines.in_process import InProcessEngine
-from orchestrator.invariants.conclusion import InvariantResult
+from orchestrator.invariants.folds.conclusion import InvariantResult
 from orchestrator.verdict import RunFacts, Verdict, judge
 
 

@@ -15,7 +15,7 @@ import msgspec
 from actors.node.spec import node_name
 from actors.trace.events import CtlFault, NodeDown, QRole, QVoters, Stamped
 from chaos.plan import Plan
-from orchestrator.invariants.voter_sets import VoterSets, is_majority
+from orchestrator.invariants.mirrors.voter_sets import VoterSets, is_majority
 
 
 class Standing(msgspec.Struct, frozen=True):

@@ -30,7 +30,7 @@ from orchestrator.driving import held
 from orchestrator.engines.in_process import InProcessEngine
 from orchestrator.engines.key_group import Tell, keep_quiet
 from orchestrator.files import write_bytes, write_text
-from orchestrator.invariants.conclusion import InvariantResult
+from orchestrator.invariants.folds.conclusion import InvariantResult
 from orchestrator.repeats import repeat
 from orchestrator.report.junit import Judged, write_junit
 from orchestrator.run_dir import Manifest, RunDir, create_run_dir, utc_now

@@ -10,9 +10,9 @@ import msgspec
 
 from chaos.plan import Expectation
 from chaos.words import times
-from orchestrator.invariants.conclusion import InvariantResult
-from orchestrator.invariants.fold import Finding, Status
-from orchestrator.invariants.known_findings import is_known, stalls
+from orchestrator.invariants.folds.conclusion import InvariantResult
+from orchestrator.invariants.folds.fold import Finding, Status
+from orchestrator.invariants.folds.known_findings import is_known, stalls
 from orchestrator.run_dir import RunDir, read_json, write_json, wrong
 
 VERDICT_SCHEMA: Final = "krift-verdict/v1"

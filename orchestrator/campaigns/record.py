@@ -9,8 +9,8 @@ import msgspec
 from chaos.injector import FaultOutcome
 from orchestrator.campaigns.order import SimOrder
 from orchestrator.campaigns.signature import shape, signature
-from orchestrator.invariants.conclusion import is_off
-from orchestrator.invariants.fold import Status, profile_of
+from orchestrator.invariants.folds.conclusion import is_off
+from orchestrator.invariants.folds.fold import Status, profile_of
 from orchestrator.invariants.registry import INVARIANTS
 from orchestrator.sim_run import SimRun
 from orchestrator.verdict import NOT_CARRIED_OUT, UNEXPECTED, Outcome

@@ -14,10 +14,10 @@ from orchestrator.campaigns.order import SimOrder
 from orchestrator.campaigns.record import RunRecord
 from orchestrator.campaigns.signature import shape
 from orchestrator.coverage.table import FaultRow, PairRow, fault_table, pair_table
-from orchestrator.invariants.conclusion import InvariantResult
-from orchestrator.invariants.fold import Status
+from orchestrator.invariants.folds.conclusion import InvariantResult
+from orchestrator.invariants.folds.fold import Status
+from orchestrator.invariants.hygiene.vacuity import NothingVacuous, Tested
 from orchestrator.invariants.registry import INVARIANTS
-from orchestrator.invariants.vacuity import NothingVacuous, Tested
 from orchestrator.runner import REPEAT
 from orchestrator.verdict import INCONCLUSIVE, NOT_CARRIED_OUT, combined_exit_code
 

@@ -16,7 +16,7 @@ from chaos.plan import Plan
 from orchestrator.campaigns.order import SimOrder
 from orchestrator.campaigns.record import RunRecord, record_of, record_of_error
 from orchestrator.coverage.observer import Coverage
-from orchestrator.invariants.known_findings import KNOWN_FINDINGS
+from orchestrator.invariants.folds.known_findings import KNOWN_FINDINGS
 from orchestrator.sim_run import Observer, SimRun, run_in_sim
 from orchestrator.version import __version__
 

@@ -17,7 +17,7 @@ from chaos.scenario.resolve import resolve
 from orchestrator.checked import Checked, of_an_unfinished, verdict_on
 from orchestrator.cli.options import runs_option
 from orchestrator.driving import held, is_held
-from orchestrator.invariants.fold import Finding
+from orchestrator.invariants.folds.fold import Finding
 from orchestrator.report.console import page
 from orchestrator.report.text import print_verdict
 from orchestrator.run_dir import RESTORE, Manifest, RunDir, open_run_dir, wrong

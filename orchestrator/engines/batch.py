@@ -24,8 +24,8 @@ from orchestrator.engines.routing import (
     events_of,
     news_types,
 )
-from orchestrator.invariants.conclusion import InvariantResult, KeyResult, conclude
-from orchestrator.invariants.fold import Finding, Profile, profile_of
+from orchestrator.invariants.folds.conclusion import InvariantResult, KeyResult, conclude
+from orchestrator.invariants.folds.fold import Finding, Profile, profile_of
 from orchestrator.invariants.registry import folds, invariants_of
 from orchestrator.trace.rows import ORDER_COLUMNS, decode_body
 

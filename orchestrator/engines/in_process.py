@@ -8,8 +8,8 @@ from heapq import heappop, heappush
 
 from actors.trace.events import RunMeta, Stamped, TraceEvent
 from orchestrator.engines.key_group import Cell, Handler, KeyGroup
-from orchestrator.invariants.conclusion import InvariantResult, KeyResult, conclude
-from orchestrator.invariants.fold import CASES, Finding, Profile, profile_of
+from orchestrator.invariants.folds.conclusion import InvariantResult, KeyResult, conclude
+from orchestrator.invariants.folds.fold import CASES, Finding, Profile, profile_of
 from orchestrator.invariants.registry import AnyFold, folds, invariants_of
 
 NEVER = 1 << 62

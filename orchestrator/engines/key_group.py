@@ -8,8 +8,8 @@ from typing import Any
 
 from actors.trace.events import Stamped, TraceEvent
 from orchestrator.engines.saved import SavedCell, SavedGroup, load_state, save_state
-from orchestrator.invariants.conclusion import KeyResult, count
-from orchestrator.invariants.fold import Deadline, Emissions, Finding, Profile
+from orchestrator.invariants.folds.conclusion import KeyResult, count
+from orchestrator.invariants.folds.fold import Deadline, Emissions, Finding, Profile
 from orchestrator.invariants.registry import AnyFold
 
 Tell = Callable[[Finding], None]

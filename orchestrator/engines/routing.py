@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from actors.trace.events import EVENT_TYPES, Stamped, Tick
-from orchestrator.invariants.fold import Route
+from orchestrator.invariants.folds.fold import Route
 from orchestrator.invariants.registry import AnyFold, folds
 from orchestrator.trace.rows import ORDER_COLUMNS, decode_body, encode_body
 

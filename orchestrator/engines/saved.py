@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
-from orchestrator.invariants.conclusion import KeyResult
-from orchestrator.invariants.fold import Deadline, Fold, Profile
-from orchestrator.invariants.mirror_fold import MirrorState
+from orchestrator.invariants.folds.conclusion import KeyResult
+from orchestrator.invariants.folds.fold import Deadline, Fold, Profile
+from orchestrator.invariants.folds.mirror_fold import MirrorState
 from orchestrator.invariants.registry import folds
 
 _encode = msgspec.msgpack.Encoder().encode

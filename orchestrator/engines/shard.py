@@ -18,10 +18,10 @@ from orchestrator.engines.frontier import DRIVER, NOTHING_MORE, Frontier, Piece
 from orchestrator.engines.key_group import KeyGroup
 from orchestrator.engines.routing import branches, news_types
 from orchestrator.engines.saved import SavedGroup, layout
-from orchestrator.invariants.conclusion import KeyResult, count
-from orchestrator.invariants.fold import Finding, Profile, profile_of
-from orchestrator.invariants.hygiene import TraceIsWhole, unseen
-from orchestrator.invariants.routes import TRACE
+from orchestrator.invariants.folds.conclusion import KeyResult, count
+from orchestrator.invariants.folds.fold import Finding, Profile, profile_of
+from orchestrator.invariants.folds.routes import TRACE
+from orchestrator.invariants.hygiene.trace import TraceIsWhole, unseen
 from orchestrator.version import __version__
 
 X4 = TraceIsWhole.id

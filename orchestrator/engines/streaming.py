@@ -23,8 +23,8 @@ from orchestrator.engines.frontier import Piece, pieces_of
 from orchestrator.engines.key_group import Tell, keep_quiet
 from orchestrator.engines.routing import ENVELOPE, EventRouter, Targets, events_of, news_types
 from orchestrator.engines.shard import NEWS, OtherLayout, Routed, Shard, shard_of, version_of_state
-from orchestrator.invariants.conclusion import InvariantResult, conclude
-from orchestrator.invariants.fold import Finding, Profile
+from orchestrator.invariants.folds.conclusion import InvariantResult, conclude
+from orchestrator.invariants.folds.fold import Finding, Profile
 from orchestrator.invariants.registry import folds, invariants_of
 from orchestrator.trace.rows import decode_body
 from orchestrator.trace.schema import spark_schema

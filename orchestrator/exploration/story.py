@@ -24,7 +24,7 @@ from orchestrator.engines.in_process import InProcessEngine
 from orchestrator.exploration.cluster import QUORUM_STATE_SYNCED, Cluster, Exchange
 from orchestrator.exploration.place import Facts, Input
 from orchestrator.exploration.search import Step
-from orchestrator.invariants.fold import Finding, Profile
+from orchestrator.invariants.folds.fold import Finding, Profile
 from orchestrator.invariants.registry import INVARIANTS
 
 QUORUM_FAMILY = "Q"

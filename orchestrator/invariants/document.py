@@ -9,8 +9,8 @@ from pathlib import Path
 
 from actors.defects import DEFECTS
 from chaos.scenario.invariant_ids import FAMILIES
-from orchestrator.invariants.bounds import BOUNDS, SLACK_US, Timer, bound_us
-from orchestrator.invariants.fold import Invariant, Profile, Route
+from orchestrator.invariants.folds.bounds import BOUNDS, SLACK_US, Timer, bound_us
+from orchestrator.invariants.folds.fold import Invariant, Profile, Route
 from orchestrator.invariants.registry import INVARIANTS, OVER_RUNS, folds
 
 DOCUMENT_FILE = Path("docs/invariants.md")
@@ -33,7 +33,7 @@ Each invariant ends a run as one of:
 | vacuous | nothing in the run put it to the test, or the feature that it rests on is off |
 
 *Tested* says what counts as one test; *key* by what the trace is cut for it, so that each part can be judged by itself
-(`orchestrator/invariants/routes.py`). *Defects* are bugs planted on purpose (`krift run --defect NAME`) that this
+(`orchestrator/invariants/folds/routes.py`). *Defects* are bugs planted on purpose (`krift run --defect NAME`) that this
 invariant must catch; `tests/scenario/test_defects.py` shows that each is caught, in a run that holds without it.
 *Does not see* says what the promise covers and the check does not look at: a bug there passes unnoticed.
 """

@@ -5,11 +5,52 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from orchestrator.invariants.broker_images import ImagesAreOneHistory
-from orchestrator.invariants.client_liveness import ConsumersCatchUp, OperationsReturn, SendsReturn
-from orchestrator.invariants.client_metadata import OlderMetadataIsNotAdopted, OutdatedMetadataIsRefetched
-from orchestrator.invariants.clients import AcknowledgedIsNotLost, OneOffsetOneValue
-from orchestrator.invariants.controller import (
+from orchestrator.invariants.clients.acknowledged import AcknowledgedIsNotLost, OneOffsetOneValue
+from orchestrator.invariants.clients.knowledge import LatestCoversWhatIsKnown, RealTimeOrder
+from orchestrator.invariants.clients.reads import (
+    ConsumersGoForward,
+    OnlyCommittedIsShown,
+    PayloadsArriveWhole,
+    ReadsRepeat,
+)
+from orchestrator.invariants.clients.sends import DefiniteFailureStaysFailed, ProducerOrderIsKept
+from orchestrator.invariants.clients.transactions import (
+    IdempotentWritesAppearOnce,
+    OldProducerEpochsAreFenced,
+    SequencesAreContiguous,
+)
+from orchestrator.invariants.folds.fold import Fold, Invariant
+from orchestrator.invariants.folds.routes import METADATA_LOG, PARTITION
+from orchestrator.invariants.hygiene.documented_errors import OnlyDocumentedErrors
+from orchestrator.invariants.hygiene.drain import EverythingDrains
+from orchestrator.invariants.hygiene.physics import PhysicsHold, SameSeedSameRun
+from orchestrator.invariants.hygiene.trace import NoBug, TraceIsWhole, VersionsAreHonoured
+from orchestrator.invariants.hygiene.vacuity import NothingVacuous
+from orchestrator.invariants.liveness.clients import ConsumersCatchUp, OperationsReturn, SendsReturn
+from orchestrator.invariants.liveness.cluster import (
+    AcknowledgedIsOnAll,
+    BrokerIsUnfenced,
+    IsrIsWhole,
+    LeaderIsElected,
+    PartitionGetsALeader,
+)
+from orchestrator.invariants.liveness.convergence import Converges
+from orchestrator.invariants.liveness.metadata import ClientsGetTheCurrentMetadata, ImagesGetToTheEnd
+from orchestrator.invariants.liveness.progress import CallsEnd, NoStorms, RetriesGetSomewhere
+from orchestrator.invariants.liveness.voter_changes import VoterChangesEnd
+from orchestrator.invariants.metadata.broker_images import ImagesAreOneHistory
+from orchestrator.invariants.metadata.client_metadata import OlderMetadataIsNotAdopted, OutdatedMetadataIsRefetched
+from orchestrator.invariants.metadata.truncation_signals import TruncationIsSignalled
+from orchestrator.invariants.mirrors.log_fold import LogFold, LogInvariant
+from orchestrator.invariants.mirrors.log_mirror import LEADERSHIP, QUORUM_LEADERSHIP
+from orchestrator.invariants.offsets.list_offsets import (
+    BrokersAreNotRefused,
+    LatestNeverGoesBack,
+    NewLeaderRefusesUntilCaughtUp,
+)
+from orchestrator.invariants.offsets.refusals import ClientsAbsorbTheRefusal
+from orchestrator.invariants.offsets.timestamps import LookupsMeanWhatTheySay
+from orchestrator.invariants.partitions.controller import (
     ControllerFold,
     ControllerInvariant,
     ElectionsComeFromTheRightPool,
@@ -17,41 +58,46 @@ from orchestrator.invariants.controller import (
     PartitionStatesMoveForward,
     TheDeadAreNotInCharge,
 )
-from orchestrator.invariants.convergence import Converges
-from orchestrator.invariants.documented_errors import OnlyDocumentedErrors
-from orchestrator.invariants.drain import EverythingDrains
-from orchestrator.invariants.eligible_replicas import EligibleReplicasAreThoseWhoLeft
-from orchestrator.invariants.fetch_answers import FetchesAreAnsweredAtOnce
-from orchestrator.invariants.fold import Fold, Invariant
-from orchestrator.invariants.hygiene import NoBug, TraceIsWhole, VersionsAreHonoured
-from orchestrator.invariants.isr import ElectableReplicasHaveEverything, ReplicationCoversElection
-from orchestrator.invariants.knowledge import LatestCoversWhatIsKnown, RealTimeOrder
-from orchestrator.invariants.lagging import WhoLagsLeavesTheIsr
-from orchestrator.invariants.list_offsets import (
-    BrokersAreNotRefused,
-    LatestNeverGoesBack,
-    NewLeaderRefusesUntilCaughtUp,
-)
-from orchestrator.invariants.liveness import (
-    AcknowledgedIsOnAll,
-    BrokerIsUnfenced,
-    IsrIsWhole,
-    LeaderIsElected,
-    PartitionGetsALeader,
-)
-from orchestrator.invariants.log_fold import LogFold, LogInvariant
-from orchestrator.invariants.log_mirror import LEADERSHIP, QUORUM_LEADERSHIP
-from orchestrator.invariants.metadata_liveness import ClientsGetTheCurrentMetadata, ImagesGetToTheEnd
-from orchestrator.invariants.partition import (
+from orchestrator.invariants.partitions.eligible_replicas import EligibleReplicasAreThoseWhoLeft
+from orchestrator.invariants.partitions.fetch_answers import FetchesAreAnsweredAtOnce
+from orchestrator.invariants.partitions.isr import ElectableReplicasHaveEverything, ReplicationCoversElection
+from orchestrator.invariants.partitions.lagging import WhoLagsLeavesTheIsr
+from orchestrator.invariants.partitions.partition import (
     AcksTellTheTruth,
     JoiningTheIsrIsEarned,
     OneLeaderPerLeaderEpoch,
     ReplicaFetchesAreFenced,
 )
-from orchestrator.invariants.physics import PhysicsHold, SameSeedSameRun
-from orchestrator.invariants.produce_answers import ProducesAreAnsweredAtOnce
-from orchestrator.invariants.progress import CallsEnd, NoStorms, RetriesGetSomewhere
-from orchestrator.invariants.quorum import (
+from orchestrator.invariants.partitions.produce_answers import ProducesAreAnsweredAtOnce
+from orchestrator.invariants.partitions.replica_logs import (
+    LogMatching,
+    LogsAreDenseAndOrdered,
+    OnlyTheLeaderWrites,
+    QuorumLogMatching,
+)
+from orchestrator.invariants.partitions.replication import (
+    CleanLeaderHasEverything,
+    CommittedIsNotTruncated,
+    HighWatermarksAreSound,
+)
+from orchestrator.invariants.partitions.sessions import SessionsAreHonoured
+from orchestrator.invariants.partitions.truncation import LeadersSayWhereLogsPart, TruncationEndsOnTheLineage
+from orchestrator.invariants.partitions.watermarks import HighWatermarkFollows, RefusalIsBrief
+from orchestrator.invariants.quorum.check_quorum import CutOffLeadersStepDown, LeaderIsLeftInPeace
+from orchestrator.invariants.quorum.commits import (
+    AcknowledgedMetadataStays,
+    CommittedIsDurable,
+    DivergenceIsExact,
+    StateMachinesAgree,
+)
+from orchestrator.invariants.quorum.elections import (
+    ControllersActInOffice,
+    LeaderCompleteness,
+    LeaderHasAMajority,
+    LeadersOnlyAppend,
+    OnlyVotersStand,
+)
+from orchestrator.invariants.quorum.leadership import (
     CommittedMetadataStays,
     EpochsNeverGoBack,
     OneDurableVotePerEpoch,
@@ -59,55 +105,9 @@ from orchestrator.invariants.quorum import (
     OwnEpochCommit,
     VotesGoToTheUpToDate,
 )
-from orchestrator.invariants.quorum_changes import VoterChangesEnd
-from orchestrator.invariants.quorum_commits import (
-    AcknowledgedMetadataStays,
-    CommittedIsDurable,
-    DivergenceIsExact,
-    StateMachinesAgree,
-)
-from orchestrator.invariants.quorum_elections import (
-    ControllersActInOffice,
-    LeaderCompleteness,
-    LeaderHasAMajority,
-    LeadersOnlyAppend,
-    OnlyVotersStand,
-)
-from orchestrator.invariants.quorum_snapshots import SnapshotsAreCommitted
-from orchestrator.invariants.quorum_time import CutOffLeadersStepDown, LeaderIsLeftInPeace
-from orchestrator.invariants.quorum_voters import VoterChangesAreSerial
-from orchestrator.invariants.quorum_votes import VotesFollowTheRule
-from orchestrator.invariants.reads import (
-    ConsumersGoForward,
-    OnlyCommittedIsShown,
-    PayloadsArriveWhole,
-    ReadsRepeat,
-)
-from orchestrator.invariants.refusals import ClientsAbsorbTheRefusal
-from orchestrator.invariants.replica_logs import (
-    LogMatching,
-    LogsAreDenseAndOrdered,
-    OnlyTheLeaderWrites,
-    QuorumLogMatching,
-)
-from orchestrator.invariants.replication import (
-    CleanLeaderHasEverything,
-    CommittedIsNotTruncated,
-    HighWatermarksAreSound,
-)
-from orchestrator.invariants.routes import METADATA_LOG, PARTITION
-from orchestrator.invariants.sends import DefiniteFailureStaysFailed, ProducerOrderIsKept
-from orchestrator.invariants.sessions import SessionsAreHonoured
-from orchestrator.invariants.timestamps import LookupsMeanWhatTheySay
-from orchestrator.invariants.transactions import (
-    IdempotentWritesAppearOnce,
-    OldProducerEpochsAreFenced,
-    SequencesAreContiguous,
-)
-from orchestrator.invariants.truncation import LeadersSayWhereLogsPart, TruncationEndsOnTheLineage
-from orchestrator.invariants.truncation_signals import TruncationIsSignalled
-from orchestrator.invariants.vacuity import NothingVacuous
-from orchestrator.invariants.watermarks import HighWatermarkFollows, RefusalIsBrief
+from orchestrator.invariants.quorum.snapshots import SnapshotsAreCommitted
+from orchestrator.invariants.quorum.voters import VoterChangesAreSerial
+from orchestrator.invariants.quorum.votes import VotesFollowTheRule
 
 AnyFold = Fold[Any]
 

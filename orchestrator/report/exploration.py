@@ -10,7 +10,7 @@ from chaos.words import some
 from orchestrator.exploration.models import Model
 from orchestrator.exploration.promises import PROMISES
 from orchestrator.exploration.search import Found
-from orchestrator.invariants.fold import Finding
+from orchestrator.invariants.folds.fold import Finding
 from orchestrator.report.console import Page
 
 ONE = {"time-outs": "time-out", "crashes": "crash", "dropped connections": "dropped connection", "records": "record"}

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from chaos.words import some, times
-from orchestrator.invariants.fold import Status
+from orchestrator.invariants.folds.fold import Status
 from orchestrator.report.console import Page, printable
 from orchestrator.verdict import InvariantVerdict, Verdict, Violation
 

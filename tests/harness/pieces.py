@@ -12,8 +12,8 @@ from chaos.sources import find
 from orchestrator.engines.frontier import pieces_of
 from orchestrator.engines.routing import branches, news_types
 from orchestrator.engines.shard import NEWS, Routed, Shard, shard_of
-from orchestrator.invariants.conclusion import InvariantResult, conclude
-from orchestrator.invariants.fold import Profile, profile_of
+from orchestrator.invariants.folds.conclusion import InvariantResult, conclude
+from orchestrator.invariants.folds.fold import Profile, profile_of
 from orchestrator.invariants.registry import folds, invariants_of
 from orchestrator.sim_run import run_in_sim
 

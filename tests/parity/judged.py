@@ -23,7 +23,7 @@ from actors.trace.events import (
 from chaos.conductor import ScenarioConductor
 from chaos.plan import Plan
 from orchestrator.clusters.base import Cluster, RunOrder, RunOutcome
-from orchestrator.invariants.fold import Status
+from orchestrator.invariants.folds.fold import Status
 from orchestrator.run_dir import RunDir
 from orchestrator.runner import check_in_process
 from orchestrator.trace.read import read_events

@@ -12,11 +12,11 @@ import pytest
 from actors.trace.events import EVENT_TYPES, NodeDown, RunEnd, RunMeta, Stamped
 from orchestrator.engines.in_process import check
 from orchestrator.engines.saved import load_state, save_state
-from orchestrator.invariants.fold import Emission, Finding, Profile
-from orchestrator.invariants.hygiene import NodeTrace, TraceIsWhole
-from orchestrator.invariants.mirror_fold import MirrorFold
+from orchestrator.invariants.folds.fold import Emission, Finding, Profile
+from orchestrator.invariants.folds.mirror_fold import MirrorFold
+from orchestrator.invariants.folds.routes import TRACE
+from orchestrator.invariants.hygiene.trace import NodeTrace, TraceIsWhole
 from orchestrator.invariants.registry import folds
-from orchestrator.invariants.routes import TRACE
 from tests.harness.pieces import recorded
 
 CRASH = "parity/scenarios/leader-crash"

@@ -19,7 +19,7 @@ from orchestrator.engines.batch import check_trace
 from orchestrator.engines.in_process import check
 from orchestrator.engines.shard import OtherLayout
 from orchestrator.engines.streaming import check_stream, chunks, feed, parts, results as stream_results
-from orchestrator.invariants.fold import Finding
+from orchestrator.invariants.folds.fold import Finding
 from orchestrator.trace.read import TRACE, read_events, write_events
 from orchestrator.trace.rows import COLUMNS, stamped_to_row
 from tests.harness.pieces import recorded

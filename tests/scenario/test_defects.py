@@ -20,7 +20,7 @@ from chaos.scenario.loader import load_file
 from chaos.scenario.resolve import resolve
 from orchestrator.cli.main import main
 from orchestrator.engines.in_process import InProcessEngine
-from orchestrator.invariants.conclusion import InvariantResult
+from orchestrator.invariants.folds.conclusion import InvariantResult
 from orchestrator.invariants.registry import INVARIANTS
 from orchestrator.repeats import repeat
 from orchestrator.runner import REPEAT, repeat_result

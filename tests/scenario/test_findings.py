@@ -9,7 +9,7 @@ import pytest
 from chaos.incidents.library import incidents, text
 from orchestrator.campaigns.order import SimOrder
 from orchestrator.campaigns.work import carry_out
-from orchestrator.invariants.known_findings import KNOWN_FINDINGS
+from orchestrator.invariants.folds.known_findings import KNOWN_FINDINGS
 from orchestrator.sim_run import SimRun, run_in_sim
 
 INCIDENTS = {each.name: each.variants for each in incidents() if each.name.startswith("finding-")}

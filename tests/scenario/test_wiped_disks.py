@@ -13,7 +13,7 @@ from chaos.scenario.resolve import resolve
 from orchestrator.clusters.base import RunOrder
 from orchestrator.clusters.sim import SimCluster
 from orchestrator.engines.in_process import InProcessEngine
-from orchestrator.invariants.conclusion import InvariantResult
+from orchestrator.invariants.folds.conclusion import InvariantResult
 
 SCENARIO = """
 schema: krift/v1

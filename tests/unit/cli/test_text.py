@@ -6,8 +6,8 @@ import msgspec
 import pytest
 from rich.cells import cell_len
 
-from orchestrator.invariants.conclusion import KEPT, KeyResult, count
-from orchestrator.invariants.fold import Finding
+from orchestrator.invariants.folds.conclusion import KEPT, KeyResult, count
+from orchestrator.invariants.folds.fold import Finding
 from orchestrator.report.console import Page
 from orchestrator.report.text import one_line, print_contrast, print_verdict
 from orchestrator.verdict import Expected, InvariantVerdict, Verdict, Violation

@@ -21,7 +21,7 @@ from orchestrator.cli.replay import Moment
 from orchestrator.clusters.base import RunOutcome
 from orchestrator.clusters.sim import SimCluster
 from orchestrator.driving import held, is_held
-from orchestrator.invariants.fold import Finding
+from orchestrator.invariants.folds.fold import Finding
 from orchestrator.run_dir import Manifest, RunDir
 from orchestrator.runner import _note, check_in_process
 from orchestrator.trace.read import read_events, write_events

@@ -36,7 +36,7 @@ from actors.trace.events import (
     Stamped,
 )
 from orchestrator.engines.in_process import check
-from orchestrator.invariants.conclusion import InvariantResult
+from orchestrator.invariants.folds.conclusion import InvariantResult
 
 TP = "orders-0"
 BROKERS = (1, 2, 3)

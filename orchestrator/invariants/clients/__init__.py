@@ -1,0 +1,1 @@
+"""What clients send, are told and read (C, T)."""

@@ -1,0 +1,355 @@
+"""What producers and consumers were promised: acknowledged records stay, and an offset holds one record."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from actors.trace.events import ConsPos, LogHw, OpReturn, PartAssume, Stamped
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
+from orchestrator.invariants.mirrors.epoch_bumps import EPOCH_BUMP, FailedSends, Numbered, bump_is_due
+from orchestrator.invariants.mirrors.log_fold import LogInvariant
+from orchestrator.invariants.mirrors.log_mirror import LogMirror, LossBudget, loss_budget
+from orchestrator.invariants.mirrors.log_prefix import Prefix
+from orchestrator.invariants.mirrors.loss import LOST, UNCLEAN, acknowledged_in, given_up, read_in
+
+ACKS_ALL = -1
+
+
+class Acknowledged(msgspec.Struct, frozen=True, gc=False):
+    """A send that returned ok."""
+
+    uid: str
+    acks: int
+    leader_epoch: int
+    by: Witness
+
+
+class Reader(msgspec.Struct):
+    """What one consumer has read without a jump: offsets in [start, end), and earlier such stretches."""
+
+    start: int = -1
+    end: int = -1
+    earlier: list[tuple[int, int]] = []
+
+    def covers(self, offset: int) -> bool:
+        """Whether this consumer must have seen ``offset``."""
+        return self.start <= offset < self.end or any(start <= offset < end for start, end in self.earlier)
+
+
+class Sends(State):
+    """``recent``: offset -> acknowledged send, as far as a new leader's log could still lack it; ``unread``: those
+    that no consumer has got so far; ``read``: per offset whether a consumer got it."""
+
+    recent: dict[int, Acknowledged] = {}
+    unread: dict[int, Acknowledged] = {}
+    read: bytearray = msgspec.field(default_factory=bytearray)
+    readers: dict[str, Reader] = {}
+    floor: int = 0
+    budget: LossBudget = LossBudget()
+
+
+class AcknowledgedIsNotLost(LogInvariant[Sends]):
+    """The promise that producers pay for with acks=all.
+
+    Example: producer-1 was told that its record producer-1:57 is at offset 41 of orders-0. Broker-2 takes over with
+    a log in which offset 41 holds another record; or all consumers read on past 41 and none of them got it.
+    """
+
+    id = "C1"
+    title = "A record acknowledged with acks=all stays at its offset, and whoever reads past it reads it"
+    source = "acks=all, min.insync.replicas; Jepsen's kafka workload (lost-write)"
+    tested_when = "a send with acks=all is acknowledged with an offset"
+    types = (OpReturn, ConsPos, PartAssume, LogHw)
+    cases = {OpReturn: ("send", "poll"), LogHw: ("leader",)}
+    unseen = (
+        "records of producers with acks=0, which are told no offset",
+        "a record at the end that nobody reads past: L6 sees that consumers get there",
+        "what disks lost and got back: a loss within the budget excuses its offsets for good",
+    )
+    exemptions = {
+        "acks<=1": (
+            "The producer asked for less than acks=all, and another leader followed, or a disk lost what was written."
+        ),
+        "unclean-election": UNCLEAN,
+        "loss-budget": LOST,
+    }
+
+    def initial(self, key: str, profile: Profile) -> Sends:
+        return Sends(key, budget=loss_budget(profile, key))
+
+    def step(self, state: Sends, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        if type(body) is OpReturn:
+            if body.outcome != "ok":
+                return NOTHING
+            if body.kind == "send":
+                return self._acknowledged(state, event, body, mirror) if body.offset >= 0 else NOTHING
+            if body.kind == "poll" and body.records:
+                self._read(state, event, body)
+        elif type(body) is ConsPos:
+            reader = state.readers.setdefault(event.node, Reader())
+            if reader.end > reader.start >= 0:
+                reader.earlier.append((reader.start, reader.end))
+            reader.start = reader.end = body.new
+        elif type(body) is PartAssume:
+            return self._new_leader(state, event, body, mirror) if body.role == "leader" else NOTHING
+        elif mirror.committed.floor > state.floor:
+            state.floor = mirror.committed.floor
+            state.recent = {offset: sent for offset, sent in state.recent.items() if offset >= state.floor}
+        return NOTHING
+
+    def _acknowledged(self, state: Sends, event: Stamped, body: OpReturn, mirror: LogMirror) -> Emissions:
+        offset = body.offset
+        leader_epoch = acknowledged_in(event, body, mirror)
+        sent = Acknowledged(body.uid, body.acks, leader_epoch, witness(event))
+        if body.acks == ACKS_ALL:
+            state.tested += 1
+        if offset >= state.floor:
+            state.recent[offset] = sent
+        if offset >= len(state.read) or not state.read[offset]:
+            state.unread[offset] = sent
+        # What is committed may come from a leader which did not know that an unclean election had replaced it.
+        log = mirror.lineage_log(leader_epoch) or mirror.replica(body.broker).log
+        where = f"the log of {body.broker} at that time"
+        found = self._look(state, sent, offset, log, where, leader_epoch, mirror)
+        if found or leader_epoch < 0:
+            return found
+        for lineage in mirror.lineages.values():
+            if lineage.epoch > leader_epoch:
+                found = self._in_lineage(state, sent, offset, lineage.epoch, mirror)
+                if found:
+                    return found
+        return NOTHING
+
+    def _new_leader(self, state: Sends, event: Stamped, body: PartAssume, mirror: LogMirror) -> Emissions:
+        lineage = mirror.lineages.get(body.leader_epoch)
+        if lineage is None or lineage.assumed.id != event.id:
+            return NOTHING
+        found: list[Any] = []
+        for offset, sent in state.recent.items():
+            found.extend(self._in_lineage(state, sent, offset, lineage.epoch, mirror))
+        return found
+
+    def _in_lineage(self, state: Sends, sent: Acknowledged, offset: int, epoch: int, mirror: LogMirror) -> Emissions:
+        log = mirror.lineage_log(epoch)
+        lineage = mirror.lineages[epoch]
+        if log is None:
+            return NOTHING
+        where = f"the log of {lineage.leader}, leader of epoch {epoch},"
+        return self._look(state, sent, offset, log, where, epoch, mirror, lineage.assumed)
+
+    def _look(
+        self,
+        state: Sends,
+        sent: Acknowledged,
+        offset: int,
+        log: Prefix,
+        where: str,
+        epoch: int,
+        mirror: LogMirror,
+        proof: Witness | None = None,
+    ) -> Emissions:
+        if offset < log.floor:
+            return NOTHING
+        batch = log.batch_at(offset)
+        if batch is not None and batch.uid_at(offset) == sent.uid:
+            return NOTHING
+        holds = "lacks that offset" if batch is None else f"has {batch.uid_at(offset) or 'no record'} there"
+        sentence = f"{sent.by.node} was told that {sent.uid} is at offset {offset:,} of {state.key}; {where} {holds}"
+        return self._lost(state, sent, offset, sentence, epoch, mirror, proof)
+
+    def _lost(
+        self,
+        state: Sends,
+        sent: Acknowledged,
+        offset: int,
+        sentence: str,
+        epoch: int,
+        mirror: LogMirror,
+        proof: Witness | None,
+    ) -> Emissions:
+        if sent.acks != ACKS_ALL and (epoch != sent.leader_epoch or epoch < 0 or mirror.lost_by(offset)):
+            return self.excused("acks<=1", state.key, sentence, sent.by, proof)
+        taint = mirror.taint_between(sent.leader_epoch, epoch, offset + 1)
+        if taint is not None:
+            return self.excused(taint.rule, state.key, sentence, sent.by, proof)
+        if mirror.loss_excuses(offset, state.budget):
+            return self.excused("loss-budget", state.key, sentence, sent.by, proof)
+        return self.violated(state.key, sentence, sent.by, proof)
+
+    def _read(self, state: Sends, event: Stamped, body: OpReturn) -> None:
+        read, unread = state.read, state.unread
+        last = body.records[-1].offset
+        if last >= len(read):
+            read.extend(bytes(max(last + 1 - len(read), 4096)))
+        for record in body.records:
+            offset = record.offset
+            read[offset] = 1
+            if offset in unread:
+                del unread[offset]
+        reader = state.readers.get(event.node)
+        if reader is None:
+            reader = state.readers[event.node] = Reader()
+        if reader.start < 0:
+            reader.start = body.records[0].offset
+        reader.end = max(reader.end, last + 1)
+
+    def finish(self, state: Sends, mirror: LogMirror) -> Emissions:
+        found: list[Any] = []
+        newest = max(mirror.lineages, default=-1)
+        for offset, sent in sorted(state.unread.items()):
+            past = next((client for client, reader in sorted(state.readers.items()) if reader.covers(offset)), None)
+            if past is not None:
+                sentence = (
+                    f"{sent.by.node} was told that {sent.uid} is at offset {offset:,} of {state.key}; "
+                    f"{past} read past it, and no consumer got it"
+                )
+                found.extend(self._lost(state, sent, offset, sentence, newest, mirror, None))
+        return found
+
+
+class Value(msgspec.Struct, frozen=True, gc=False):
+    """What an offset was said to hold. ``leader_epoch``: of the leader that last said so, -1 unknown."""
+
+    uid: str
+    leader_epoch: int
+    by: Witness
+
+
+class Place(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Offset of a record, the epoch of the leader that committed it, and how its producer numbered it."""
+
+    offset: int
+    leader_epoch: int
+    numbered: Numbered
+
+
+class Values(State):
+    """offset -> value, and for records of idempotent producers uid -> place; the most recent ones."""
+
+    values: dict[int, Value] = {}
+    places: dict[str, Place] = {}
+    failed: FailedSends = msgspec.field(default_factory=FailedSends)
+
+
+class OneOffsetOneValue(LogInvariant[Values]):
+    """An offset is a name for a record: consumers commit it, applications store it.
+
+    Example: consumer-1 gets producer-1:57 at offset 41 of orders-0, while producer-1 was told that producer-1:56 is
+    there; or producer-1:57, of an idempotent producer, is in the log at 41 and at 44.
+    """
+
+    id = "C3"
+    title = "An offset holds one record, for every reader, and a record of an idempotent producer has one offset"
+    source = "Jepsen's kafka workload (inconsistent-offsets, duplicate); KIP-98"
+    tested_when = "an acknowledgement, a read or a commit names the record at an offset of which one was named before"
+    types = (OpReturn, LogHw)
+    cases = {OpReturn: ("send", "poll"), LogHw: ("leader",)}
+    unseen = (
+        "offsets beyond the last million of a partition",
+        "logs of followers: what they hold below the high watermark is for P3 and P11",
+    )
+    exemptions = {
+        "unclean-election": UNCLEAN,
+        "loss-budget": LOST,
+        "epoch-bump": EPOCH_BUMP,
+    }
+
+    REMEMBERED = 1 << 20
+
+    def initial(self, key: str, profile: Profile) -> Values:
+        return Values(key)
+
+    def step(self, state: Values, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        if type(body) is LogHw:
+            return self._committed(state, event, mirror) if mirror.newly_committed else NOTHING
+        assert type(body) is OpReturn
+        if body.outcome != "ok":
+            if body.kind == "send":
+                state.failed.note(event, body)
+            return NOTHING
+        if body.kind == "send":
+            if body.acks != ACKS_ALL or body.offset < 0:
+                return NOTHING
+            return self._learn(state, body.offset, body.uid, acknowledged_in(event, body, mirror), event, mirror)
+        if not body.records:
+            return NOTHING
+        values = state.values
+        leader_epoch = read_in(body, mirror)
+        found: list[Any] | None = None
+        for record in body.records:
+            known = values.get(record.offset)
+            if known is not None and known.uid == record.uid and not mirror.taints:
+                state.tested += 1
+            elif emitted := self._learn(state, record.offset, record.uid, leader_epoch, event, mirror):
+                found = [*(found or ()), *emitted]
+        return NOTHING if found is None else found
+
+    def _learn(
+        self, state: Values, offset: int, uid: str, leader_epoch: int, event: Stamped, mirror: LogMirror
+    ) -> Emissions:
+        known = state.values.get(offset)
+        if known is None:
+            state.values[offset] = Value(uid, leader_epoch, witness(event))
+            if len(state.values) > self.REMEMBERED:
+                _forget_half(state.values)
+            return NOTHING
+        state.tested += 1
+        if known.uid == uid:
+            if leader_epoch > known.leader_epoch and mirror.taints:
+                state.values[offset] = Value(uid, leader_epoch, known.by)  # what gave it up before did not
+            return NOTHING
+        sentence = (
+            f"offset {offset:,} of {state.key} holds {uid or 'no record'} for {event.node}, "
+            f"and {known.uid or 'no record'} for {known.by.node}"
+        )
+        state.values[offset] = Value(uid, leader_epoch, witness(event))
+        if rule := given_up(mirror, known.leader_epoch, leader_epoch, offset):
+            return self.excused(rule, state.key, sentence, known.by, event)
+        return self.violated(state.key, sentence, known.by, event)
+
+    def _committed(self, state: Values, event: Stamped, mirror: LogMirror) -> Emissions:
+        found: list[Any] = []
+        body = event.body
+        assert type(body) is LogHw
+        epoch = body.leader_epoch  # older batches are committed with it
+        for batch in mirror.newly_committed:
+            for index, uid in enumerate(batch.uids):
+                offset = batch.base + index
+                found.extend(self._learn(state, offset, uid, epoch, event, mirror))
+                if batch.producer_id >= 0:
+                    first = state.places.get(uid)
+                    numbered = Numbered(batch.producer_id, batch.producer_epoch)
+                    second = state.places[uid] = Place(offset, epoch, numbered)
+                    if first is not None and first.offset != offset:
+                        found.extend(self._twice(state, uid, first, second, event, mirror))
+        if len(state.places) > self.REMEMBERED:
+            _forget_half(state.places)
+        return found
+
+    def _twice(
+        self, state: Values, uid: str, first: Place, second: Place, event: Stamped, mirror: LogMirror
+    ) -> Emissions:
+        """A record is committed for the second time."""
+        sentence = (
+            f"{uid}, of an idempotent producer, is committed at offset {first.offset:,} "
+            f"and at offset {second.offset:,} of {state.key}"
+        )
+        known = state.values.get(first.offset)
+        by = None if known is None else known.by
+        rule = given_up(mirror, first.leader_epoch, second.leader_epoch, first.offset)
+        if not rule and first.numbered != second.numbered:
+            due = bump_is_due(mirror.producers, state.failed, uid, first.numbered, second.numbered)
+            rule = "epoch-bump" if due else ""
+        if rule:
+            return self.excused(rule, state.key, sentence, by, event)
+        return self.violated(state.key, sentence, by, event)
+
+
+def _forget_half(known: dict[Any, Any]) -> None:
+    """Drop the older half of what was learned."""
+    for name in list(known)[: len(known) // 2]:
+        del known[name]

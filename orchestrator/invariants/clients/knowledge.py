@@ -1,0 +1,386 @@
+"""What clients know of a partition's end, and that nobody is told less afterwards: H6 and C6.
+
+*Afterwards* is meant in real time: only what had returned before an operation was invoked binds it, whoever the
+clients are.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from actors.trace.events import OpInvoke, OpReturn, RpcReply, Stamped
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
+from orchestrator.invariants.folds.window import REMEMBERED, OffsetWindow, uids_of
+from orchestrator.invariants.mirrors.log_fold import LogInvariant
+from orchestrator.invariants.mirrors.log_mirror import LogMirror, LossBudget, loss_budget
+from orchestrator.invariants.mirrors.loss import LOSS, read_in, way_of_loss
+from orchestrator.invariants.offsets.list_offsets import FEATURE, LATEST, UNCLEAN_ENABLE
+
+ACKS_ALL = -1
+
+STALE = "The second answer came from a leader of an older leader epoch than the first."
+
+
+class Known(msgspec.Struct, frozen=True, gc=False):
+    """What somebody knew: everything below ``end`` (exclusive) is there. ``weak``: told to a producer with acks<=1.
+    ``wall_us``: since when. ``broker`` told it, by acknowledging or delivering the record ``uid``, or by answering."""
+
+    leader_epoch: int
+    end: int
+    weak: bool
+    kind: Literal["send", "poll", "list"]
+    broker: str
+    uid: str
+    wall_us: int
+    by: Witness
+
+    @property
+    def how(self) -> str:
+        """In words: made when something is wrong, as nearly all that is known is never spoken of."""
+        who = _who(self.broker, self.leader_epoch)
+        if self.kind == "send":
+            return f"{who} had acknowledged {self.uid} at {self.end - 1:,}"
+        if self.kind == "poll":
+            return f"{self.by.node} had got {self.uid} at {self.end - 1:,} from {who}"
+        return f"{who} had told {self.by.node} {self.end:,}"
+
+
+Floor = tuple[Known, ...]
+"""The highest end that was known, one per leader epoch and strength."""
+
+
+class Knowledge(msgspec.Struct):
+    """``fresh``: what returned too recently to come before anything (clock uncertainty, or the same moment)."""
+
+    epsilon_us: int = 0
+    floor: Floor = ()
+    fresh: list[Known] = []
+
+    def add(self, known: Known) -> None:
+        """Somebody learned something."""
+        for each in self.floor:
+            if each.leader_epoch == known.leader_epoch and each.weak == known.weak and each.end >= known.end:
+                return
+        fresh = self.fresh
+        if fresh and _same_moment(fresh[-1], known):
+            if known.end > fresh[-1].end:
+                fresh[-1] = known
+            return
+        fresh.append(known)
+
+    def before(self, now_us: int) -> Floor:
+        """What was known strictly before ``now_us``, by more than the clocks' uncertainty."""
+        fresh = self.fresh
+        if fresh and fresh[0].wall_us + self.epsilon_us < now_us:
+            settled = 0
+            for known in fresh:
+                if known.wall_us + self.epsilon_us >= now_us:
+                    break
+                self.floor = _raised(self.floor, known)
+                settled += 1
+            del fresh[:settled]
+        return self.floor
+
+
+def _same_moment(first: Known, second: Known) -> bool:
+    return (first.wall_us, first.leader_epoch, first.weak) == (second.wall_us, second.leader_epoch, second.weak)
+
+
+def _raised(floor: Floor, known: Known) -> Floor:
+    for index, each in enumerate(floor):
+        if each.leader_epoch == known.leader_epoch and each.weak == known.weak:
+            return floor if each.end >= known.end else (*floor[:index], known, *floor[index + 1 :])
+    return (*floor, known)
+
+
+class Answer(msgspec.Struct, frozen=True, gc=False):
+    """An answer that must not fall below what was known. ``offset``: an end (exclusive), as it is compared."""
+
+    leader_epoch: int
+    end: int
+    weak: bool
+    sentence: str
+    event: Stamped
+
+
+def _who(broker: str, leader_epoch: int) -> str:
+    return f"{broker or 'a broker'} (leader epoch {leader_epoch if leader_epoch >= 0 else 'unknown'})"
+
+
+def _acknowledged(event: Stamped, body: OpReturn, mirror: LogMirror) -> Known:
+    served = mirror.served(event, body)
+    epoch = served.leader_epoch if served is not None else body.leader_epoch
+    weak = body.acks != ACKS_ALL
+    return Known(epoch, body.offset + 1, weak, "send", body.broker, body.uid, event.wall, witness(event))
+
+
+def _list_epoch(event: Stamped, body: OpReturn, mirror: LogMirror) -> tuple[int, bool]:
+    """Leader epoch of an answer to ListOffsets, and whether the leader lagged behind the start of its epoch."""
+    served = mirror.served(event, body)
+    if body.leader_epoch >= 0:
+        return (body.leader_epoch, served is not None and served.leader_epoch == body.leader_epoch and served.lagging)
+    return (-1, False) if served is None else (served.leader_epoch, served.lagging)
+
+
+class Judged(State):
+    """What both invariants keep. ``open``: operation -> what was known when it was invoked. ``acknowledged_in``: offset
+    -> epoch of the leader that acknowledged it."""
+
+    known: dict[int, Knowledge] = {}
+    open: dict[str, Floor] = {}
+    acknowledged: OffsetWindow = msgspec.field(default_factory=OffsetWindow)
+    acknowledged_in: dict[int, int] = {}
+    budget: LossBudget = LossBudget()
+    epsilon_us: int = 0
+    unclean_allowed: bool = False
+
+    def knowledge(self, isolation: int) -> Knowledge:
+        """Of clients of an isolation level."""
+        found = self.known.get(isolation)
+        if found is None:
+            found = self.known[isolation] = Knowledge(self.epsilon_us)
+        return found
+
+
+class _Ends(LogInvariant[Judged]):
+    """What H6 and C6 share: how an answer is held against what was known."""
+
+    def initial(self, key: str, profile: Profile) -> Judged:
+        unclean = profile.topic_setting(key, UNCLEAN_ENABLE, default=False) is True
+        return Judged(
+            key,
+            budget=loss_budget(profile, key),
+            epsilon_us=profile.epsilon_us,
+            unclean_allowed=unclean and profile.feature(FEATURE) == "seed",
+        )
+
+    def _judge(self, state: Judged, floor: Floor, answer: Answer, rule: str, mirror: LogMirror) -> Emissions:
+        """The worst that can be said: of all that was known above the answer, something that nothing excuses, if there
+        is one. ``rule``: what excuses the answer whatever was known, "" nothing."""
+        excuse: tuple[str, Known] | None = None
+        doubt: Known | None = None
+        for known in sorted(floor, key=_by_end, reverse=True):
+            if known.end <= answer.end:
+                break
+            why = rule or self._excuse(state, known, answer, mirror)
+            if why == "?":
+                doubt = doubt or known
+            elif why:
+                excuse = excuse or (why, known)
+            else:
+                sentence = f"{answer.sentence} after {known.how}"
+                return self.violated(state.key, sentence, known.by, answer.event)
+        if doubt is not None:
+            sentence = f"{answer.sentence} after {doubt.how}"
+            return self.inconclusive("leader-epoch-unknown", state.key, sentence, doubt.by, answer.event)
+        if excuse is None:
+            return NOTHING
+        why, known = excuse
+        return self.excused(why, state.key, f"{answer.sentence} after {known.how}", known.by, answer.event)
+
+    def _excuse(self, state: Judged, known: Known, answer: Answer, mirror: LogMirror) -> str:
+        """The rule that excuses an answer below something known; "" none, "?" if that cannot be said."""
+        if known.weak or answer.weak:
+            return "acks<=1"
+        if known.leader_epoch < 0 or answer.leader_epoch < 0:
+            return "?"
+        if answer.leader_epoch < known.leader_epoch:
+            return "stale-leader"
+        taint = mirror.taint_between(known.leader_epoch, answer.leader_epoch, known.end)
+        if taint is not None:
+            return taint.rule
+        if mirror.loss_excuses(known.end - 1, state.budget):
+            return "loss-budget"
+        return "unclean-enabled" if state.unclean_allowed else ""
+
+
+def _is_above(floor: Floor, end: int) -> bool:
+    """Whether more was known than an answer says: the rule; only then is anything to be judged, and put into words."""
+    for known in floor:  # noqa: SIM110 asked for every answer: a generator takes longer than the loop
+        if known.end > end:
+            return True
+    return False
+
+
+def _by_end(known: Known) -> int:
+    return known.end
+
+
+class LatestCoversWhatIsKnown(_Ends):
+    """An application that has a record, or whose record was acknowledged, computes a lag with the latest offset. If
+    that is below what it knows, the lag is negative, or it believes that its record is not there.
+
+    Example: producer-1 was told by broker-1 (leader epoch 4) that its record is at offset 1,309. Broker-2 takes over
+    and tells list-offsets-1 the latest offset 1,204 (leader epoch 5). Without KIP-207 that is what happens: broker-2
+    does not know yet how far the high watermark of broker-1 had come.
+    """
+
+    id = "H6"
+    title = "The latest offset covers every record that was acknowledged or read before, and every earlier answer"
+    source = "KIP-207; redpanda-data/chaos list_offsets workload"
+    unseen = ("What was acknowledged with less than acks=all: it may be lost, and binds nobody.",)
+    tested_when = "a client is told a latest offset, and some record or answer was known before it asked"
+    types = (OpInvoke, OpReturn, RpcReply)
+    cases = {OpInvoke: ("list",), RpcReply: ()}
+    exemptions = {
+        "stale-leader": STALE,
+        **LOSS,
+        "unclean-enabled": "As the KIP is written, it does not apply where unclean election is enabled.",
+    }
+
+    def step(self, state: Judged, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        if type(body) is OpInvoke:
+            if body.kind == "list" and body.timestamp == LATEST and body.replica_id < 0:
+                state.open[body.op] = state.knowledge(body.isolation).before(event.wall)
+        elif type(body) is OpReturn and body.outcome == "ok":
+            if body.kind == "send":
+                if body.acks == ACKS_ALL and body.offset >= 0:
+                    state.knowledge(0).add(_acknowledged(event, body, mirror))
+            elif body.kind == "poll":
+                if body.records:
+                    self._read(state, event, body, mirror)
+            elif body.kind == "list":
+                return self._told(state, event, body, mirror)
+        elif type(body) is OpReturn:
+            state.open.pop(body.op, None)
+        return NOTHING
+
+    def _learn(self, state: Judged, isolation: int, known: Known) -> None:
+        """What a reader of committed records knows, every reader may know."""
+        state.knowledge(0).add(known)
+        if isolation:
+            state.knowledge(isolation).add(known)
+
+    def _read(self, state: Judged, event: Stamped, body: OpReturn, mirror: LogMirror) -> None:
+        # A Fetch that names no leader epoch is answered in one that the broker had taken up by then, or by a follower:
+        # then in that of the records, or a newer one.
+        epoch, last = read_in(body, mirror), body.records[-1]
+        known = Known(epoch, last.offset + 1, False, "poll", body.broker, last.uid, event.wall, witness(event))
+        self._learn(state, body.isolation, known)
+
+    def _told(self, state: Judged, event: Stamped, body: OpReturn, mirror: LogMirror) -> Emissions:
+        floor = state.open.pop(body.op, None)
+        if floor is None or body.offset < 0:
+            return NOTHING
+        epoch, _ = _list_epoch(event, body, mirror)
+        known = Known(epoch, body.offset, False, "list", body.broker, "", event.wall, witness(event))
+        self._learn(state, body.isolation, known)
+        if not floor:
+            return NOTHING
+        state.tested += 1
+        if not _is_above(floor, body.offset):
+            return NOTHING
+        sentence = (
+            f"{event.node} was told {body.offset:,} as the latest offset of {state.key} by {_who(body.broker, epoch)}"
+        )
+        return self._judge(state, floor, Answer(epoch, body.offset, False, sentence, event), "", mirror)
+
+
+class RealTimeOrder(_Ends):
+    """Kafka's log is one for all: what was acknowledged before an operation began comes before whatever that operation
+    writes, and is there for whatever it reads.
+
+    Example: producer-1 is told that its record is at offset 1,309 of orders-0, and then an application sends through
+    producer-2, which is told offset 1,250. Or list-offsets-1 asks and is told 1,204 by a leader whose high watermark
+    is long past that; or consumer-1 gets another record at 1,309. How soon a consumer gets there is for L6 to tell.
+    """
+
+    id = "C6"
+    title = "What is acknowledged before an operation begins comes before what it writes, and shows in what it reads"
+    unseen = (
+        "polls that begin after an acknowledgement and do not return the record: how soon they must is for L6",
+        "lookups of other timestamps than LATEST, and LATEST of read_committed",
+    )
+    source = "kafka-tlaplus, 6_replication_correctness.md; redpanda's reads_writes consistency check"
+    tested_when = (
+        "a send returns, or a client is told a latest offset, and some send had returned before it began; or a record "
+        "is read at an offset that was acknowledged before"
+    )
+    types = (OpInvoke, OpReturn, RpcReply)
+    cases = {OpInvoke: ("send", "list"), RpcReply: ()}
+    exemptions = {
+        "stale-leader": STALE,
+        "acks<=1": "One of the two was sent with less than acks=all.",
+        **LOSS,
+        "new-leader": (
+            "The answer came from a leader whose high watermark had not reached the start of its leader epoch: KIP-207 "
+            "refuses it."
+        ),
+        "unclean-enabled": "As the KIP is written, it does not apply where unclean election is enabled.",
+    }
+
+    def step(self, state: Judged, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        if type(body) is OpInvoke:
+            if body.kind == "send":
+                if body.acks != 0:
+                    state.open[body.op] = state.knowledge(0).before(event.wall)
+            elif body.kind == "list" and body.timestamp == LATEST and body.replica_id < 0 and body.isolation == 0:
+                state.open[body.op] = state.knowledge(0).before(event.wall)
+        elif type(body) is OpReturn:
+            if body.kind == "poll":
+                return self._read(state, event, body, mirror) if body.records else NOTHING
+            floor = state.open.pop(body.op, None)
+            if body.outcome != "ok" or body.offset < 0:
+                return NOTHING
+            if body.kind == "send":
+                return self._sent(state, floor or (), event, body, mirror)
+            return self._listed(state, floor, event, body, mirror) if floor else NOTHING
+        return NOTHING
+
+    def _sent(self, state: Judged, floor: Floor, event: Stamped, body: OpReturn, mirror: LogMirror) -> Emissions:
+        known = _acknowledged(event, body, mirror)
+        state.knowledge(0).add(known)
+        if body.acks == ACKS_ALL:
+            state.acknowledged.put(body.offset, [body.uid])
+            state.acknowledged_in[body.offset] = known.leader_epoch
+            if len(state.acknowledged_in) > REMEMBERED:
+                del state.acknowledged_in[next(iter(state.acknowledged_in))]
+        if not floor:
+            return NOTHING
+        state.tested += 1
+        if not _is_above(floor, body.offset):
+            return NOTHING
+        sentence = (
+            f"{event.node} was told by {_who(body.broker, known.leader_epoch)} that {body.uid}, sent later, is at "
+            f"offset {body.offset:,} of {state.key},"
+        )
+        return self._judge(
+            state, floor, Answer(known.leader_epoch, body.offset, known.weak, sentence, event), "", mirror
+        )
+
+    def _listed(self, state: Judged, floor: Floor, event: Stamped, body: OpReturn, mirror: LogMirror) -> Emissions:
+        strong = tuple(known for known in floor if not known.weak)
+        if not strong:
+            return NOTHING
+        epoch, lagging = _list_epoch(event, body, mirror)
+        state.tested += 1
+        if not _is_above(strong, body.offset):
+            return NOTHING
+        sentence = f"{event.node} was told {body.offset:,} as the latest offset of {state.key} by "
+        answer = Answer(epoch, body.offset, False, sentence + _who(body.broker, epoch), event)
+        return self._judge(state, strong, answer, "new-leader" if lagging else "", mirror)
+
+    def _read(self, state: Judged, event: Stamped, body: OpReturn, mirror: LogMirror) -> Emissions:
+        first = body.records[0].offset
+        known = state.acknowledged.between(first, body.records[-1].offset + 1)
+        if not any(known):
+            return NOTHING
+        state.tested += 1
+        if known == uids_of(body.records):
+            return NOTHING
+        for record in body.records:
+            uid = known[record.offset - first] if 0 <= record.offset - first < len(known) else ""
+            if uid and uid != record.uid:
+                sentence = (
+                    f"{event.node} got {record.uid or 'no record'} at offset {record.offset:,} of {state.key} after "
+                    f"{uid} had been acknowledged there"
+                )
+                known_in = state.acknowledged_in.get(record.offset, -1)
+                if rule := way_of_loss(mirror, record.offset, state.budget, known_in, read_in(body, mirror)):
+                    return self.excused(rule, state.key, sentence, event)
+                return self.violated(state.key, sentence, event)
+        return NOTHING

@@ -1,0 +1,364 @@
+"""What consumers are promised: they go forward without gaps, and what they get is committed, whole and stays."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+
+import msgspec
+
+from actors.trace.events import ConsPos, LogHw, OpInvoke, OpReturn, PartAssume, Polled, Stamped
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
+from orchestrator.invariants.folds.window import REMEMBERED, OffsetWindow, offsets_of, uids_of
+from orchestrator.invariants.mirrors.log_fold import LogInvariant
+from orchestrator.invariants.mirrors.log_mirror import LogMirror, LossBudget, loss_budget
+from orchestrator.invariants.mirrors.loss import LOSS, read_in, way_of_loss
+
+
+def _is_read(body: OpReturn) -> bool:
+    return body.kind == "poll" and body.outcome == "ok" and bool(body.records)
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """Where a consumer goes on reading, and the event that put it there."""
+
+    position: int
+    by: Witness
+
+
+class Positions(State):
+    """Per consumer; ``hidden``: ranges of committed offsets (exclusive ends) without a record for applications."""
+
+    consumers: dict[str, Progress] = {}
+    hidden: list[tuple[int, int]] = []
+
+
+class ConsumersGoForward(LogInvariant[Positions]):
+    """A consumer that goes back hands its application records twice; one that leaps leaves records out, and nobody
+    notices.
+
+    Example: consumer-1 got offsets 38 to 40 of orders-0; the next poll brings 44, though producer-1:41 to
+    producer-1:43 are at 41 to 43; or it brings 40 again. A jump that the consumer itself tells of (a position that was
+    assigned, reset or sought) begins anew; offsets of control records are no gap.
+    """
+
+    id = "C5"
+    title = "A consumer gets rising offsets and leaves no record out, until its position is moved"
+    source = "Jepsen's kafka workload (int-poll-skip, poll-skip, nonmonotonic-poll)"
+    tested_when = "a poll returns records to a consumer whose position is known"
+    types = (OpReturn, ConsPos, LogHw)
+    cases = {OpReturn: ("poll",), LogHw: ("leader",)}
+    unseen = (
+        "the end: a consumer that stops is for L6",
+        "whether a moved position is a right one: a reset or a truncation begins anew, and H9, M4 and M10 judge those",
+    )
+
+    def initial(self, key: str, profile: Profile) -> Positions:
+        return Positions(key)
+
+    def step(self, state: Positions, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        if type(body) is OpReturn:
+            return self._read(state, event, body, mirror) if _is_read(body) else NOTHING
+        if type(body) is ConsPos:
+            state.consumers[event.node] = Progress(body.new, witness(event))
+            return NOTHING
+        for batch in mirror.newly_committed:
+            if not batch.uids:
+                state.hidden.append((batch.base, batch.end))
+                del state.hidden[:-REMEMBERED]
+        return NOTHING
+
+    def _read(self, state: Positions, event: Stamped, body: OpReturn, mirror: LogMirror) -> Emissions:
+        offsets = offsets_of(body.records)
+        before = state.consumers.get(event.node)
+        state.consumers[event.node] = Progress(offsets[-1] + 1, witness(event))
+        expected = offsets[0] if before is None else before.position
+        state.tested += before is not None
+        if offsets == list(range(expected, expected + len(offsets))):
+            return NOTHING
+        by = None if before is None else before.by
+        for offset in offsets:
+            if offset < expected:
+                sentence = f"{event.node} got offset {offset:,} of {state.key} when it had read up to {expected:,}"
+                return self.violated(state.key, sentence, by, event)
+            left_out = self._left_out(state, expected, offset)
+            if left_out >= 0:
+                batch = mirror.committed.batch_at(left_out)
+                sentence = (
+                    f"{event.node} had read {state.key} up to {expected:,} and then got offset {offset:,}: it left out "
+                    f"offset {left_out:,}" + (f", which holds {batch.uid_at(left_out)}" if batch is not None else "")
+                )
+                return self.violated(state.key, sentence, by, event)
+            expected = offset + 1
+        return NOTHING
+
+    def _left_out(self, state: Positions, start: int, end: int) -> int:
+        """The first offset of [start, end) that is not hidden, -1 if there is none."""
+        for base, hidden_end in state.hidden:
+            if base <= start < hidden_end:
+                start = hidden_end
+        return start if start < end else -1
+
+
+class Poll(msgspec.Struct, frozen=True, array_like=True):
+    """A poll that was the first to get what is at ``first`` and above, from the leader of an epoch."""
+
+    first: int
+    leader_epoch: int
+    by: Witness
+
+
+class Reads(State):
+    """``read``: what was got first at each offset, and ``polls``, rising, by which; ``positions``: per consumer."""
+
+    read: OffsetWindow = msgspec.field(default_factory=OffsetWindow)
+    polls: list[Poll] = []
+    positions: dict[str, int] = {}
+    budget: LossBudget = LossBudget()
+
+    def poll_of(self, offset: int) -> Poll | None:
+        """The poll that got what is at an offset first."""
+        index = bisect_right(self.polls, offset, key=_first_offset) - 1
+        return self.polls[index] if index >= 0 else None
+
+    def learn(self, records: list[Polled], leader_epoch: int, event: Stamped) -> None:
+        """Records that follow one another were got. What lies at and above them was given up, if it was another."""
+        first, end = records[0].offset, self.read.end
+        names = uids_of(records)
+        if first < end and any(known and known != uid for known, uid in zip(self._known(records), names, strict=True)):
+            self.read.cut(first)
+            del self.polls[bisect_left(self.polls, first, key=_first_offset) :]
+            end = first
+        by = witness(event)
+        if records[-1].offset >= end:
+            self.polls.append(Poll(max(first, end), leader_epoch, by))
+        if len(self.polls) > 2 * REMEMBERED:
+            del self.polls[:REMEMBERED]
+        self.read.put(first, names)
+
+    def _known(self, records: list[Polled]) -> list[str]:
+        return self.read.between(records[0].offset, records[-1].offset + 1)
+
+
+def _first_offset(poll: Poll) -> int:
+    return poll.first
+
+
+class ReadsRepeat(LogInvariant[Reads]):
+    """What one consumer got, every later one gets: else two applications that read the same partition disagree for
+    ever, and one that reads it again after a crash does not come to the same state.
+
+    Example: consumer-1 got producer-1:57 at offset 41 of orders-0. Consumer-2 gets producer-1:58 there, or goes from
+    40 to 42.
+    """
+
+    id = "C7"
+    title = "What a consumer got at an offset, every later reader of that offset gets"
+    source = "kafka-tlaplus, ConsistentReadProperty; KAFKA-9835"
+    tested_when = "a poll returns records, or goes past offsets, of which some consumer got the record before"
+    types = (OpReturn, ConsPos)
+    cases = {OpReturn: ("poll",)}
+    exemptions = LOSS
+    unseen = (
+        "records that a consumer got more than a million offsets ago",
+        "what disks lost and got back: a loss within the budget excuses its offsets for good",
+    )
+
+    def initial(self, key: str, profile: Profile) -> Reads:
+        return Reads(key, budget=loss_budget(profile, key))
+
+    def step(self, state: Reads, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        if type(body) is ConsPos:
+            state.positions[event.node] = body.new
+            return NOTHING
+        assert type(body) is OpReturn
+        if not _is_read(body):
+            return NOTHING
+        records = body.records
+        first, end = records[0].offset, records[-1].offset + 1
+        position = state.positions.get(event.node, first)
+        state.positions[event.node] = end
+        found: list[object] = []
+        if position < first:
+            found.extend(self._passed_by(state, position, first, event, mirror))
+        if end - first == len(records):
+            known = state.read.between(first, end)
+            if known == uids_of(records):
+                state.tested += 1
+                return found  # type: ignore[return-value]  # extended with emissions alone
+            found.extend(self._take(state, records, known, event, mirror))
+        else:
+            for record in records:
+                found.extend(self._passed_by(state, first, record.offset, event, mirror))
+                first = record.offset + 1
+                found.extend(self._take(state, [record], [state.read.at(record.offset)], event, mirror))
+        return found  # type: ignore[return-value]  # extended with emissions alone
+
+    def _take(
+        self, state: Reads, records: list[Polled], known: list[str], event: Stamped, mirror: LogMirror
+    ) -> Emissions:
+        """Compare records that follow one another with what is known of their offsets, and learn from them."""
+        state.tested += any(known)
+        assert type(event.body) is OpReturn
+        epoch = read_in(event.body, mirror)
+        for name, record in zip(known, records, strict=True):
+            if name and name != record.uid:
+                poll = state.poll_of(record.offset)
+                sentence = (
+                    f"{event.node} got {record.uid or 'no record'} at offset {record.offset:,} of {state.key}, where "
+                    f"{poll.by.node if poll else 'a consumer'} had got {name}"
+                )
+                found = self._gone(state, record.offset, sentence, poll, epoch, event, mirror)
+                if poll is None or epoch >= poll.leader_epoch:
+                    state.learn(records, epoch, event)
+                return found
+        state.learn(records, epoch, event)
+        return NOTHING
+
+    def _passed_by(self, state: Reads, start: int, end: int, event: Stamped, mirror: LogMirror) -> Emissions:
+        for offset in range(max(start, state.read.start), min(end, state.read.end)):
+            if known := state.read.at(offset):
+                state.tested += 1
+                poll = state.poll_of(offset)
+                sentence = (
+                    f"{event.node} read {state.key} past offset {offset:,} and got no record there, where "
+                    f"{poll.by.node if poll else 'a consumer'} had got {known}"
+                )
+                assert type(event.body) is OpReturn
+                return self._gone(state, offset, sentence, poll, read_in(event.body, mirror), event, mirror)
+        return NOTHING
+
+    def _gone(
+        self,
+        state: Reads,
+        offset: int,
+        sentence: str,
+        poll: Poll | None,
+        leader_epoch: int,
+        event: Stamped,
+        mirror: LogMirror,
+    ) -> Emissions:
+        by, epoch = (None, -1) if poll is None else (poll.by, poll.leader_epoch)
+        if rule := way_of_loss(mirror, offset, state.budget, epoch, leader_epoch):
+            return self.excused(rule, state.key, sentence, by, event)
+        return self.violated(state.key, sentence, by, event)
+
+
+class CommittedNames(State):
+    """``names``: of the records below the high watermarks of the leaders so far."""
+
+    names: OffsetWindow = msgspec.field(default_factory=OffsetWindow)
+    budget: LossBudget = LossBudget()
+
+
+class OnlyCommittedIsShown(LogInvariant[CommittedNames]):
+    """A record above the high watermark may still go away with its leader: whoever got it acts on something that never
+    happened.
+
+    Example: broker-1 (high watermark 1,204) hands out offset 1,210 to consumer-1 and crashes; broker-2 takes over
+    without it.
+    """
+
+    id = "C8"
+    title = "Consumers get what is committed, and nothing else"
+    source = "KAFKA-9196; KAFKA-14704"
+    tested_when = "a poll returns records"
+    types = (OpReturn, LogHw, PartAssume)
+    cases = {OpReturn: ("poll",), LogHw: ("leader",)}
+    exemptions = LOSS
+    unseen = (
+        "what a Fetch carries beyond what its consumer hands out",
+        "a high watermark that is too high: for this, what a leader says of it is committed (P6 and P10 judge that)",
+    )
+
+    def initial(self, key: str, profile: Profile) -> CommittedNames:
+        return CommittedNames(key, budget=loss_budget(profile, key))
+
+    def step(self, state: CommittedNames, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        if type(body) is OpReturn:
+            return self._read(state, event, body, mirror) if _is_read(body) else NOTHING
+        if type(body) is PartAssume:
+            # Lower than before only after an unclean election, which may bring back what its leader had committed.
+            state.names.cut(mirror.newly_committed[0].base if mirror.newly_committed else mirror.committed.end)
+        for batch in mirror.newly_committed:
+            state.names.put(batch.base, batch.uids or [""] * (batch.end - batch.base))
+        return NOTHING
+
+    def _read(self, state: CommittedNames, event: Stamped, body: OpReturn, mirror: LogMirror) -> Emissions:
+        records = body.records
+        state.tested += 1
+        if records[-1].offset < mirror.committed.end:
+            first, end = records[0].offset, records[-1].offset + 1
+            if end - first == len(records) and state.names.between(first, end) == uids_of(records):
+                return NOTHING
+        for record in records:
+            known = state.names.at(record.offset)
+            if record.offset >= mirror.committed.end:
+                holds = f"which no leader had committed (committed: {mirror.committed.end:,})"
+            elif known and known != record.uid:
+                holds = f"where {known} is committed"
+            else:
+                continue
+            sentence = f"{event.node} got {record.uid} at offset {record.offset:,} of {state.key}, {holds}"
+            if rule := way_of_loss(mirror, record.offset, state.budget, read_in(body, mirror)):
+                return self.excused(rule, state.key, sentence, event)
+            return self.violated(state.key, sentence, event)
+        return NOTHING
+
+
+class SentPayload(msgspec.Struct, frozen=True, gc=False):
+    """What an application sent."""
+
+    digest: int
+    by: Witness
+
+
+class Payloads(State):
+    """uid -> what was sent under that name; the most recent ones."""
+
+    sent: dict[str, SentPayload] = {}
+
+
+class PayloadsArriveWhole(LogInvariant[Payloads]):
+    """What an application sends is what another one gets: key, value and timestamp.
+
+    Example: consumer-1 gets producer-1:57 with the value of producer-1:63, since the producer used the memory of a
+    batch for another one while it was still on its way to the broker.
+    """
+
+    id = "C11"
+    title = "A record arrives with the payload that it was sent with"
+    source = "KAFKA-19012; TigerBeetle's storage checker"
+    tested_when = "a consumer gets a record whose sending is in the trace"
+    types = (OpInvoke, OpReturn)
+    cases = {OpInvoke: ("send",), OpReturn: ("poll",)}
+    unseen = ("records of which the sending is not in the trace, or more than a million records ago",)
+
+    def initial(self, key: str, profile: Profile) -> Payloads:
+        return Payloads(key)
+
+    def step(self, state: Payloads, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        sent = state.sent
+        if type(body) is OpInvoke:
+            if body.kind == "send":
+                sent[body.uid] = SentPayload(body.digest, witness(event))
+                if len(sent) > REMEMBERED:
+                    for uid in list(sent)[: REMEMBERED // 2]:
+                        del sent[uid]
+            return NOTHING
+        assert type(body) is OpReturn
+        for record in body.records:
+            payload = sent.get(record.uid)
+            if payload is None:
+                continue
+            state.tested += 1
+            if payload.digest != record.digest:
+                sentence = (
+                    f"{event.node} got {record.uid} at offset {record.offset:,} of {state.key} with another payload "
+                    f"(digest {record.digest:08x}) than {payload.by.node} sent ({payload.digest:08x})"
+                )
+                return self.violated(state.key, sentence, payload.by, event)
+        return NOTHING

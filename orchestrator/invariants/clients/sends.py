@@ -1,0 +1,216 @@
+"""What producers are promised of records that failed, and of the order of those that did not."""
+
+from __future__ import annotations
+
+import msgspec
+
+from actors.trace.events import LogHw, OpReturn, Stamped
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
+from orchestrator.invariants.folds.window import REMEMBERED
+from orchestrator.invariants.mirrors.log_fold import LogInvariant
+from orchestrator.invariants.mirrors.log_mirror import LogMirror
+from orchestrator.invariants.mirrors.log_prefix import BatchFacts
+from orchestrator.invariants.mirrors.loss import LOST, UNCLEAN, given_up
+from orchestrator.invariants.mirrors.producer_state import NO_PRODUCER_STATE
+
+
+class Failures(State):
+    """uid -> the send that failed for good."""
+
+    failed: dict[str, Witness] = {}
+
+
+class DefiniteFailureStaysFailed(LogInvariant[Failures]):
+    """An application that is told that its record was not written sends it again, or does without it. If the record
+    shows up all the same it is there twice, or against its will.
+
+    Example: producer-1 gets NOT_ENOUGH_REPLICAS for producer-1:57 (retries are used up), an error that comes before
+    anything is appended; later consumer-1 gets producer-1:57. Time-outs and lost connections are no such failures:
+    nobody knows what became of the record.
+    """
+
+    id = "C2"
+    title = "A record whose send failed with a definite error is never seen"
+    source = "Jepsen's kafka workload (G1a on sends); KAFKA-1555"
+    tested_when = "a send returns a definite error"
+    types = (OpReturn, LogHw)
+    cases = {OpReturn: ("send", "poll"), LogHw: ("leader",)}
+    unseen = (
+        "a record that a follower has, and that no leader commits while the run lasts",
+        "which error was told: that it is a definite one the producer says itself (X1 and C1 judge the broker's side)",
+    )
+
+    def initial(self, key: str, profile: Profile) -> Failures:
+        return Failures(key)
+
+    def step(self, state: Failures, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        failed = state.failed
+        if type(body) is OpReturn:
+            if body.kind == "send" and body.outcome == "fail":
+                return self._fails(state, event, body, mirror)
+            if failed:
+                for record in body.records:
+                    if record.uid in failed:
+                        sentence = f"{event.node} got it at offset {record.offset:,} of {state.key}"
+                        return self._seen(state, record.uid, sentence, event)
+        elif failed:
+            for batch in mirror.newly_committed:
+                for uid in batch.uids:
+                    if uid in failed:
+                        return self._seen(state, uid, _committed(state, event.node, uid, batch), event)
+        return NOTHING
+
+    def _fails(self, state: Failures, event: Stamped, body: OpReturn, mirror: LogMirror) -> Emissions:
+        state.tested += 1
+        state.failed[body.uid] = witness(event)
+        if len(state.failed) > REMEMBERED:
+            del state.failed[next(iter(state.failed))]
+        for batch in reversed(mirror.committed.batches):
+            if body.uid in batch.uids:
+                return self._seen(state, body.uid, _committed(state, "a leader", body.uid, batch), None)
+        return NOTHING
+
+    def _seen(self, state: Failures, uid: str, how: str, event: Stamped | None) -> Emissions:
+        by = state.failed[uid]
+        return self.violated(state.key, f"{by.node} was told that {uid} had failed for good; {how}", by, event)
+
+
+def _committed(state: Failures, node: str, uid: str, batch: BatchFacts) -> str:
+    return f"{node} committed it at offset {batch.base + batch.uids.index(uid):,} of {state.key}"
+
+
+class Session(msgspec.Struct):
+    """One producing session, as far as its records are committed: the highest number, its offset and the epoch of the
+    leader that committed it, which numbers were (one byte each), the highest one whose batch a leader took without
+    checking its sequence, and which numbers' sends returned without success."""
+
+    number: int = -1
+    offset: int = -1
+    leader_epoch: int = -1
+    by: Witness | None = None
+    seen: bytearray = msgspec.field(default_factory=bytearray)
+    unchecked: int = -1
+    given_up: set[int] = set()
+
+
+class SendOrder(State):
+    """Per session; ``loose``: nodes that may send a record before an older one is decided, without idempotence."""
+
+    sessions: dict[str, Session] = {}
+    profile: Profile = Profile()
+
+
+class ProducerOrderIsKept(LogInvariant[SendOrder]):
+    """Records of one producer for one partition are a stream: changes of an account, lines of a file. A record that
+    overtakes an older one turns its meaning round.
+
+    Example: producer-1 sent producer-1:57 and then producer-1:58 to orders-0; they are committed as 58 at offset 41
+    and 57 at offset 42. A record that is committed for the second time is no matter of order but of C3.
+    """
+
+    id = "C4"
+    title = "Records of one producer are committed in the order in which they were sent"
+    source = "Jepsen's kafka workload (nonmonotonic-send); KAFKA-3197; KAFKA-8483"
+    tested_when = "a record is committed after another one of its producer"
+    types = (LogHw, OpReturn)
+    cases = {OpReturn: ("send",), LogHw: ("leader",)}
+    exemptions = {
+        "no-idempotence": (
+            "The producer is not idempotent, and may have several requests under way: one that is tried again comes "
+            "after those that followed it."
+        ),
+        "given-up": (
+            "The send of the older record had ended without success: a copy of it that was still on its way may be "
+            "written at any time, where no sequence number gives it away."
+        ),
+        "no-producer-state": NO_PRODUCER_STATE,
+        "unclean-election": UNCLEAN,
+        "loss-budget": LOST,
+    }
+    unseen = (
+        "whether anything was sent again, where a producer is not idempotent: any such batch may overtake",
+        "records of several producers against each other (C6)",
+    )
+
+    def initial(self, key: str, profile: Profile) -> SendOrder:
+        return SendOrder(key, profile=profile)
+
+    def step(self, state: SendOrder, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        if type(body) is OpReturn:
+            if body.kind == "send" and body.outcome != "ok":
+                name, number = _place(body.uid)
+                if number >= 0:
+                    state.sessions.setdefault(name, Session()).given_up.add(number)
+            return NOTHING
+        found: list[object] | None = None
+        for batch in mirror.newly_committed:
+            if emitted := self._committed(state, event, batch, mirror):
+                found = [*(found or ()), *emitted]
+        return NOTHING if found is None else found  # type: ignore[return-value]  # extended with emissions alone
+
+    def _committed(self, state: SendOrder, event: Stamped, batch: BatchFacts, mirror: LogMirror) -> Emissions:
+        found: Emissions = NOTHING
+        unchecked = bool(mirror.producers.unchecked) and (batch.base, batch.epoch) in mirror.producers.unchecked
+        by = witness(event)
+        assert type(event.body) is LogHw
+        leader_epoch = event.body.leader_epoch
+        for offset, uid in enumerate(batch.uids, batch.base):
+            name, number = _place(uid)
+            session = state.sessions.get(name)
+            if session is None:
+                session = state.sessions[name] = Session()
+            seen = session.seen
+            if number >= len(seen):
+                seen.extend(bytes(max(number + 1 - len(seen), 4096)))
+            state.tested += session.number >= 0
+            if number > session.number:
+                session.number, session.offset, session.leader_epoch, session.by = number, offset, leader_epoch, by
+                if unchecked:
+                    session.unchecked = number
+            elif number >= 0 and not seen[number] and not found:
+                found = self._overtaken(state, name, session, uid, number, offset, batch, event, mirror)
+            if number >= 0:
+                seen[number] = 1
+        return found
+
+    def _overtaken(
+        self,
+        state: SendOrder,
+        name: str,
+        session: Session,
+        uid: str,
+        number: int,
+        offset: int,
+        batch: BatchFacts,
+        event: Stamped,
+        mirror: LogMirror,
+    ) -> Emissions:
+        sentence = (
+            f"{uid} is committed at offset {offset:,} of {state.key}, after {name}:{session.number} at offset "
+            f"{session.offset:,}, which was sent later"
+        )
+        rule = ""
+        if batch.producer_id < 0 and self._may_overtake(state.profile, name.partition("#")[0]):
+            rule = "no-idempotence"
+        elif number in session.given_up and batch.producer_id < 0:
+            rule = "given-up"
+        elif number < session.unchecked:
+            rule = "no-producer-state"
+        else:
+            assert type(event.body) is LogHw
+            rule = given_up(mirror, session.leader_epoch, event.body.leader_epoch, session.offset)
+        if rule:
+            return self.excused(rule, state.key, sentence, session.by, event)
+        return self.violated(state.key, sentence, session.by, event)
+
+    def _may_overtake(self, profile: Profile, node: str) -> bool:
+        in_flight = int(profile.setting("max.in.flight.requests.per.connection", node, 5))
+        return in_flight > 1 and int(profile.setting("retries", node, 1)) > 0
+
+
+def _place(uid: str) -> tuple[str, int]:
+    """Session and number of a record; -1 where the name has none."""
+    name, _, number = uid.rpartition(":")
+    return (name, int(number)) if number.isdecimal() else (uid, -1)

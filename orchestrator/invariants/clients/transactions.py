@@ -1,0 +1,266 @@
+"""What idempotent (and, in time, transactional) producers are promised."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import Any
+
+import msgspec
+
+from actors.trace.events import LogAppend, LogHw, OpInvoke, OpReturn, Stamped
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
+from orchestrator.invariants.folds.window import REMEMBERED
+from orchestrator.invariants.mirrors.epoch_bumps import EPOCH_BUMP, FailedSends, Numbered, bump_is_due, session_of
+from orchestrator.invariants.mirrors.log_fold import LogInvariant
+from orchestrator.invariants.mirrors.log_mirror import LogMirror
+from orchestrator.invariants.mirrors.log_prefix import SEQUENCES
+from orchestrator.invariants.mirrors.loss import LOST, UNCLEAN, acknowledged_in, given_up
+
+ACKS_ALL = -1
+
+
+class Copy(msgspec.Struct, frozen=True, gc=False):
+    """A committed record: its offset, the epoch of the leader that committed it, and how its producer numbered it."""
+
+    offset: int
+    leader_epoch: int
+    numbered: Numbered
+    by: Witness
+
+
+class Copies(State):
+    """``last``: uid -> the copy that was committed last; ``others``: the ones before, where there are several."""
+
+    last: dict[str, Copy] = {}
+    others: dict[str, list[Copy]] = {}
+    failed: FailedSends = msgspec.field(default_factory=FailedSends)
+
+
+class IdempotentWritesAppearOnce(LogInvariant[Copies]):
+    """Idempotence is what lets a producer send again whatever it has no answer to. If a leader appends the second copy,
+    applications count an order twice; if it answers with another batch's offset, they look for it in the wrong place.
+
+    Example: the answer to a batch of producer 7 (epoch 0) with producer-1:57 is lost; broker-2, the next leader, has
+    the batch at 41, appends it again at 44, and both are committed. Or broker-2 refuses it as out of sequence though it
+    is one of the last five, producer-1 raises its epoch, and the batch is at 44 under epoch 1.
+    """
+
+    id = "T1"
+    title = "A record of an idempotent producer is committed once, where its acknowledgement says"
+    source = "KIP-98; KIP-360; Jepsen's kafka workload (duplicate)"
+    tested_when = "an acknowledgement names the offset of a committed record, or a record is committed again"
+    types = (OpReturn, LogHw)
+    cases = {OpReturn: ("send",), LogHw: ("leader",)}
+    exemptions = {"unclean-election": UNCLEAN, "loss-budget": LOST, "epoch-bump": EPOCH_BUMP}
+    unseen = (
+        "a record that is numbered anew where another one of its session had a reason for that, and this one had none",
+        "an application that sends a record again by itself: that is another uid",
+        "copies further apart than the last million records of a partition",
+    )
+
+    FORGET_AT = 16 * REMEMBERED
+
+    def initial(self, key: str, profile: Profile) -> Copies:
+        return Copies(key)
+
+    def step(self, state: Copies, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        if type(body) is LogHw:
+            return self._committed(state, event, body, mirror) if mirror.newly_committed else NOTHING
+        assert type(body) is OpReturn
+        if body.outcome != "ok":
+            state.failed.note(event, body)
+            return NOTHING
+        if not body.idempotent or body.acks != ACKS_ALL or body.offset < 0:
+            return NOTHING
+        return self._acknowledged(state, event, body, mirror)
+
+    def _acknowledged(self, state: Copies, event: Stamped, body: OpReturn, mirror: LogMirror) -> Emissions:
+        copy = state.last.get(body.uid)
+        if copy is None:
+            return NOTHING  # C1 tells whether it is there at all
+        state.tested += 1
+        if copy.offset == body.offset or any(each.offset == body.offset for each in state.others.get(body.uid, ())):
+            return NOTHING
+        sentence = (
+            f"{event.node} was told that {body.uid} is at offset {body.offset:,} of {state.key}; it is committed at "
+            f"offset {copy.offset:,}"
+        )
+        epoch = acknowledged_in(event, body, mirror)
+        if rule := given_up(mirror, copy.leader_epoch, epoch, min(copy.offset, body.offset)):
+            return self.excused(rule, state.key, sentence, copy.by, event)
+        return self.violated(state.key, sentence, copy.by, event)
+
+    def _committed(self, state: Copies, event: Stamped, body: LogHw, mirror: LogMirror) -> Emissions:
+        found: list[Any] = []
+        by = witness(event)
+        for batch in mirror.newly_committed:
+            if batch.producer_id < 0:
+                continue
+            numbered = Numbered(batch.producer_id, batch.producer_epoch)
+            for offset, uid in enumerate(batch.uids, batch.base):
+                first = state.last.get(uid)
+                state.last[uid] = copy = Copy(offset, body.leader_epoch, numbered, by)
+                if first is not None and first.offset != offset:
+                    state.others.setdefault(uid, []).append(first)
+                    found.extend(self._twice(state, uid, first, copy, mirror))
+        if len(state.last) > self.FORGET_AT:
+            for uid in list(state.last)[: self.FORGET_AT // 2]:
+                del state.last[uid]
+                state.others.pop(uid, None)
+        return found
+
+    def _twice(self, state: Copies, uid: str, first: Copy, second: Copy, mirror: LogMirror) -> Emissions:
+        state.tested += 1
+        sentence = (
+            f"{uid} is committed at offset {first.offset:,} and at offset {second.offset:,} of {state.key}, under "
+            f"{_numbered(first)} and {_numbered(second)}"
+        )
+        if rule := given_up(mirror, first.leader_epoch, second.leader_epoch, min(first.offset, second.offset)):
+            return self.excused(rule, state.key, sentence, first.by, second.by)
+        if first.numbered != second.numbered:
+            if bump_is_due(mirror.producers, state.failed, uid, first.numbered, second.numbered):
+                return self.excused("epoch-bump", state.key, sentence, first.by, second.by)
+            sentence += ", with no reason to number it anew"
+        return self.violated(state.key, sentence, first.by, second.by)
+
+
+def _numbered(copy: Copy) -> str:
+    return f"producer id {copy.numbered.producer_id}, epoch {copy.numbered.producer_epoch}"
+
+
+class Sent(msgspec.Struct):
+    """Numbers of a session's records for one partition, in the order of sending; ``before``: how many are forgotten."""
+
+    numbers: list[int] = []
+    before: int = 0
+
+
+class SequenceState(State):
+    """``sent``: by producing session."""
+
+    sent: dict[str, Sent] = {}
+
+    def place_of(self, uid: str) -> int:
+        """How many records its session had sent to the partition before this one, -1 if that is not known."""
+        session, _, number = uid.rpartition(":")
+        sent = self.sent.get(session)
+        if sent is None or not number.isdecimal():
+            return -1
+        index = bisect_left(sent.numbers, int(number))
+        return -1 if index == 0 and sent.before else sent.before + index
+
+
+class SequencesAreContiguous(LogInvariant[SequenceState]):
+    """Sequence numbers are how a leader tells a retry from a new batch, and notices a missing one. A leader that
+    takes any number appends duplicates, or a batch before the one that it follows.
+
+    Example: producer 7 (epoch 0) has records 0-9 in the log of orders-0; the leader appends a batch that begins with
+    sequence 15, or again with 5. Or it appends a batch of epoch 0 after one of epoch 1.
+    """
+
+    id = "T2"
+    title = "In a leader's log the sequence numbers of a producer id and epoch have no gap and no repetition"
+    source = "KIP-98; Kafka's ProducerAppendInfo; KAFKA-14920"
+    tested_when = "a leader appends a batch of an idempotent producer"
+    types = (OpInvoke,)
+    before_types = (LogAppend,)
+    cases = {LogAppend: ("leader",), OpInvoke: ("send",)}
+    exemptions = {
+        "no-producer-state": (
+            "The log has nothing of this producer id, and need not have: a leader accepts any first number, if the "
+            "producer has sent as many records before."
+        )
+    }
+    unseen = (
+        "a first number that is too high, though as many records had been sent before: not all of them got a number",
+    )
+
+    SENT_REMEMBERED = 16_384
+
+    def initial(self, key: str, profile: Profile) -> SequenceState:
+        return SequenceState(key)
+
+    def before(self, state: SequenceState, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        assert type(body) is LogAppend
+        if body.role != "leader" or body.producer_id < 0 or body.control or body.base_sequence < 0:
+            return NOTHING
+        state.tested += 1
+        known = mirror.producers.last(event.node, body.producer_id)
+        if known is None or known.producer_epoch != body.producer_epoch:
+            expected = 0
+        else:
+            expected = (known.last_sequence + 1) % SEQUENCES
+        older = known is not None and body.producer_epoch < known.producer_epoch
+        if body.base_sequence == expected and not older:
+            return NOTHING
+        sentence = (
+            f"{event.node} appended sequence {body.base_sequence} of producer id {body.producer_id}, epoch "
+            f"{body.producer_epoch}, to {state.key} at offset {body.base:,}, where "
+        )
+        if known is not None:
+            was = f"epoch {known.producer_epoch} had begun" if older else f"{expected} was next"
+            return self.violated(state.key, sentence + was, known.by, event)
+        by = mirror.producers.must_have(body.producer_id, body.leader_epoch)
+        if by is not None:
+            return self.violated(state.key, sentence + "older batches of it are committed", by, event)
+        before = state.place_of(body.uids[0]) if body.uids else -1
+        if 0 <= before < body.base_sequence:
+            return self.violated(state.key, f"{sentence}{before} records had been sent before", event)
+        return self.excused("no-producer-state", state.key, f"{sentence}{expected} was next", event)
+
+    def step(self, state: SequenceState, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        assert type(body) is OpInvoke
+        number = body.uid.rpartition(":")[2]
+        if body.kind == "send" and number.isdecimal():
+            sent = state.sent.setdefault(session_of(body.uid), Sent())
+            sent.numbers.append(int(number))
+            if len(sent.numbers) > 2 * self.SENT_REMEMBERED:
+                del sent.numbers[: self.SENT_REMEMBERED]
+                sent.before += self.SENT_REMEMBERED
+        return NOTHING
+
+
+class OldProducerEpochsAreFenced(LogInvariant[State]):
+    """A producer raises its epoch to be rid of what an older one still has under way. A leader that appends that all
+    the same writes a record behind its own later copy.
+
+    Example: producer 7 raises its epoch to 1 and sends producer-1:57 again, with sequence 0; broker-1 appends it, and
+    then the copy of epoch 0, sequence 0, that was late.
+    """
+
+    id = "T3"
+    title = "A leader appends nothing of an older producer epoch than its log has"
+    source = "KIP-98; KIP-360; KAFKA-5231"
+    tested_when = "a leader appends a batch of a producer id that its log has"
+    types = ()
+    before_types = (LogAppend,)
+    cases = {LogAppend: ("leader",)}
+    unseen = (
+        "epochs of transactional ids, and what is fenced by them: Krift has no transactions",
+        "an older epoch on a partition that the newer one has not reached: its leader cannot know of it",
+    )
+
+    def initial(self, key: str, profile: Profile) -> State:
+        return State(key)
+
+    def before(self, state: State, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        assert type(body) is LogAppend
+        if body.role != "leader" or body.producer_id < 0:
+            return NOTHING
+        known = mirror.producers.last(event.node, body.producer_id)
+        if known is None:
+            return NOTHING
+        state.tested += 1
+        if body.producer_epoch >= known.producer_epoch:
+            return NOTHING
+        return self.violated(
+            state.key,
+            f"{event.node} appended a batch of producer id {body.producer_id}, epoch {body.producer_epoch}, to "
+            f"{state.key} at offset {body.base:,}, after one of epoch {known.producer_epoch}",
+            known.by,
+            event,
+        )

@@ -1,0 +1,193 @@
+"""How long what must happen in the end may take: the sum of Kafka's timers on the path, and two seconds.
+
+One table for all invariants that have a deadline. A bound is computed from what a run was really configured with: of
+each timer the longest that any node has.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from actors.config import CONFIG
+from orchestrator.invariants.folds.fold import Profile
+
+SLACK_US = 2_000_000
+"""What comes on top of every sum of timers: processing, messages on their way, reading up what was missed."""
+
+
+Who = Literal["server", "producer", "consumer", "client"]
+
+
+class Timer(msgspec.Struct, frozen=True):
+    """A timer on a path: ``times`` the configuration key ``key``. why: what is waited for; who: whose timer it is."""
+
+    key: str
+    times: float
+    why: str
+    who: Who = "server"
+
+
+class Bound(msgspec.Struct, frozen=True):
+    """A deadline. after: ids of what must have happened first, whose timers come on top (their slack does not)."""
+
+    what: str
+    timers: tuple[Timer, ...] = ()
+    after: tuple[str, ...] = ()
+
+
+BOUNDS: dict[str, Bound] = {
+    "L1": Bound(
+        "a quorum leader that most voters acknowledge",
+        (
+            Timer("controller.quorum.fetch.timeout.ms", 1, "followers notice that the leader is silent"),
+            Timer("controller.quorum.request.timeout.ms", 1, "a request to a silent voter"),
+            Timer("controller.quorum.election.timeout.ms", 4, "two rounds, each of up to twice the time"),
+            Timer("controller.quorum.election.backoff.max.ms", 2, "back-off after each round that nobody won"),
+        ),
+    ),
+    "L12": Bound(
+        "a broker is unfenced",
+        (
+            Timer("broker.session.timeout.ms", 1, "the session of its former incarnation"),
+            Timer("broker.session.timeout.ms", 1, "two requests to a silent controller, half of it each"),
+            Timer("broker.heartbeat.interval.ms", 2, "the heartbeat that tells it has caught up, and the next one"),
+            Timer("reconnect.backoff.max.ms", 1, "a connection to the controller"),
+        ),
+        after=("L1",),
+    ),
+    "L3": Bound(
+        "a partition has a leader that took it up",
+        (
+            Timer("broker.session.timeout.ms", 1, "the silent leader is fenced"),
+            Timer("broker.heartbeat.interval.ms", 1, "a new controller gives every session anew"),
+            Timer("controller.quorum.fetch.timeout.ms", 1, "the new leader hears of it, after a silent controller"),
+            Timer("reconnect.backoff.max.ms", 1, "a connection to the controller"),
+        ),
+        after=("L1",),
+    ),
+    "H3": Bound(
+        "a new leader's high watermark reaches its leader epoch's start",
+        (
+            Timer("controller.quorum.fetch.timeout.ms", 1, "followers hear of the new leader"),
+            Timer("reconnect.backoff.max.ms", 2, "their connections to the controller and to the leader"),
+            Timer("replica.fetch.backoff.ms", 1, "a fetch that came before the leader took up"),
+            Timer("replica.fetch.wait.max.ms", 2, "a fetch that waits for data, and the one that tells of the log end"),
+        ),
+        after=("L1",),
+    ),
+    "L4": Bound(
+        "a replica is in the ISR again",
+        (
+            Timer("replica.socket.timeout.ms", 1, "a fetch that was sent before and is never answered"),
+            Timer("replica.fetch.backoff.ms", 1, "the pause after it"),
+            Timer("replica.fetch.wait.max.ms", 2, "the fetches that show it caught up"),
+            Timer("request.timeout.ms", 1, "an AlterPartition to a silent controller"),
+        ),
+        after=("L3", "L12"),
+    ),
+    "L14": Bound("an acknowledged record is on every replica", after=("L4",)),
+    "L15": Bound("the cluster is steady again", after=("L4",)),
+    "L5": Bound(
+        "a send returns",
+        (
+            Timer("linger.ms", 1, "the batch is sent", "producer"),
+            Timer("request.timeout.ms", 2, "requests to a silent broker: metadata, then the batch", "producer"),
+            Timer("retry.backoff.max.ms", 2, "the pauses after them", "producer"),
+            Timer("replica.lag.time.max.ms", 1.5, "a silent follower leaves the ISR"),
+            Timer("request.timeout.ms", 1, "by an AlterPartition"),
+        ),
+        after=("L3",),
+    ),
+    "L6": Bound(
+        "a consumer reads to the high watermark",
+        (
+            Timer("request.timeout.ms", 2, "requests to a silent broker: metadata, then the fetch", "consumer"),
+            Timer("retry.backoff.max.ms", 2, "the pauses after them", "consumer"),
+            Timer("fetch.max.wait.ms", 1, "a fetch that waits for data", "consumer"),
+        ),
+        after=("L3",),
+    ),
+    "L13": Bound(
+        "a node that retries gets somewhere",
+        (
+            Timer("request.timeout.ms", 2, "requests to a silent broker: metadata, then what it is after", "client"),
+            Timer("retry.backoff.max.ms", 2, "the pauses after them", "client"),
+        ),
+        after=("L4",),
+    ),
+    "L8": Bound(
+        "a broker's image gets to the end of the metadata log",
+        (
+            Timer("controller.quorum.fetch.timeout.ms", 1, "a fetch that a silent controller never answers"),
+            Timer("controller.quorum.request.timeout.ms", 2, "a request to a silent voter, and a snapshot"),
+            Timer("controller.quorum.retry.backoff.ms", 2, "the pauses after errors"),
+            Timer("reconnect.backoff.max.ms", 1, "a connection to the leader of the quorum"),
+        ),
+        after=("L1",),
+    ),
+    "L16": Bound("a client gets the current metadata", after=("L8", "M2")),
+    "M2": Bound(
+        "a client refreshes its metadata",
+        (
+            Timer(
+                "request.timeout.ms", 2, "a refresh from a silent broker, and one that was under way before", "client"
+            ),
+            Timer("retry.backoff.max.ms", 2, "the pauses after them", "client"),
+            Timer("reconnect.backoff.max.ms", 1, "a connection to another broker", "client"),
+        ),
+    ),
+    "L9": Bound(
+        "a change of the voters is committed or undone",
+        (
+            Timer("controller.quorum.fetch.timeout.ms", 1, "members hear of the leader, after a silent one"),
+            Timer("controller.quorum.request.timeout.ms", 2, "a fetch that is never answered, and a snapshot"),
+            Timer("reconnect.backoff.max.ms", 2, "their connections to the leader"),
+            Timer("controller.quorum.retry.backoff.ms", 2, "the pauses after errors"),
+        ),
+        after=("L1",),
+    ),
+    "P18": Bound("a leader's high watermark follows what its replicas hold"),
+}
+"""Invariant -> its bound."""
+
+
+ROLES: dict[Who, tuple[str, ...]] = {
+    "server": ("controller-", "broker-"),
+    "producer": ("producer-",),
+    "consumer": ("consumer-",),
+    "client": ("producer-", "consumer-", "list-offsets-"),
+}
+"""Whose timer it is -> beginnings of the names of those nodes."""
+
+
+def longest_ms(profile: Profile, key: str, who: Who = "server") -> int:
+    """The longest that a node of a kind has a timer set to; Kafka's default where the run does not say."""
+    own = [
+        section["config"][key]
+        for name, section in profile.nodes.items()
+        if name.startswith(ROLES[who]) and key in section.get("config", {})
+    ]
+    if who == "server":
+        own.append(profile.setting(key, default=CONFIG[key].default))
+    return max((int(each) for each in own), default=int(CONFIG[key].default))
+
+
+def timers_of(invariant: str) -> list[Timer]:
+    """All timers on the path of an invariant, each step of the path once."""
+    found: dict[str, None] = {}
+    waiting = [invariant]
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found[name] = None
+            waiting.extend(BOUNDS[name].after)
+    return [timer for name in found for timer in BOUNDS[name].timers]
+
+
+def bound_us(profile: Profile, invariant: str) -> int:
+    """The length of an invariant's bound in a run, microseconds."""
+    return SLACK_US + sum(
+        round(timer.times * 1000 * longest_ms(profile, timer.key, timer.who)) for timer in timers_of(invariant)
+    )

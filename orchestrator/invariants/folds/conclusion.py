@@ -1,0 +1,150 @@
+"""From what the folds found at each key to one result per invariant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from actors.trace.events import EVENT_TYPES
+from orchestrator.invariants.folds.fold import TOO_SHORT, Finding, Invariant, Profile, Status
+
+KEPT = 10
+"""Findings of one invariant and status, of different sentences, that a key keeps in full; the others are counted."""
+
+
+class KeyResult(msgspec.Struct):
+    """What one fold found at one key about one invariant.
+
+    tested: how often. counts: "violated", "violated/<finding>", "inconclusive" and "excused/<rule>" -> how many.
+    findings: the first of each.
+    """
+
+    invariant: str
+    key: str
+    tested: int = 0
+    counts: dict[str, int] = {}
+    findings: list[Finding] = []
+
+
+class InvariantResult(msgspec.Struct):
+    """The verdict on one invariant.
+
+    tested: how often it was really put to the test. excused: rule -> how often. why: what makes it vacuous or
+    inconclusive, else "". violated: number of violations, of which ``violations`` has the first of each key.
+    """
+
+    id: str
+    title: str
+    status: Status
+    tested: int
+    why: str = ""
+    violated: int = 0
+    violations: list[Finding] = []
+    excused: dict[str, int] = {}
+    excuses: list[Finding] = []
+    doubts: list[Finding] = []
+
+
+def count(result: KeyResult, finding: Finding) -> None:
+    """Enter a finding. One whose sentence is known already raises that finding's ``times``."""
+    name = _counter(finding)
+    result.counts[name] = result.counts.get(name, 0) + 1
+    alike = 0
+    for index, kept in enumerate(result.findings):
+        if _counter(kept) == name:
+            if kept.sentence == finding.sentence and kept.clouds == finding.clouds:
+                result.findings[index] = msgspec.structs.replace(kept, times=kept.times + 1)
+                return
+            alike += 1
+    if alike < KEPT:
+        result.findings.append(finding)
+
+
+def _counter(finding: Finding) -> str:
+    """Of violations those that are a finding about Kafka itself apart: they must not take the others' place."""
+    return f"{finding.status}/{finding.rule}" if finding.status != "inconclusive" and finding.rule else finding.status
+
+
+def conclude(
+    invariants: Mapping[str, Invariant], results: Iterable[KeyResult], profile: Profile
+) -> list[InvariantResult]:
+    """One result per invariant, in the order of ``invariants``.
+
+    A gap in the trace makes inconclusive whatever was judged on the kinds of event that may be missing, unless each
+    event is judged by itself; what seemed violated is still listed.
+    """
+    by_id: dict[str, list[KeyResult]] = {name: [] for name in invariants}
+    for result in results:
+        by_id[result.invariant].append(result)
+    clouds: dict[str, str] = {}
+    whole = by_id.get("X4", [])
+    if whole and not any(result.key == "driver" and result.tested for result in whole):
+        # Without run.meta nobody knows how the cluster was set up, nor who is missing.
+        clouds = dict.fromkeys(EVENT_TYPES, "it has nothing of who drove the run")
+    for result in sorted(whole, key=_key):
+        for finding in result.findings:
+            for kind in finding.clouds:
+                clouds.setdefault(kind, finding.sentence)
+    return [_conclude(invariant, by_id[name], profile, clouds) for name, invariant in invariants.items()]
+
+
+def _conclude(
+    invariant: Invariant, results: Sequence[KeyResult], profile: Profile, clouds: Mapping[str, str]
+) -> InvariantResult:
+    off = [name for name in invariant.requires if is_off(profile, name)]
+    if off:
+        return InvariantResult(invariant.id, invariant.title, "vacuous", 0, why=f"{off[0]} is off")
+    merged = InvariantResult(invariant.id, invariant.title, "vacuous", sum(result.tested for result in results))
+    too_short = ""
+    for result in sorted(results, key=_key):
+        for name, number in result.counts.items():
+            if name == "violated" or name.startswith("violated/"):
+                merged.violated += number
+            if name.startswith("excused/"):
+                rule = name.removeprefix("excused/")
+                merged.excused[rule] = merged.excused.get(rule, 0) + number
+        for finding in result.findings:
+            if finding.status == "violated":
+                merged.violations.append(finding)
+            elif finding.status == "excused":
+                merged.excuses.append(finding)
+            elif finding.rule == TOO_SHORT:
+                too_short = too_short or finding.sentence
+            else:
+                merged.doubts.append(finding)
+    merged.status, merged.why = _status(invariant, merged, clouds)
+    if merged.status == "vacuous" and too_short:
+        merged.why = too_short
+    return merged
+
+
+def _status(invariant: Invariant, merged: InvariantResult, clouds: Mapping[str, str]) -> tuple[Status, str]:
+    gap = next((clouds[kind] for kind in event_tags(invariant) if kind in clouds), "")
+    if merged.violated and (invariant.standalone or not gap):
+        return "violated", ""
+    if gap and gap not in [doubt.sentence for doubt in merged.doubts]:
+        return "inconclusive", f"a gap in the trace: {gap}"
+    if merged.doubts:
+        return "inconclusive", merged.doubts[0].sentence
+    if merged.tested:
+        return "held", ""
+    if merged.excused:
+        return "excused", f"nothing but {', '.join(sorted(merged.excused))}"
+    return "vacuous", "nothing in this run tested it"
+
+
+def event_tags(invariant: Invariant) -> list[str]:
+    """Type names of the events that an invariant's judgement rests on."""
+    return [str(kind.__struct_config__.tag) for kind in invariant.depends_on]
+
+
+def is_off(profile: Profile, feature: str) -> bool:
+    """Whether a feature is off on every node that the run says anything about."""
+    values = [profile.feature(feature), *(profile.feature(feature, node) for node in profile.nodes)]
+    values += profile.bounced.get(feature, [])
+    return all(value == "off" for value in values)
+
+
+def _key(result: KeyResult) -> str:
+    return result.key

@@ -1,0 +1,312 @@
+"""What an invariant is: a keyed fold over the ordered trace, written once for every engine.
+
+An engine sends each event to the keys that the fold's ``route`` names, in the order of the trace, and keeps one
+state per key::
+
+    state = fold.initial(key, profile)
+    for event in events of this key:   emissions = fold.step(state, event)
+    news of the whole run, in between: emissions = fold.hear(state, event)
+    when a deadline is over:           emissions = fold.expire(state, at)
+    at the end of the trace:           emissions = fold.finish(state, horizon)
+
+A fold reads no clock and keeps nothing outside its states, which are ``msgspec`` Structs that ``step`` changes in
+place: so the same fold gives the same findings in one process and in Spark.
+
+Each state counts in ``tested`` how often its promise was really put to the test (the rule's condition came true and
+its consequence was looked at). An invariant with a count of 0 is vacuous, never held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from operator import attrgetter
+from typing import Any, ClassVar, Generic, Literal, TypeVar
+
+import msgspec
+
+from actors.node.spec import split_topic_partition
+from actors.trace.events import LogAppend, LogHw, OpInvoke, OpReturn, Rpc, RpcReply, Stamped, TraceEvent
+from orchestrator.invariants.folds.known_findings import KNOWN_FINDINGS
+
+CASES: Mapping[type[TraceEvent], Callable[[Any], str]] = {
+    OpInvoke: attrgetter("kind"),
+    OpReturn: attrgetter("kind"),
+    LogAppend: attrgetter("role"),
+    LogHw: attrgetter("role"),
+    Rpc: attrgetter("api"),
+    RpcReply: attrgetter("api"),
+}
+"""Types of frequent events -> body -> the case it is one of, for folds that need only some cases of a type (``Cases``).
+Asking once per event is cheaper than letting each fold find out that there is nothing for it."""
+
+Cases = Mapping[type[TraceEvent], Collection[str]]
+"""Type of events -> the cases of it that a fold takes; any other changes nothing for it. A type that is not there: all.
+An engine may hand out the others too."""
+
+FindingStatus = Literal["violated", "excused", "inconclusive"]
+Status = Literal["held", "violated", "excused", "inconclusive", "vacuous"]
+
+
+TOO_SHORT = "window-too-short"
+"""Why an inconclusive finding says nothing: the run had no stability window long enough. That puts nothing into doubt
+that was tested elsewhere."""
+
+
+class Witness(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """An event that a state remembers, for evidence: enough to name it."""
+
+    node: str
+    incarnation: int
+    seq: int
+    cause: str
+
+    @property
+    def id(self) -> str:
+        """As ``Stamped.id``."""
+        return f"{self.node}/{self.incarnation}/{self.seq}"
+
+
+def witness(event: Stamped) -> Witness:
+    """What a state keeps of an event."""
+    return Witness(event.node, event.incarnation, event.seq, event.cause)
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """Something that ``step`` or ``finish`` found.
+
+    key: what it is about (a topic partition, a voter, a node). sentence: what happened, in Kafka's terms.
+    events: ids of the two or three events that prove it; causes: ids of what triggered those, where known.
+    rule: name of the exemption (excused), of what is missing (inconclusive), or of what Kafka itself gets wrong and
+    shows here (violated; ``known_findings``). clouds: event types of which the trace may lack some because of this
+    (findings of X4): what was judged on them is inconclusive. times: how often it was found with this very sentence;
+    the events are those of the first time.
+    """
+
+    invariant: str
+    key: str
+    status: FindingStatus
+    sentence: str
+    events: list[str]
+    causes: list[str] = []
+    rule: str = ""
+    clouds: list[str] = []
+    times: int = 1
+
+
+class Deadline(msgspec.Struct, frozen=True, order=True):
+    """Ask for ``expire(state, at)`` once the trace has passed ``at_us`` (wall of the trace's clock)."""
+
+    at_us: int
+
+
+Emission = Finding | Deadline
+Emissions = Sequence[Emission]
+NOTHING: Emissions = ()
+
+
+class State(msgspec.Struct):
+    """Base of the states. ``tested``: how often the invariant was really tested at this key."""
+
+    key: str
+    tested: int = 0
+
+
+class Profile(msgspec.Struct, frozen=True):
+    """How the cluster of a run was set up: what invariants and exemptions turn on.
+
+    ``voters``: ids of the voters that the quorum began with; ``versions``: API -> lowest and highest that servers
+    speak.
+    ``features``, ``config``: of the cluster; ``topics``: per topic its own ``config``; ``nodes``: per node, what
+    differs. ``bounced``: features that rolling bounces set, with the values that nodes have from some time on;
+    ``bounced_versions``: the same of the versions that they speak, API -> ranges.
+    ``epsilon_us``: clock uncertainty between machines; operations closer than that count as concurrent (0 on one
+    clock).
+    """
+
+    voters: list[int] = []
+    versions: dict[str, list[int]] = {}
+    features: dict[str, str] = {}
+    config: dict[str, Any] = {}
+    topics: dict[str, dict[str, Any]] = {}
+    nodes: dict[str, dict[str, Any]] = {}
+    bounced: dict[str, list[str]] = {}
+    bounced_versions: dict[str, list[list[int]]] = {}
+    epsilon_us: int = 0
+
+    def feature(self, name: str, node: str = "") -> str:
+        """Value of a feature switch, of one node or of the cluster; "" where the run does not say."""
+        return str(self._resolve("features", self.features, name, node, ""))
+
+    def setting(self, name: str, node: str = "", default: Any = None) -> Any:
+        """Value of a Kafka configuration key, of one node or of the cluster."""
+        return self._resolve("config", self.config, name, node, default)
+
+    def topic_setting(self, tp: str, name: str, node: str = "", default: Any = None) -> Any:
+        """Value of a topic-level Kafka configuration key for a topic partition."""
+        own = self.topics.get(split_topic_partition(tp)[0], {}).get("config", {})
+        return own[name] if name in own else self.setting(name, node, default)
+
+    def _resolve(self, section: str, shared: Mapping[str, Any], name: str, node: str, default: Any) -> Any:
+        if node and node in self.nodes:
+            own = self.nodes[node].get(section, {})
+            if name in own:
+                return own[name]
+        return shared.get(name, default)
+
+
+def profile_of(settings: Mapping[str, Any]) -> Profile:
+    """The profile in a ``run.meta`` event; what it does not have is taken to be empty."""
+    known = {name: settings[name] for name in Profile.__struct_fields__ if name in settings}
+    return msgspec.convert(known, Profile)
+
+
+class Route(msgspec.Struct, frozen=True):
+    """A way of cutting the trace by key. Folds that share a route share a shuffle in Spark.
+
+    ``keys``: event -> keys, each once; a pure function. ``reads``: types of the events whose body the folds look at
+    (None: all); of the others they need the envelope alone, and a shuffle may leave the body behind. ``about``: what a
+    key is.
+    """
+
+    name: str
+    keys: Callable[[Stamped], Sequence[str]]
+    reads: tuple[type[TraceEvent], ...] | None = None
+    about: str = ""
+
+
+class Invariant:
+    """A promise. The docstring of a class says what goes wrong when it is broken, with one worked example.
+
+    id: as in the reference. title: the promise, in Kafka's words. source: where Kafka, or the literature, makes it.
+    tested_when: what counts as a test. requires: features that must not be off for it to mean anything (else it is
+    vacuous). types: the events it judges or remembers; cases: which of them. exemptions: rule -> when it excuses.
+    unseen: what the promise says, or a reader would take it to say, and the code does not look at, a sentence each with
+    the reason; for the document.
+    standalone: each event is judged by itself, so that a violation proves itself even in a trace with gaps.
+    """
+
+    id: ClassVar[str]
+    title: ClassVar[str]
+    source: ClassVar[str]
+    tested_when: ClassVar[str]
+    types: ClassVar[tuple[type[TraceEvent], ...]]
+    cases: Cases = {}
+    requires: ClassVar[tuple[str, ...]] = ()
+    standalone: ClassVar[bool] = False
+    exemptions: ClassVar[Mapping[str, str]] = {}
+    unseen: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def depends_on(self) -> tuple[type[TraceEvent], ...]:
+        """Types of all events that its judgement rests on: if one may be missing, the judgement is in doubt."""
+        return self.types
+
+    def violated(self, key: str, sentence: str, *proof: Stamped | Witness | None, known: str = "") -> Emissions:
+        """The promise was broken; ``proof`` in the order of the sentence. ``known``: the finding about Kafka itself
+        that shows here, "" if none does."""
+        assert not known or self.id in KNOWN_FINDINGS[known].shows, f"{known} does not show in {self.id}"
+        return (_finding(self.id, key, "violated", sentence, known, proof),)
+
+    def excused(self, rule: str, key: str, sentence: str, *proof: Stamped | Witness | None) -> Emissions:
+        """The promise was broken in a way that ``rule`` (one of ``exemptions``) allows."""
+        assert rule in self.exemptions, f"{self.id} has no exemption {rule}"
+        return (_finding(self.id, key, "excused", sentence, rule, proof),)
+
+    def inconclusive(self, why: str, key: str, sentence: str, *proof: Stamped | Witness | None) -> Emissions:
+        """It cannot be said whether the promise was kept."""
+        return (_finding(self.id, key, "inconclusive", sentence, why, proof),)
+
+
+def _finding(
+    invariant: str, key: str, status: FindingStatus, sentence: str, rule: str, proof: Sequence[Stamped | Witness | None]
+) -> Finding:
+    seen = [event for event in proof if event is not None]
+    causes = dict.fromkeys(event.cause for event in seen if event.cause)
+    return Finding(invariant, key, status, sentence, [event.id for event in seen], list(causes), rule)
+
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+
+class Fold(Generic[S]):
+    """What an engine runs: one invariant, or several that look at the same mirror of the logs."""
+
+    route: ClassVar[Route]
+    cases: Cases = {}
+
+    @property
+    def name(self) -> str:
+        """Unique among the folds of a run."""
+        raise NotImplementedError
+
+    @property
+    def invariants(self) -> Sequence[Invariant]:
+        """The promises it judges."""
+        raise NotImplementedError
+
+    @property
+    def event_types(self) -> tuple[type[TraceEvent], ...]:
+        """The events it takes."""
+        raise NotImplementedError
+
+    @property
+    def news(self) -> tuple[type[TraceEvent], ...]:
+        """Events that concern every key, at most a few hundred in a run (windows, elections): each state hears of all
+        of them, those from before its first event too."""
+        return ()
+
+    def initial(self, key: str, profile: Profile) -> S:
+        """The state before the first event of a key."""
+        raise NotImplementedError
+
+    def step(self, state: S, event: Stamped) -> Emissions:
+        """Take the next event of the key."""
+        raise NotImplementedError
+
+    def hear(self, state: S, event: Stamped) -> Emissions:
+        """Take an event of ``news``, in the order of the trace."""
+        raise NotImplementedError
+
+    def expire(self, state: S, at_us: int) -> Emissions:
+        """A deadline that ``step`` or ``hear`` asked for is over."""
+        raise NotImplementedError
+
+    def finish(self, state: S, horizon_us: int) -> Emissions:
+        """The trace is over; ``horizon_us`` is the wall of its last event."""
+        raise NotImplementedError
+
+    def tested(self, state: S) -> dict[str, int]:
+        """Invariant id -> how often it was tested at this key."""
+        raise NotImplementedError
+
+
+St = TypeVar("St", bound=State)
+
+
+class KeyedInvariant(Fold[St], Invariant):
+    """An invariant that is a fold of its own: a subclass writes ``initial`` and ``step``, and sets ``route``."""
+
+    @property
+    def name(self) -> str:
+        return self.id
+
+    @property
+    def invariants(self) -> Sequence[Invariant]:
+        return (self,)
+
+    @property
+    def event_types(self) -> tuple[type[TraceEvent], ...]:
+        return self.types
+
+    @property
+    def depends_on(self) -> tuple[type[TraceEvent], ...]:
+        return (*self.types, *self.news)
+
+    def expire(self, state: St, at_us: int) -> Emissions:
+        return NOTHING
+
+    def finish(self, state: St, horizon_us: int) -> Emissions:
+        return NOTHING
+
+    def tested(self, state: St) -> dict[str, int]:
+        return {self.id: state.tested}

@@ -1,0 +1,104 @@
+"""What Apache Kafka itself gets wrong (docs/findings.md), as it shows in the invariants of a run.
+
+An invariant that meets one says so in its violation, from the trace alone: it looks for what makes the finding happen,
+not for its outcome, and only where the switch of the mend is off. What follows from it is known with it, but nothing
+else: a violation of another invariant, or about something else, stays a failure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from actors.features import (
+    AS_KAFKA,
+    ELR_CLEARED,
+    HUNG_BROKERS,
+    REELECTED_IN_PLACE,
+    REMOVED_LEADER_DEADLOCK,
+    REMOVED_LEADER_ZOMBIE,
+    SPINNING_CONSUMER,
+)
+
+if TYPE_CHECKING:
+    from orchestrator.invariants.folds.fold import Finding, Profile
+
+
+class KnownFinding(msgspec.Struct, frozen=True):
+    """mend: the switch. shows: invariants whose violations can say that they are it. entails: those whose violations
+    follow from it about the same key; entails_anywhere: about whatever."""
+
+    name: str
+    mend: str
+    shows: tuple[str, ...]
+    entails: tuple[str, ...] = ()
+    entails_anywhere: tuple[str, ...] = ()
+
+    @property
+    def entails_something(self) -> bool:
+        """Whether other violations are taken to follow from it."""
+        return bool(self.entails or self.entails_anywhere)
+
+
+_NOTHING_IS_DECIDED = ("L1", "L3", "L4", "L5", "L6", "L8", "L9", "L12", "L13", "L14", "L15", "L16")
+
+KNOWN_FINDINGS: dict[str, KnownFinding] = {
+    each.name: each
+    for each in (
+        KnownFinding(
+            "finding-elr-cleared",
+            ELR_CLEARED,
+            ("L3",),
+            entails=("L4", "L5", "L6", "L14"),
+            entails_anywhere=("L13", "L15", "L16"),
+        ),
+        KnownFinding(
+            "finding-removed-leader-deadlock",
+            REMOVED_LEADER_DEADLOCK,
+            ("L1",),
+            entails_anywhere=_NOTHING_IS_DECIDED,
+        ),
+        KnownFinding(
+            "finding-removed-leader-zombie",
+            REMOVED_LEADER_ZOMBIE,
+            ("Q15",),
+            entails_anywhere=_NOTHING_IS_DECIDED,
+        ),
+        KnownFinding("finding-hung-brokers", HUNG_BROKERS, ("L5", "L6"), entails_anywhere=("L13", "L15", "L16")),
+        KnownFinding("finding-spinning-consumer", SPINNING_CONSUMER, ("X10",)),
+        KnownFinding(
+            "finding-reelected-in-place",
+            REELECTED_IN_PLACE,
+            ("P10",),
+            entails=("P4", "P5", "P11", "T1", "H1", "H6", "C1", "C3", "C5", "C6", "C7", "C8"),
+        ),
+    )
+}
+
+
+def known_as(profile: Profile, name: str) -> str:
+    """``name`` where the cluster of a run is as Kafka is, "" where it has the mend."""
+    mend = KNOWN_FINDINGS[name].mend
+    values = {profile.feature(mend), *(profile.feature(mend, node) for node in profile.nodes)} - {""}
+    return name if values <= {AS_KAFKA} else ""
+
+
+def stalls(shown: Collection[Finding]) -> bool:
+    """Whether something does not get to its end because of what violations say that they are."""
+    return any(KNOWN_FINDINGS[each.rule].entails_anywhere for each in shown)
+
+
+def is_known(invariant: str, violations: Collection[Finding], shown: Collection[Finding]) -> bool:
+    """Whether all ``violations`` of an invariant are a finding that a run shows, or follow from one. ``shown``: the
+    violations in the run that say that they are one."""
+    return all(each.rule or _follows(invariant, each.key, shown) for each in violations)
+
+
+def _follows(invariant: str, key: str, shown: Collection[Finding]) -> bool:
+    return any(
+        invariant in KNOWN_FINDINGS[each.rule].entails_anywhere
+        or (invariant in KNOWN_FINDINGS[each.rule].entails and key == each.key)
+        for each in shown
+    )

@@ -1,0 +1,152 @@
+"""The ways in which folds cut the trace by key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from actors.node.spec import METADATA_PARTITION, node_name
+from actors.trace.events import (
+    BrokerReg,
+    ConfigChange,
+    IsrPropose,
+    MetaImage,
+    MetaView,
+    NodeDown,
+    NodeUp,
+    OpInvoke,
+    OpReturn,
+    PartChange,
+    QApply,
+    QPersist,
+    QRole,
+    QSnap,
+    QSnapFetch,
+    QVote,
+    QVoters,
+    Rpc,
+    RpcReply,
+    RunEnd,
+    Stamped,
+)
+from orchestrator.invariants.folds.fold import Route
+
+_NONE: tuple[str, ...] = ()
+
+
+def _partition_keys(event: Stamped) -> Sequence[str]:
+    body = event.body
+    if type(body) is RpcReply:
+        return list(dict.fromkeys([told.tp for told in body.partitions]))
+    if type(body) is NodeDown:
+        return [tp for tp in body.lost if tp != METADATA_PARTITION]
+    if type(body) is QRole:
+        return _NONE
+    tp: str = body.tp  # type: ignore[union-attr]  # every other type on this route has a partition
+    return (tp,) if tp and tp != METADATA_PARTITION else _NONE
+
+
+_OF_THE_QUORUM = frozenset(
+    {QRole, QVote, QPersist, QVoters, QApply, QSnap, QSnapFetch}
+    | {NodeUp, NodeDown, ConfigChange, BrokerReg, PartChange, IsrPropose, MetaImage, MetaView}
+)
+"""Types that concern the metadata log whatever partition they are about: what members do, what controllers write and
+tell."""
+
+
+def _metadata_keys(event: Stamped) -> Sequence[str]:
+    body = event.body
+    if type(body) in _OF_THE_QUORUM:
+        return (METADATA_PARTITION,)
+    if type(body) is OpInvoke or type(body) is OpReturn:
+        return (METADATA_PARTITION,) if body.kind == "admin" else _NONE
+    return (METADATA_PARTITION,) if event.tp == METADATA_PARTITION else _NONE
+
+
+def _list_keys(event: Stamped) -> Sequence[str]:
+    body = event.body
+    if type(body) is RpcReply:
+        return list(dict.fromkeys([told.tp for told in body.partitions])) if body.api == "ListOffsets" else _NONE
+    if type(body) is OpInvoke or type(body) is OpReturn:
+        return (body.tp,) if body.kind == "list" else _NONE
+    if type(body) is NodeDown:
+        return [tp for tp in body.lost if tp != METADATA_PARTITION]
+    return (event.tp,)
+
+
+def _quorum_keys(event: Stamped) -> Sequence[str]:
+    return ("quorum",)
+
+
+def _controller_keys(event: Stamped) -> Sequence[str]:
+    return ("controller",)
+
+
+def _node_keys(event: Stamped) -> Sequence[str]:
+    cause = event.cause
+    if not cause:
+        body = event.body
+        if type(body) is RunEnd:
+            return list(dict.fromkeys([event.node, *(name.partition("/")[0] for name in body.final_seq)]))
+        return (event.node,)
+    origin = cause[: cause.find("/")]
+    return (event.node,) if origin == event.node else (event.node, origin)
+
+
+def _run_keys(event: Stamped) -> Sequence[str]:
+    return ("run",)
+
+
+def _own_node(event: Stamped) -> Sequence[str]:
+    return (event.node,)
+
+
+def _client_keys(event: Stamped) -> Sequence[str]:
+    body = event.body
+    if type(body) is RpcReply:
+        return (body.src,) if body.api in ("ListOffsets", "Produce") else _NONE
+    return (event.node,)
+
+
+def _broker_keys(event: Stamped) -> Sequence[str]:
+    body = event.body
+    if type(body) is BrokerReg:
+        return (node_name(body.broker),)
+    return (event.node,) if type(body) is NodeUp and body.role == "broker" else _NONE
+
+
+PARTITION = Route("partition", _partition_keys, about="topic partition, the metadata log apart")
+"""By topic partition, the metadata log apart."""
+
+METADATA_LOG = Route("metadata-log", _metadata_keys, about="the metadata log, its members and its writers")
+"""The metadata log: one key."""
+
+LIST_OFFSETS = Route(
+    "list-offsets", _list_keys, about="topic partition, of operations and answers only those of ListOffsets"
+)
+"""By topic partition, of operations and answers only those of ListOffsets."""
+
+BROKER = Route("broker", _broker_keys, about="broker that started, or that the controller fenced or unfenced")
+"""By the broker that a registration is about."""
+
+QUORUM = Route("quorum", _quorum_keys, about="the quorum")
+"""Elections of the quorum: one key, few events."""
+
+CONTROLLER = Route("controller", _controller_keys, about="the active controllers")
+"""What controllers decide, with what brokers ask of them and make of it: one key, few events."""
+
+VOTER = Route("voter", _own_node, about="voter")
+"""By voter: at kraft.version 0 a voter is known by its id, whatever directory it has: a wiped one is still the same."""
+
+TRACE = Route(
+    "trace", _node_keys, (NodeUp, NodeDown, RunEnd, Rpc, RpcReply), about="node, and the node whose event was the cause"
+)
+"""By node, and by the node whose event was the cause."""
+
+RUN = Route("run", _run_keys, about="the run")
+"""The whole run: one key."""
+
+CLIENT = Route("client", _client_keys, about="node that recorded the event, or that is answered in it")
+"""By client, with what it was answered to ListOffsets and Produce."""
+
+NODE = Route("node", _own_node, about="node that recorded the event")
+"""By the node that recorded the event."""

@@ -1,0 +1,1 @@
+"""The run and its trace themselves (X)."""

@@ -1,0 +1,256 @@
+"""X1: which errors Kafka's servers may answer with, and what must have been the case for some of them."""
+
+from __future__ import annotations
+
+from actors.node.errors import KafkaError, error_name
+from actors.trace.events import (
+    LogAppend,
+    LogTrunc,
+    NodeDown,
+    NodeUp,
+    PartAssume,
+    ReplyPartition,
+    Rpc,
+    RpcReply,
+    Stamped,
+)
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
+from orchestrator.invariants.folds.routes import NODE
+from orchestrator.invariants.mirrors.producer_state import SEQUENCE_ERRORS, ProducerLog
+
+E = KafkaError
+
+_ANY = frozenset({E.UNSUPPORTED_VERSION, E.INVALID_REQUEST})
+_TOPIC = frozenset({E.UNKNOWN_TOPIC_OR_PARTITION, E.UNKNOWN_TOPIC_ID, E.INCONSISTENT_TOPIC_ID})
+_LEADER = frozenset({E.NOT_LEADER_OR_FOLLOWER, E.KAFKA_STORAGE_ERROR})
+_EPOCH = frozenset({E.FENCED_LEADER_EPOCH, E.UNKNOWN_LEADER_EPOCH})
+_QUORUM = frozenset(
+    {
+        E.INCONSISTENT_CLUSTER_ID,
+        E.FENCED_LEADER_EPOCH,
+        E.INCONSISTENT_VOTER_SET,
+        E.INVALID_VOTER_KEY,
+        E.INVALID_REQUEST,
+    }
+)
+_CONTROLLER = frozenset({E.NOT_CONTROLLER, E.REQUEST_TIMED_OUT, E.STALE_BROKER_EPOCH, E.BROKER_ID_NOT_REGISTERED})
+_VOTERS = frozenset({E.INCONSISTENT_CLUSTER_ID, E.NOT_LEADER_OR_FOLLOWER, E.REQUEST_TIMED_OUT})
+
+DOCUMENTED: dict[str, frozenset[KafkaError]] = {
+    "Produce": _ANY
+    | _TOPIC
+    | _LEADER
+    | {
+        E.CORRUPT_MESSAGE,
+        E.MESSAGE_TOO_LARGE,
+        E.INVALID_TIMESTAMP,
+        E.INVALID_RECORD,
+        E.INVALID_REQUIRED_ACKS,
+        E.NOT_ENOUGH_REPLICAS,
+        E.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        E.REQUEST_TIMED_OUT,
+        E.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        E.DUPLICATE_SEQUENCE_NUMBER,
+        E.INVALID_PRODUCER_EPOCH,
+        E.UNKNOWN_PRODUCER_ID,
+        E.INVALID_TXN_STATE,
+    },
+    "Fetch": _ANY
+    | _TOPIC
+    | _LEADER
+    | _EPOCH
+    | {
+        E.OFFSET_OUT_OF_RANGE,
+        E.REPLICA_NOT_AVAILABLE,
+        E.CORRUPT_MESSAGE,
+        E.OFFSET_NOT_AVAILABLE,
+        E.FETCH_SESSION_ID_NOT_FOUND,
+        E.INVALID_FETCH_SESSION_EPOCH,
+        E.FETCH_SESSION_TOPIC_ID_ERROR,
+        E.INCONSISTENT_CLUSTER_ID,
+        E.INVALID_VOTER_KEY,
+        E.BROKER_NOT_AVAILABLE,
+        E.POSITION_OUT_OF_RANGE,
+        E.SNAPSHOT_NOT_FOUND,
+    },
+    "ListOffsets": _ANY
+    | _TOPIC
+    | _LEADER
+    | _EPOCH
+    | {
+        E.REPLICA_NOT_AVAILABLE,
+        E.LEADER_NOT_AVAILABLE,
+        E.OFFSET_NOT_AVAILABLE,
+        E.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+        E.REQUEST_TIMED_OUT,
+    },
+    "OffsetForLeaderEpoch": _ANY | _TOPIC | _LEADER | _EPOCH | {E.REPLICA_NOT_AVAILABLE},
+    "Metadata": _ANY
+    | _TOPIC
+    | {
+        E.LEADER_NOT_AVAILABLE,
+        E.LISTENER_NOT_FOUND,
+        E.REPLICA_NOT_AVAILABLE,
+        E.INVALID_TOPIC_EXCEPTION,
+        E.REBOOTSTRAP_REQUIRED,
+    },
+    "UpdateMetadata": _ANY | {E.STALE_CONTROLLER_EPOCH, E.STALE_BROKER_EPOCH},
+    "ApiVersions": _ANY,
+    "InitProducerId": _ANY
+    | {
+        E.COORDINATOR_NOT_AVAILABLE,
+        E.COORDINATOR_LOAD_IN_PROGRESS,
+        E.NOT_COORDINATOR,
+        E.INVALID_PRODUCER_EPOCH,
+        E.UNKNOWN_PRODUCER_ID,
+        E.REQUEST_TIMED_OUT,
+    },
+    "ElectLeaders": _ANY
+    | _CONTROLLER
+    | {
+        E.UNKNOWN_TOPIC_OR_PARTITION,
+        E.PREFERRED_LEADER_NOT_AVAILABLE,
+        E.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+        E.ELECTION_NOT_NEEDED,
+        E.OPERATION_NOT_ATTEMPTED,
+    },
+    "IncrementalAlterConfigs": _ANY | _CONTROLLER | {E.UNKNOWN_TOPIC_OR_PARTITION, E.INVALID_CONFIG},
+    "Vote": _ANY | _QUORUM,
+    "BeginQuorumEpoch": _ANY | _QUORUM,
+    "EndQuorumEpoch": _ANY | _QUORUM,
+    "DescribeQuorum": _ANY | {E.NOT_LEADER_OR_FOLLOWER, E.UNKNOWN_TOPIC_OR_PARTITION, E.REQUEST_TIMED_OUT},
+    "FetchSnapshot": _ANY
+    | _QUORUM
+    | {
+        E.UNKNOWN_TOPIC_OR_PARTITION,
+        E.NOT_LEADER_OR_FOLLOWER,
+        E.UNKNOWN_LEADER_EPOCH,
+        E.SNAPSHOT_NOT_FOUND,
+        E.POSITION_OUT_OF_RANGE,
+    },
+    "AlterPartition": _ANY
+    | _TOPIC
+    | _CONTROLLER
+    | {
+        E.FENCED_LEADER_EPOCH,
+        E.INVALID_UPDATE_VERSION,
+        E.INELIGIBLE_REPLICA,
+        E.NEW_LEADER_ELECTED,
+        E.OPERATION_NOT_ATTEMPTED,
+    },
+    "BrokerRegistration": _ANY
+    | _CONTROLLER
+    | {E.DUPLICATE_BROKER_REGISTRATION, E.INCONSISTENT_CLUSTER_ID, E.INVALID_REGISTRATION},
+    "BrokerHeartbeat": _ANY | _CONTROLLER,
+    "AllocateProducerIds": _ANY | _CONTROLLER,
+    "AddRaftVoter": _ANY | _VOTERS | {E.DUPLICATE_VOTER},
+    "RemoveRaftVoter": _ANY | _VOTERS | {E.VOTER_NOT_FOUND},
+    "UpdateRaftVoter": _ANY | _VOTERS | {E.FENCED_LEADER_EPOCH, E.UNKNOWN_LEADER_EPOCH, E.VOTER_NOT_FOUND},
+}
+"""API -> errors that its answers may carry, in whichever version knows them (X7 looks at versions)."""
+
+
+class Server(State):
+    """One node. ``leads``: partition -> by which event it took up its leadership; ``producers``: partition -> what its
+    log has of idempotent producers."""
+
+    leads: dict[str, Witness] = {}
+    producers: dict[str, ProducerLog] = {}
+
+
+class OnlyDocumentedErrors(KeyedInvariant[Server]):
+    """Clients are written against the errors that an API documents. Any other one ends their work, or makes them do
+    the wrong thing about it.
+
+    Example: broker-2 answers Produce with UNKNOWN_SERVER_ERROR, which says that it ran into a bug; or it answers
+    NOT_LEADER_OR_FOLLOWER for orders-0, which it has led for a minute; or OUT_OF_ORDER_SEQUENCE_NUMBER for the very
+    sequence number that comes next.
+    """
+
+    id = "X1"
+    title = "Servers answer with errors that the API documents, and with these for their reasons"
+    source = "Kafka's protocol guide; redpanda-data/chaos log checks"
+    tested_when = "an answer with an error is looked at by the server or the caller"
+    route = NODE
+    types = (Rpc, RpcReply, PartAssume, LogAppend, LogTrunc, NodeUp, NodeDown)
+    unseen = (
+        "reasons of errors in other answers than those to Produce and ListOffsets",
+        "reasons of time-outs, of unknown topics, and of what a broker says of a batch's size or timestamps",
+        "a producer that numbers its batches wrongly: its leader is right to refuse them (T2 sees the first number)",
+    )
+
+    def initial(self, key: str, profile: Profile) -> Server:
+        return Server(key)
+
+    def step(self, state: Server, event: Stamped) -> Emissions:
+        body = event.body
+        if type(body) is Rpc:
+            if body.errors and body.outcome == "answered":
+                state.tested += 1
+                return self._documented(state, event, body.api, body.dst, body.errors)
+            return NOTHING
+        if type(body) is LogAppend:
+            if body.producer_id >= 0 and not body.control and body.base_sequence >= 0:
+                log = state.producers.get(body.tp)
+                if log is None:
+                    log = state.producers[body.tp] = ProducerLog()
+                log.append(event, body)
+        elif type(body) is RpcReply:
+            return self._answered(state, event, body)
+        elif type(body) is PartAssume:
+            if body.role == "leader":
+                state.leads[body.tp] = witness(event)
+            else:
+                state.leads.pop(body.tp, None)
+        elif type(body) is LogTrunc:
+            if (log := state.producers.get(body.tp)) is not None:
+                log.cut(body.to, body.leader_epoch)
+        else:
+            state.leads.clear()
+            for tp, first in body.lost.items() if type(body) is NodeDown else ():
+                if (log := state.producers.get(tp)) is not None:
+                    log.cut(first)
+        return NOTHING
+
+    # ---- judging ------------------------------------------------------------------------------------------
+
+    def _documented(self, state: Server, event: Stamped, api: str, server: str, errors: list[int]) -> Emissions:
+        allowed = DOCUMENTED.get(api, _ANY)
+        for error in errors:
+            if error and error not in allowed:
+                sentence = f"{server} answered {api} with {error_name(error)}, which that API does not document"
+                return self.violated(state.key, sentence, event)
+        return NOTHING
+
+    def _answered(self, state: Server, event: Stamped, body: RpcReply) -> Emissions:
+        wrong = [told for told in body.partitions if told.error]
+        if not wrong:
+            return NOTHING
+        state.tested += 1
+        found = self._documented(state, event, body.api, event.node, [told.error for told in wrong])
+        for told in wrong:
+            if found:
+                break
+            found = self._with_cause(state, event, body, told)
+        return found
+
+    def _with_cause(self, state: Server, event: Stamped, body: RpcReply, told: ReplyPartition) -> Emissions:
+        by: Witness | None = None
+        why = ""
+        if told.error == E.NOT_LEADER_OR_FOLLOWER and told.leader_epoch_start >= 0:
+            by = state.leads.get(told.tp)
+            why = f"although it led leader epoch {told.leader_epoch}"
+        elif told.error in _EPOCH and told.asked_epoch >= 0 and told.leader_epoch >= 0:
+            older = told.asked_epoch < told.leader_epoch
+            if older != (told.error == E.FENCED_LEADER_EPOCH) or told.asked_epoch == told.leader_epoch:
+                why = f"although it was asked about leader epoch {told.asked_epoch} and knew {told.leader_epoch}"
+        elif told.error in SEQUENCE_ERRORS:
+            why = state.producers.get(told.tp, ProducerLog()).wrongly_refused(told)
+        elif told.error in (E.NOT_ENOUGH_REPLICAS, E.NOT_ENOUGH_REPLICAS_AFTER_APPEND) and told.min_isr:
+            in_sync = told.committed_isr if told.error == E.NOT_ENOUGH_REPLICAS else told.isr
+            if in_sync >= told.min_isr:
+                why = f"although {in_sync} replicas were in sync, and {told.min_isr} are enough"
+        if not why:
+            return NOTHING
+        sentence = f"{event.node} answered {body.api} for {told.tp} with {error_name(told.error)} {why}"
+        return self.violated(state.key, sentence, by, event)

@@ -1,0 +1,340 @@
+"""What must hold for the other verdicts to mean anything: no bug, a whole trace, versions honoured."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from actors.node.errors import KafkaError, error_name
+from actors.trace.events import EVENT_TYPES, CtlFault, NodeDown, NodeUp, Rpc, RpcReply, RunEnd, Stamped
+from orchestrator.invariants.folds.fold import (
+    NOTHING,
+    Emissions,
+    Finding,
+    KeyedInvariant,
+    Profile,
+    State,
+)
+from orchestrator.invariants.folds.routes import NODE, TRACE
+from orchestrator.invariants.mirrors.voter_sets import by_directory
+
+
+class Wiped(State):
+    """whom: controllers whose disks were wiped so far. by_directory: the one that comes back is another voter, which
+    excuses nothing of the others."""
+
+    whom: list[str] = []
+    by_directory: bool = False
+
+
+class NoBug(KeyedInvariant[Wiped]):
+    """A node that raises an exception found itself in a state that it believed impossible. Whatever else the run
+    shows, that is to be looked at first. So is a node that its fault handler ends, as Kafka's does where it is told of
+    two leaders of one quorum epoch, or to cut what was committed.
+
+    Example: broker-2 ends with mode bug: "orders-0: batch at 41, log ends at 44".
+    """
+
+    id = "X3"
+    standalone = True
+    title = "No node ends in an internal error"
+    source = "a rule of the emulator: no node believes its own state impossible"
+    tested_when = "an incarnation of a node begins"
+    route = NODE
+    types = (NodeUp, NodeDown)
+    exemptions = {
+        "wiped": "A voter's disk was wiped before: what it had promised is forgotten, and the quorum may lose what it "
+        "had committed. Nodes that notice stop. With directories it is another voter, and this excuses that node alone."
+    }
+    unseen = ("A wrong state that no assertion of the node looks at.",)
+
+    @property
+    def news(self) -> tuple[type, ...]:
+        return (CtlFault,)
+
+    def initial(self, key: str, profile: Profile) -> Wiped:
+        return Wiped(key, by_directory=by_directory(profile))
+
+    def hear(self, state: Wiped, event: Stamped) -> Emissions:
+        body: Any = event.body
+        if body.kind == "wipe" and body.phase == "start":
+            state.whom += [name for name in body.targets if name.startswith("controller-")]
+        return NOTHING
+
+    def step(self, state: Wiped, event: Stamped) -> Emissions:
+        body = event.body
+        if type(body) is NodeUp:
+            state.tested += 1
+        elif type(body) is NodeDown and body.mode == "bug":
+            return self.violated(state.key, f"{event.node} raised an exception: {body.detail}", event)
+        elif type(body) is NodeDown and body.mode == "fatal":
+            sentence = f"{event.node} stopped itself: {body.detail}"
+            # A leader is named by its id alone: one that comes back with another directory may be told that it leads.
+            wiped = next((name for name in state.whom if name == event.node or not state.by_directory), "")
+            if wiped:
+                return self.excused("wiped", state.key, f"{sentence}, after {wiped} was wiped", event)
+            return self.violated(state.key, sentence, event)
+        return NOTHING
+
+
+_EVERYWHERE = ("node.up", "node.down", "disk.rule", "tick", "rpc", "rpc.quiet", "link.rule", "link.hit", "clock.set")
+_CLIENT = (*_EVERYWHERE, "meta.view", "op.invoke", "op.return", "cons.pos", "client.error")
+_QUORUM = (
+    *(*_EVERYWHERE, "q.persist", "q.vote", "q.role", "q.voters", "q.snap", "q.apply"),
+    *("log.append", "log.flush", "log.trunc", "log.start", "log.hw"),
+)
+_DRIVER = ("run.meta", "run.end", "ctl.fault", "ctl.window", "ctl.phase", "link.rule", "link.hit")
+RECORDED_BY: dict[str, tuple[str, ...]] = {
+    "controller": (*_QUORUM, "rep.fetch", "q.snap.fetch", "part.change", "config.change", "broker.reg"),
+    "broker": (
+        *(*_QUORUM, "rpc.reply", "part.assume", "isr.propose", "meta.image"),
+        *("rep.fetch", "rep.truncate", "fetch.told", "epoch.told"),
+    ),
+    "producer": _CLIENT,
+    "consumer": _CLIENT,
+    "list-offsets": _CLIENT,
+    "admin": _CLIENT,
+    "driver": _DRIVER,
+}
+"""Role of a node -> types of the events that it may record: what a gap in its trace can hide."""
+
+
+def _recorded_by(role: str) -> tuple[str, ...]:
+    return RECORDED_BY.get(role, tuple(EVENT_TYPES))
+
+
+def unseen(node: str, role: str, sentence: str, rule: str = "not-seen") -> Finding:
+    """Nobody can say whether a node's trace is all there: in doubt is whatever is judged by events of such a node."""
+    return Finding(TraceIsWhole.id, node, "inconclusive", sentence, [], rule=rule, clouds=list(_recorded_by(role)))
+
+
+DRIVER = "driver"
+KILLED = -1
+"""In ``RunEnd``: nobody can say what the last event was."""
+
+_LIFE = (NodeUp, NodeDown, RunEnd)
+
+
+class Incarnation(msgspec.Struct):
+    """How far the trace of one incarnation has come."""
+
+    last_seq: int = -1
+    wall: int = -1
+    logical: int = -1
+    ended: bool = False
+    final_seq: int | None = None
+
+
+class NodeTrace(State):
+    """Of one node: its incarnations, its role as far as it said so, how ids of its events begin, and the cause that was
+    looked at last (the events of one step share theirs)."""
+
+    role: str = ""
+    prefix: str = ""
+    last_cause: str = ""
+    incarnations: dict[int, Incarnation] = {}
+
+
+class TraceIsWhole(KeyedInvariant[NodeTrace]):
+    """Every other verdict is drawn from the trace. Where events are missing, or stand before what caused them, what
+    was judged on them is inconclusive.
+
+    Example: the trace of broker-1 goes from its event 98 to its event 100; or broker-2 acts on a message that
+    broker-1 sent after an event which is nowhere before in the trace.
+    """
+
+    id = "X4"
+    standalone = True
+    title = "The trace is whole: no event of a node is missing, clocks rise, causes come before effects"
+    source = "a rule of the emulator: verdicts are drawn from the trace"
+    tested_when = "an event is there"
+    unseen = (
+        "the last events of a process that was killed: what it wrote to its log is all that anybody knows",
+        "what an event says: only that it is there, and in order",
+    )
+    route = TRACE
+    types = tuple(EVENT_TYPES.values())
+
+    def initial(self, key: str, profile: Profile) -> NodeTrace:
+        return NodeTrace(key, role=DRIVER if key == DRIVER else "", prefix=f"{key}/")
+
+    def step(self, state: NodeTrace, event: Stamped) -> Emissions:
+        cause = event.cause
+        found: Emissions = NOTHING
+        if cause != state.last_cause:
+            state.last_cause = cause
+            if cause.startswith(state.prefix):
+                found = self._caused(state, event, cause)
+        if event.node == state.key:
+            own = state.incarnations.get(event.incarnation)
+            if own is None:
+                own = state.incarnations[event.incarnation] = Incarnation()
+            state.tested += 1
+            rose = event.wall > own.wall or (event.wall == own.wall and event.logical > own.logical)
+            if event.seq != own.last_seq + 1 or not rose or own.ended:
+                found = [*found, *self._misplaced(state, own, event)]
+            own.last_seq, own.wall, own.logical = event.seq, event.wall, event.logical
+        kind = type(event.body)
+        if kind in _LIFE:
+            self._life(state, event)
+        return found
+
+    def _caused(self, state: NodeTrace, event: Stamped, cause: str) -> Emissions:
+        """A node acts on a message: the event after which this node sent it must have come."""
+        _, number, seq = cause.rsplit("/", 2)
+        before = state.incarnations.get(int(number))
+        if before is not None and before.last_seq >= int(seq):
+            return NOTHING
+        return self._cloud(state, f"{event.node} acted on {cause}, which does not come before in the trace", event)
+
+    def _life(self, state: NodeTrace, event: Stamped) -> None:
+        body = event.body
+        if type(body) is RunEnd:
+            self._final(state, body)
+        elif event.node == state.key:
+            if type(body) is NodeUp:
+                state.role = body.role
+            else:
+                state.incarnations[event.incarnation].ended = True
+
+    def _final(self, state: NodeTrace, body: RunEnd) -> None:
+        for name, final_seq in body.final_seq.items():
+            node, _, incarnation = name.rpartition("/")
+            if node == state.key:
+                state.incarnations.setdefault(int(incarnation), Incarnation()).final_seq = final_seq
+        if state.key == DRIVER:
+            for own in state.incarnations.values():
+                own.ended = True
+
+    def _misplaced(self, state: NodeTrace, own: Incarnation, event: Stamped) -> Emissions:
+        if event.seq > own.last_seq + 1:
+            missing = f"{own.last_seq + 1}" if event.seq == own.last_seq + 2 else f"{own.last_seq + 1}-{event.seq - 1}"
+            sentence = f"the trace of {state.key}/{event.incarnation} lacks its event {missing}"
+        elif event.seq <= own.last_seq:
+            sentence = f"the clock of {state.key} went back between its events {own.last_seq} and {event.seq}"
+        elif own.ended:
+            sentence = f"{state.key}/{event.incarnation} recorded an event after its end"
+        else:
+            sentence = f"the clock of {state.key} stood still at its event {event.seq}"
+        # What the driver says first, run.meta, every fold is made with.
+        everything = state.key == DRIVER and own.last_seq < 0
+        return self._cloud(state, sentence, event, tuple(EVENT_TYPES) if everything else None)
+
+    def _cloud(
+        self, state: NodeTrace, sentence: str, event: Stamped | None, clouds: tuple[str, ...] | None = None
+    ) -> Emissions:
+        """A violation that casts doubt on everything judged by events that this node may have recorded."""
+        clouds = _recorded_by(state.role) if clouds is None else clouds
+        events = [] if event is None else [event.id]
+        causes = [] if event is None or not event.cause else [event.cause]
+        return (Finding(self.id, state.key, "violated", sentence, events, causes, clouds=list(clouds)),)
+
+    def finish(self, state: NodeTrace, horizon_us: int) -> Emissions:
+        found: list[Any] = []
+        for number, own in sorted(state.incarnations.items()):
+            name = f"{state.key}/{number}"
+            if own.final_seq is not None and own.final_seq > own.last_seq:
+                sentence = f"the trace of {name} ends with its event {own.last_seq}, though it wrote {own.final_seq}"
+                found.extend(self._cloud(state, sentence, None))
+            elif own.ended:
+                continue
+            elif own.final_seq == KILLED and own.last_seq < 0:
+                found.append(unseen(state.key, state.role, f"{name} was killed, and nothing that it wrote is there"))
+            elif own.final_seq == KILLED:
+                # Collection ends the trace of whoever could not do so itself.
+                found.extend(self._cloud(state, f"the trace of {name} ends with its event {own.last_seq}, alive", None))
+            elif own.final_seq is None:
+                sentence = f"nothing says with which event the trace of {name} ends"
+                if state.key == DRIVER:
+                    found.append(unseen(DRIVER, state.role, sentence, "no-end"))
+                else:
+                    found.extend(self.inconclusive("no-end", state.key, sentence))
+        return found
+
+
+E = KafkaError
+ERRORS_SINCE: dict[tuple[str, int], int] = {
+    ("Produce", E.UNKNOWN_TOPIC_ID): 13,
+    ("Produce", E.INCONSISTENT_TOPIC_ID): 13,
+    ("Fetch", E.KAFKA_STORAGE_ERROR): 6,
+    ("Fetch", E.FETCH_SESSION_ID_NOT_FOUND): 7,
+    ("Fetch", E.INVALID_FETCH_SESSION_EPOCH): 7,
+    ("Fetch", E.FENCED_LEADER_EPOCH): 9,
+    ("Fetch", E.UNKNOWN_LEADER_EPOCH): 9,
+    ("Fetch", E.INCONSISTENT_CLUSTER_ID): 12,
+    ("Fetch", E.UNKNOWN_TOPIC_ID): 13,
+    ("Fetch", E.INCONSISTENT_TOPIC_ID): 13,
+    # Told to whoever goes on in a session of topic ids without them, which is a request of an older version.
+    ("Fetch", E.FETCH_SESSION_TOPIC_ID_ERROR): 7,
+    ("ListOffsets", E.FENCED_LEADER_EPOCH): 4,
+    ("ListOffsets", E.UNKNOWN_LEADER_EPOCH): 4,
+    ("ListOffsets", E.OFFSET_NOT_AVAILABLE): 5,
+    ("Metadata", E.LISTENER_NOT_FOUND): 6,
+    ("Metadata", E.UNKNOWN_TOPIC_ID): 10,
+    ("Metadata", E.INCONSISTENT_TOPIC_ID): 12,
+    ("Metadata", E.REBOOTSTRAP_REQUIRED): 13,
+    ("InitProducerId", E.UNKNOWN_PRODUCER_ID): 3,
+    ("AlterPartition", E.INELIGIBLE_REPLICA): 2,
+    ("AlterPartition", E.NEW_LEADER_ELECTED): 2,
+    ("AlterPartition", E.UNKNOWN_TOPIC_ID): 2,
+    ("Vote", E.INVALID_VOTER_KEY): 1,
+    ("BeginQuorumEpoch", E.INVALID_VOTER_KEY): 1,
+}
+"""(API, error) -> first version whose clients know the error; an error that is not listed is as old as the API."""
+
+_NEWEST: dict[str, int] = {}
+for (_api, _error), _since in ERRORS_SINCE.items():
+    _NEWEST[_api] = max(_NEWEST.get(_api, 0), _since)
+
+
+class VersionsAreHonoured(KeyedInvariant[State]):
+    """A client that gets an error its version does not have cannot tell whether to retry: most give up.
+
+    Example: broker-2 answers a ListOffsets of version 4 with OFFSET_NOT_AVAILABLE, which came with version 5; the
+    client reports an unknown error to its application. (Fields that a version lacks never leave the sender, which
+    checks them; that shows as X3.)
+    """
+
+    id = "X7"
+    standalone = True
+    title = "No answer has an error that is newer than the version of its request"
+    source = "KIP-35; Kafka's message definitions"
+    unseen = (
+        "Fields that a version lacks: who sends one raises an exception, which is X3's.",
+        "The version of an answer: nodes decode it by the version that they asked with.",
+    )
+    tested_when = (
+        "an answer with an error, of a version that lacks an error of its API, is looked at by the server or the caller"
+    )
+    route = NODE
+    types = (Rpc, RpcReply)
+
+    def initial(self, key: str, profile: Profile) -> State:
+        return State(key)
+
+    def step(self, state: State, event: Stamped) -> Emissions:
+        body = event.body
+        if type(body) is Rpc:
+            if body.outcome != "answered" or not body.errors:
+                return NOTHING
+            return self._judge(state, event, body.api, body.version, body.dst, body.errors)
+        assert type(body) is RpcReply
+        errors = [told.error for told in body.partitions if told.error]
+        return self._judge(state, event, body.api, body.version, event.node, errors) if errors else NOTHING
+
+    def _judge(self, state: State, event: Stamped, api: str, version: int, server: str, errors: list[int]) -> Emissions:
+        """An exchange tests the promise if it failed at a version that lacks one of the API's errors."""
+        if version >= _NEWEST.get(api, 0):
+            return NOTHING
+        state.tested += 1
+        for error in errors:
+            since = ERRORS_SINCE.get((api, error), 0)
+            if version < since:
+                return self.violated(
+                    state.key,
+                    f"{server} answered {api} of version {version} with {error_name(error)}, "
+                    f"which clients know from version {since} on",
+                    event,
+                )
+        return NOTHING

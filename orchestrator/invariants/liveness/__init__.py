@@ -1,0 +1,1 @@
+"""What the cluster gets back to in the end (L)."""

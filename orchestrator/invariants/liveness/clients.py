@@ -1,0 +1,354 @@
+"""What clients get in the end: an answer, and everything there is to read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from actors.config import CONFIG
+from actors.node.spec import node_name
+from actors.trace.events import (
+    ConsPos,
+    CtlFault,
+    LogAppend,
+    LogHw,
+    NodeDown,
+    OpInvoke,
+    OpReturn,
+    PartChange,
+    Stamped,
+)
+from orchestrator.invariants.folds.bounds import SLACK_US
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, Witness, witness
+from orchestrator.invariants.folds.known_findings import known_as
+from orchestrator.invariants.folds.routes import NODE, PARTITION
+from orchestrator.invariants.folds.windows import (
+    Obligation,
+    PartitionInvariant,
+    PartitionState,
+    WindowInvariant,
+    WindowState,
+    beta,
+)
+from orchestrator.invariants.liveness.cluster import NO_MEMBER, TOO_FEW
+from orchestrator.invariants.mirrors.hung_brokers import HungBrokers
+from orchestrator.invariants.mirrors.producer_state import NO_PRODUCER_STATE
+
+LINK_FAULTS = frozenset({"partition", "delay", "drop", "duplicate", "reorder"})
+"""Faults that leave the time of a node's own timers alone."""
+
+
+class OpenSend(msgspec.Struct, frozen=True):
+    """producer, number: of the record, from its uid ``producer-1:5``."""
+
+    acks: int
+    producer: str
+    number: int
+
+
+class Sends(PartitionState):
+    """sends: those that are open, by operation. min_isr: as of the topic. producers: ids that leaders have appended
+    batches of. overtaken: producer -> up to which number its open sends have missed their turn. hung: what is known of
+    brokers that hang; known: the finding about them, if it is one here."""
+
+    sends: dict[str, OpenSend] = {}
+    min_isr: int = 1
+    producers: set[int] = set()
+    overtaken: dict[str, int] = {}
+    hung: HungBrokers = msgspec.field(default_factory=HungBrokers)
+    known: str = ""
+
+
+class SendsReturn(PartitionInvariant[Sends]):
+    """A send that nobody answers and nobody refuses holds up everything behind it on its partition.
+
+    Example: the leader of orders-0 answered producer-1 with NOT_LEADER_OR_FOLLOWER, the new one is up and in reach with
+    the whole ISR, and producer-1 never sends the batch again.
+    """
+
+    id = "L5"
+    title = "A send to a partition with enough replicas in sync is acknowledged or definitely refused"
+    source = "KIP-91; Sender.java"
+    tested_when = "a send that is open in a window returns with ok or a definite error"
+    route = PARTITION
+    types = (OpInvoke, OpReturn, PartChange, LogAppend)
+    cases = {OpInvoke: ("send",), OpReturn: ("send",), LogAppend: ("leader",)}
+    exemptions = {"isr-away": TOO_FEW, "no-producer-state": NO_PRODUCER_STATE}
+    unseen = (
+        "a send whose own time-out is shorter than the bound: it ends as unknown, and is counted as cut",
+        "acks=0, which is told ok when it is sent",
+    )
+
+    def initial(self, key: str, profile: Profile) -> Sends:
+        min_isr = int(profile.topic_setting(key, "min.insync.replicas", default=1))
+        hung, known = HungBrokers.among(profile), known_as(profile, "finding-hung-brokers")
+        return Sends(key, beta_us=beta(profile, self.id), min_isr=min_isr, hung=hung, known=known)
+
+    def hear(self, state: Sends, event: Stamped) -> Emissions:
+        if type(event.body) is CtlFault:
+            state.hung.take(event.body)
+        return super().hear(state, event)
+
+    def step(self, state: Sends, event: Stamped) -> Emissions:
+        body: Any = event.body
+        kind = type(body)
+        if kind is PartChange:
+            state.take(event, body)
+            return NOTHING
+        if kind is LogAppend:
+            self._look_for_gap(state, body)
+            return NOTHING
+        if body.kind != "send":
+            return NOTHING
+        if kind is OpInvoke:
+            self.oblige(state, body.op, event)
+            state.sends[body.op] = OpenSend(body.acks, *_place(body.uid))
+            return NOTHING if state.armed_us >= 0 else self.arm(state)
+        state.sends.pop(body.op, None)
+        if body.outcome == "unknown":
+            # Given up before it was due: the window was too short for it, or its time-out is.
+            state.cut += body.op in state.due
+            self.void(state, body.op)
+        elif event.node in state.core:
+            self.kept(state, body.op)
+        else:
+            self.void(state, body.op)
+        return NOTHING
+
+    def _look_for_gap(self, state: Sends, body: LogAppend) -> None:
+        """A leader that knows nothing of a producer id takes its first batch with any sequence, so a later one of the
+        producer's: what comes before that is refused as out of order until its time is up."""
+        if body.producer_id < 0 or body.producer_id in state.producers:
+            return
+        state.producers.add(body.producer_id)
+        if body.base_sequence > 0:
+            producer, first = _place(body.uids[0])
+            state.overtaken[producer] = first
+
+    def _is_overtaken(self, state: Sends, send: OpenSend) -> bool:
+        """Whether it waits for one that missed its turn, or did so itself: a producer keeps its order."""
+        missed = state.overtaken.get(send.producer, 0)
+        return any(each.producer == send.producer and each.number < missed for each in state.sends.values())
+
+    def missed(self, state: Sends, name: str, obligation: Obligation) -> Emissions:
+        assert obligation.by is not None
+        client, send = obligation.by.node, state.sends.get(name)
+        if client not in state.core:
+            return NOTHING
+        there = [member for member in state.isr if node_name(member) in state.core]
+        sentence = f"the send {name} of {client} to {state.key} did not return {self.within(state)}"
+        newest = state.newest.by if state.newest is not None else None
+        if len(there) < (state.needed(state.min_isr) if send is not None and send.acks == -1 else 1):
+            return self.excused("isr-away", state.key, sentence, obligation.by, newest)
+        if send is not None and self._is_overtaken(state, send):
+            return self.excused("no-producer-state", state.key, sentence, obligation.by, newest)
+        sentence += f": its ISR is {', '.join(map(node_name, state.isr))}, led by {state.leader or 'nobody'}"
+        hung = state.hung.of(client, state.core)
+        if len(hung) > 1:
+            sentence += f", while {', '.join(hung)} hang"
+        return self.violated(state.key, sentence, obligation.by, newest, known=state.known if len(hung) > 1 else "")
+
+
+def _place(uid: str) -> tuple[str, int]:
+    """Producer and number of a record."""
+    producer, _, number = uid.rpartition(":")
+    return producer, int(number) if number.isdigit() else 0
+
+
+class Reading(PartitionState):
+    """positions: consumer -> its position. high_watermark, told: of the leader of the newest leader epoch. unclean:
+    newest leader epoch of an unclean election, -1 none. pursued: consumer -> leader epoch of the high watermark that it
+    is to reach. waits: consumer -> bounds that it has for that, or has had. hung: what is known of brokers that hang;
+    known: the finding about them, if it is one here."""
+
+    positions: dict[str, int] = {}
+    high_watermark: int = 0
+    epoch: int = -1
+    told: Witness | None = None
+    unclean: int = -1
+    pursued: dict[str, int] = {}
+    waits: dict[str, int] = {}
+    hung: HungBrokers = msgspec.field(default_factory=HungBrokers)
+    known: str = ""
+
+
+class ConsumersCatchUp(PartitionInvariant[Reading]):
+    """A consumer that stops before the end looks like a consumer with nothing to read: nobody sees an error.
+
+    Example: consumer-1 stands at 900 of orders-0, the high watermark is 1,310, the leader is up and in reach, and
+    consumer-1 never fetches again. The obligation is to reach the high watermark of the moment; then comes the next.
+    Where several brokers hang it may wait for each in turn.
+    """
+
+    id = "L6"
+    title = "A consumer reads to the high watermark"
+    source = "KIP-74; Fetcher.java"
+    tested_when = "a consumer reaches what was the high watermark when it was behind, in a window"
+    route = PARTITION
+    types = (LogHw, OpReturn, ConsPos, PartChange)
+    unseen = ("how long a consumer needs that waits for brokers which hang, below the bound for each of them",)
+    cases = {OpReturn: ("poll",), LogHw: ("leader",)}
+    exemptions = {
+        "isr-away": NO_MEMBER,
+        "unclean-election": "An unclean election since then gave up what the consumer was to read.",
+    }
+
+    def initial(self, key: str, profile: Profile) -> Reading:
+        hung, known = HungBrokers.among(profile), known_as(profile, "finding-hung-brokers")
+        return Reading(key, beta_us=beta(profile, self.id), hung=hung, known=known)
+
+    def hear(self, state: Reading, event: Stamped) -> Emissions:
+        if type(event.body) is CtlFault:
+            state.hung.take(event.body)
+        return super().hear(state, event)
+
+    def step(self, state: Reading, event: Stamped) -> Emissions:
+        body: Any = event.body
+        kind = type(body)
+        if kind is LogHw:
+            if body.role != "leader" or body.leader_epoch < state.epoch:
+                return NOTHING
+            state.high_watermark, state.epoch, state.told = body.new, body.leader_epoch, witness(event)
+            if len(state.due) < len(state.positions):
+                for consumer in state.positions:
+                    self._pursue(state, consumer, event)
+                return NOTHING if state.armed_us >= 0 else self.arm(state)
+            return NOTHING
+        if kind is OpReturn:
+            if body.kind != "poll":
+                return NOTHING
+            if body.outcome != "ok":
+                # auto.offset.reset=none: the application was told that there is no position.
+                state.positions.pop(event.node, None)
+                self.void(state, event.node)
+            elif body.records:
+                self._moved(state, event, body.records[-1].offset + 1)
+            return NOTHING if state.armed_us >= 0 else self.arm(state)
+        if kind is ConsPos:
+            if body.reason == "seek":
+                self.void(state, event.node)  # the application has it read again what it may have read
+            self._moved(state, event, body.new)
+        else:
+            state.take(event, body)
+            if body.cause == "unclean":
+                state.unclean = max(state.unclean, body.leader_epoch)
+        return self.arm(state)
+
+    def look(self, state: Reading, event: Stamped) -> None:
+        for consumer in state.positions:
+            if consumer not in state.core:
+                self.void(state, consumer)
+            else:
+                self._pursue(state, consumer, event)
+
+    def _pursue(self, state: Reading, consumer: str, event: Stamped) -> None:
+        if consumer in state.core and state.positions[consumer] < state.high_watermark:
+            if consumer not in state.due:
+                state.pursued[consumer] = state.epoch
+                state.waits[consumer] = 1
+            self.oblige(state, consumer, event, state.high_watermark)
+
+    def _moved(self, state: Reading, event: Stamped, position: int) -> None:
+        consumer = event.node
+        state.positions[consumer] = position
+        known = state.due.get(consumer)
+        if known is not None and position >= known.target:
+            self.kept(state, consumer)
+        self._pursue(state, consumer, event)
+
+    def missed(self, state: Reading, name: str, obligation: Obligation) -> Emissions:
+        sentence = (
+            f"{name} did not read {state.key} up to {obligation.target:,} {self.within(state)}: its position is "
+            f"{state.positions[name]:,}"
+        )
+        newest = state.newest.by if state.newest is not None else None
+        if state.unclean > state.pursued[name] and state.high_watermark < obligation.target:
+            return self.excused("unclean-election", state.key, sentence, obligation.by, newest)
+        if not any(node_name(member) in state.core for member in state.isr):
+            return self.excused("isr-away", state.key, sentence, obligation.by, newest)
+        hung = state.hung.of(name, state.core)
+        if state.waits[name] < len(hung):
+            # It may wait for each of them, one after the other, and the bound is for one.
+            state.waits[name] += 1
+            since_us = max(obligation.since_us, state.since_us) + state.beta_us
+            state.due[name] = Obligation(since_us, obligation.by, obligation.target)
+            return NOTHING
+        if len(hung) > 1:
+            sentence += f", nor as long again for each of {', '.join(hung)}, which hang"
+        return self.violated(state.key, sentence, state.told, obligation.by, known=state.known if len(hung) > 1 else "")
+
+
+class Operations(WindowState):
+    """profile-made: send_us, list_us: how long operations of this node may take. frozen: faults that stop its clock."""
+
+    send_us: int = 0
+    list_us: int = 0
+    frozen: set[str] = set()
+
+
+class OperationsReturn(WindowInvariant[Operations]):
+    """A time-out is a promise to the application: whatever happens to the cluster, the call comes back.
+
+    Example: the partition of a batch has no leader, delivery.timeout.ms is over, and the sends in it are still open.
+    The time-outs run on the client's own clock, so this holds without any window; a client that a fault stopped begins
+    anew.
+    """
+
+    id = "L7"
+    title = "Every operation of a client returns before its own time-out"
+    source = "KIP-91 (delivery.timeout.ms); KIP-266 (default.api.timeout.ms)"
+    tested_when = "a send or a lookup returns"
+    route = NODE
+    types = (OpInvoke, OpReturn, NodeDown)
+    cases = {OpInvoke: ("send", "list", "admin"), OpReturn: ("send", "list", "admin")}
+    unseen = ("polls, which return in the step that invokes them",)
+
+    @property
+    def news(self) -> tuple[type, ...]:
+        return (CtlFault,)
+
+    def initial(self, key: str, profile: Profile) -> Operations:
+        def own_us(name: str) -> int:
+            return 1000 * int(profile.setting(name, key, CONFIG[name].default)) + SLACK_US
+
+        return Operations(
+            key, since_us=0, send_us=own_us("delivery.timeout.ms"), list_us=own_us("default.api.timeout.ms")
+        )
+
+    def hear(self, state: Operations, event: Stamped) -> Emissions:
+        body = event.body
+        assert type(body) is CtlFault
+        if state.key not in body.targets or body.kind in LINK_FAULTS:
+            return NOTHING
+        if body.phase == "start":
+            state.frozen.add(body.fault)
+        else:
+            state.frozen.discard(body.fault)
+        state.since_us = -1 if state.frozen else event.wall
+        return self.arm(state)
+
+    def step(self, state: Operations, event: Stamped) -> Emissions:
+        body: Any = event.body
+        kind = type(body)
+        if kind is NodeDown:
+            state.due.clear()
+            return NOTHING
+        if body.kind == "poll":
+            return NOTHING  # Returns in the step that invokes it.
+        if kind is OpReturn:
+            if state.due.pop(body.op, None) is not None:
+                state.tested += 1
+            return NOTHING
+        # A node has operations of one kind, so that the oldest is the first to be due.
+        state.beta_us = state.send_us if body.kind == "send" else state.list_us
+        self.oblige(state, body.op, event)
+        return NOTHING if state.armed_us >= 0 else self.arm(state)
+
+    def missed(self, state: Operations, name: str, obligation: Obligation) -> Emissions:
+        seconds = (state.beta_us - SLACK_US) / 1_000_000
+        return self.violated(
+            state.key,
+            f"the operation {name} of {state.key} did not return within {seconds:g} s, its time-out",
+            obligation.by,
+        )

@@ -1,0 +1,481 @@
+"""What the cluster gets back to in the end: a quorum leader, registered brokers, leaders and whole ISRs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from actors.node.spec import node_name
+from actors.trace.events import (
+    BrokerReg,
+    LogAppend,
+    LogTrunc,
+    NodeDown,
+    NodeUp,
+    OpReturn,
+    PartAssume,
+    PartChange,
+    QRole,
+    QVoters,
+    Stamped,
+)
+from actors.trace.metadata_history import Elections, History
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, Witness, witness
+from orchestrator.invariants.folds.known_findings import known_as
+from orchestrator.invariants.folds.routes import BROKER, PARTITION, QUORUM
+from orchestrator.invariants.folds.windows import (
+    Obligation,
+    PartitionInvariant,
+    PartitionState,
+    WindowInvariant,
+    WindowState,
+    beta,
+)
+from orchestrator.invariants.mirrors.voter_sets import VoterSets, is_majority
+
+CONTROLLER = "controller-"
+NO_MEMBER = "Nobody of the ISR is in the core of the window: the data cannot be had, and no clean election is possible."
+NO_CANDIDATE = (
+    "Nobody who may lead is in the core of the window: nobody of the ISR or, where that is empty, of the eligible "
+    "leader replicas or, where there are none, not the last known leader."
+)
+TOO_FEW = "Fewer replicas of the ISR than min.insync.replicas are in the core of the window."
+
+
+class VoterRole(msgspec.Struct, frozen=True):
+    """What a voter last said of itself. ``leader``: node id of the leader it acknowledges, -1 none."""
+
+    epoch: int
+    role: str
+    leader: int
+    by: Witness
+
+
+class Quorum(WindowState):
+    """voters: by whose log. roles: of the controllers that are up. known: the finding about removed voters, if it is
+    one here."""
+
+    voters: VoterSets = msgspec.field(default_factory=VoterSets)
+    roles: dict[str, VoterRole] = {}
+    known: str = ""
+
+
+class LeaderIsElected(WindowInvariant[Quorum]):
+    """Without a leader that most voters acknowledge nothing can be decided: no election, no change of an ISR, no broker
+    comes back.
+
+    Example: controller-1, the leader, is crashed; controller-2 and controller-3 stay followers of its epoch for good.
+    The obligation comes up when the leader is lost, or with the window, and ends when more than half of all voters,
+    all of them in the core, name one leader of one epoch.
+    """
+
+    id = "L1"
+    title = "The quorum finds a leader that most voters acknowledge"
+    source = "KIP-595; Raft 5.2"
+    tested_when = "a leader is acknowledged by most voters in a window, after there was none"
+    unseen = (
+        (
+            "How an election is won in time: a voter that is slow but within the bound is not found, so "
+            "EndQuorumEpoch that nobody heeds, or BeginQuorumEpoch that is never repeated, only costs time."
+        ),
+        "a leader that is acknowledged and decides nothing: L3, L4, L12 and Q19 show what comes of that",
+    )
+    route = QUORUM
+    types = (QRole, QVoters, NodeUp, NodeDown)
+
+    def initial(self, key: str, profile: Profile) -> Quorum:
+        known = known_as(profile, "finding-removed-leader-deadlock")
+        return Quorum(key, beta_us=beta(profile, self.id), voters=VoterSets.starting_with(profile.voters), known=known)
+
+    def look(self, state: Quorum, event: Stamped) -> None:
+        self._judge(state, event)
+
+    def step(self, state: Quorum, event: Stamped) -> Emissions:
+        if not event.node.startswith(CONTROLLER):
+            return NOTHING
+        body = event.body
+        if type(body) is QVoters:
+            state.voters.take(event, body)
+        elif type(body) is QRole:
+            state.roles[event.node] = VoterRole(body.epoch, body.role, body.leader_id, witness(event))
+        else:
+            state.roles.pop(event.node, None)
+        self._judge(state, event)
+        return self.arm(state)
+
+    def _judge(self, state: Quorum, event: Stamped) -> None:
+        if state.since_us < 0:
+            return
+        if self._acknowledged(state):
+            self.kept(state, "leader")
+        else:
+            self.oblige(state, "leader", event)
+
+    def _acknowledged(self, state: Quorum) -> bool:
+        there = {name: known for name, known in state.roles.items() if name in state.core}
+        for name, leader in there.items():
+            if leader.role == "leader":
+                voters = state.voters.of(name)
+                agreed = [
+                    voter
+                    for voter, each in there.items()
+                    if voter in voters and (each.epoch, each.leader) == (leader.epoch, leader.leader)
+                ]
+                if is_majority(len(agreed), voters):
+                    return True
+        return False
+
+    def missed(self, state: Quorum, name: str, obligation: Obligation) -> Emissions:
+        there = {name: known for name, known in sorted(state.roles.items()) if name in state.core}
+        told = ", ".join(f"{name} is {known.role} in epoch {known.epoch}" for name, known in there.items())
+        return self.violated(
+            state.key,
+            f"no quorum leader was acknowledged by most of the {len(state.voters.newest)} voters {self.within(state)}: "
+            f"{told or 'none of them said what it is'}",
+            obligation.by,
+            *(known.by for known in list(there.values())[:2]),
+            known=state.known if self._waits_for_removed(state) else "",
+        )
+
+    def _waits_for_removed(self, state: Quorum) -> bool:
+        """Whether a voter that is up cannot do without one that is up, too, and is no voter by its own log."""
+        there = [name for name in state.roles if name in state.core]
+        out = {name for name in there if name not in state.voters.of(name)}
+        sets = (state.voters.of(name) for name in there if name not in out)
+        return any(
+            out.intersection(voters)
+            and is_majority(len(voters.keys() & {*there}), voters)
+            and not is_majority(len(voters.keys() & {*there} - out), voters)
+            for voters in sets
+        )
+
+
+class Registered(msgspec.Struct, frozen=True):
+    """A record of the metadata log about a broker."""
+
+    quorum_epoch: int
+    offset: int
+    fenced: bool
+    by: Witness
+
+
+class BrokerState(WindowState):
+    """What the metadata log says of a broker, since it started."""
+
+    elections: Elections = msgspec.field(default_factory=Elections)
+    history: History[Registered] = msgspec.field(default_factory=lambda: History(4))
+
+
+class BrokerIsUnfenced(WindowInvariant[BrokerState]):
+    """A broker that stays fenced leads nothing, is in no ISR, and is hidden from clients: the cluster runs on fewer
+    replicas than it has.
+
+    Example: broker-2 was restarted and has registered again; the controller waits until its heartbeat tells the end of
+    the metadata log, which moves on every half second, and never unfences it.
+    """
+
+    id = "L12"
+    title = "A broker that starts, or was fenced, is unfenced"
+    source = "KIP-631; KAFKA-13959"
+    tested_when = "a broker is unfenced in a window, after it was fenced or started"
+    route = BROKER
+    types = (BrokerReg, NodeUp)
+    unseen = ("whether the brokers know that it is unfenced: that the controller has written it is enough",)
+
+    @property
+    def news(self) -> tuple[type, ...]:
+        return (*super().news, QRole)
+
+    def initial(self, key: str, profile: Profile) -> BrokerState:
+        return BrokerState(key, beta_us=beta(profile, self.id))
+
+    def hear(self, state: BrokerState, event: Stamped) -> Emissions:
+        body = event.body
+        if type(body) is not QRole:
+            return super().hear(state, event)
+        if state.elections.take(event.node, body):
+            state.history.forget_lost(state.elections)
+            self._judge(state, event)
+        return self.arm(state)
+
+    def step(self, state: BrokerState, event: Stamped) -> Emissions:
+        body = event.body
+        if type(body) is NodeUp:
+            # It must register again, whatever the controller still believes.
+            state.history.records = []
+        else:
+            assert type(body) is BrokerReg
+            epoch = state.elections.epoch_of(event.node)
+            state.history.add(Registered(epoch, body.offset, body.fenced, witness(event)), state.elections)
+        self._judge(state, event)
+        return self.arm(state)
+
+    def look(self, state: BrokerState, event: Stamped) -> None:
+        self._judge(state, event)
+
+    def _judge(self, state: BrokerState, event: Stamped) -> None:
+        if state.key not in state.core:
+            self.void(state, "unfenced")
+        elif (last := state.history.newest) is not None and not last.fenced:
+            self.kept(state, "unfenced")
+        else:
+            self.oblige(state, "unfenced", event)
+
+    def missed(self, state: BrokerState, name: str, obligation: Obligation) -> Emissions:
+        last = state.history.newest
+        how = f"fenced by {last.by.node}" if last is not None else "not registered"
+        return self.violated(
+            state.key,
+            f"{state.key} was not unfenced {self.within(state)}: it is {how}",
+            obligation.by,
+            last.by if last is not None else None,
+        )
+
+
+class LedPartition(PartitionState):
+    """assumed_epoch, assumed_by: newest leader epoch that a broker took up. unclean: whether leaders outside the ISR
+    may be elected. cleared: by which change of the configuration nobody is eligible any more, though the ISR is empty.
+    known: the finding that this is, if it is one here."""
+
+    assumed_epoch: int = -1
+    assumed_by: str = ""
+    unclean: bool = False
+    cleared: Witness | None = None
+    known: str = ""
+
+
+class PartitionGetsALeader(PartitionInvariant[LedPartition]):
+    """A partition without a leader takes no records and gives none, although replicas that have everything are there.
+
+    Example: broker-1, leader of orders-0, is crashed and was fenced; broker-2 is in the ISR and unfenced, and nobody
+    elects it. The obligation ends when the leader that the controller gave has taken up its leader epoch. Nor may the
+    cluster forget who could lead: with an empty ISR that is who is eligible, and with nobody eligible who led last.
+    """
+
+    id = "L3"
+    title = "A partition gets a leader, and it takes up the leadership"
+    source = "KIP-595; KIP-966; ReplicationControlManager.java"
+    tested_when = "a leader in the core takes up its leader epoch, after there was none"
+    route = PARTITION
+    types = (PartChange, PartAssume)
+    exemptions = {"isr-away": NO_CANDIDATE}
+    unseen = ("leaders that producers and consumers cannot find: L5 and L6 show that",)
+
+    def initial(self, key: str, profile: Profile) -> LedPartition:
+        unclean = bool(profile.topic_setting(key, "unclean.leader.election.enable", default=False))
+        known = known_as(profile, "finding-elr-cleared")
+        return LedPartition(key, beta_us=beta(profile, self.id), unclean=unclean, known=known)
+
+    def step(self, state: LedPartition, event: Stamped) -> Emissions:
+        body = event.body
+        if type(body) is PartChange:
+            state.take(event, body)
+            if body.isr or body.elr or body.last_known_elr:
+                state.cleared = None
+            elif body.cause == "config":
+                state.cleared = witness(event)
+        else:
+            assert type(body) is PartAssume
+            if body.role == "leader" and body.leader_epoch >= state.assumed_epoch:
+                state.assumed_epoch, state.assumed_by = body.leader_epoch, event.node
+        self.look(state, event)
+        return self.arm(state)
+
+    def look(self, state: LedPartition, event: Stamped) -> None:
+        newest = state.newest
+        if newest is None:
+            return
+        leader = state.leader
+        if leader in state.core and state.assumed_by == leader and state.assumed_epoch >= newest.change.leader_epoch:
+            self.kept(state, "leader")
+        elif state.since_us >= 0:
+            self.oblige(state, "leader", event)
+
+    def missed(self, state: LedPartition, name: str, obligation: Obligation) -> Emissions:
+        newest = state.newest
+        if newest is None:
+            return NOTHING  # what there was of it was lost with the controller that had appended it
+        change = newest.change
+        able = change.replicas if state.unclean else [*change.isr, *change.elr] or change.last_known_elr
+        there = [node_name(replica) for replica in able or change.replicas if node_name(replica) in state.core]
+        if not there:
+            away = ", ".join(map(node_name, able)) or "nobody"
+            sentence = f"{state.key} had no leader: it may be led by {away}, of whom nobody could be reached"
+            return self.excused("isr-away", state.key, sentence, obligation.by, newest.by)
+        if not able:
+            return self.violated(
+                state.key,
+                f"{state.key} has no leader {self.within(state)}, and will have none: its ISR is empty, nobody is "
+                f"eligible, and who led last is forgotten, while its replicas {', '.join(there)} are there",
+                obligation.by,
+                state.cleared or newest.by,
+                known=state.known if state.cleared else "",
+            )
+        had = f"its leader is {state.leader}" if state.leader else "it has no leader"
+        return self.violated(
+            state.key,
+            f"no leader took up {state.key} {self.within(state)}: {had} in leader epoch {newest.change.leader_epoch}, "
+            f"and {', '.join(there)} could lead",
+            obligation.by,
+            newest.by,
+        )
+
+
+class IsrIsWhole(PartitionInvariant[PartitionState]):
+    """A replica that is left out of the ISR is a replica less to survive on, for as long as nobody takes it back.
+
+    Example: broker-3 was away for a minute and is back; it has fetched everything from broker-1 and the leader never
+    proposes it. The obligation comes up for each replica that is in the core, as the leader is, and not in the ISR.
+    """
+
+    id = "L4"
+    title = "A replica that is back gets into the ISR again"
+    source = "KIP-497; KAFKA-10706; Partition.scala (maybeExpandIsr)"
+    tested_when = "a replica gets into the ISR in a window, after it was out of it"
+    route = PARTITION
+    types = (PartChange,)
+    unseen = ("a replica outside the ISR while the leader is not in the core",)
+
+    def initial(self, key: str, profile: Profile) -> PartitionState:
+        return PartitionState(key, beta_us=beta(profile, self.id))
+
+    def step(self, state: PartitionState, event: Stamped) -> Emissions:
+        body = event.body
+        assert type(body) is PartChange
+        state.take(event, body)
+        self.look(state, event)
+        return self.arm(state)
+
+    def look(self, state: PartitionState, event: Stamped) -> None:
+        newest = state.newest
+        if newest is None:
+            return
+        led = state.leader in state.core
+        for replica in newest.change.replicas:
+            name = node_name(replica)
+            if not led or name not in state.core:
+                self.void(state, name)
+            elif replica in newest.change.isr:
+                self.kept(state, name)
+            else:
+                self.oblige(state, name, event)
+
+    def missed(self, state: PartitionState, name: str, obligation: Obligation) -> Emissions:
+        if state.newest is None:
+            return NOTHING  # what there was of it was lost with the controller that had appended it
+        isr = ", ".join(map(node_name, state.isr))
+        return self.violated(
+            state.key,
+            f"{name} did not get into the ISR of {state.key} {self.within(state)}: {state.leader} leads it in leader "
+            f"epoch {state.newest.change.leader_epoch} with the ISR {isr}",
+            obligation.by,
+            state.newest.by,
+        )
+
+
+class Ends(PartitionState):
+    """ends: broker -> its log end. acked: end of what was acknowledged; by: the last such answer. unclean: whether an
+    unclean election gave something up."""
+
+    ends: dict[str, int] = {}
+    acked: int = 0
+    by: Witness | None = None
+    unclean: bool = False
+
+
+class AcknowledgedIsOnAll(PartitionInvariant[Ends]):
+    """An acknowledged record is safe with min.insync.replicas copies, and no safer until the others have it too.
+
+    Example: producer-1 was told offset 1,310 of orders-0; broker-3 is up and reaches everybody, and its log ends at 900
+    for good. The obligation is about the end of what was acknowledged when it came up; there is at most one at a time.
+    """
+
+    id = "L14"
+    title = "What was acknowledged with acks=all gets to every replica"
+    source = "KIP-966; ReplicaFetcherThread.scala"
+    tested_when = "all replicas in the core of a window have what had been acknowledged"
+    route = PARTITION
+    types = (PartChange, PartAssume, LogAppend, LogTrunc, NodeDown, OpReturn)
+    cases = {OpReturn: ("send",)}
+    exemptions = {
+        "leader-away": "The leader is not in the core of the window: there is nobody to fetch from.",
+        "unclean-election": "An unclean election gave up what the leader lacks.",
+    }
+    unseen = (
+        "what was acknowledged with less than acks=all",
+        "what of it an unclean election gave up, and what a later one lost: P4 and C1 tell them apart",
+    )
+
+    def initial(self, key: str, profile: Profile) -> Ends:
+        return Ends(key, beta_us=beta(profile, self.id))
+
+    def step(self, state: Ends, event: Stamped) -> Emissions:
+        body: Any = event.body
+        kind = type(body)
+        if kind is LogAppend:
+            state.ends[event.node] = body.last + 1
+            return self._caught_up(state, event) if state.due else NOTHING
+        if kind is OpReturn:
+            if body.kind != "send" or body.outcome != "ok" or body.acks != -1 or body.offset < state.acked:
+                return NOTHING
+            state.acked, state.by = body.offset + 1, witness(event)
+            return NOTHING if state.due else self._pursue(state, event)
+        return self._changed(state, event)
+
+    def _changed(self, state: Ends, event: Stamped) -> Emissions:
+        body = event.body
+        if type(body) is PartChange:
+            state.take(event, body)
+            state.unclean = state.unclean or body.cause == "unclean"
+        elif type(body) is PartAssume:
+            state.ends[event.node] = body.log_end
+        elif type(body) is LogTrunc:
+            state.ends[event.node] = body.to
+        else:
+            assert type(body) is NodeDown
+            state.ends[event.node] = min(state.ends.get(event.node, 0), body.lost.get(state.key, 0))
+        return self._caught_up(state, event) if state.due else NOTHING
+
+    def look(self, state: Ends, event: Stamped) -> None:
+        if state.due:
+            self._caught_up(state, event)
+        else:
+            self._pursue(state, event)
+
+    def _lacking(self, state: Ends, target: int) -> list[str]:
+        if state.newest is None:
+            return []
+        replicas = map(node_name, state.newest.change.replicas)
+        return [name for name in replicas if name in state.core and state.ends.get(name, 0) < target]
+
+    def _pursue(self, state: Ends, event: Stamped) -> Emissions:
+        """The end of what is acknowledged now has to get to all of the core."""
+        if state.since_us < 0 or not state.acked:
+            return NOTHING
+        self.oblige(state, "acked", event, state.acked)
+        return self._caught_up(state, event)
+
+    def _caught_up(self, state: Ends, event: Stamped) -> Emissions:
+        obligation = state.due["acked"]
+        if state.since_us < 0 or self._lacking(state, obligation.target):
+            return self.arm(state)
+        self.kept(state, "acked")
+        if state.acked > obligation.target and self._lacking(state, state.acked):
+            self.oblige(state, "acked", event, state.acked)
+        return self.arm(state)
+
+    def missed(self, state: Ends, name: str, obligation: Obligation) -> Emissions:
+        lacking = self._lacking(state, obligation.target)
+        assert lacking, "else it was kept"
+        sentence = (
+            f"{lacking[0]} did not get what was acknowledged of {state.key} below {obligation.target:,} "
+            f"{self.within(state)}: its log ends at {state.ends.get(lacking[0], 0):,}"
+        )
+        newest = state.newest.by if state.newest is not None else None
+        if state.leader not in state.core:
+            return self.excused("leader-away", state.key, sentence, obligation.by, newest)
+        if state.unclean and state.ends.get(state.leader, 0) < obligation.target:
+            state.acked = state.ends.get(state.leader, 0)
+            return self.excused("unclean-election", state.key, sentence, obligation.by, newest)
+        return self.violated(state.key, sentence, state.by, obligation.by)

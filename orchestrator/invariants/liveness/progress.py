@@ -1,0 +1,356 @@
+"""That nodes get somewhere: requests end, retries lead to something, and nobody storms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from actors.node.errors import KafkaError
+from actors.trace.events import (
+    BrokerReg,
+    ConsPos,
+    CtlFault,
+    CtlWindow,
+    LogAppend,
+    MetaImage,
+    NodeDown,
+    OpReturn,
+    PartAssume,
+    PartChange,
+    QRole,
+    QVote,
+    Rpc,
+    RpcQuiet,
+    Stamped,
+)
+from orchestrator.invariants.folds.bounds import SLACK_US
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
+from orchestrator.invariants.folds.known_findings import known_as
+from orchestrator.invariants.folds.leftovers import Leftovers
+from orchestrator.invariants.folds.routes import NODE
+from orchestrator.invariants.folds.windows import Obligation, WindowInvariant, WindowState, beta
+from orchestrator.invariants.liveness.clients import LINK_FAULTS
+from orchestrator.invariants.mirrors.producer_state import NO_PRODUCER_STATE
+
+SECOND_US = 1_000_000
+
+
+class Calls(State):
+    """since_us, core: of the window, -1 while there is none. frozen: faults that stop the node's clock; thawed_us:
+    when the last one ended. left: what slow links and disks still hold up. quorum_us: how long the quorum may take from
+    the window's beginning until it commits."""
+
+    since_us: int = -1
+    core: set[str] = set()
+    frozen: set[str] = set()
+    thawed_us: int = 0
+    left: Leftovers = msgspec.field(default_factory=Leftovers)
+    quorum_us: int = 0
+
+
+COMMITTED_FIRST = frozenset(
+    {
+        "BrokerRegistration",
+        "BrokerHeartbeat",
+        "AlterPartition",
+        "AllocateProducerIds",
+        "ElectLeaders",
+        "IncrementalAlterConfigs",
+        "AddRaftVoter",
+        "RemoveRaftVoter",
+    }
+)
+"""APIs that a controller answers when the quorum has committed what came of them, or, where nothing did, what the
+answer rests on (``QuorumController.java``, ControllerWriteEvent)."""
+
+
+class CallsEnd(KeyedInvariant[Calls]):
+    """A call that never ends keeps whatever waits for it: a slot of the connection, a fetcher, an application.
+
+    Example: broker-2 fetches from broker-1, which is stopped; replica.socket.timeout.ms passes, and the fetch is still
+    open when broker-1 goes on. Or both are well and in reach, and broker-1 never answers. (A Produce may wait at the
+    server as long as its client does, a controller's answer waits for the quorum, what slow links and disks held up
+    when they were slow comes first, and a node that a fault stopped tells the time anew.)
+    """
+
+    id = "X2"
+    title = "Every call ends by its time-out, and who is in reach answers it"
+    source = "KAFKA-17190; KAFKA-6768; NetworkClient.java"
+    tested_when = "a call ends"
+    unseen = (
+        "whether a Produce is answered in time: a server may wait as long as its client does, and L5 judges sends",
+        "calls that nobody answered outside of windows, beyond their own time-out",
+        "how long a server takes below the time-out of the call, and answers to whoever has hung up",
+    )
+    route = NODE
+    types = (Rpc, NodeDown)
+
+    @property
+    def news(self) -> tuple[type, ...]:
+        return (CtlWindow, CtlFault)
+
+    def initial(self, key: str, profile: Profile) -> Calls:
+        return Calls(key, quorum_us=beta(profile, "L1"))
+
+    def hear(self, state: Calls, event: Stamped) -> Emissions:
+        body: Any = event.body
+        if type(body) is CtlWindow:
+            state.since_us = event.wall if body.phase == "open" else -1
+            state.core = set(body.core) if body.phase == "open" else set()
+            return NOTHING
+        state.left.take(body, event.wall)
+        if state.key in body.targets and body.kind not in LINK_FAULTS:
+            state.thawed_us = event.wall
+            if body.phase == "start":
+                state.frozen.add(body.fault)
+            else:
+                state.frozen.discard(body.fault)
+        return NOTHING
+
+    def step(self, state: Calls, event: Stamped) -> Emissions:
+        body: Any = event.body
+        if type(body) is NodeDown:
+            if not body.overdue or state.frozen or event.wall - state.thawed_us < SLACK_US:
+                return NOTHING
+            calls = ", ".join(body.overdue)
+            return self.violated(state.key, f"{event.node} ended with calls open beyond their time-out: {calls}", event)
+        state.tested += 1
+        if body.outcome == "timeout" or body.took_ms > body.timeout_ms:
+            return self._late(state, event, body)
+        return NOTHING
+
+    def _late(self, state: Calls, event: Stamped, body: Rpc) -> Emissions:
+        began_us = event.wall - 1000 * body.took_ms
+        if state.frozen or began_us <= state.thawed_us:
+            return NOTHING
+        if 1000 * (body.took_ms - body.timeout_ms) > SLACK_US:
+            return self.violated(
+                state.key,
+                f"the {body.api} of {event.node} to {body.dst} ended after {body.took_ms:,} ms ({body.outcome}), its "
+                f"time-out is {body.timeout_ms:,} ms",
+                event,
+            )
+        settled_us = max(state.since_us, state.left.disk_us(body.dst), state.left.between_us(state.key, body.dst))
+        if body.api in COMMITTED_FIRST:
+            settled_us = max(settled_us, state.left.all_us) + state.quorum_us
+        within = state.since_us >= 0 and settled_us <= began_us and body.dst in state.core and state.key in state.core
+        if body.outcome == "timeout" and within and body.api != "Produce":
+            return self.violated(
+                state.key,
+                f"{body.dst} did not answer the {body.api} of {event.node} for {body.took_ms:,} ms, while both were up "
+                "and in reach",
+                event,
+            )
+        return NOTHING
+
+
+ROUTINE = frozenset({"Metadata", "ApiVersions"})
+"""APIs whose success by itself leads nowhere."""
+
+USEFUL = (LogAppend, OpReturn, PartAssume, PartChange, BrokerReg, QRole, QVote, MetaImage, ConsPos)
+"""Events that show that a node got somewhere (an operation only when it succeeds)."""
+
+
+def is_useful(body: Any) -> bool:
+    """Whether one of ``USEFUL`` is."""
+    return type(body) is not OpReturn or body.outcome == "ok"
+
+
+OUT_OF_ORDER = f"errors [{int(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER)}])"
+"""What all batches of a producer are told while an earlier one of it is missing."""
+
+
+class Retries(WindowState):
+    """count: requests in a row that led nowhere; last: the newest of them. silent: who was asked and is not in the
+    core. pushed: metadata is pushed to brokers."""
+
+    count: int = 0
+    pushed: bool = False
+    silent: set[str] = set()
+    last: Witness | None = None
+    told: str = ""
+
+
+class RetriesGetSomewhere(WindowInvariant[Retries]):
+    """A node that repeats what cannot succeed is busy and useless, and no time-out ends it, since every request is
+    answered.
+
+    Example: list-offsets-1 asks broker-1 again and again, is told NOT_LEADER_OR_FOLLOWER each time, and does not look
+    for the new leader. Useful is what changes something: a record appended, an operation that succeeds, a role taken
+    up; a request other than Metadata that is answered without an error.
+    """
+
+    id = "L13"
+    title = "Retries lead to something useful: no node does nothing but fail for long"
+    source = "KAFKA-17190"
+    tested_when = "something useful follows on a request that failed, in a window"
+    route = NODE
+    types = (Rpc, *USEFUL)
+    exemptions = {
+        "pushed-metadata": "Brokers are told of the cluster by UpdateMetadata: one that was held up may overwrite a "
+        "newer one, and what it says stays until there is news.",
+        "no-producer-state": NO_PRODUCER_STATE,
+        "silent-nodes": "It asked several that are not in the core, and waits for each; the bound is for one.",
+    }
+
+    LEAST = 10
+    """Fewer requests than that are no livelock."""
+    unseen = (
+        "whether a leader rightly says that a batch is out of order again and again: X1 judges each refusal",
+        "livelocks of fewer than ten requests, and of a node that gets one useful thing done now and then",
+    )
+
+    def initial(self, key: str, profile: Profile) -> Retries:
+        pushed = profile.setting("metadata.propagation", default="log") == "push"
+        return Retries(key, beta_us=beta(profile, self.id), pushed=pushed)
+
+    def look(self, state: Retries, event: Stamped) -> None:
+        if state.key not in state.core:
+            self.void(state, "useful")
+
+    def step(self, state: Retries, event: Stamped) -> Emissions:
+        body: Any = event.body
+        if type(body) is not Rpc:
+            if state.due and is_useful(body):
+                self.kept(state, "useful")
+            return NOTHING
+        if body.outcome == "answered" and not body.errors:
+            if body.api not in ROUTINE:
+                if state.due:
+                    self.kept(state, "useful")
+                return NOTHING
+            if not state.due:
+                return NOTHING
+        if state.key not in state.core:
+            return NOTHING
+        if not state.due:
+            state.count = 0
+            state.silent.clear()
+            self.oblige(state, "useful", event)
+        state.count += 1
+        if body.dst not in state.core:
+            state.silent.add(body.dst)
+        state.last, state.told = witness(event), f"{body.api} to {body.dst} ({body.outcome}, errors {body.errors})"
+        return NOTHING if state.armed_us >= 0 else self.arm(state)
+
+    def missed(self, state: Retries, name: str, obligation: Obligation) -> Emissions:
+        if state.count < self.LEAST:
+            return NOTHING
+        sentence = (
+            f"{state.key} sent {state.count:,} requests and got nowhere {self.within(state)}; the last was {state.told}"
+        )
+        if state.pushed and state.told.startswith("Metadata "):
+            return self.excused("pushed-metadata", state.key, sentence, obligation.by, state.last)
+        if state.told.startswith("Produce ") and state.told.endswith(OUT_OF_ORDER):
+            return self.excused("no-producer-state", state.key, sentence, obligation.by, state.last)
+        if len(state.silent) > 1:
+            return self.excused("silent-nodes", state.key, sentence, obligation.by, state.last)
+        return self.violated(state.key, sentence, obligation.by, state.last)
+
+
+class Bucket(msgspec.Struct):
+    """One second of a node. requests: that ended in it; beyond: of them, Fetches beyond a high watermark; useful:
+    events of ``USEFUL``; first: of the requests."""
+
+    second: int = -1
+    requests: int = 0
+    beyond: int = 0
+    useful: int = 0
+    first: Stamped | None = None
+
+
+class Load(State):
+    """since_us, core: of the window. known: the finding about Fetches beyond a high watermark, if it is one here."""
+
+    since_us: int = -1
+    core: set[str] = set()
+    known: str = ""
+    bucket: Bucket = msgspec.field(default_factory=Bucket)
+
+
+class NoStorms(KeyedInvariant[Load]):
+    """Retries without a pause turn the failure of one node into load on all others, and that into more failures.
+
+    Example: broker-1 is crashed, and producer-1 connects to it again as fast as it is refused: 1,200 requests in a
+    second, of which none leads to anything.
+    """
+
+    id = "X10"
+    title = "No storms: requests are in proportion to what comes of them"
+    source = "KAFKA-17190; KIP-144 (reconnect.backoff.max.ms); KIP-580"
+    tested_when = "a node in the core of a window sends requests in a whole second of it"
+    route = NODE
+    types = (Rpc, RpcQuiet, *USEFUL)
+
+    FREE = 100
+    """Requests a second that need no reason."""
+    FACTOR = 4
+    """Requests for each useful event beyond those."""
+    unseen = (
+        "storms outside stability windows, and of requests that took longer than a second",
+        "storms below 100 requests a second, and of Fetches that bring nothing below 50 more",
+    )
+
+    @property
+    def news(self) -> tuple[type, ...]:
+        return (CtlWindow,)
+
+    def initial(self, key: str, profile: Profile) -> Load:
+        return Load(key, known=known_as(profile, "finding-spinning-consumer"))
+
+    def hear(self, state: Load, event: Stamped) -> Emissions:
+        body = event.body
+        assert type(body) is CtlWindow
+        found = self._close(state, event.wall)
+        is_open = body.phase == "open" and state.key in body.core
+        state.since_us = event.wall if is_open else -1
+        state.bucket = Bucket(event.wall // SECOND_US)
+        return found
+
+    def step(self, state: Load, event: Stamped) -> Emissions:
+        if state.since_us < 0:
+            return NOTHING
+        body = event.body
+        second = event.wall // SECOND_US
+        found: Emissions = NOTHING
+        if second != state.bucket.second:
+            found = self._close(state, event.wall)
+            state.bucket = Bucket(second)
+        bucket = state.bucket
+        if type(body) is RpcQuiet and body.beyond:
+            bucket.beyond += body.count
+        elif type(body) is RpcQuiet:
+            bucket.requests += body.count
+            if bucket.first is None:
+                bucket.first = event
+        elif type(body) is Rpc:
+            if body.took_ms > 1000:
+                return found  # Sent long ago: many that end together, as a broker hung, are no storm.
+            bucket.requests += 1
+            if bucket.first is None:
+                bucket.first = event
+        elif is_useful(body):
+            bucket.useful += 1
+        return found
+
+    def _close(self, state: Load, now_us: int) -> Emissions:
+        """Judge the second that is over, if all of it was in the window."""
+        bucket = state.bucket
+        start_us = bucket.second * SECOND_US
+        if not bucket.requests or not 0 <= state.since_us <= start_us or now_us < start_us + SECOND_US:
+            return NOTHING
+        state.tested += 1
+        due = self.FREE + self.FACTOR * bucket.useful
+        if bucket.requests <= due:
+            return NOTHING
+        return self.violated(
+            state.key,
+            f"{state.key} sent {bucket.requests:,} requests in one second, and {bucket.useful:,} useful events came of "
+            "them",
+            bucket.first,
+            known=state.known if bucket.requests - bucket.beyond <= due else "",
+        )
+
+    def finish(self, state: Load, horizon_us: int) -> Emissions:
+        return self._close(state, horizon_us)

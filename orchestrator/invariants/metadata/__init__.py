@@ -1,0 +1,1 @@
+"""What brokers and clients know of the cluster (M)."""

@@ -1,0 +1,223 @@
+"""M8: what brokers make of the metadata log, and what they tell clients of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from actors.node.spec import node_name
+from actors.trace.events import BrokerReg, LogHw, MetaImage, MetaView, NodeUp, PartChange, Stamped
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
+from orchestrator.invariants.mirrors.log_fold import LogInvariant
+from orchestrator.invariants.mirrors.log_mirror import WIPED, LogMirror
+
+NOBODY = -1
+
+
+class Said(msgspec.Struct, frozen=True):
+    """A record of the metadata log, in whose epoch it was written, about a partition (``tp``) or a broker."""
+
+    offset: int
+    epoch: int
+    tp: str
+    leader: int
+    leader_epoch: int
+    broker: int
+    fenced: bool
+    by: Witness
+
+
+class Image(msgspec.Struct, frozen=True):
+    """Up to where a broker had applied the metadata log, with its event number ``seq``."""
+
+    offset: int
+    seq: int
+
+
+class Seen(msgspec.Struct):
+    """The images of a broker's incarnation, in order."""
+
+    incarnation: int
+    images: list[Image] = []
+
+    def at(self, seq: int) -> int:
+        """Up to where it had applied the log when it had recorded event ``seq``, -1 nothing."""
+        return next((image.offset for image in reversed(self.images) if image.seq <= seq), -1)
+
+
+class Digest(msgspec.Struct, frozen=True):
+    """What a broker had below an offset."""
+
+    value: int
+    by: Witness
+
+
+class Images(State):
+    """digests: offset -> what the first broker had below it. waiting: records that nobody has committed so far;
+    partitions, brokers: the committed ones, by offset. written: partition -> every (leader, leader epoch) that a
+    controller wrote. pushed: brokers are told of the cluster by UpdateMetadata, and tell that."""
+
+    digests: dict[int, Digest] = {}
+    brokers_seen: dict[str, Seen] = {}
+    waiting: list[Said] = []
+    partitions: dict[str, list[Said]] = {}
+    brokers: dict[int, list[Said]] = {}
+    written: dict[str, set[tuple[int, int]]] = {}
+    pushed: bool = False
+
+    def settle(self, mirror: LogMirror) -> None:
+        """Sort out what has become of records below what is committed: of two at an offset one is, at most."""
+        left: list[Said] = []
+        for said in self.waiting:
+            if said.offset >= mirror.committed.end:
+                left.append(said)
+                continue
+            batch = mirror.committed.batch_at(said.offset)
+            if batch is None or batch.epoch == said.epoch:
+                known = self.partitions.setdefault(said.tp, []) if said.tp else self.brokers.setdefault(said.broker, [])
+                known.append(said)
+                known.sort(key=_offset)
+        self.waiting = left
+
+
+def _offset(said: Said) -> int:
+    return said.offset
+
+
+def _below(records: list[Said], offset: int) -> Said | None:
+    return next((said for said in reversed(records) if said.offset < offset), None)
+
+
+class ImagesAreOneHistory(LogInvariant[Images]):
+    """Each broker makes its image of the cluster from the metadata log by itself. One that leaves a record out, or
+    takes another one in, follows another leader than the rest, and tells clients of a cluster that never was.
+
+    Example: broker-2 has applied the metadata log up to 118, broker-3 as well, and their images differ; or broker-2
+    tells consumer-1 that broker-1 leads orders-0 in leader epoch 4, though offset 112 gave leader epoch 5 to broker-3.
+    A broker may be behind the others, not behind itself. Who is fenced at that offset leads nothing for clients. With
+    metadata.propagation=push clients are told what the controllers sent: of that it is judged that they wrote it.
+    """
+
+    id = "M8"
+    title = "The images of all brokers are one history, and what clients are told is in the image that told it"
+    source = "kafka-tlaplus, MetadataLogMatchingProperty; KIP-630; Kafka's MetadataImage, KRaftMetadataCache"
+    tested_when = (
+        "a broker comes to an offset that another one has come to, or beyond where it was; or a client is told "
+        "of a leader that it did not know"
+    )
+    types = (MetaImage, MetaView, PartChange, BrokerReg, NodeUp, LogHw)
+    cases = {LogHw: ("leader",)}
+    exemptions = {"loss-budget": WIPED}
+    unseen = (
+        "What a client is told that it knows already, and that its trace does not repeat.",
+        "Whether a hint is as new as the image of the broker that gives it: a controller must have written it.",
+        "ISRs, replicas and configurations in an image: its digest is over the log that it was made from.",
+        "An image that stays behind for good: L8 asks that it gets to the end of the metadata log.",
+        "With metadata.propagation=push, whether what a broker tells is what it was sent last.",
+    )
+
+    def initial(self, key: str, profile: Profile) -> Images:
+        pushed = profile.setting("metadata.propagation", default="log") == "push"
+        return Images(key, pushed=pushed)
+
+    def step(self, state: Images, event: Stamped, mirror: LogMirror) -> Emissions:
+        body: Any = event.body
+        kind = type(body)
+        if kind is MetaView:
+            return self._told(state, event, body, mirror) if body.source != "heard" else NOTHING
+        if kind is MetaImage:
+            return self._applied(state, event, body, mirror)
+        if kind is LogHw:
+            if state.waiting and mirror.newly_committed:
+                state.settle(mirror)
+        elif kind is PartChange:
+            state.written.setdefault(body.tp, set()).add((body.leader, body.leader_epoch))
+            said = Said(
+                body.offset, body.quorum_epoch, body.tp, body.leader, body.leader_epoch, -1, False, witness(event)
+            )
+            state.waiting.append(said)
+        elif kind is BrokerReg:
+            epoch = mirror.replica(event.node).leads
+            state.waiting.append(Said(body.offset, epoch, "", -1, -1, body.broker, body.fenced, witness(event)))
+        elif kind is NodeUp:
+            state.brokers_seen[event.node] = Seen(event.incarnation)
+        return NOTHING
+
+    # ---- images -------------------------------------------------------------------------------------------
+
+    def _applied(self, state: Images, event: Stamped, body: MetaImage, mirror: LogMirror) -> Emissions:
+        seen = state.brokers_seen.get(event.node)
+        if seen is None or seen.incarnation != event.incarnation:
+            seen = state.brokers_seen[event.node] = Seen(event.incarnation)
+        before = seen.images[-1].offset if seen.images else -1
+        seen.images.append(Image(body.offset, event.seq))
+        known = state.digests.setdefault(body.offset, Digest(body.digest, witness(event)))
+        state.tested += before >= 0 or known.by.id != event.id
+        if body.offset < before:
+            wrong = f"came to {body.offset:,} of the metadata log when it had come to {before:,}"
+        elif body.offset > mirror.committed.end:
+            wrong = (
+                f"has applied the metadata log up to {body.offset:,}, of which {mirror.committed.end:,} is committed"
+            )
+        elif known.value != body.digest:
+            wrong = f"has another image of the metadata log up to {body.offset:,} than {known.by.node}"
+        else:
+            return NOTHING
+        sentence = f"{event.node} {wrong}"
+        if mirror.taints or mirror.loss_excuses(max(body.offset - 1, 0), mirror.budget):
+            return self.excused("loss-budget", state.key, sentence, known.by, event)
+        return self.violated(state.key, sentence, known.by, event)
+
+    # ---- what clients are told ----------------------------------------------------------------------------
+
+    def _told(self, state: Images, event: Stamped, body: MetaView, mirror: LogMirror) -> Emissions:
+        for tp, epoch in body.epochs.items():
+            leader = body.leaders.get(tp, NOBODY)
+            hinted = body.source == "hint"
+            wrong = self._unwritten(state, tp, leader, epoch) if state.pushed or hinted else ""
+            by: Witness | None = None
+            if not state.pushed and not hinted:
+                wrong, by = self._differs(state, event, tp, leader, epoch, mirror)
+            if not wrong:
+                continue
+            sentence = f"{body.server} told {event.node} of {_leads(leader, epoch)} {tp}, and {wrong}"
+            if mirror.taints:
+                return self.excused("loss-budget", state.key, sentence, by, event)
+            return self.violated(state.key, sentence, by, event)
+        return NOTHING
+
+    def _unwritten(self, state: Images, tp: str, leader: int, epoch: int) -> str:
+        written = state.written.get(tp, set())
+        state.tested += 1
+        if any((leader in (each, NOBODY)) and epoch in (of, -1) for each, of in written):
+            return ""
+        return "no controller wrote that"
+
+    def _differs(
+        self, state: Images, event: Stamped, tp: str, leader: int, epoch: int, mirror: LogMirror
+    ) -> tuple[str, Witness | None]:
+        """How an answer differs from the image of the broker that gave it, "" if it does not or nobody can say."""
+        broker, _, rest = event.cause.partition("/")
+        incarnation, _, seq = rest.partition("/")
+        seen = state.brokers_seen.get(broker)
+        if seen is None or seen.incarnation != int(incarnation):
+            return "", None
+        state.settle(mirror)
+        offset = seen.at(int(seq))
+        said = _below(state.partitions.get(tp, []), offset)
+        if said is None:
+            return "", None
+        state.tested += 1
+        registered = _below(state.brokers.get(said.leader, []), offset)
+        right = said.leader if registered is not None and not registered.fenced else NOBODY
+        if leader == right and epoch in (said.leader_epoch, -1):
+            return "", None
+        fenced = f", which is fenced at {registered.offset:,}" if right != said.leader and registered else ""
+        image = f"its image, up to {offset:,}, has {_leads(said.leader, said.leader_epoch)} it{fenced}"
+        return image, said.by
+
+
+def _leads(leader: int, epoch: int) -> str:
+    who = node_name(leader) if leader >= 0 else "nobody"
+    return f"{who} in leader epoch {epoch} of" if epoch >= 0 else f"{who} as the leader of"

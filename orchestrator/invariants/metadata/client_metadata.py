@@ -1,0 +1,403 @@
+"""What clients believe of leaders: M1 and M2. What one client believes is built from what it was told and took over."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from actors.config import CONFIG
+from actors.node.errors import KafkaError, traits
+from actors.node.messages import Api
+from actors.node.spec import node_name, split_topic_partition
+from actors.trace.events import (
+    CtlFault,
+    CtlPhase,
+    CtlWindow,
+    ErrorSeen,
+    MetaView,
+    NodeDown,
+    NodeUp,
+    OpReturn,
+    Rpc,
+    RpcReply,
+    Stamped,
+)
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
+from orchestrator.invariants.folds.routes import CLIENT
+from orchestrator.invariants.folds.windows import Obligation, WindowInvariant, WindowState, beta
+
+NOBODY = -1
+ACKS_ALL = -1
+
+CHECKED_SINCE = 4
+"""Version of ListOffsets that tells in which leader epoch a client takes the partition to be."""
+
+REMEMBERED = 64
+"""Leaders of a partition that are remembered of a client: what it sent before that has arrived long ago."""
+
+
+class Adopted(msgspec.Struct, frozen=True):
+    """A leader that a client took over, with its event number ``seq``."""
+
+    leader: int
+    epoch: int
+    seq: int
+    by: Witness
+
+
+class Belief(msgspec.Struct):
+    """What a client has of one partition. seen: the leader epoch by which it judges others, -1 none; by: that event.
+    adopted: the leaders that it took over, in order. fetched: leader epoch of the last records that it got, -1 none."""
+
+    seen: int = -1
+    by: Witness | None = None
+    adopted: list[Adopted] = []
+    fetched: int = -1
+    fetched_by: Witness | None = None
+
+    def at(self, seq: int) -> Adopted | None:
+        """The leader that it had when it had recorded event ``seq``."""
+        return next((each for each in reversed(self.adopted) if each.seq <= seq), None)
+
+
+class Beliefs(State):
+    """Of one client in one incarnation."""
+
+    incarnation: int = 0
+    partitions: dict[str, Belief] = {}
+    topic_ids: dict[str, str] = {}
+
+    def of(self, tp: str) -> Belief:
+        """What it believes of a partition."""
+        found = self.partitions.get(tp)
+        if found is None:
+            found = self.partitions[tp] = Belief()
+        return found
+
+    def begin(self, incarnation: int) -> None:
+        """A client that starts believes nothing."""
+        self.incarnation, self.partitions, self.topic_ids = incarnation, {}, {}
+
+
+def _asked_at(event: Stamped, client: str, incarnation: int) -> int:
+    """Number of the client's last event when it asked what a broker answers; -1 if that was another incarnation."""
+    node, _, rest = event.cause.partition("/")
+    number, _, seq = rest.partition("/")
+    return int(seq) if node == client and int(number) == incarnation else -1
+
+
+def _adopt(state: Beliefs, event: Stamped, tp: str, leader: int, epoch: int) -> None:
+    belief = state.of(tp)
+    belief.seen, belief.by = epoch, witness(event)
+    if leader != NOBODY:
+        belief.adopted.append(Adopted(leader, epoch, event.seq, witness(event)))
+
+
+class OlderMetadataIsNotAdopted(KeyedInvariant[Beliefs]):
+    """Brokers learn of a new leader one after the other. A client that believes whom it asked last goes back to a
+    leader that was replaced, writes to it, reads from it, and is sent back and forth between the two.
+
+    Example: consumer-1 knows broker-2 as the leader of orders-0 in leader epoch 5. It asks broker-3, which has not
+    heard of that, is told broker-1 in leader epoch 4, and fetches from broker-1. Leader epochs are compared within one
+    topic id: a topic that was made anew begins anew. An answer below version 9 tells no leader epoch that can be relied
+    upon, and makes a client forget the one that it had.
+    """
+
+    id = "M1"
+    title = "A client never goes back to an older leader epoch of a partition"
+    source = "KIP-320; KIP-232; KAFKA-6262; KAFKA-7738; Kafka's Metadata.updateLatestMetadata"
+    tested_when = "a client that knows a leader epoch takes over another answer, or asks for offsets or records in one"
+    route = CLIENT
+    types = (NodeUp, MetaView, OpReturn, RpcReply)
+    cases = {OpReturn: ("poll",), RpcReply: ("ListOffsets",)}
+    exemptions = {
+        "topic-forgotten": "An answer in between lacked the topic, and its id went with it: Kafka takes the next one "
+        "for one about another topic.",
+    }
+    unseen = (
+        "What a producer does with a leader that it has: a Produce tells no leader epoch.",
+        "Whether a topic id is a new one: topics are never deleted here, so it is always the first.",
+    )
+
+    def initial(self, key: str, profile: Profile) -> Beliefs:
+        return Beliefs(key)
+
+    def step(self, state: Beliefs, event: Stamped) -> Emissions:
+        body: Any = event.body
+        kind = type(body)
+        if kind is NodeUp:
+            state.begin(event.incarnation)
+        elif kind is MetaView:
+            return self._viewed(state, event, body)
+        elif kind is RpcReply:
+            return self._asked(state, event, body)
+        elif body.kind == "poll" and body.outcome == "ok" and body.leader_epoch >= 0:
+            return self._fetched(state, event, body)
+        return NOTHING
+
+    def _viewed(self, state: Beliefs, event: Stamped, body: MetaView) -> Emissions:
+        found: list[Any] = []
+        for tp, epoch in body.epochs.items():
+            belief = state.of(tp)
+            if body.source == "heard":
+                belief.seen, belief.by = epoch, witness(event)
+            elif tp in body.accepted:
+                found.extend(self._accepted(state, event, body, tp, epoch, belief))
+                _adopt(state, event, tp, body.leaders.get(tp, NOBODY), epoch)
+            else:
+                state.tested += belief.seen >= 0
+        state.topic_ids.update(body.topic_ids)
+        return found
+
+    def _accepted(
+        self, state: Beliefs, event: Stamped, body: MetaView, tp: str, epoch: int, belief: Belief
+    ) -> Emissions:
+        if epoch < 0 or belief.seen < 0:
+            return NOTHING
+        topic = split_topic_partition(tp)[0]
+        known, told = state.topic_ids.get(topic, ""), body.topic_ids.get(topic, "")
+        if told and known and told != known:
+            return NOTHING
+        state.tested += 1
+        if epoch >= belief.seen:
+            return NOTHING
+        sentence = (
+            f"{event.node} took over leader epoch {epoch} of {tp} from {body.server} when it knew leader epoch "
+            f"{belief.seen}"
+        )
+        if told:
+            belief.fetched = -1
+            return self.excused("topic-forgotten", state.key, sentence, belief.by, event)
+        return self.violated(state.key, sentence, belief.by, event)
+
+    def _asked(self, state: Beliefs, event: Stamped, body: RpcReply) -> Emissions:
+        """A broker answers what this client asked when it had come to the event that is the cause."""
+        seq = _asked_at(event, state.key, state.incarnation)
+        for told in body.partitions if seq >= 0 else ():
+            had = state.of(told.tp).at(seq)
+            if had is None or told.asked_epoch < 0 or had.epoch < 0:
+                continue
+            state.tested += 1
+            if told.asked_epoch < had.epoch:
+                sentence = (
+                    f"{state.key} asked {event.node} for offsets of {told.tp} in leader epoch {told.asked_epoch} when "
+                    f"it had taken over leader epoch {had.epoch}"
+                )
+                return self.violated(state.key, sentence, had.by, event)
+        return NOTHING
+
+    def _fetched(self, state: Beliefs, event: Stamped, body: OpReturn) -> Emissions:
+        """What a Fetch brought is taken in the leader epoch in which it was asked for: none before the last one in
+        which something was taken."""
+        belief = state.of(body.tp)
+        last, by = belief.fetched, belief.fetched_by
+        state.tested += last >= 0
+        belief.fetched, belief.fetched_by = body.leader_epoch, witness(event)
+        if body.leader_epoch >= last:
+            return NOTHING
+        sentence = f"{event.node} fetched {body.tp} in leader epoch {body.leader_epoch} after it had done so in {last}"
+        return self.violated(state.key, sentence, by, event)
+
+
+class Refreshing(WindowState):
+    """incarnation: the client's last one. leaders: partition -> leader epoch -> who leads in it, as the client took it
+    over. adopted: partition -> what it took over, in order, nobody as a leader too. seen: partition -> leader epoch by
+    which it judges others. backoff_us: the least pause after a refresh. ended_us: when the last one ended, -1 none; by:
+    that event. clock: a fault changed the client's clock. silent: who was asked, and is not in the core."""
+
+    incarnation: int = 0
+    leaders: dict[str, dict[int, list[int]]] = {}
+    adopted: dict[str, list[Adopted]] = {}
+    seen: dict[str, int] = {}
+    backoff_us: int = 0
+    ended_us: int = -1
+    by: Witness | None = None
+    clock: bool = False
+    stopping: bool = False
+    silent: set[str] = set()
+
+
+class OutdatedMetadataIsRefetched(WindowInvariant[Refreshing]):
+    """A client that finds its metadata outdated has to look for newer one, or it asks the wrong broker for ever; and
+    with a pause, or it asks all brokers all the time. What it did not take over it must not act on, and what is as new
+    as what it has it must take over: the leader of a leader epoch may have become available only now.
+
+    Example: list-offsets-1 knows leader epoch 5 of orders-0, and broker-3 tells it that broker-1 leads in leader epoch
+    4. It asks broker-1 nothing. Broker-2 answers it NOT_LEADER_OR_FOLLOWER: it asks for metadata, retry.backoff.ms
+    after the last time at the soonest. (KIP-232 has a client ask again at once whenever an answer is older than what it
+    has; Kafka's client keeps what it has, and asks again when a broker refuses it or tells of a newer leader epoch.)
+    """
+
+    id = "M2"
+    title = "Metadata that shows to be outdated is refetched after the back-off; until then the leader stays who it was"
+    source = "KIP-320; KIP-232; Kafka's Metadata.java (requestUpdate, timeToAllowUpdate, updateLatestMetadata)"
+    tested_when = (
+        "a client asks a broker for offsets, sends it records or gets some; refuses an answer or takes a hint; "
+        "refreshes its metadata once more; or, in a window, refreshes it after an error that says that it is outdated"
+    )
+    route = CLIENT
+    types = (NodeUp, NodeDown, MetaView, ErrorSeen, OpReturn, Rpc, RpcReply)
+    cases = {OpReturn: ("poll",), RpcReply: ("ListOffsets", "Produce")}
+    exemptions = {
+        "silent-nodes": "It asked several that are not in the core, and waits for each; the bound is for one.",
+    }
+    unseen = (
+        "To whom a producer sent what is answered later than in the step that takes it, and in which leader epoch.",
+        "How a back-off grows: no pause may be shorter than the first one, and one on a clock that is wrong any.",
+    )
+
+    EARLY_US = 5_000
+    """Times are recorded in milliseconds of the client's clock."""
+    JITTER = 0.8
+    """Of a back-off, at least."""
+
+    @property
+    def news(self) -> tuple[type, ...]:
+        return (CtlWindow, CtlPhase, CtlFault)
+
+    def initial(self, key: str, profile: Profile) -> Refreshing:
+        backoff_ms = int(profile.setting("retry.backoff.ms", key, CONFIG["retry.backoff.ms"].default))
+        return Refreshing(key, beta_us=beta(profile, self.id), backoff_us=round(self.JITTER * 1000 * backoff_ms))
+
+    def hear(self, state: Refreshing, event: Stamped) -> Emissions:
+        body: Any = event.body
+        if type(body) is CtlWindow:
+            return super().hear(state, event)
+        if type(body) is CtlFault:
+            state.clock = state.clock or ("clock" in body.kind and state.key in body.targets)
+        elif body.phase in ("stopping", "draining", "finished"):
+            state.stopping = True  # clients end, whatever they were about to do
+            state.due.clear()
+        return NOTHING
+
+    def step(self, state: Refreshing, event: Stamped) -> Emissions:
+        body: Any = event.body
+        kind = type(body)
+        if kind is NodeUp or kind is NodeDown:
+            state.incarnation, state.leaders, state.seen, state.ended_us = event.incarnation, {}, {}, -1
+            state.adopted = {}
+            self.void(state, "refresh")
+        elif kind is Rpc:
+            return self._ended(state, event, body)
+        elif kind is MetaView:
+            return self._viewed(state, event, body)
+        elif kind is ErrorSeen:
+            if body.tp and traits(body.error).invalid_metadata:
+                return self._wanted(state, event)
+        elif kind is RpcReply:
+            return self._asked(state, event, body)
+        elif body.kind == "poll" and body.records:
+            return self._used(state, event, body.broker, body.tp, body.leader_epoch, "fetched")
+        return NOTHING
+
+    # ---- what is used, and what is taken over -------------------------------------------------------------
+
+    def _asked(self, state: Refreshing, event: Stamped, body: RpcReply) -> Emissions:
+        """What a broker answers in the step in which it is asked has how far the client had come for its cause. A
+        Produce with acks=all waits; it does not where the broker does not lead."""
+        seq = _asked_at(event, state.key, state.incarnation)
+        if seq < 0 or not event.req.startswith(f"{body.connection}#"):
+            return NOTHING
+        for told in body.partitions:
+            if body.acks == ACKS_ALL and told.error != KafkaError.NOT_LEADER_OR_FOLLOWER:
+                continue
+            adopted = state.adopted.get(told.tp, ())
+            had = next((each for each in reversed(adopted) if each.seq <= seq), None)
+            if had is None:
+                continue
+            state.tested += 1
+            checked = body.api == Api.ListOffsets.name and body.version >= CHECKED_SINCE
+            if node_name(had.leader) == event.node and (not checked or told.asked_epoch == had.epoch):
+                continue
+            how = f"asked {event.node} for offsets of {told.tp} in leader epoch {told.asked_epoch}"
+            if body.api != Api.ListOffsets.name:
+                how = f"sent records of {told.tp} to {event.node}"
+            who = node_name(had.leader) if had.leader != NOBODY else "nobody"
+            sentence = f"{state.key} {how}, when it took {who} for its leader, in leader epoch {had.epoch}"
+            return self.violated(state.key, sentence, had.by, event)
+        return NOTHING
+
+    def _used(self, state: Refreshing, event: Stamped, broker: str, tp: str, epoch: int, how: str) -> Emissions:
+        if epoch < 0:
+            return NOTHING
+        state.tested += 1
+        had = state.leaders.get(tp, {}).get(epoch)
+        if had is not None and any(node_name(leader) == broker for leader in had):
+            return NOTHING
+        whom = f"{' and '.join(map(node_name, had))} led" if had else "it took over no leader"
+        sentence = f"{state.key} {how} of {tp} at {broker} in leader epoch {epoch}, in which {whom}"
+        return self.violated(state.key, sentence, event)
+
+    def _viewed(self, state: Refreshing, event: Stamped, body: MetaView) -> Emissions:
+        if body.source == "heard":
+            state.seen.update(body.epochs)
+            return self._wanted(state, event)
+        found: Emissions = NOTHING
+        for tp, epoch in body.epochs.items():
+            seen = state.seen.get(tp, -1)
+            if tp in body.accepted:
+                leader = body.leaders.get(tp, NOBODY)
+                if body.source == "hint":
+                    state.tested += 1
+                    if epoch <= seen:
+                        sentence = (
+                            f"{event.node} took over leader epoch {epoch} of {tp} that {body.server} hinted at, though "
+                            f"it knew {seen} already"
+                        )
+                        found = self.violated(state.key, sentence, event)
+                state.seen[tp] = epoch
+                state.adopted.setdefault(tp, []).append(Adopted(leader, epoch, event.seq, witness(event)))
+                del state.adopted[tp][:-REMEMBERED]
+                if leader != NOBODY:
+                    state.leaders.setdefault(tp, {}).setdefault(epoch, []).append(leader)
+            elif body.source == "metadata":
+                state.tested += 1
+                if epoch >= seen:
+                    sentence = (
+                        f"{event.node} did not take over leader epoch {epoch} of {tp} from {body.server}, though it "
+                        f"knew of no newer one than {seen}"
+                    )
+                    found = self.violated(state.key, sentence, event)
+        return found
+
+    # ---- refreshing ---------------------------------------------------------------------------------------
+
+    def _wanted(self, state: Refreshing, event: Stamped) -> Emissions:
+        if state.key not in state.core or state.stopping:
+            return NOTHING
+        if not state.due:
+            state.silent.clear()
+        self.oblige(state, "refresh", event)
+        return NOTHING if state.armed_us >= 0 else self.arm(state)
+
+    def _ended(self, state: Refreshing, event: Stamped, body: Rpc) -> Emissions:
+        if body.dst not in state.core:
+            state.silent.add(body.dst)
+        if body.api != Api.Metadata.name:
+            return NOTHING
+        if body.outcome == "answered":
+            self.kept(state, "refresh")
+        began_us = event.wall - 1000 * body.took_ms
+        ended_us, by = state.ended_us, state.by
+        state.ended_us, state.by = event.wall, witness(event)
+        if ended_us < 0 or state.clock:
+            return NOTHING
+        state.tested += 1
+        if began_us - ended_us >= state.backoff_us - self.EARLY_US:
+            return NOTHING
+        sentence = (
+            f"{event.node} asked for metadata again {max(began_us - ended_us, 0) // 1000:,} ms after it had an answer, "
+            f"before the back-off of {state.backoff_us // 1000:,} ms was over"
+        )
+        return self.violated(state.key, sentence, by, event)
+
+    def look(self, state: Refreshing, event: Stamped) -> None:
+        if state.key not in state.core:
+            self.void(state, "refresh")
+
+    def missed(self, state: Refreshing, name: str, obligation: Obligation) -> Emissions:
+        sentence = f"{state.key} found its metadata outdated, and did not refresh it {self.within(state)}"
+        if len(state.silent) > 1:
+            return self.excused("silent-nodes", state.key, sentence, obligation.by)
+        return self.violated(state.key, sentence, obligation.by)

@@ -1,0 +1,186 @@
+"""M10: a consumer whose records are not in its new leader's log is told so before it reads on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from actors.node.messages import Api
+from actors.trace.events import ConsPos, EpochTold, OpReturn, Stamped
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
+from orchestrator.invariants.mirrors.log_fold import LogInvariant
+from orchestrator.invariants.mirrors.log_mirror import LogMirror
+from orchestrator.invariants.mirrors.log_prefix import Prefix
+
+VALIDATED_SINCE = 3
+"""Version of OffsetForLeaderEpoch that clients ask brokers of (``OffsetsForLeaderEpochUtils``)."""
+
+
+CLIENT = -1
+
+
+class Place(msgspec.Struct, frozen=True):
+    """What a consumer comes after: the record at ``offset``, of a batch of ``epoch``; ``uid`` "": not known.
+    leader_epoch: in which it was fetched, -1 where a leader told of it in another way."""
+
+    offset: int
+    epoch: int
+    uid: str
+    leader_epoch: int
+    by: Witness
+
+
+class Told(msgspec.Struct, frozen=True):
+    """What a leader answered a consumer to OffsetForLeaderEpoch, in a leader epoch, with the request ``req``."""
+
+    req: str
+    leader_epoch: int
+    epoch: int
+    end: int
+    by: Witness
+
+
+class Places(State):
+    """places: consumer -> what it comes after, if it knows the leader epoch of that. told: consumer -> what it was told
+    last of where an epoch ends."""
+
+    places: dict[str, Place] = {}
+    told: dict[str, Told] = {}
+    profile: Profile = Profile()
+
+
+def _newest_version(profile: Profile, node: str, api: str) -> int:
+    """The newest version of an API that a node speaks; where rolling bounces change it, the oldest of those."""
+    spoken = profile.nodes.get(node, {}).get("versions", profile.versions).get(api, [0, VALIDATED_SINCE])
+    return min(int(each[1]) for each in (spoken, *profile.bounced_versions.get(api, [])))
+
+
+def _end_of(log: Prefix, epoch: int) -> int:
+    """Where the largest leader epoch ends in a log that is not above ``epoch``: what its leader answers to
+    OffsetForLeaderEpoch."""
+    return next((batch.end for batch in reversed(log.batches) if batch.epoch <= epoch), log.floor)
+
+
+class TruncationIsSignalled(LogInvariant[Places]):
+    """After an unclean election the log is another one from some offset on, and the offsets go on being given. A
+    consumer that was beyond that offset and reads on has read records that are gone, leaves out those in their place,
+    and nobody notices (KIP-320).
+
+    Example: consumer-1 has read orders-0 up to 1,310 in leader epoch 4. Broker-2, whose log ends at 1,204, is elected
+    uncleanly and gets 300 records; consumer-1 goes on at 1,310 in leader epoch 5. Instead it must ask broker-2 first,
+    learn that leader epoch 4 ends at 1,204 there, and tell its application, or go back to 1,204.
+
+    It asks with the leader epoch of the last record that it has, and goes back to exactly where it is told.
+
+    A consumer that does not know the leader epoch of what it comes after cannot ask: one that has looked its position
+    up, or sought an offset without one, and has got nothing since; or one whose Fetch, or whose broker, is too old.
+    """
+
+    id = "M10"
+    title = "A consumer whose position is not in its new leader's log is told so before it reads on"
+    source = "KIP-320; KAFKA-7747; KAFKA-7786; Kafka's SubscriptionState.maybeValidatePosition"
+    tested_when = (
+        "a consumer gets records in another leader epoch than before, and knows the leader epoch of what it comes "
+        "after; it asks a leader where that epoch ends; or it goes back to where it was told"
+    )
+    types = (OpReturn, ConsPos, EpochTold)
+    cases = {OpReturn: ("poll",)}
+    exemptions = {
+        "older-epoch-reaches": "The new leader has nothing of the consumer's leader epoch, and an older one that ends "
+        "behind the position: Kafka compares that end alone.",
+        "not-validated": "The consumer or its broker speaks no OffsetForLeaderEpoch that clients use (version 3).",
+    }
+    unseen = (
+        "What a consumer leaves out that does not know the leader epoch of what it comes after; Kafka cannot tell it.",
+        "A consumer that was told where its log parts from its leader's, and begins anew elsewhere.",
+    )
+
+    def initial(self, key: str, profile: Profile) -> Places:
+        return Places(key, profile=profile)
+
+    def step(self, state: Places, event: Stamped, mirror: LogMirror) -> Emissions:
+        body: Any = event.body
+        if type(body) is EpochTold:
+            return self._asks(state, event, body)
+        if type(body) is ConsPos:
+            return self._moved(state, event, body)
+        if body.outcome != "ok" or not body.records:
+            return NOTHING
+        told = state.told.pop(event.node, None)
+        before, last = state.places.get(event.node), body.records[-1]
+        state.places[event.node] = Place(last.offset, last.leader_epoch, last.uid, body.leader_epoch, witness(event))
+        if told is not None and told.leader_epoch == body.leader_epoch >= 0 and told.end < body.records[0].offset:
+            where = f"leader epoch {told.epoch} ends at {told.end:,}" if told.end >= 0 else "its log has no such epoch"
+            sentence = (
+                f"{event.node} read on at {body.records[0].offset:,} of {state.key} in leader epoch "
+                f"{body.leader_epoch}, in which it was told that {where}"
+            )
+            return self.violated(state.key, sentence, told.by, event)
+        if before is None or body.leader_epoch < 0 or body.leader_epoch == before.leader_epoch:
+            return NOTHING
+        return self._judge(state, event, body, before, mirror)
+
+    def _moved(self, state: Places, event: Stamped, body: ConsPos) -> Emissions:
+        """A position that was looked up has no leader epoch in Kafka, whatever its answer said."""
+        told = state.told.pop(event.node, None)
+        state.places.pop(event.node, None)
+        if body.reason in ("truncation", "seek") and body.epoch >= 0 and body.new > 0:
+            state.places[event.node] = Place(body.new - 1, body.epoch, "", -1, witness(event))
+        if body.reason != "truncation" or told is None or told.req != event.req:
+            return NOTHING
+        state.tested += 1
+        if (body.new, body.epoch) == (told.end, told.epoch):
+            return NOTHING
+        sentence = (
+            f"{event.node} went back to {body.new:,} of {state.key}, after a record of leader epoch {body.epoch}, when "
+            f"it was told that leader epoch {told.epoch} ends at {told.end:,}"
+        )
+        return self.violated(state.key, sentence, told.by, event)
+
+    def _asks(self, state: Places, event: Stamped, body: EpochTold) -> Emissions:
+        """A consumer that asks takes nothing until it is answered; what it did since then is after the cause."""
+        consumer, _, rest = event.cause.partition("/")
+        if body.replica_id != CLIENT or not event.req.startswith(f"{consumer}>"):
+            return NOTHING
+        state.told[consumer] = Told(event.req, body.current_leader_epoch, body.epoch, body.end, witness(event))
+        place = state.places.get(consumer)
+        incarnation, _, seq = rest.partition("/")
+        if place is None or (place.by.incarnation, place.by.seq) > (int(incarnation), int(seq)):
+            return NOTHING
+        state.tested += 1
+        if body.asked_epoch == place.epoch:
+            return NOTHING
+        sentence = (
+            f"{consumer} asked {event.node} where leader epoch {body.asked_epoch} of {state.key} ends, when what it "
+            f"came after, at {place.offset:,}, was of leader epoch {place.epoch}"
+        )
+        return self.violated(state.key, sentence, place.by, event)
+
+    def _judge(self, state: Places, event: Stamped, body: OpReturn, before: Place, mirror: LogMirror) -> Emissions:
+        log = mirror.lineage_log(body.leader_epoch)
+        if log is None:
+            return NOTHING
+        state.tested += 1
+        if before.offset < log.floor:
+            return NOTHING  # all replicas have it
+        batch = log.batch_at(before.offset)
+        if batch is not None and batch.epoch == before.epoch and before.uid in ("", batch.uid_at(before.offset)):
+            return NOTHING
+        holds = "lacks that offset" if batch is None else f"has {batch.uid_at(before.offset)} of {batch.epoch} there"
+        sentence = (
+            f"{event.node} came after {before.uid or 'a record'} of leader epoch {before.epoch} at {before.offset:,} "
+            f"of {state.key} and read on at {body.records[0].offset:,} in leader epoch {body.leader_epoch}, whose log "
+            f"{holds}"
+        )
+        versions = [_newest_version(state.profile, node, Api.OffsetForLeaderEpoch.name) for node in self._asked(event)]
+        if min(versions) < VALIDATED_SINCE:
+            return self.excused("not-validated", state.key, sentence, before.by, event)
+        if _end_of(log, before.epoch) > before.offset:
+            return self.excused("older-epoch-reaches", state.key, sentence, before.by, event)
+        return self.violated(state.key, sentence, before.by, event)
+
+    def _asked(self, event: Stamped) -> tuple[str, str]:
+        """The consumer, and the leader that it reads from."""
+        assert type(event.body) is OpReturn
+        return event.node, event.body.broker

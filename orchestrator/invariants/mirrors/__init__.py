@@ -1,0 +1,1 @@
+"""What several invariants know of the cluster, built from its trace."""

@@ -1,0 +1,62 @@
+"""Whether an idempotent producer had a reason to raise its epoch (KIP-360, ``TransactionManager.java``)."""
+
+from __future__ import annotations
+
+import msgspec
+
+from actors.trace.events import OpReturn, Stamped
+from orchestrator.invariants.mirrors.producer_state import REMEMBERED, SEQUENCE_ERRORS, ProducerStates, named
+
+EPOCH_BUMP = (
+    "An idempotent producer that cannot go on with its sequence raises its epoch and numbers anew whatever it has no "
+    "answer to, written or not (KIP-360). That a leader rightly refused its place in the sequence, or that a send "
+    "failed, is a reason; a leader's own mistake is none."
+)
+"""Exemption."""
+
+MAX_EPOCH = 32767
+"""After it comes another producer id."""
+
+
+class FailedSends(msgspec.Struct):
+    """Producing session -> when a send of it was answered with an error for good, the newest ones. Not those that
+    failed for their place in the sequence: whether that is a reason, the log of the leader says."""
+
+    walls: dict[str, list[int]] = {}
+
+    def note(self, event: Stamped, body: OpReturn) -> None:
+        """A send returned without success."""
+        if body.broker and body.error not in SEQUENCE_ERRORS:
+            known = self.walls.setdefault(session_of(body.uid), [])
+            known.append(event.wall)
+            del known[:-REMEMBERED]
+
+    def any_between(self, session: str, start: int, end: int) -> bool:
+        """Whether one failed in that time."""
+        return any(start <= wall <= end for wall in self.walls.get(session, ()))
+
+
+class Numbered(msgspec.Struct, frozen=True, array_like=True, order=True, gc=False):
+    """Under which producer id and epoch a record was appended."""
+
+    producer_id: int
+    producer_epoch: int
+
+
+def bump_is_due(producers: ProducerStates, failed: FailedSends, uid: str, one: Numbered, other: Numbered) -> bool:
+    """Whether something between two producer epochs gave their producer a reason to number a record anew."""
+    older, newer = sorted((one, other))
+    if older.producer_id != newer.producer_id:
+        return MAX_EPOCH in (older.producer_epoch, newer.producer_epoch)
+    producer_id = older.producer_id
+    epochs = range(older.producer_epoch, newer.producer_epoch)
+    if any(named(producer_id, epoch) in producers.refused for epoch in epochs):
+        return True
+    began = producers.begun.get(named(producer_id, older.producer_epoch), 0)
+    ended = producers.begun.get(named(producer_id, newer.producer_epoch), began)
+    return failed.any_between(session_of(uid), began, ended)
+
+
+def session_of(uid: str) -> str:
+    """The producing session that a record belongs to."""
+    return uid.rpartition(":")[0]

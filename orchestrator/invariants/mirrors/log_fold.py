@@ -1,0 +1,37 @@
+"""The fold of the invariants that compare replicas' logs: one mirror per partition, and they all look at it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from actors.node.spec import METADATA_PARTITION
+from actors.trace.events import TraceEvent
+from orchestrator.invariants.folds.fold import Profile, Route, St
+from orchestrator.invariants.folds.mirror_fold import MirrorFold, MirrorInvariant
+from orchestrator.invariants.mirrors.log_mirror import LOGS, LogMirror, loss_budget
+from orchestrator.invariants.mirrors.voter_sets import VoterSets
+
+
+class LogInvariant(MirrorInvariant[LogMirror, St]):
+    """An invariant over the logs of one partition."""
+
+    mirrored = LOGS
+
+
+class LogFold(MirrorFold):
+    """The invariants of a partition's logs."""
+
+    def __init__(
+        self,
+        name: str,
+        route: Route,
+        leadership: tuple[type[TraceEvent], ...],
+        invariants: Sequence[LogInvariant[Any]],
+    ) -> None:
+        """``leadership``: types of the events that say who leads this kind of log."""
+        super().__init__(name, route, (*LOGS, *leadership), invariants)
+
+    def mirror(self, key: str, profile: Profile) -> LogMirror:
+        voters = VoterSets.starting_with(profile.voters if key == METADATA_PARTITION else ())
+        return LogMirror(tp=key, budget=loss_budget(profile, key), voters=voters)

@@ -1,0 +1,485 @@
+"""A mirror of all replicas' logs of one partition, built from the trace, and what follows from it.
+
+* ``replicas``: what each replica's log holds, as (end, epoch, prefix hash, ...) per batch. A prefix hash at a
+  boundary stands for everything below it, so two prefixes are compared by comparing one number.
+* ``lineages``: the *lineage* of a leader epoch is the log its leader had when it took the epoch up, plus what it
+  appended while it led. It is a fact about the epoch: it stays when that replica later truncates.
+* committed boundaries: what some leader's high watermark has passed, with the prefix hash there.
+* taint: an unclean election takes what the new leader lacks out of the committed part, and checking goes on at full
+  strength for everything else. A leader that has not heard of the election goes on committing: only what it shares
+  with the unclean leader counts. An unclean leader that never takes up its epoch hands the taint to the next one.
+* losses: what power losses and wiped disks took from replicas.
+
+Forgetting keeps it small: below the lowest high watermark of all replicas, the *floor*, a prefix hash alone is kept.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from actors.node.spec import METADATA_PARTITION, node_name
+from actors.trace.events import (
+    LogAppend,
+    LogFlush,
+    LogHw,
+    LogStart,
+    LogTrunc,
+    NodeDown,
+    OpReturn,
+    PartAssume,
+    PartChange,
+    QRole,
+    QVoters,
+    ReplyPartition,
+    RpcReply,
+    Stamped,
+    TraceEvent,
+)
+from actors.trace.metadata_history import NewestController
+from orchestrator.invariants.folds.fold import Profile, Witness, witness
+from orchestrator.invariants.mirrors.log_prefix import EMPTY_LOG, BatchFacts, Prefix, batch_facts
+from orchestrator.invariants.mirrors.producer_state import Committed, ProducerStates
+from orchestrator.invariants.mirrors.voter_sets import VoterSets, is_majority
+
+ELR = "eligible.leader.replicas.version"
+"""The feature of eligible leader replicas."""
+
+WIPED = "Disks of voters that the schedule wiped took it: no majority was left that must have it."
+"""When what a quorum committed may be gone."""
+
+TRIM_AT = 1024
+"""Batches of a replica at which the mirror looks for something to forget."""
+
+
+class Loss(msgspec.Struct):
+    """Offsets in [start, end) that a power loss, or a wiped disk, took from a replica. ``alone``: while they were
+    missing the ISR was this replica and no other."""
+
+    start: int
+    end: int
+    alone: bool
+
+
+class LossBudget(msgspec.Struct, frozen=True):
+    """When a committed record may be gone: once ``min_isr`` replicas held and lost it. Without eligible leader replicas
+    also if the last member of the ISR did: it stays in the ISR whatever it has left (KIP-966, "last replica
+    standing"). quorum: this is the metadata log, of which only a disk that lost what it had synced takes anything, and
+    which is gone once no majority of the voters is left that must have it."""
+
+    min_isr: int = 1
+    elr: bool = False
+    quorum: bool = False
+
+
+def loss_budget(profile: Profile, tp: str) -> LossBudget:
+    """The budget of a topic partition."""
+    if tp == METADATA_PARTITION:
+        return LossBudget(quorum=True)
+    min_isr = int(profile.topic_setting(tp, "min.insync.replicas", default=1))
+    return LossBudget(max(min_isr, 1), profile.feature(ELR) not in ("", "0"))
+
+
+class Replica(msgspec.Struct):
+    """One replica. ``leads``: leader epoch it leads now, -1 none; ``follows``: leader epoch under which it appended
+    last as a follower, -1 if its log was cut since; ``incarnation``: of the process that recorded last;
+    ``high_watermark``: its own; ``flushed``: end of what is on its disk (metadata log only); ``losses``: whatever it
+    has lost; ``away``: it has lost something, and its next process has not taken up a role yet."""
+
+    log: Prefix = msgspec.field(default_factory=Prefix)
+    leads: int = -1
+    follows: int = -1
+    incarnation: int = 0
+    away: bool = False
+    high_watermark: int = 0
+    flushed: int = 0
+    losses: list[Loss] = []
+
+
+class Lineage(msgspec.Struct):
+    """The log of a leader epoch. ``start``: LEO at which the leader took it up; ``frozen``: the log when the leader
+    stopped leading (while it leads: None, the replica's log is the lineage). ``unclean``: its leader, or that of an
+    epoch before it that nobody took up, was elected outside the ISR."""
+
+    epoch: int
+    leader: str
+    start: int
+    assumed: Witness
+    unclean: bool = False
+    frozen: Prefix | None = None
+
+
+class Commit(msgspec.Struct, frozen=True):
+    """The highest boundary that leaders of one leader epoch committed."""
+
+    epoch: int
+    end: int
+    ph: int
+    by: Witness
+
+
+class UncleanElection(msgspec.Struct):
+    """What a controller decided, not yet what a broker took up. ``kept``: up to where the one it elected had what was
+    committed then."""
+
+    partition_epoch: int
+    quorum_epoch: int
+    leader: str
+    kept: int
+
+    def replaced_by(self, change: PartChange) -> bool:
+        """Whether a later controller, whose log lacks the election, changed the partition in its place."""
+        return change.quorum_epoch > self.quorum_epoch and change.partition_epoch <= self.partition_epoch
+
+
+class Taint(msgspec.Struct, frozen=True):
+    """The leader of ``epoch`` lacks what was committed before, from ``start`` on, and may: ``rule`` says why. Either an
+    unclean election took effect with it, or disks have lost what the budget allows."""
+
+    epoch: int
+    start: int
+    by: Witness
+    rule: str = "unclean-election"
+
+
+LOGS: tuple[type[TraceEvent], ...] = (LogAppend, LogHw, LogTrunc, LogStart, NodeDown)
+"""Types of the events that say what is in a log."""
+
+LEADERSHIP: tuple[type[TraceEvent], ...] = (PartAssume, PartChange, RpcReply)
+"""Types of the events that say who leads a partition, and in which leader epoch a broker answers."""
+
+QUORUM_LEADERSHIP: tuple[type[TraceEvent], ...] = (QRole, QVoters, LogFlush)
+"""The same for the metadata log; with who votes, and what is durable there."""
+
+
+ANSWERS_REMEMBERED = 4096
+
+
+class Served(msgspec.Struct, frozen=True, gc=False):
+    """What a server knew when it answered about the partition: its leader epoch, and whether its high watermark was
+    still below that epoch's start."""
+
+    leader_epoch: int
+    lagging: bool
+
+
+class LogMirror(msgspec.Struct):
+    """The mirror of one partition, ``tp``; see the module's docstring. ``isr``: as the newest ``controller``
+    has it. ``floor``: every replica's high watermark has passed it; what is below was forgotten."""
+
+    tp: str = ""
+    floor: int = EMPTY_LOG
+    replicas: dict[str, Replica] = {}
+    lineages: dict[int, Lineage] = {}
+    commits: dict[int, Commit] = {}
+    committed: Prefix = msgspec.field(default_factory=Prefix)
+    taints: list[Taint] = []
+    budget: LossBudget = LossBudget()
+    isr: list[int] = []
+    controller: NewestController = msgspec.field(default_factory=NewestController)
+    unclean: dict[int, UncleanElection] = {}
+    newly_committed: list[BatchFacts] = []
+    """What the event just taken has committed, in offset order."""
+    producers: ProducerStates = msgspec.field(default_factory=ProducerStates)
+    voters: VoterSets = msgspec.field(default_factory=VoterSets)
+    """Of the metadata log."""
+    answers: dict[str, Served] = {}
+    """"connection/correlation id" -> what the server knew that answered this request; the most recent ones."""
+
+    # ---- reading -----------------------------------------------------------------------------------------
+
+    def replica(self, node: str) -> Replica:
+        """The replica on a node; an empty one at first."""
+        found = self.replicas.get(node)
+        if found is None:
+            found = self.replicas[node] = Replica()
+        return found
+
+    def lineage_log(self, epoch: int) -> Prefix | None:
+        """The lineage of a leader epoch as boundaries; None: nobody assumed it so far."""
+        lineage = self.lineages.get(epoch)
+        if lineage is None:
+            return None
+        return self.replica(lineage.leader).log if lineage.frozen is None else lineage.frozen
+
+    def taint_between(self, older: int, newer: int, offset: int) -> Taint | None:
+        """The election in (older, newer] of leader epochs whose leader lacked, and might lack, ``offset`` (an exclusive
+        end) of what the leader of ``older`` had. A leader that does not know of the election goes on in its older
+        epoch, and commits what the election already gave up: so logs decide, not what was committed at the time."""
+        for taint in self.taints:
+            if older < taint.epoch <= newer and offset > self._kept(older, taint):
+                return taint
+        return None
+
+    def taint_below(self, end: int, since: int = -1) -> Taint | None:
+        """The first election after the leader epoch ``since`` that gave up something of what is below ``end``."""
+        return next((taint for taint in self.taints if end > taint.start and taint.epoch > since), None)
+
+    def _kept(self, older: int, taint: Taint) -> int:
+        """Up to where the log of a leader epoch is the one with which an unclean leader began."""
+        log, unclean = self.lineage_log(older), self.lineage_log(taint.epoch)
+        if log is None or unclean is None:
+            return taint.start
+        return log.shared_with(unclean, self.lineages[taint.epoch].start)
+
+    def epoch_of_answer(self, node: str, offset: int, uid: str) -> int:
+        """The newest leader epoch of a broker in which its log had a record at an offset; -1 none. An answer to a send
+        that was tried again may come in a later leader epoch than that of the record."""
+        for epoch, lineage in sorted(self.lineages.items(), reverse=True):
+            log = self.lineage_log(epoch) if lineage.leader == node else None
+            batch = None if log is None else log.batch_at(offset)
+            if batch is not None and batch.uid_at(offset) == uid:
+                return epoch
+        return -1
+
+    def epoch_start(self, event: Stamped, told: ReplyPartition) -> int:
+        """Where the log of a broker ended when it took up the leader epoch in which it answers: its log tells, not the
+        broker, unless it took that epoch up before the trace, or in a life before."""
+        lineage = self.lineages.get(told.leader_epoch)
+        if lineage is None or (lineage.leader, lineage.assumed.incarnation) != (event.node, event.incarnation):
+            return told.leader_epoch_start
+        return lineage.start
+
+    def served(self, event: Stamped, body: OpReturn) -> Served | None:
+        """What the server knew whose answer an operation returns; None where the trace does not say."""
+        return self.answers.get(f"{event.req.rpartition('#')[0]}/{body.correlation_id}")
+
+    def gives_up(self, node: str, offset: int) -> bool:
+        """Whether a replica was elected uncleanly with no more than ``offset`` of what was committed, in an epoch that
+        nobody has taken up so far: once somebody does, that is a taint."""
+        epoch = max(self.unclean, default=-1)
+        if epoch <= max(self.lineages, default=-1):
+            return False
+        return self.unclean[epoch].leader == node and self.unclean[epoch].kept <= offset
+
+    def newest_led(self, node: str) -> int:
+        """The newest leader epoch that a broker has taken up, -1 none."""
+        return max((epoch for epoch, lineage in self.lineages.items() if lineage.leader == node), default=-1)
+
+    def loss_excuses(self, offset: int, budget: LossBudget) -> bool:
+        """Whether a committed record may be gone because of what disks lost."""
+        lost = [loss for replica in self.replicas.values() if (loss := _loss_of(replica, offset)) is not None]
+        if budget.quorum:
+            voters = self.voters.newest
+            without = sum(self.highest_committed_of(voter) <= offset for voter in voters)
+            # A voter that came back with another directory is no voter, and cannot vote for what it forgot.
+            return bool(lost) and not self.voters.with_directories and is_majority(without, voters)
+        return len(lost) >= budget.min_isr or (not budget.elr and any(loss.alone for loss in lost))
+
+    def lost_by(self, offset: int) -> bool:
+        """Whether some disk lost an offset."""
+        return any(_loss_of(replica, offset) is not None for replica in self.replicas.values())
+
+    def highest_committed_of(self, node: str) -> int:
+        """The highest committed boundary at which a replica's log equals what was committed."""
+        log = self.replica(node).log
+        return self.committed.shared_with(log, min(log.end, self.committed.end))
+
+    # ---- following the trace -----------------------------------------------------------------------------
+
+    def apply(self, event: Stamped) -> None:
+        """Take an event. ``newly_committed`` is about this event alone."""
+        body = event.body
+        if self.newly_committed:
+            self.newly_committed = []
+        if type(body) is LogAppend:
+            self._append(event, body)
+        elif type(body) is RpcReply:
+            self._answer(event, body)
+        elif type(body) is LogHw:
+            self._high_watermark(event, body)
+        elif type(body) is LogTrunc:
+            self._truncate(event.node, body.to, body.leader_epoch)
+        elif type(body) is LogStart:
+            self._start(event.node, body)
+        elif type(body) is PartAssume:
+            self._resume(event, body.log_end)
+            replica = self.replica(event.node)
+            replica.high_watermark, replica.away = body.high_watermark, False
+            if body.role == "leader":
+                self._lead(event, body.leader_epoch, replica.log.end)
+            else:
+                self._stop_leading(event.node)
+        elif type(body) is QRole:
+            self._resume(event, body.log_end)
+            if body.role == "leader":
+                self._lead(event, body.epoch, body.log_end)
+            else:
+                self._stop_leading(event.node)
+        elif type(body) is PartChange:
+            self._change(body)
+        elif type(body) is NodeDown:
+            self._lose(event.node, body)
+        elif type(body) is LogFlush:
+            replica = self.replica(event.node)
+            replica.flushed = max(replica.flushed, min(body.end, replica.log.end))  # there is no more to be on a disk
+        elif type(body) is QVoters:
+            self.voters.take(event, body)
+
+    def _answer(self, event: Stamped, body: RpcReply) -> None:
+        for told in body.partitions:
+            if told.producer_id >= 0 and told.tp == self.tp:
+                self.producers.answered(event.node, told)
+            if told.tp == self.tp and told.leader_epoch >= 0:
+                lagging = told.high_watermark < self.epoch_start(event, told)
+                self.answers[f"{body.connection}/{body.correlation_id}"] = Served(told.leader_epoch, lagging)
+        if len(self.answers) > ANSWERS_REMEMBERED:  # the older ones have arrived, or never will
+            del self.answers[next(iter(self.answers))]
+
+    def _append(self, event: Stamped, body: LogAppend) -> None:
+        replica = self.replica(event.node)
+        replica.incarnation = event.incarnation
+        replica.follows = body.leader_epoch if body.role == "follower" else -1
+        log = replica.log
+        batch = batch_facts(body)
+        if batch.producer_id >= 0:
+            self.producers.append(event, body)
+        log.append(batch)
+        if len(log.ends) >= TRIM_AT and len(log.ends) % TRIM_AT == 0:
+            self._forget()
+
+    def _truncate(self, node: str, to: int, leader_epoch: int) -> None:
+        replica = self.replica(node)
+        self._freeze(replica)
+        replica.log.cut(to)
+        self.producers.cut(node, to, leader_epoch)
+        replica.follows = -1
+        replica.high_watermark = min(replica.high_watermark, to)
+        replica.flushed = min(replica.flushed, to)
+
+    def _start(self, node: str, body: LogStart) -> None:
+        """A snapshot took the place of a log: of what it stands for, all that is known is the prefix hash at its end.
+        What retention drops is still known here."""
+        if body.reason != "snapshot":
+            return
+        replica = self.replica(node)
+        self._freeze(replica)
+        replica.log = Prefix(body.new, body.ph, [(body.epoch, body.new - 1)])
+        replica.flushed = body.new
+        self.producers.cut(node, 0)
+        replica.follows = -1
+
+    def _change(self, body: PartChange) -> None:
+        before = self.unclean.get(body.leader_epoch)
+        if body.cause == "unclean":
+            leader = node_name(body.leader)
+            kept = self.highest_committed_of(leader)
+            self.unclean[body.leader_epoch] = UncleanElection(body.partition_epoch, body.quorum_epoch, leader, kept)
+        elif before is not None and before.replaced_by(body):
+            del self.unclean[body.leader_epoch]
+        if not self.controller.says(body.quorum_epoch):
+            return
+        self.isr = body.isr
+        if len(body.isr) == 1:
+            replica = self.replicas.get(node_name(body.isr[0]))
+            for loss in () if replica is None else replica.losses:
+                loss.alone = loss.alone or loss.end > self.replica(node_name(body.isr[0])).log.end
+
+    def _resume(self, event: Stamped, log_end: int) -> None:
+        """What a process recorded last, a batch or a cut, it may not have written any more."""
+        replica = self.replica(event.node)
+        if replica.incarnation != event.incarnation:
+            replica.incarnation, replica.follows = event.incarnation, -1
+            if log_end == replica.log.cut_from and log_end > replica.log.end:
+                replica.log.undo_cut()
+        if log_end < replica.log.end:
+            self._freeze(replica)
+            replica.log.cut(log_end)
+            self.producers.cut(event.node, log_end)
+            replica.high_watermark = min(replica.high_watermark, log_end)
+            replica.flushed = min(replica.flushed, log_end)
+            for election in self.unclean.values():
+                if election.leader == event.node:
+                    election.kept = min(election.kept, log_end)
+
+    def _lose(self, node: str, body: NodeDown) -> None:
+        replica = self.replicas.get(node)
+        if replica is None:
+            return
+        self._freeze(replica)
+        first = body.lost.get(self.tp, replica.log.end)
+        if first < (replica.flushed if self.budget.quorum else replica.log.end):
+            replica.away = True
+            replica.losses.append(Loss(first, replica.log.end, [node_name(member) for member in self.isr] == [node]))
+        replica.log.cut(first)
+        self.producers.cut(node, first)
+        replica.high_watermark = min(replica.high_watermark, first)
+        replica.flushed = min(replica.flushed, first)
+
+    def _lead(self, event: Stamped, epoch: int, log_end: int) -> None:
+        replica = self.replica(event.node)
+        if replica.leads == epoch:
+            return
+        self._stop_leading(event.node)
+        replica.leads = epoch
+        if epoch in self.lineages:
+            return  # a second leader of the epoch is for P1 and Q1 to tell
+        before = max((known for known in self.lineages if known < epoch), default=-1)
+        unclean = any(before < each <= epoch for each in self.unclean)
+        self.lineages[epoch] = Lineage(epoch, event.node, log_end, witness(event), unclean)
+        shared = self.committed.shared_with(replica.log, self.committed.end)
+        if unclean:
+            self._taint(epoch, event, shared, "unclean-election")
+            if replica.high_watermark > shared:  # what it had committed before somebody else was elected is so again
+                self._commit(event, replica.log, epoch, (end := replica.high_watermark), replica.log.ph_at(end))
+        elif shared < self.committed.end and self.loss_excuses(shared, self.budget):
+            self._taint(epoch, event, shared, "loss-budget")
+
+    def _stop_leading(self, node: str) -> None:
+        replica = self.replica(node)
+        self._freeze(replica)
+        replica.leads = -1
+
+    def _freeze(self, replica: Replica) -> None:
+        lineage = self.lineages.get(replica.leads)
+        if lineage is not None and lineage.frozen is None and self.replica(lineage.leader) is replica:
+            lineage.frozen = replica.log.copy()
+
+    def _high_watermark(self, event: Stamped, body: LogHw) -> None:
+        replica = self.replica(event.node)
+        replica.high_watermark = body.new
+        if body.role != "leader":
+            return
+        log, new, ph = replica.log, body.new, body.ph
+        for taint in self.taints:
+            if taint.epoch > body.leader_epoch and new > (kept := self._kept(body.leader_epoch, taint)):
+                new, ph = kept, log.ph_at(kept)
+        self._commit(event, log, body.leader_epoch, new, ph)
+
+    def _commit(self, event: Stamped, log: Prefix, epoch: int, new: int, ph: int) -> None:
+        by = witness(event)
+        top = self.commits.get(epoch)
+        if top is None or new > top.end:
+            self.commits[epoch] = Commit(epoch, new, ph, by)
+        if new > self.committed.end:
+            self.newly_committed = log.between(self.committed.end, new)
+            for batch in self.newly_committed:
+                self.committed.append(batch)
+                if batch.producer_id >= 0:
+                    self.producers.committed.setdefault(batch.producer_id, Committed(batch.end, epoch, by))
+
+    def _taint(self, epoch: int, event: Stamped, shared: int, rule: str) -> None:
+        """What older epochs committed and the new leader lacks, what is not ``shared``, is no longer committed."""
+        self.taints.append(Taint(epoch, shared, witness(event), rule))
+        self.committed.cut(shared)
+        self.producers.give_up(shared)
+        for older, commit in list(self.commits.items()):
+            if older < epoch and commit.end > shared:
+                if shared == EMPTY_LOG or not self.committed.batches:
+                    del self.commits[older]
+                else:
+                    self.commits[older] = Commit(older, shared, self.committed.batches[-1].ph, commit.by)
+
+    def _forget(self) -> None:
+        floor = min(min(replica.high_watermark, replica.log.end) for replica in self.replicas.values())
+        self.floor = max(self.floor, floor)
+        for replica in self.replicas.values():
+            replica.log.trim(floor)
+        for lineage in self.lineages.values():
+            if lineage.frozen is not None:
+                lineage.frozen.trim(floor)
+        self.committed.trim(floor)
+
+
+def _loss_of(replica: Replica, offset: int) -> Loss | None:
+    """What took an offset from a replica, if anything did."""
+    return next((loss for loss in replica.losses if loss.start <= offset < loss.end), None)

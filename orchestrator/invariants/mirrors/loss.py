@@ -1,0 +1,54 @@
+"""Ways in which Kafka may lose what was committed, as far as somebody agreed to it."""
+
+from __future__ import annotations
+
+from actors.trace.events import OpReturn, Stamped
+from orchestrator.invariants.mirrors.log_mirror import LogMirror, LossBudget
+
+UNCLEAN = "An unclean election in between gave up what the new leader lacked."
+LOST = (
+    "Power losses or wiped disks took the record from at least min.insync.replicas of the replicas that held it, or, "
+    "without eligible leader replicas, from the last member of the ISR."
+)
+
+LOSS = {"unclean-election": UNCLEAN, "loss-budget": LOST}
+"""Rule -> when it excuses that a committed record is gone."""
+
+
+def read_in(body: OpReturn, mirror: LogMirror) -> int:
+    """The epoch of the leader that handed out the records of a poll. Their batches may be older, and have been given up
+    and brought back since: they say nothing of what was committed when it was read."""
+    if body.leader_epoch >= 0:
+        return body.leader_epoch
+    return max(body.records[-1].leader_epoch, mirror.newest_led(body.broker))
+
+
+def acknowledged_in(event: Stamped, body: OpReturn, mirror: LogMirror) -> int:
+    """The leader epoch of an acknowledgement: as the broker that answered recorded it, or as told. Where the trace does
+    not say: the newest in which the broker had the record, or the one which it leads; -1 unknown."""
+    served = mirror.served(event, body)
+    if served is not None:
+        return served.leader_epoch
+    if body.leader_epoch >= 0 or not body.broker:
+        return body.leader_epoch
+    epoch = mirror.epoch_of_answer(body.broker, body.offset, body.uid)
+    return epoch if epoch >= 0 else mirror.replica(body.broker).leads
+
+
+def given_up(mirror: LogMirror, one: int, other: int, offset: int) -> str:
+    """The rule by which what one of two leader epochs had at an offset was given up in favour of the other, "" none. An
+    epoch that nobody knows may be any. They are those of the leaders that committed it or handed it out, not those of
+    the batches: an unclean election can commit what a leader of an older epoch appended, and no other epoch had."""
+    newer = max(one, other) if one >= 0 and other >= 0 else max(mirror.lineages, default=-1)
+    taint = mirror.taint_between(min(one, other), newer, offset + 1)
+    return "" if taint is None else taint.rule
+
+
+def way_of_loss(mirror: LogMirror, offset: int, budget: LossBudget, one: int, other: int = -1) -> str:
+    """The rule by which the record that leader epoch ``one`` had at an offset may be gone, or be another one in leader
+    epoch ``other`` (-1: by now); "" if there is none."""
+    if mirror.taints:
+        now = other if other >= 0 else max(mirror.lineages, default=-1)
+        if rule := given_up(mirror, one, now, offset):
+            return rule
+    return "loss-budget" if mirror.loss_excuses(offset, budget) else ""

@@ -1,0 +1,189 @@
+"""What a partition's logs say of idempotent producers, mirrored from the trace (``ProducerStateManager.java``)."""
+
+from __future__ import annotations
+
+import msgspec
+
+from actors.log.batch import add_sequence
+from actors.node.errors import KafkaError
+from actors.trace.events import LogAppend, ReplyPartition, Stamped
+from orchestrator.invariants.folds.fold import Witness, witness
+
+NO_PRODUCER_STATE = "A leader whose log had nothing of the producer id took a batch with whatever sequence it had."
+"""Exemption, where it follows from T2's of the same name."""
+
+MUST_REMEMBER = 5
+"""Batches of a producer that a leader knows again (``ProducerStateEntry.NUM_BATCHES_TO_RETAIN``)."""
+
+REMEMBERED = 64
+"""Batches of a producer that are remembered here: what a leader has to look back, and what truncations may take."""
+
+SEQUENCE_ERRORS = frozenset(
+    {
+        KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        KafkaError.DUPLICATE_SEQUENCE_NUMBER,
+        KafkaError.INVALID_PRODUCER_EPOCH,
+        KafkaError.UNKNOWN_PRODUCER_ID,
+    }
+)
+"""Errors by which a leader refuses a batch for its place in the producer's sequence."""
+
+
+class Sequences(msgspec.Struct, frozen=True, gc=False):
+    """One batch of an idempotent producer in a replica's log: its sequence numbers, the offset ``end`` (exclusive), and
+    the leader epoch in which the replica appended it."""
+
+    producer_epoch: int
+    first_sequence: int
+    last_sequence: int
+    end: int
+    leader_epoch: int
+    by: Witness
+
+
+class ProducerEntry(msgspec.Struct):
+    """One producer id in one log, oldest batch first. ``more``: there were batches before, which nobody remembers."""
+
+    batches: list[Sequences] = []
+    more: bool = False
+
+    @property
+    def last(self) -> Sequences | None:
+        """The last batch; None where there is none, or it is not remembered."""
+        return self.batches[-1] if self.batches else None
+
+    def must_remember(self, end: int, leader_epoch: int) -> list[Sequences]:
+        """The batches that the leader of an epoch must know again while its log ends at ``end``: the last five of the
+        newest producer epoch."""
+        known = [each for each in self.batches if each.end <= end and each.leader_epoch <= leader_epoch]
+        return [each for each in known[-MUST_REMEMBER:] if each.producer_epoch == known[-1].producer_epoch]
+
+
+class ProducerLog(msgspec.Struct):
+    """Of one log, by producer id. ``cut_in``: the highest leader epoch in which it was cut, -1 none."""
+
+    entries: dict[int, ProducerEntry] = {}
+    cut_in: int = -1
+
+    def append(self, event: Stamped, body: LogAppend) -> None:
+        """A batch of an idempotent producer came to the end of the log."""
+        entry = self.entries.get(body.producer_id)
+        if entry is None:
+            entry = self.entries[body.producer_id] = ProducerEntry()
+        last = add_sequence(body.base_sequence, body.last - body.base)
+        entry.batches.append(
+            Sequences(body.producer_epoch, body.base_sequence, last, body.last + 1, body.leader_epoch, witness(event))
+        )
+        if len(entry.batches) > 2 * REMEMBERED:
+            del entry.batches[:REMEMBERED]
+            entry.more = True
+
+    def cut(self, end: int, leader_epoch: int = -1) -> None:
+        """The log ends at ``end`` now."""
+        self.cut_in = max(self.cut_in, leader_epoch)
+        for producer_id, entry in list(self.entries.items()):
+            while entry.batches and entry.batches[-1].end > end:
+                entry.batches.pop()
+            if not entry.batches and not entry.more:
+                del self.entries[producer_id]
+
+    def wrongly_refused(self, told: ReplyPartition) -> str:
+        """Why a leader had no reason to refuse a batch as it did (``ProducerAppendInfo.java``), "" if it had one, or if
+        that cannot be said: its log was cut since it decided."""
+        if told.error not in SEQUENCE_ERRORS or told.producer_id < 0 or self.cut_in > told.leader_epoch >= 0:
+            return ""
+        entry = self.entries.get(told.producer_id, ProducerEntry())
+        end = told.log_end if told.log_end >= 0 else 1 << 62
+        known = entry.must_remember(end, told.leader_epoch)
+        of = f"of producer id {told.producer_id}"
+        if not known:
+            return "" if entry.more else f"although its log has nothing {of}"
+        last = known[-1]
+        if told.error == KafkaError.INVALID_PRODUCER_EPOCH:
+            older = told.producer_epoch < last.producer_epoch
+            return "" if older else f"although epoch {told.producer_epoch} {of} is not older than any in its log"
+        if told.error != KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER:
+            return "although Kafka's leaders know no reason for that"
+        sequence = told.base_sequence
+        if told.producer_epoch != last.producer_epoch:
+            began = told.producer_epoch > last.producer_epoch and sequence == 0
+            return f"although sequence 0 {of} begins epoch {told.producer_epoch}" if began else ""
+        if sequence == add_sequence(last.last_sequence, 1):
+            return f"although sequence {sequence} {of} was next"
+        for each in known:
+            if (each.first_sequence, each.last_sequence) == (sequence, told.last_sequence):
+                return (
+                    f"although sequences {sequence} to {told.last_sequence} {of} are those of a batch that it has "
+                    f"below offset {each.end:,}, one of the last {MUST_REMEMBER}"
+                )
+        return ""
+
+
+class Committed(msgspec.Struct, frozen=True, gc=False):
+    """The first committed batch of a producer id: its offset ``end`` (exclusive), and the epoch of the leader that
+    committed it."""
+
+    end: int
+    leader_epoch: int
+    by: Witness
+
+
+class ProducerStates(msgspec.Struct):
+    """``nodes``: replica -> what its log has. ``unchecked``: (offset, leader epoch) of batches that a leader took at
+    whatever sequence number they had, since its log had nothing of their producer id. ``begun``: "producer id/epoch"
+    -> wall of the first append of a batch by a leader. ``refused``: "producer id/epoch" of which a leader rightly
+    refused a batch for its place in the sequence, or may have. ``committed``: by producer id."""
+
+    nodes: dict[str, ProducerLog] = {}
+    unchecked: list[tuple[int, int]] = []
+    begun: dict[str, int] = {}
+    refused: set[str] = set()
+    committed: dict[int, Committed] = {}
+
+    def last(self, node: str, producer_id: int) -> Sequences | None:
+        """The last batch of a producer id in a replica's log, None where it has nothing of it."""
+        log = self.nodes.get(node)
+        entry = None if log is None else log.entries.get(producer_id)
+        return None if entry is None else entry.last
+
+    def append(self, event: Stamped, body: LogAppend) -> None:
+        """A batch of an idempotent producer came to the end of a log."""
+        log = self.nodes.get(event.node)
+        if log is None:
+            log = self.nodes[event.node] = ProducerLog()
+        if body.role == "leader":
+            if (
+                body.base_sequence
+                and body.producer_id not in log.entries
+                and self.must_have(body.producer_id, body.leader_epoch) is None
+            ):
+                self.unchecked.append((body.base, body.batch_epoch))
+            self.begun.setdefault(named(body.producer_id, body.producer_epoch), event.wall)
+        log.append(event, body)
+
+    def cut(self, node: str, end: int, leader_epoch: int = -1) -> None:
+        """A replica's log ends at ``end`` now."""
+        log = self.nodes.get(node)
+        if log is not None:
+            log.cut(end, leader_epoch)
+
+    def must_have(self, producer_id: int, leader_epoch: int) -> Witness | None:
+        """By what the log of the leader of an epoch must have something of a producer id, None if it need not."""
+        first = self.committed.get(producer_id)
+        return None if first is None or first.leader_epoch > leader_epoch else first.by
+
+    def give_up(self, offset: int) -> None:
+        """What was committed from an offset on is so no more."""
+        self.committed = {each: first for each, first in self.committed.items() if first.end <= offset}
+
+    def answered(self, node: str, told: ReplyPartition) -> None:
+        """A leader answered about a batch."""
+        if told.error in SEQUENCE_ERRORS and told.producer_id >= 0:
+            log = self.nodes.get(node)
+            if not (ProducerLog() if log is None else log).wrongly_refused(told):
+                self.refused.add(named(told.producer_id, told.producer_epoch))
+
+
+def named(producer_id: int, producer_epoch: int) -> str:
+    """Name of a producer id's epoch."""
+    return f"{producer_id}/{producer_epoch}"

@@ -1,0 +1,1 @@
+"""ListOffsets and positions (H)."""

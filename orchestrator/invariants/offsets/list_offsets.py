@@ -1,0 +1,358 @@
+"""What ListOffsets promises (KIP-207): the latest offset that clients are told never goes backwards."""
+
+from __future__ import annotations
+
+import msgspec
+
+from actors.node.errors import KafkaError, error_name
+from actors.node.spec import node_name
+from actors.trace.events import NodeDown, OpInvoke, OpReturn, PartChange, ReplyPartition, RpcReply, Stamped
+from actors.trace.metadata_history import NewestController
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
+from orchestrator.invariants.folds.routes import LIST_OFFSETS
+from orchestrator.invariants.mirrors.log_fold import LogInvariant
+from orchestrator.invariants.mirrors.log_mirror import LogMirror, LossBudget, loss_budget
+from orchestrator.invariants.mirrors.loss import LOST
+
+FEATURE = "kip-207"
+UNCLEAN_ENABLE = "unclean.leader.election.enable"
+LATEST = -1
+EARLIEST = (-2, -4)
+"""EARLIEST and EARLIEST_LOCAL."""
+
+UNREFUSED_FROM = 5
+"""ListOffsets version with OFFSET_NOT_AVAILABLE."""
+
+
+class Told(msgspec.Struct, frozen=True, gc=False):
+    """The highest latest offset that was told under one leader epoch. ``wall_us``: when the answer returned."""
+
+    leader_epoch: int
+    offset: int
+    client: str
+    broker: str
+    wall_us: int
+    by: Witness
+
+
+class Asked(msgspec.Struct, frozen=True, gc=False):
+    """An open LATEST operation, with all that had been told before it was invoked: one Told per leader epoch."""
+
+    floor: tuple[Told, ...]
+    by: Witness
+
+
+class DiskLoss(msgspec.Struct):
+    """What a disk lost, from ``first`` on, when ``leader_epoch`` was the newest. ``alone``: while it was missing the
+    ISR was this replica and no other."""
+
+    node: str
+    first: int
+    leader_epoch: int
+    alone: bool
+
+
+class Answers(State):
+    """Of one partition. ``floors``: isolation -> Told per leader epoch, rising; ``fresh``: answers that returned too
+    recently to come before anything (clock uncertainty); ``served``: id of a server's answer -> its leader
+    epoch, for wire versions without the field: the answer is the cause of the client's return."""
+
+    floors: dict[int, tuple[Told, ...]] = {}
+    fresh: list[tuple[int, Told]] = []
+    open: dict[str, Asked] = {}
+    served: dict[str, int] = {}
+    unclean: dict[int, Witness] = {}
+    newest: int = -1
+    controller: NewestController = msgspec.field(default_factory=NewestController)
+    isr: list[int] = []
+    losses: list[DiskLoss] = []
+    budget: LossBudget = LossBudget()
+    epsilon_us: int = 0
+    unclean_allowed: bool = False
+
+
+class LatestNeverGoesBack(KeyedInvariant[Answers]):
+    """A new leader learns the high watermark one fetch late. If it answers ListOffsets before it has caught up with
+    its own log, clients see the end of the partition move backwards: a consumer lag that is negative, or an
+    application that takes records for new that it has seen (KAFKA-2334).
+
+    Example: list-offsets-1 is told 1,310 by broker-1 (leader epoch 4). Broker-1 crashes, broker-2 takes over with
+    log end 1,310 and high watermark 1,204, and tells list-offsets-1 1,204 (leader epoch 5).
+
+    Two answers to clients are compared only if the first had returned before the second was asked for, whoever asked
+    (what asks as a broker is told the log end, which may go back). An
+    answer under a lower leader epoch than the first's is excused: a leader that does not know that it was replaced
+    may tell a client that does not know either.
+    """
+
+    id = "H1"
+    title = "The latest offset that clients are told never goes backwards, over leader changes either"
+    source = "KIP-207; KAFKA-2334"
+    unseen = (
+        "Answers of one isolation level against those of another: without transactions both end at the high watermark.",
+    )
+    tested_when = "a client is told a latest offset, and another had been told before it asked"
+    route = LIST_OFFSETS
+    types = (OpInvoke, OpReturn, RpcReply, PartChange, NodeDown)
+    cases = {OpInvoke: ("list",), OpReturn: ("list",), RpcReply: ("ListOffsets",)}
+    exemptions = {
+        "loss-budget": LOST,
+        "stale-leader": "The second answer came from a leader of an older leader epoch than the first.",
+        "unclean-election": "An unclean election lay between the leader epochs of the two answers.",
+        "unclean-enabled": "As the KIP is written, it does not apply where unclean election is enabled.",
+    }
+
+    REMEMBERED = 4096
+
+    def initial(self, key: str, profile: Profile) -> Answers:
+        unclean = profile.topic_setting(key, UNCLEAN_ENABLE, default=False) is True
+        seed = "seed" in (profile.feature(FEATURE), *profile.bounced.get(FEATURE, []))
+        budget = loss_budget(profile, key)
+        return Answers(key, budget=budget, epsilon_us=profile.epsilon_us, unclean_allowed=unclean and seed)
+
+    def step(self, state: Answers, event: Stamped) -> Emissions:
+        body = event.body
+        if type(body) is OpInvoke:
+            if body.timestamp == LATEST and body.replica_id < 0:
+                self._settle(state, event.wall)
+                state.open[body.op] = Asked(state.floors.get(body.isolation, ()), witness(event))
+        elif type(body) is OpReturn:
+            asked = state.open.pop(body.op, None)
+            if asked is not None and body.outcome == "ok" and body.error == 0:
+                return self._returned(state, asked, event, body)
+        elif type(body) is RpcReply:
+            if body.replica_id == -1:
+                self._served(state, event.id, body)
+        elif type(body) is PartChange:
+            if body.cause == "unclean":
+                state.unclean[body.leader_epoch] = witness(event)
+            if not state.controller.says(body.quorum_epoch):
+                return NOTHING
+            state.newest, state.isr = body.leader_epoch, body.isr
+            for loss in state.losses:
+                loss.alone = loss.alone or [node_name(member) for member in body.isr] == [loss.node]
+        elif type(body) is NodeDown:
+            alone = [node_name(member) for member in state.isr] == [event.node]
+            state.losses.append(DiskLoss(event.node, body.lost[state.key], state.newest, alone))
+        return NOTHING
+
+    def _lost(self, state: Answers, known: Told, told: Told) -> bool:
+        """Whether disks lost between two leader epochs as much of what the first answer told as they may."""
+        lost = [
+            loss
+            for loss in state.losses
+            if loss.first < known.offset and known.leader_epoch <= loss.leader_epoch < told.leader_epoch
+        ]
+        nodes = {loss.node for loss in lost}
+        return len(nodes) >= state.budget.min_isr or (not state.budget.elr and any(loss.alone for loss in lost))
+
+    def _served(self, state: Answers, answer: str, body: RpcReply) -> None:
+        for told in body.partitions:
+            if told.tp == state.key and told.error == 0:
+                state.served[answer] = told.leader_epoch
+        if len(state.served) > self.REMEMBERED:  # answers that never arrived
+            del state.served[next(iter(state.served))]
+
+    def _settle(self, state: Answers, now_us: int) -> None:
+        """Answers that returned strictly before ``now_us`` (by more than the clocks' uncertainty) become floors."""
+        if not state.fresh or state.fresh[0][1].wall_us + state.epsilon_us >= now_us:
+            return
+        waiting: list[tuple[int, Told]] = []
+        for isolation, told in state.fresh:
+            if told.wall_us + state.epsilon_us < now_us:
+                state.floors[isolation] = _raised(state.floors.get(isolation, ()), told)
+            else:
+                waiting.append((isolation, told))
+        state.fresh = waiting
+
+    def _returned(self, state: Answers, asked: Asked, event: Stamped, body: OpReturn) -> Emissions:
+        joined = state.served.pop(event.cause, -1)
+        leader_epoch = body.leader_epoch if body.leader_epoch >= 0 else joined
+        if body.offset < 0:
+            return NOTHING
+        told = Told(leader_epoch, body.offset, event.node, body.broker, event.wall, witness(event))
+        state.fresh.append((body.isolation, told))
+        if not asked.floor:
+            return NOTHING
+        state.tested += 1
+        above = [known for known in asked.floor if known.offset > told.offset]
+        return self._judge(state, above, told) if above else NOTHING
+
+    def _judge(self, state: Answers, above: list[Told], told: Told) -> Emissions:
+        """The worst that can be said: of all higher earlier answers, one that nothing excuses, if there is one."""
+        excuse: tuple[str, Told] | None = None
+        doubt: Told | None = None
+        for known in sorted(above, key=_by_offset, reverse=True):
+            sentence = _sentence(state.key, known, told)
+            if known.leader_epoch < 0 or told.leader_epoch < 0:
+                doubt = doubt or known
+            elif told.leader_epoch < known.leader_epoch:
+                excuse = excuse or ("stale-leader", known)
+            elif any(known.leader_epoch < epoch <= told.leader_epoch for epoch in state.unclean):
+                excuse = excuse or ("unclean-election", known)
+            elif self._lost(state, known, told):
+                excuse = excuse or ("loss-budget", known)
+            elif state.unclean_allowed:
+                excuse = excuse or ("unclean-enabled", known)
+            else:
+                return self.violated(state.key, sentence, known.by, told.by)
+        if doubt is not None:
+            sentence = _sentence(state.key, doubt, told)
+            return self.inconclusive("leader-epoch-unknown", state.key, sentence, doubt.by, told.by)
+        assert excuse is not None
+        rule, known = excuse
+        return self.excused(rule, state.key, _sentence(state.key, known, told), known.by, told.by)
+
+
+def _raised(floor: tuple[Told, ...], told: Told) -> tuple[Told, ...]:
+    """One Told per leader epoch: the highest offset."""
+    for index, known in enumerate(floor):
+        if known.leader_epoch == told.leader_epoch:
+            if known.offset >= told.offset:
+                return floor
+            return (*floor[:index], told, *floor[index + 1 :])
+    return (*floor, told)
+
+
+def _by_offset(told: Told) -> int:
+    return told.offset
+
+
+def _sentence(tp: str, first: Told, second: Told) -> str:
+    had_told = "it" if first.client == second.client else first.client
+    return (
+        f"{second.client} was told {second.offset:,} as the latest offset of {tp} by {_who(second)} "
+        f"after {_who(first)} had told {had_told} {first.offset:,}"
+    )
+
+
+def _who(told: Told) -> str:
+    epoch = told.leader_epoch if told.leader_epoch >= 0 else "unknown"
+    return f"{told.broker or 'a broker'} (leader epoch {epoch})"
+
+
+class Refusals(State):
+    """``profile``: of the run."""
+
+    profile: Profile = Profile()
+
+
+def _refused(error: int) -> bool:
+    return error in (KafkaError.OFFSET_NOT_AVAILABLE, KafkaError.LEADER_NOT_AVAILABLE)
+
+
+def _answered_as_leader(told: ReplyPartition) -> bool:
+    """Whether the answer is a leader's own: refusals of any other kind come before KIP-207's."""
+    return told.leader_epoch_start >= 0 and (told.error == 0 or _refused(told.error))
+
+
+class NewLeaderRefusesUntilCaughtUp(LogInvariant[Refusals]):
+    """The guard of H1: while a leader's high watermark is below the log end that it began its leader epoch with, it
+    does not know how far its predecessor's high watermark had come, and must not answer.
+
+    Example: broker-2 leads epoch 5 from log end 1,310 with high watermark 1,204. Asked for the latest offset it must
+    answer OFFSET_NOT_AVAILABLE (LEADER_NOT_AVAILABLE below version 5); once its high watermark is 1,310 it must not.
+
+    kip-207=seed: as the KIP is written, every timestamp is refused, and not where unclean election is enabled.
+    kip-207=kafka: EARLIEST is answered, and a timestamp if its record is below the high watermark.
+    """
+
+    id = "H2"
+    title = "A new leader refuses ListOffsets until its high watermark reached its leader epoch's start, and only then"
+    source = "KIP-207; Kafka's Partition.fetchOffsetForTimestamp"
+    unseen = (
+        "Clusters in which a rolling bounce changes kip-207: which value held for an answer is not known.",
+        "What a broker says of its own high watermark: P10 looks at that. Where its epoch starts its log tells.",
+    )
+    tested_when = (
+        "a leader whose high watermark is below its leader epoch's start answers or refuses a client's ListOffsets, "
+        "or any leader refuses it"
+    )
+    types = (RpcReply,)
+    cases = {RpcReply: ("ListOffsets",)}
+    requires = (FEATURE,)
+
+    def initial(self, key: str, profile: Profile) -> Refusals:
+        return Refusals(key, profile=profile)
+
+    def step(self, state: Refusals, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        assert type(body) is RpcReply
+        if body.api != "ListOffsets" or body.replica_id != -1 or FEATURE in state.profile.bounced:
+            return NOTHING  # (or which value held when it answered is not known)
+        value = state.profile.feature(FEATURE, event.node)
+        if value == "off":
+            return NOTHING
+        if value == "seed" and state.profile.topic_setting(state.key, UNCLEAN_ENABLE, event.node, False) is True:
+            return NOTHING
+        for told in body.partitions:
+            if told.tp == state.key and _answered_as_leader(told):
+                start = mirror.epoch_start(event, told)
+                wrong = self._judge(state, value, body.version, told, start)
+                if wrong:
+                    return self.violated(state.key, f"{event.node} {wrong}", event)
+        return NOTHING
+
+    def _judge(self, state: Refusals, value: str, version: int, told: ReplyPartition, start: int) -> str:
+        """What is wrong with an answer of a leader whose epoch began at ``start``, or ""."""
+        refused = _refused(told.error)
+        if told.high_watermark >= start and not refused:
+            return ""
+        state.tested += 1
+        state_of = f"(leader epoch {told.leader_epoch} from log end {start:,}, high watermark {told.high_watermark:,})"
+        asked = f"ListOffsets for timestamp {told.timestamp} of {state.key}"
+        if told.high_watermark >= start:
+            return f"{state_of} refused {asked} with {error_name(told.error)} although it had caught up"
+        if refused and version >= UNREFUSED_FROM and told.error == KafkaError.LEADER_NOT_AVAILABLE:
+            return f"{state_of} refused {asked}, version {version}, with LEADER_NOT_AVAILABLE"
+        if value != "seed" and told.timestamp in EARLIEST:
+            return f"{state_of} refused {asked} with {error_name(told.error)}" if refused else ""
+        if refused:
+            return ""
+        if value != "seed" and told.timestamp != LATEST and 0 <= told.offset < told.high_watermark:
+            return ""
+        return f"{state_of} answered {asked} with {told.offset:,} before it had caught up"
+
+
+class BrokersAreNotRefused(KeyedInvariant[State]):
+    """Brokers ask the leader for its log end when they follow it. Refusing them too would stop the very fetches that
+    raise the high watermark, and the refusal of clients would never end.
+
+    Example: broker-3 asks broker-2, which leads with high watermark 1,204 from log end 1,310, for the latest offset
+    and gets OFFSET_NOT_AVAILABLE. A follower asks only after OFFSET_OUT_OF_RANGE; a list-offsets client with a
+    replica-id asks as it would.
+    """
+
+    id = "H5"
+    standalone = True
+    title = "ListOffsets of a broker is never refused for a lagging high watermark"
+    source = "KIP-207 (no impact on replica fetchers)"
+    unseen = ("Followers themselves, mostly: they ask only after OFFSET_OUT_OF_RANGE.",)
+    tested_when = (
+        "a leader whose high watermark is below its leader epoch's start answers a ListOffsets with a replica id, "
+        "or any leader refuses it"
+    )
+    route = LIST_OFFSETS
+    types = (RpcReply,)
+    requires = (FEATURE,)
+
+    def initial(self, key: str, profile: Profile) -> State:
+        return State(key)
+
+    def step(self, state: State, event: Stamped) -> Emissions:
+        body = event.body
+        assert type(body) is RpcReply
+        if body.replica_id < 0:
+            return NOTHING
+        for told in body.partitions:
+            if told.tp == state.key and _answered_as_leader(told):
+                if told.high_watermark < told.leader_epoch_start or _refused(told.error):
+                    state.tested += 1
+                if _refused(told.error):
+                    return self.violated(
+                        state.key,
+                        f"{event.node} (leader epoch {told.leader_epoch}) answered ListOffsets of "
+                        f"{body.src} for {state.key} with {error_name(told.error)}",
+                        event,
+                    )
+        return NOTHING

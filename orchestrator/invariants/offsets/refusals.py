@@ -1,0 +1,259 @@
+"""H9: what a refused ListOffsets does to the clients that get it, KIP-207's refusal above all."""
+
+from __future__ import annotations
+
+import msgspec
+
+from actors.node.errors import KafkaError, error_name, traits
+from actors.node.messages import API_NAMES, Api
+from actors.trace.events import (
+    ConsPos,
+    CtlFault,
+    ErrorSeen,
+    MetaView,
+    NodeUp,
+    OpInvoke,
+    OpReturn,
+    Rpc,
+    RpcReply,
+    Stamped,
+)
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
+from orchestrator.invariants.folds.routes import CLIENT
+
+REFUSED = KafkaError.OFFSET_NOT_AVAILABLE
+API_TIMEOUT = "default.api.timeout.ms"
+MAX_AGE = "metadata.max.age.ms"
+
+REPLIES_REMEMBERED = 256
+"""Answers that are on their way to a client."""
+
+TICK_US = 1_000
+"""A client counts its time in whole milliseconds, and may find it over by less than one too early."""
+
+_REASONED = 2
+"""Refreshes that one reason allows: one may be under way when it appears."""
+
+
+class Refusal(msgspec.Struct):
+    """A refusal that was not followed up so far. ``refreshed``: metadata that came since, for no other reason."""
+
+    by: Witness
+    broker: str
+    refreshed: Witness | None = None
+
+
+class Asking(msgspec.Struct, frozen=True):
+    """An open operation on a partition."""
+
+    tp: str
+    wall_us: int
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What a broker told about one partition."""
+
+    error: int
+    offset: int
+    broker: str
+    by: Witness
+
+
+class Client(State):
+    """One client. ``allowed``: refreshes of metadata that have another reason than a refusal; ``answers``: id of a
+    broker's answer -> what it told by partition: the answer is the cause of what the client makes of it;
+    ``refetching``: partition -> error of its last Fetch, and that error's event; ``clock``: a fault changed its
+    clock."""
+
+    role: str = ""
+    api_timeout_us: int = 0
+    max_age_us: int = 0
+    open: dict[str, Asking] = {}
+    refused: dict[str, Refusal] = {}
+    answers: dict[str, dict[str, Answer]] = {}
+    refetching: dict[str, tuple[int, Witness]] = {}
+    allowed: int = _REASONED
+    viewed_us: int = -1
+    epochs: dict[str, int] = {}
+    clock: bool = False
+
+
+class ClientsAbsorbTheRefusal(KeyedInvariant[Client]):
+    """KIP-207 gives the refusal an error of its own so that clients wait and ask the same leader again: metadata is not
+    stale, the position is not wrong, and the application need not hear of it. No other error that passes is an answer
+    either: every offset that a client tells its application, and every position that a consumer takes for want of one,
+    its first one too, is what a leader told it without an error.
+
+    Example: broker-2 answers list-offsets-1 OFFSET_NOT_AVAILABLE. The next answer that list-offsets-1 gets is one to
+    the same question, 100 ms later and without a Metadata request in between; it must not return the error to its
+    application before default.api.timeout.ms is over, and no consumer may begin at offset 0 because of it.
+    """
+
+    id = "H9"
+    title = "A client that ListOffsets refuses asks again, without new metadata, a position or an error made of it"
+    source = "KIP-207; Kafka's ListOffsetsHandler, OffsetFetcherUtils"
+    tested_when = (
+        "a client that was refused gets its next answer about the partition, or its operation ends; a lookup returns "
+        "an offset, or a consumer takes a position that it has looked up"
+    )
+    route = CLIENT
+    types = (NodeUp, OpInvoke, OpReturn, ErrorSeen, MetaView, ConsPos, Rpc, RpcReply)
+    cases = {OpInvoke: ("list",), OpReturn: ("poll", "list"), RpcReply: ("ListOffsets",)}
+    unseen = (
+        "A lookup that is refused and never made again: operations have L7 for that, consumers L6 in long windows.",
+        "Whether Metadata that a consumer asks for after a refusal was needed: Kafka's consumer always does.",
+    )
+    exemptions = {
+        "consumer-refreshes": "Kafka's consumer refreshes its metadata after every failed lookup of an offset.",
+        "clock": "A fault changed the clock by which the client measures the end of its operation.",
+    }
+
+    @property
+    def news(self) -> tuple[type[CtlFault], ...]:
+        return (CtlFault,)
+
+    def initial(self, key: str, profile: Profile) -> Client:
+        return Client(
+            key,
+            api_timeout_us=int(profile.setting(API_TIMEOUT, key, 60_000)) * 1000,
+            max_age_us=int(profile.setting(MAX_AGE, key, 300_000)) * 1000,
+        )
+
+    def hear(self, state: Client, event: Stamped) -> Emissions:
+        body = event.body
+        assert type(body) is CtlFault
+        state.clock = state.clock or ("clock" in body.kind and state.key in body.targets)
+        return NOTHING
+
+    def step(self, state: Client, event: Stamped) -> Emissions:
+        body = event.body
+        if type(body) is Rpc:
+            # Metadata with an error in it (a partition without a leader) has to be asked for again.
+            if body.outcome != "answered" or (body.errors and body.api == Api.Metadata.name):
+                state.allowed = _REASONED
+            elif body.api == API_NAMES[Api.OffsetForLeaderEpoch]:
+                state.refetching.clear()  # what it says is a reason of its own
+        elif type(body) is RpcReply:
+            self._answered(state, event, body)
+        elif type(body) is ErrorSeen:
+            return self._error(state, event, body)
+        elif type(body) is OpReturn:
+            return self._returned(state, event, body)
+        elif type(body) is OpInvoke:
+            if body.kind == "list":
+                state.open[body.op] = Asking(body.tp, event.wall)
+        elif type(body) is MetaView:
+            self._viewed(state, event, body)
+        elif type(body) is ConsPos:
+            return self._moved(state, event, body)
+        else:
+            assert type(body) is NodeUp
+            own = Client(state.key, state.tested, body.role, state.api_timeout_us, state.max_age_us, clock=state.clock)
+            for name in Client.__struct_fields__:
+                setattr(state, name, getattr(own, name))
+        return NOTHING
+
+    # ---- answers ------------------------------------------------------------------------------------------
+
+    def _answered(self, state: Client, event: Stamped, body: RpcReply) -> None:
+        if body.api != Api.ListOffsets.name:
+            return
+        by = witness(event)
+        state.answers[event.id] = {told.tp: Answer(told.error, told.offset, event.node, by) for told in body.partitions}
+        if len(state.answers) > REPLIES_REMEMBERED:  # the older ones have arrived, or never will
+            del state.answers[next(iter(state.answers))]
+
+    def _error(self, state: Client, event: Stamped, body: ErrorSeen) -> Emissions:
+        found: Emissions = NOTHING
+        if body.api == Api.Fetch.name and body.tp:
+            state.refetching[body.tp] = (body.error, witness(event))
+        if body.api == Api.ListOffsets.name and body.tp:
+            found = self._followed_up(state, body.tp, event)
+            if body.error == REFUSED:
+                state.refused[body.tp] = Refusal(witness(event), body.broker)
+        if not body.tp or traits(body.error).invalid_metadata:
+            state.allowed = _REASONED
+        return found
+
+    def _returned(self, state: Client, event: Stamped, body: OpReturn) -> Emissions:
+        if body.kind == "poll":
+            state.refetching.pop(body.tp, None)
+            return NOTHING
+        if body.kind != "list":
+            return NOTHING
+        asking = state.open.pop(body.op, None)
+        found = self._followed_up(state, body.tp, event)
+        if body.leader_epoch > state.epochs.get(body.tp, -1):
+            state.epochs[body.tp] = body.leader_epoch
+            state.allowed = _REASONED
+        if body.outcome == "ok":
+            sentence = f"{event.node} told its application offset {body.offset:,} of {body.tp}"
+            return [*found, *self._believed(state, event, body.tp, body.offset, sentence)]
+        if not traits(body.error).retriable or asking is None:
+            return found
+        lasted_us = event.wall - asking.wall_us
+        if lasted_us > state.api_timeout_us - TICK_US:
+            return found
+        sentence = (
+            f"{event.node} returned {error_name(body.error)} for {body.tp} to its application after "
+            f"{lasted_us // 1000:,} ms, before {API_TIMEOUT}={state.api_timeout_us // 1000:,} was over"
+        )
+        if state.clock:
+            return [*found, *self.excused("clock", state.key, sentence, event)]
+        state.tested += 1
+        return [*found, *self.violated(state.key, sentence, event)]
+
+    def _followed_up(self, state: Client, tp: str, event: Stamped) -> Emissions:
+        refusal = state.refused.pop(tp, None)
+        if refusal is None:
+            return NOTHING
+        state.tested += 1
+        if refusal.refreshed is None:
+            return NOTHING
+        sentence = f"{event.node} refreshed its metadata after {refusal.broker} had refused ListOffsets for {tp}"
+        proof = (refusal.by, refusal.refreshed)
+        if state.role == "consumer":
+            return self.excused("consumer-refreshes", state.key, sentence, *proof)
+        return self.violated(state.key, sentence, *proof)
+
+    # ---- metadata and positions ---------------------------------------------------------------------------
+
+    def _viewed(self, state: Client, event: Stamped, body: MetaView) -> None:
+        if body.source == "heard":
+            state.allowed = _REASONED
+            return
+        aged = state.viewed_us < 0 or event.wall - state.viewed_us >= state.max_age_us or state.clock
+        state.viewed_us = event.wall
+        if state.allowed or aged or body.epochs:
+            # New epochs may leave a partition without a leader, which is another reason to ask again.
+            state.allowed = _REASONED if body.epochs else max(state.allowed - 1, 0)
+            return
+        waiting = {asking.tp for asking in state.open.values()} - set(state.refused)
+        for refusal in state.refused.values():
+            if not waiting and refusal.refreshed is None:
+                refusal.refreshed = witness(event)
+
+    def _moved(self, state: Client, event: Stamped, body: ConsPos) -> Emissions:
+        error, by = state.refetching.pop(body.tp, (0, None))
+        if body.reason not in ("assign", "reset"):
+            return NOTHING
+        if error == REFUSED:
+            sentence = f"{event.node} looked for another position in {body.tp} than {body.old:,} after it was refused"
+            return self.violated(state.key, sentence, by, event)
+        whence = "its first position" if body.old < 0 else f"a position, after {body.old:,},"
+        sentence = f"{event.node} took {body.new:,} for {whence} in {body.tp}"
+        return self._believed(state, event, body.tp, body.new, sentence)
+
+    def _believed(self, state: Client, event: Stamped, tp: str, offset: int, sentence: str) -> Emissions:
+        """A client acts on an offset: the answer that it handles must have told it."""
+        state.tested += 1
+        answer = state.answers.get(event.cause, {}).get(tp)
+        if answer is None:
+            return self.violated(state.key, f"{sentence}, which no answer told it", event)
+        if answer.error:
+            told = f"{answer.broker} had refused with {error_name(answer.error)}"
+        elif answer.offset != offset:
+            told = f"{answer.broker} had told {answer.offset:,}"
+        else:
+            return NOTHING
+        return self.violated(state.key, f"{sentence}, where {told}", answer.by, event)

@@ -1,0 +1,143 @@
+"""H4: lookups of offsets by timestamp, judged by the log of the broker that answers."""
+
+from __future__ import annotations
+
+import msgspec
+
+from actors.trace.events import LogAppend, LogHw, ReplyPartition, RpcReply, Stamped
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State
+from orchestrator.invariants.mirrors.log_fold import LogInvariant
+from orchestrator.invariants.mirrors.log_mirror import LogMirror
+from orchestrator.invariants.mirrors.log_prefix import BatchFacts
+from orchestrator.invariants.offsets.list_offsets import EARLIEST, LATEST
+
+MAX_TIMESTAMP = -3
+ELSEWHERE = (-5, -6)
+"""LATEST_TIERED and EARLIEST_PENDING_UPLOAD: nothing is stored elsewhere."""
+
+REMEMBERED = 4096
+"""Batches of which the timestamps are kept before those are forgotten that all replicas have."""
+
+
+class Stamp(msgspec.Struct, frozen=True, gc=False):
+    """A record that is later than all before it."""
+
+    offset: int
+    timestamp: int
+    epoch: int
+
+
+class Stamps(State):
+    """batches: (base offset, leader epoch) -> timestamps of the records, as their leader appended them. rising: of the
+    committed records below ``upto`` those that are later than all before them: the answer to any timestamp is one of
+    them. starts: broker -> where its log begins."""
+
+    batches: dict[tuple[int, int], list[int]] = {}
+    rising: list[Stamp] = []
+    upto: int = 0
+    starts: dict[str, int] = {}
+
+
+class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
+    """An application that begins to read at a point in time trusts that nothing from then on lies before the offset
+    that it is told, and that what is there is committed.
+
+    Example: orders-0 has records of 12:00:01 at 40, 12:00:03 at 41 and 12:00:02 at 42. Asked for 12:00:02, its leader
+    says 41: the first record, in the order of the log, that is as late. With a high watermark of 41 it says that there
+    is none, though 40 is committed. The greatest timestamp is at 41, and the latest offset is the high watermark; who
+    asks as a broker sees all of the log.
+    """
+
+    id = "H4"
+    title = (
+        "ListOffsets tells the first offset whose record is as late as what was asked, if clients may see that record"
+    )
+    source = "KIP-79; KIP-734; KAFKA-5522; Kafka's UnifiedLog.fetchOffsetByTimestamp, Partition.fetchOffsetForTimestamp"
+    tested_when = "a broker answers a ListOffsets without an error"
+    types = (LogAppend, LogHw, RpcReply)
+    cases = {LogAppend: ("leader",), RpcReply: ("ListOffsets",)}
+    unseen = (
+        "Timestamps in the log of a follower, before it leads and answers.",
+        "The timestamp and the leader epoch that a client hands to its application; what its broker told is looked at.",
+    )
+
+    def initial(self, key: str, profile: Profile) -> Stamps:
+        return Stamps(key)
+
+    def step(self, state: Stamps, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        if type(body) is LogAppend:
+            if body.role == "leader":
+                state.batches[body.base, body.batch_epoch] = body.timestamps
+        elif type(body) is LogHw:
+            state.starts[event.node] = body.log_start
+            if mirror.newly_committed:
+                self._commit(state, mirror)
+        elif type(body) is RpcReply and body.api == "ListOffsets":
+            for told in body.partitions:
+                if told.tp == state.key and not told.error and told.leader_epoch >= 0:
+                    if wrong := self._wrong(state, event, body.replica_id, told, mirror):
+                        return self.violated(state.key, f"{event.node} {wrong}", event)
+        return NOTHING
+
+    def _commit(self, state: Stamps, mirror: LogMirror) -> None:
+        for batch in mirror.newly_committed:
+            if batch.base < state.upto:  # what an unclean election gave up
+                state.rising = [stamp for stamp in state.rising if stamp.offset < batch.base]
+            state.upto = batch.end
+            state.rising.extend(self._later(state, batch, state.rising[-1].timestamp if state.rising else -1))
+        if len(state.batches) > REMEMBERED:
+            state.batches = {place: each for place, each in state.batches.items() if place[0] >= mirror.floor}
+
+    def _later(self, state: Stamps, batch: BatchFacts, than: int) -> list[Stamp]:
+        """The records of a batch that are later than ``than`` and all before them."""
+        found: list[Stamp] = []
+        for offset, timestamp in enumerate(state.batches.get((batch.base, batch.epoch), ()), batch.base):
+            if timestamp > than:
+                than = timestamp
+                found.append(Stamp(offset, timestamp, batch.epoch))
+        return found
+
+    def _rising(self, state: Stamps, node: str, mirror: LogMirror) -> list[Stamp]:
+        """The records of a broker's log that are later than all before them."""
+        log = mirror.replica(node).log
+        found = [stamp for stamp in state.rising if stamp.offset < log.floor]
+        for batch in log.batches:
+            found.extend(self._later(state, batch, found[-1].timestamp if found else -1))
+        return found
+
+    def _wrong(self, state: Stamps, event: Stamped, replica_id: int, told: ReplyPartition, mirror: LogMirror) -> str:
+        """What is wrong with an answer, or ""."""
+        replica = mirror.replica(event.node)
+        limit = replica.high_watermark if replica_id == -1 else replica.log.end
+        state.tested += 1
+        asked = told.timestamp
+        if asked >= 0 or asked == MAX_TIMESTAMP:
+            rising = self._rising(state, event.node, mirror)
+            first = next((stamp for stamp in rising if stamp.timestamp >= asked), None)
+            if asked == MAX_TIMESTAMP:
+                first = rising[-1] if rising else None
+            if first is None or first.offset >= limit:
+                first = Stamp(-1, -1, -1)
+            right = (first.offset, first.timestamp, first.epoch)
+            answer = (told.offset, told.found_timestamp, told.found_epoch)
+        elif asked == LATEST:
+            right, answer = (limit, -1, -1), (told.offset, told.found_timestamp, -1)
+        elif asked in EARLIEST:
+            right, answer = (state.starts.get(event.node, 0), -1, -1), (told.offset, told.found_timestamp, -1)
+        else:
+            assert asked in ELSEWHERE, f"no version knows timestamp {asked}"
+            right, answer = (-1, -1, -1), (told.offset, told.found_timestamp, told.found_epoch)
+        if answer == right:
+            return ""
+        return (
+            f"answered ListOffsets for timestamp {asked} of {state.key} with {_named(answer)}; of its log, which ends "
+            f"at {replica.log.end:,}, of which {limit:,} may be seen, it is {_named(right)}"
+        )
+
+
+def _named(answer: tuple[int, int, int]) -> str:
+    offset, timestamp, epoch = answer
+    if offset < 0:
+        return "nothing"
+    return f"{offset:,}" + (f" (timestamp {timestamp}, leader epoch {epoch})" if timestamp >= 0 else "")

@@ -1,0 +1,1 @@
+"""Replication, the ISR and the controllers that decide about them (P)."""

@@ -1,0 +1,483 @@
+"""What the active controller promises about partitions: states that only move forward, changes that somebody asked for,
+and leaders from the right pool."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from actors.broker.alter_partition import WAIT_FOR_METADATA
+from actors.node.spec import node_name, split_topic_partition
+from actors.trace.events import BrokerReg, IsrPropose, PartAssume, PartChange, Stamped
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, Finding, Profile, St, State, Witness, witness
+from orchestrator.invariants.folds.mirror_fold import MirrorFold, MirrorInvariant
+from orchestrator.invariants.folds.routes import CONTROLLER
+from orchestrator.invariants.mirrors.log_mirror import ELR
+from orchestrator.invariants.mirrors.metadata_view import FOLLOWED, MetadataView, View
+
+UNCLEAN_ENABLE = "unclean.leader.election.enable"
+OVER = frozenset(error.name for error in WAIT_FOR_METADATA)
+"""What a leader is told of a proposal that rests on a state which is over, or of which nobody knows what was made: it
+waits until the metadata log tells it more."""
+REMOVING = ("fence", "controlled-shutdown", "unclean-shutdown")
+"""Causes of changes that take one broker out of the ISR."""
+
+
+class ControllerInvariant(MirrorInvariant[MetadataView, St]):
+    """An invariant over the views of the active controllers."""
+
+    mirrored = FOLLOWED
+
+
+class ControllerFold(MirrorFold):
+    """The invariants of the active controllers' logs."""
+
+    def __init__(self, invariants: Sequence[ControllerInvariant[Any]]) -> None:
+        super().__init__("controller", CONTROLLER, FOLLOWED, invariants)
+
+    def mirror(self, key: str, profile: Profile) -> MetadataView:
+        return MetadataView()
+
+
+def named(brokers: Sequence[int]) -> str:
+    """An ISR for a sentence."""
+    return f"[{', '.join(str(broker) for broker in brokers)}]"
+
+
+class Assumed(msgspec.Struct, frozen=True):
+    """The state of a partition that a broker took up last."""
+
+    incarnation: int
+    leader_epoch: int
+    partition_epoch: int
+    by: Witness
+
+
+class AssumedStates(State):
+    """ "broker/topic partition" -> Assumed."""
+
+    assumed: dict[str, Assumed] = {}
+
+
+class PartitionStatesMoveForward(ControllerInvariant[AssumedStates]):
+    """Brokers tell a newer state of a partition from an older one by its partition epoch, and a newer leader from an
+    older one by its leader epoch. One that is used twice, or goes back, makes a broker keep a state that is over.
+
+    Example: the controller takes broker-3 out of the ISR of orders-0 without a new partition epoch; broker-1 sends
+    AlterPartition against the state it knows, in which broker-3 is a member, and is believed.
+    """
+
+    id = "P2"
+    title = "Partition and leader epochs move forward, in the controller's log and on each broker"
+    source = "KIP-497; KIP-320; KAFKA-12367"
+    tested_when = "a controller changes a partition that it had a state of, or a broker takes up a state after another"
+    unseen = (
+        "states that no broker took up and that were lost with the controller which wrote them",
+        "leader epochs that rise without need",
+    )
+    types = (PartChange, PartAssume)
+    before_types = (PartChange, PartAssume)
+
+    def initial(self, key: str, profile: Profile) -> AssumedStates:
+        return AssumedStates(key)
+
+    def before(self, state: AssumedStates, event: Stamped, mirror: MetadataView) -> Emissions:
+        body = event.body
+        if type(body) is PartAssume:
+            return self._assumed(state, event, body)
+        assert type(body) is PartChange
+        entry = mirror.view_of(event).partitions.get(body.tp)
+        if entry is None:
+            return NOTHING
+        known = entry.body
+        assert type(known) is PartChange
+        state.tested += 1
+        if body.partition_epoch <= known.partition_epoch:
+            wrong = f"partition epoch {body.partition_epoch} after {known.partition_epoch}"
+        elif body.leader_epoch < known.leader_epoch:
+            wrong = f"leader epoch {body.leader_epoch} after {known.leader_epoch}"
+        elif body.leader != known.leader and body.leader_epoch == known.leader_epoch:
+            wrong = f"{_leader(body.leader)} for {_leader(known.leader)}, both in leader epoch {body.leader_epoch}"
+        else:
+            return NOTHING
+        return self.violated(
+            body.tp,
+            f"the controller of quorum epoch {body.quorum_epoch} changed {body.tp} ({body.cause}): {wrong}",
+            entry.by,
+            event,
+        )
+
+    def _assumed(self, state: AssumedStates, event: Stamped, body: PartAssume) -> Emissions:
+        name = f"{event.node}/{body.tp}"
+        known = state.assumed.get(name)
+        state.assumed[name] = Assumed(event.incarnation, body.leader_epoch, body.partition_epoch, witness(event))
+        if known is None or known.incarnation != event.incarnation:
+            return NOTHING
+        state.tested += 1
+        if body.leader_epoch >= known.leader_epoch and body.partition_epoch >= known.partition_epoch:
+            return NOTHING
+        return self.violated(
+            body.tp,
+            f"{event.node} took up {body.tp} in leader epoch {body.leader_epoch}, partition epoch "
+            f"{body.partition_epoch}, after leader epoch {known.leader_epoch}, partition epoch {known.partition_epoch}",
+            known.by,
+            event,
+        )
+
+
+def _leader(broker: int) -> str:
+    return node_name(broker) if broker >= 0 else "no leader"
+
+
+class Outstanding(msgspec.Struct, frozen=True):
+    """The proposal that a leader made last, and the (leader epoch, partition epoch) that it rests on. over: what it was
+    told, if that is that this state is over."""
+
+    incarnation: int
+    proposal: int
+    base: tuple[int, int]
+    by: Witness
+    over: str = ""
+
+
+class Proposals(State):
+    """outstanding: "broker/topic partition" -> Outstanding. accepted: topic partition -> of the changes that
+    controllers made of proposals, the most recent: (leader epoch, partition epoch) that they were made on, and ISR."""
+
+    outstanding: dict[str, Outstanding] = {}
+    accepted: dict[str, list[tuple[int, int, frozenset[int]]]] = {}
+
+
+class IsrChangesAreCompareAndSet(ControllerInvariant[Proposals]):
+    """A leader judges who is in sync by the ISR that it knows. If the controller takes a proposal that was made on an
+    older state, it undoes what happened in between; if the leader takes an answer for that to another proposal, it
+    counts on an ISR that is not the controller's; and if it asks again on a state that it knows to be over, it gets
+    nowhere.
+
+    Example: broker-1 proposes the ISR [1, 2, 3] on partition epoch 4; meanwhile the controller fences broker-3, which
+    makes partition epoch 5 with ISR [1, 2]; the proposal is taken all the same, and broker-3, which is dead, is back.
+    """
+
+    id = "P8"
+    title = "An ISR changes as its leader proposed, on the state it was proposed on"
+    source = "KIP-497; KAFKA-12686; KAFKA-14144"
+    tested_when = "a controller changes an ISR for a proposal, or a leader learns what became of one"
+    unseen = ("proposals that the controller refused though it need not have: X1 and L4 see refusals without reason",)
+    types = (PartChange, IsrPropose)
+    before_types = (PartChange, IsrPropose)
+
+    REMEMBERED = 64
+
+    def initial(self, key: str, profile: Profile) -> Proposals:
+        return Proposals(key)
+
+    def before(self, state: Proposals, event: Stamped, mirror: MetadataView) -> Emissions:
+        body = event.body
+        if type(body) is IsrPropose:
+            return self._proposed(state, event, body) if body.outcome == "proposed" else self._told(state, event, body)
+        assert type(body) is PartChange
+        if body.cause != "alter-isr":
+            return NOTHING
+        known = mirror.view_of(event).partition(body.tp)
+        base = (body.leader_epoch, body.partition_epoch - 1)
+        if known is not None:
+            base = (known.leader_epoch, known.partition_epoch)
+        accepted = state.accepted.setdefault(body.tp, [])
+        accepted.append((*base, frozenset(body.isr)))
+        del accepted[: -self.REMEMBERED]
+        if known is None:
+            return NOTHING
+        state.tested += 1
+        if mirror.proposals_for(body, known):
+            return NOTHING
+        latest = next(
+            (each for each in reversed(mirror.proposals.get(body.tp, ())) if set(each.body.isr) == set(body.isr)), None
+        )
+        asked = (
+            "nobody had proposed it"
+            if latest is None
+            else f"{latest.node} had proposed it on partition epoch {latest.body.partition_epoch} of leader epoch "
+            f"{latest.body.leader_epoch}"
+        )
+        return self.violated(
+            body.tp,
+            f"the controller changed the ISR of {body.tp} from {named(known.isr)} to {named(body.isr)} on partition "
+            f"epoch {known.partition_epoch} of leader epoch {known.leader_epoch}, though {asked}",
+            None if latest is None else latest.by,
+            event,
+        )
+
+    def _proposed(self, state: Proposals, event: Stamped, body: IsrPropose) -> Emissions:
+        name, base = f"{event.node}/{body.tp}", (body.leader_epoch, body.partition_epoch)
+        last = state.outstanding.get(name)
+        state.outstanding[name] = Outstanding(event.incarnation, body.proposal, base, witness(event))
+        if last is None or not last.over or (last.incarnation, last.base) != (event.incarnation, base):
+            return NOTHING
+        return self.violated(
+            body.tp,
+            f"{event.node} proposed {named(body.isr)} for the ISR of {body.tp} on partition epoch "
+            f"{body.partition_epoch} of leader epoch {body.leader_epoch}, of which it had been told {last.over}",
+            last.by,
+            event,
+        )
+
+    def _told(self, state: Proposals, event: Stamped, body: IsrPropose) -> Emissions:
+        state.tested += 1
+        waiting = state.outstanding.get(f"{event.node}/{body.tp}")
+        if waiting is None or (waiting.incarnation, waiting.proposal) != (event.incarnation, body.proposal):
+            other = "none" if waiting is None else f"proposal {waiting.proposal}"
+            return self.violated(
+                body.tp,
+                f"{event.node} took an answer to its proposal {body.proposal} for the ISR of {body.tp}, while its "
+                f"outstanding one was {other}",
+                None if waiting is None else waiting.by,
+                event,
+            )
+        if body.outcome in OVER:
+            state.outstanding[f"{event.node}/{body.tp}"] = msgspec.structs.replace(waiting, over=body.outcome)
+        made = (body.leader_epoch, body.partition_epoch, frozenset(body.isr))
+        if body.outcome != "accepted" or made in state.accepted.get(body.tp, ()):
+            return NOTHING
+        return self.violated(
+            body.tp,
+            f"{event.node} was told that its proposal {body.proposal}, {named(body.isr)} for the ISR of {body.tp} on "
+            f"partition epoch {body.partition_epoch}, was accepted; no controller made that change",
+            waiting.by,
+            event,
+        )
+
+
+class TheDeadAreNotInCharge(ControllerInvariant[State]):
+    """A broker that the controller has fenced serves nobody and copies nothing. If it stays in an ISR, the high
+    watermark waits for it; if it leads, the partition is gone until it comes back.
+
+    Example: broker-3 is fenced at offset 120 of the metadata log and stays in the ISR of orders-0; broker-1 crashes,
+    and the controller elects broker-3, which is dead, too. Or broker-1 asks for broker-3, which has caught up under
+    broker epoch 40; meanwhile broker-3 loses its log, starts anew under broker epoch 97, and gets into the ISR by what
+    it was before (KAFKA-14139).
+    """
+
+    id = "P9"
+    title = "Leaders and ISRs have none but registered, unfenced brokers, under the broker epochs that they have now"
+    source = "KIP-841; KIP-903; KAFKA-13916"
+    tested_when = "a controller changes a partition, or fences or registers a broker"
+    unseen = ("brokers that shut down and are still in an ISR: they leave it by a change of their own",)
+    types = (PartChange, BrokerReg)
+    before_types = (BrokerReg,)
+    exemptions = {
+        "last-member": "Without eligible leader replicas an ISR never becomes empty: its last member stays, without "
+        "a leader.",
+    }
+
+    def initial(self, key: str, profile: Profile) -> State:
+        return State(key)
+
+    def before(self, state: State, event: Stamped, mirror: MetadataView) -> Emissions:
+        body = event.body
+        assert type(body) is BrokerReg
+        known = mirror.view_of(event).brokers.get(body.broker)
+        if known is None:
+            return NOTHING
+        before = known.body
+        assert type(before) is BrokerReg
+        if body.broker_epoch >= before.broker_epoch:
+            return NOTHING
+        return self.violated(
+            state.key,
+            f"the controller took up broker epoch {body.broker_epoch} of {node_name(body.broker)} again after it had "
+            f"given it {before.broker_epoch}",
+            known.by,
+            event,
+        )
+
+    def step(self, state: State, event: Stamped, mirror: MetadataView) -> Emissions:
+        body = event.body
+        view = mirror.view_of(event)
+        if type(body) is PartChange:
+            state.tested += 1
+            return [*self._judge(view, body, event, None), *self._judge_members(view, body, event)]
+        assert type(body) is BrokerReg
+        if not body.fenced:
+            return NOTHING
+        state.tested += 1
+        found: list[Any] = []
+        for entry in view.partitions.values():
+            change = entry.body
+            assert type(change) is PartChange
+            if body.broker in change.isr or body.broker == change.leader:
+                found.extend(self._judge(view, change, event, entry.by))
+        return found
+
+    def _judge(self, view: View, change: PartChange, event: Stamped, by: Witness | None) -> Emissions:
+        """A partition's state against the registrations; ``by``: the change, where the event is a registration."""
+        if change.leader >= 0 and not view.is_unfenced(change.leader):
+            return self.violated(
+                change.tp,
+                f"{node_name(change.leader)} leads {change.tp} in leader epoch {change.leader_epoch}, and is "
+                f"{_standing(view, change.leader)} at offset {event.body.offset} of the metadata log",  # type: ignore[union-attr]
+                by,
+                event,
+            )
+        dead = [member for member in change.isr if not view.is_unfenced(member)]
+        if not dead:
+            return NOTHING
+        sentence = (
+            f"{node_name(dead[0])} is in the ISR {named(change.isr)} of {change.tp}, and is "
+            f"{_standing(view, dead[0])} at offset {event.body.offset} of the metadata log"  # type: ignore[union-attr]
+        )
+        if change.leader < 0 and change.isr == dead[:1]:
+            return self.excused("last-member", change.tp, sentence, by, event)
+        return self.violated(change.tp, sentence, by, event)
+
+    def _judge_members(self, view: View, change: PartChange, event: Stamped) -> Emissions:
+        """The broker epochs by which a leader asked for an ISR against the registrations."""
+        for member, epoch in change.members.items():
+            entry = view.brokers.get(int(member))
+            registered = view.broker(int(member))
+            if epoch < 0 or entry is None or registered is None or registered.broker_epoch == epoch:
+                continue  # before KIP-903 a request names no broker epochs
+            return self.violated(
+                change.tp,
+                f"the ISR {named(change.isr)} of {change.tp} has {node_name(int(member))} by what it was under broker "
+                f"epoch {epoch}, and it is registered under {registered.broker_epoch}",
+                entry.by,
+                event,
+            )
+        return NOTHING
+
+
+def _standing(view: View, broker: int) -> str:
+    return "not registered" if view.broker(broker) is None else "fenced"
+
+
+class Doubt(msgspec.Struct, frozen=True):
+    """The last known leader was elected though one replica was eligible: right if that one registers in the same step
+    after an unclean shutdown, and is eligible no more."""
+
+    node: str
+    req: str
+    eligible: int
+    finding: Finding
+
+
+class Pools(State):
+    """``profile``: of the run; ``elr``: whether it has eligible leader replicas. ``doubts``: of the step that is being
+    recorded."""
+
+    profile: Profile = Profile()
+    elr: bool = False
+    doubts: list[Doubt] = []
+
+    def settle(self, node: str, req: str) -> Emissions:
+        """What was in doubt when a controller began another step is in none any more."""
+        over = [each for each in self.doubts if (each.node, each.req) != (node, req)]
+        self.doubts = [each for each in self.doubts if each not in over]
+        return [each.finding for each in over]
+
+
+class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
+    """Only members of the ISR, and where it is empty eligible leader replicas, have everything that was committed.
+    Whoever else is elected loses records: that needs somebody's leave, and must be told as what it is, so that the
+    new leader's log is taken for all there is.
+
+    Example: the last member of the ISR of orders-0 is down, unclean.leader.election.enable is false, and the
+    controller elects broker-3, which had lagged behind.
+    """
+
+    id = "P21"
+    title = (
+        "Leaders come from the ISR, or from the eligible leader replicas; unclean elections are allowed and named so"
+    )
+    source = "KIP-106; KIP-966; Kafka's PartitionChangeBuilder"
+    tested_when = "a controller gives a partition another leader, or elects uncleanly"
+    unseen = (
+        "which of several replicas that may be elected is elected, and whether the preferred one is in the end",
+        "eligible leader replicas as such, and who led last: they are taken as the controller wrote them (P20)",
+    )
+    types = (PartChange, BrokerReg)
+    before_types = (PartChange, BrokerReg)
+
+    def initial(self, key: str, profile: Profile) -> Pools:
+        return Pools(key, profile=profile, elr=profile.feature(ELR) not in ("", "0"))
+
+    def before(self, state: Pools, event: Stamped, mirror: MetadataView) -> Emissions:
+        settled, body = state.settle(event.node, event.req) if state.doubts else NOTHING, event.body
+        if type(body) is PartChange:
+            return [*settled, *self._change(state, event, body, mirror.view_of(event))]
+        assert type(body) is BrokerReg
+        if body.unclean:
+            state.doubts = [each for each in state.doubts if each.eligible != body.broker]
+        return settled
+
+    def finish(self, state: Pools, mirror: MetadataView) -> Emissions:
+        return state.settle("", "")
+
+    def _change(self, state: Pools, event: Stamped, body: PartChange, view: View) -> Emissions:
+        entry = view.partitions.get(body.tp)
+        if entry is None or body.leader < 0:
+            return NOTHING
+        known = entry.body
+        assert type(known) is PartChange
+        unclean = body.cause == "unclean"
+        if body.leader == known.leader and not unclean:
+            return NOTHING
+        state.tested += 1
+        wrong = self._wrong_unclean(state, view, known, body) if unclean else _wrong_clean(view, known, body)
+        if not wrong:
+            return NOTHING
+        (found,) = self.violated(
+            body.tp,
+            f"the controller elected {node_name(body.leader)} for {body.tp} in leader epoch {body.leader_epoch} "
+            f"({body.cause}), {wrong}",
+            entry.by,
+            event,
+        )
+        assert isinstance(found, Finding)
+        if unclean and event.req and self._is_last_known(state, known, body) and len(known.elr) == 1:
+            state.doubts.append(Doubt(event.node, event.req, known.elr[0], found))
+            return NOTHING
+        return (found,)
+
+    def _is_last_known(self, state: Pools, known: PartChange, body: PartChange) -> bool:
+        """Whether the one who is elected is the only one known to have led last, in a cluster where that counts
+        (``PartitionChangeBuilder.canElectLastKnownLeader``)."""
+        return state.elr and not known.isr and known.last_known_elr == [body.leader]
+
+    def _wrong_unclean(self, state: Pools, view: View, known: PartChange, body: PartChange) -> str:
+        """What speaks against an unclean election, or ""."""
+        if body.isr != [body.leader]:
+            return f"uncleanly, with the ISR {named(body.isr)}"
+        if not view.is_unfenced(body.leader):
+            return f"which is {_standing(view, body.leader)}"
+        if body.asked or self._allowed(state, view, body):
+            return ""
+        if self._is_last_known(state, known, body):
+            return f"the last known leader, though {named(known.elr)} is eligible" if known.elr else ""
+        return f"uncleanly, from outside the ISR {named(known.isr)}, though {UNCLEAN_ENABLE} is false"
+
+    def _allowed(self, state: Pools, view: View, body: PartChange) -> bool:
+        """Whether the topic, or else the brokers, or else the controller allow unclean elections at this offset."""
+        topic = split_topic_partition(body.tp)[0]
+        for resource in (f"topic/{topic}", "broker/"):
+            value = view.config(resource, UNCLEAN_ENABLE)
+            if value is not None:
+                return value == "true"
+        return state.profile.topic_setting(body.tp, UNCLEAN_ENABLE, default=False) is True
+
+
+def _wrong_clean(view: View, known: PartChange, body: PartChange) -> str:
+    """What speaks against a leader that was elected cleanly, or ""."""
+    if not view.is_unfenced(body.leader):
+        return f"which is {_standing(view, body.leader)}"
+    asked = body.isr if body.cause == "alter-isr" else ()
+    if body.leader in known.isr or body.leader in asked:
+        return ""
+    if body.leader in known.elr and body.isr == [body.leader]:
+        able = [member for member in known.isr if view.is_active(member)]
+        if len(able) <= (body.cause in REMOVING):  # who goes with this change is fenced by the record behind it
+            return ""
+        return f"from the eligible leader replicas, though {named(able)} of the ISR could lead"
+    elr = f" and the eligible leader replicas {named(known.elr)}" if known.elr else ""
+    return f"from outside the ISR {named(known.isr)}{elr}"

@@ -1,0 +1,120 @@
+"""What the active controller promises about eligible leader replicas (KIP-966)."""
+
+from __future__ import annotations
+
+from actors.node.spec import node_name
+from actors.trace.events import BrokerReg, PartChange, Stamped
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State
+from orchestrator.invariants.mirrors.log_mirror import ELR
+from orchestrator.invariants.mirrors.metadata_view import MetadataView
+from orchestrator.invariants.partitions.controller import ControllerInvariant, named
+
+UNCLEAN_SHUTDOWN = "unclean-shutdown"
+NOBODY_STAYS = ("unclean", "config")
+"""Changes after which nobody is eligible any more: an unclean election, and another least ISR."""
+
+
+class Feature(State):
+    """``on``: whether there are eligible leader replicas."""
+
+    on: bool = False
+
+
+class EligibleReplicasAreThoseWhoLeft(ControllerInvariant[Feature]):
+    """Whoever leaves an ISR that is too small for anything to be committed has all that was committed, and may lead
+    when the rest of the ISR is gone, too. If one is taken for eligible that went for another reason, or goes on to be
+    when more was committed, an election that is called clean loses records; if one is forgotten, a partition stays
+    without a leader although a replica that has everything is up.
+
+    Example: min.insync.replicas of orders-0 is 2; its ISR shrinks to 1, with 2 eligible, and grows to 1, 3. Broker-2
+    stays eligible. What brokers 1 and 3 commit from now on it does not have; both crash, and it is elected.
+    """
+
+    id = "P20"
+    title = "Eligible leader replicas are all who left an ISR that is too small, and nobody else, for as long as it is"
+    source = "KIP-966; Kafka's PartitionChangeBuilder; kafka-tlaplus ValidControllerIsrAndElr"
+    tested_when = (
+        "with eligible.leader.replicas.version 1, a controller changes a partition, or registers a broker after an "
+        "unclean shutdown"
+    )
+    unseen = ("whether a shutdown was unclean: that is the controller's word, and P5 judges what the replica has",)
+    types = (PartChange, BrokerReg)
+    before_types = (PartChange,)
+
+    def initial(self, key: str, profile: Profile) -> Feature:
+        return Feature(key, on=profile.feature(ELR) not in ("", "0"))
+
+    def before(self, state: Feature, event: Stamped, mirror: MetadataView) -> Emissions:
+        body = event.body
+        assert type(body) is PartChange
+        entry = mirror.view_of(event).partitions.get(body.tp)
+        if entry is None or not state.on:
+            return NOTHING
+        before = entry.body
+        assert type(before) is PartChange
+        wrong = _wrong_change(before, body)
+        if not wrong:
+            return NOTHING
+        return self.violated(body.tp, f"{_said(body)}, after {_state(before)}: {wrong}", entry.by, event)
+
+    def step(self, state: Feature, event: Stamped, mirror: MetadataView) -> Emissions:
+        body = event.body
+        if type(body) is PartChange:
+            state.tested += state.on
+            wrong = _wrong_state(body) if state.on else _wrong_without(body)
+            return self.violated(body.tp, f"{_said(body)}: {wrong}", event) if wrong else NOTHING
+        assert type(body) is BrokerReg
+        if not body.unclean or not state.on:
+            return NOTHING
+        state.tested += 1
+        for entry in mirror.view_of(event).partitions.values():
+            known = entry.body
+            assert type(known) is PartChange
+            if body.broker in (*known.isr, *known.elr):
+                return self.violated(
+                    known.tp,
+                    f"{node_name(body.broker)} was registered after an unclean shutdown, and {known.tp} has "
+                    f"{_state(known)}",
+                    entry.by,
+                    event,
+                )
+        return NOTHING
+
+
+def _said(body: PartChange) -> str:
+    return f"the controller gave {body.tp} in partition epoch {body.partition_epoch} ({body.cause}) {_state(body)}"
+
+
+def _state(body: PartChange) -> str:
+    known = f", the last known leader {named(body.last_known_elr)}" if body.last_known_elr else ""
+    return f"the ISR {named(body.isr)}, the eligible leader replicas {named(body.elr)}{known}"
+
+
+def _wrong_state(body: PartChange) -> str:
+    """What is wrong with a state by itself, or ""."""
+    if both := sorted({*body.isr} & {*body.elr}):
+        return f"{named(both)} are in both"
+    if body.elr and len(body.isr) >= body.min_isr:
+        return f"the ISR is as large as it must be ({body.min_isr}), so nobody else is eligible"
+    if body.last_known_elr and body.leader >= 0:
+        return f"{node_name(body.leader)} leads, so the last known leader is over"
+    return ""
+
+
+def _wrong_without(body: PartChange) -> str:
+    """What is wrong with a state where the feature is off, or ""."""
+    return "there are no eligible leader replicas in this cluster" if body.elr or body.last_known_elr else ""
+
+
+def _wrong_change(before: PartChange, body: PartChange) -> str:
+    """What is wrong with a state after the one before, or ""."""
+    eligible = {*before.isr, *before.elr}
+    if foreign := sorted({*body.elr} - eligible):
+        return f"{named(foreign)} were neither in the ISR nor eligible"
+    if before.isr and not body.isr and body.last_known_elr != [before.leader]:
+        return f"the ISR is empty, and {before.leader} is not remembered as the last leader"
+    if len(body.isr) >= body.min_isr or body.cause in NOBODY_STAYS:
+        return ""
+    forgotten = sorted(eligible - {*body.isr} - {*body.elr})
+    allowed = 1 if body.cause == UNCLEAN_SHUTDOWN else 0
+    return f"{named(forgotten)} left an ISR that is too small, and are not eligible" if len(forgotten) > allowed else ""

@@ -1,0 +1,118 @@
+"""That a broker does not sit on a Fetch which it could answer, and tells consumers errors for their reasons."""
+
+from __future__ import annotations
+
+import msgspec
+
+from actors.node.errors import KafkaError, error_name
+from actors.trace.events import FetchTold, LogAppend, LogHw, RepFetch, Stamped
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
+from orchestrator.invariants.folds.routes import PARTITION
+
+E = KafkaError
+
+
+class Grown(msgspec.Struct):
+    """One replica. end: of its log; waiting: followers that have fetched from there. log_by, mark_by: what moved its
+    end, and its high watermark, last."""
+
+    end: int = 0
+    waiting: set[int] = set()
+    log_by: Witness | None = None
+    mark_by: Witness | None = None
+
+
+class Readers(State):
+    """``replicas``: by broker."""
+
+    replicas: dict[str, Grown] = {}
+
+
+class FetchesAreAnsweredAtOnce(KeyedInvariant[Readers]):
+    """A Fetch that finds nothing waits at the broker, up to fetch.max.wait.ms. If what it waits for comes and nobody
+    looks at it, each record is late by that; and a consumer that is refused without a reason looks for a leader, or for
+    a position, that it has.
+
+    Example: two consumers wait at 1,310 of orders-0, the high watermark goes to 1,311, and broker-1 answers the first
+    of them; the second one gets the record 400 ms later. Or a consumer at 1,310, which an earlier leader had told it,
+    is told OFFSET_OUT_OF_RANGE by the next one, whose log ends at 1,310 and whose high watermark is 1,204
+    (KAFKA-9835).
+    """
+
+    id = "P26"
+    title = "A Fetch that waits is answered as soon as it can be, and a consumer is refused for a reason"
+    source = "Kafka's DelayedFetch.tryComplete; Partition.readRecords; KIP-320"
+    tested_when = (
+        "a leader appends while a follower waits at its log end, or a broker refuses a consumer or lets a Fetch wait "
+        "to the end"
+    )
+    unseen = (
+        "a Fetch that is answered before its time is over, and late all the same",
+        "what consumers are told without an error: C8 and M10 look at that",
+        "refusals of followers: P16 and P23 judge those",
+    )
+    route = PARTITION
+    types = (FetchTold, LogAppend, LogHw, RepFetch)
+    cases = {LogAppend: ("leader",)}
+
+    def initial(self, key: str, profile: Profile) -> Readers:
+        return Readers(key)
+
+    def step(self, state: Readers, event: Stamped) -> Emissions:
+        body = event.body
+        replica = state.replicas.get(event.node)
+        if replica is None:
+            replica = state.replicas[event.node] = Grown()
+        if type(body) is RepFetch:
+            if not body.error and body.diverging_epoch < 0:
+                (replica.waiting.add if body.offset >= replica.end else replica.waiting.discard)(body.follower)
+        elif type(body) is LogHw:
+            replica.mark_by = witness(event)
+        elif type(body) is LogAppend:
+            if body.role == "leader":
+                state.tested += bool(replica.waiting)
+                replica.end, replica.log_by = body.last + 1, witness(event)
+                replica.waiting.clear()
+        else:
+            assert type(body) is FetchTold
+            state.tested += 1
+            return self._late(state, replica, event, body) if body.late else self._refused(state, event, body)
+        return NOTHING
+
+    def _late(self, state: Readers, replica: Grown, event: Stamped, body: FetchTold) -> Emissions:
+        who = "a consumer" if body.replica_id < 0 else f"broker-{body.replica_id}"
+        if body.error:
+            told = f"and then told it {error_name(body.error)}"
+        elif body.replica_id < 0:
+            told = f"though its high watermark was {body.high_watermark:,}"
+        else:
+            told = f"though its log ended at {body.log_end:,}"
+        return self.violated(
+            state.key,
+            f"{event.node} let the Fetch of {who} at {body.offset:,} of {state.key} wait until its time was over, "
+            + told,
+            replica.mark_by if body.replica_id < 0 else replica.log_by,
+            event,
+        )
+
+    def _refused(self, state: Readers, event: Stamped, body: FetchTold) -> Emissions:
+        why = ""
+        if body.error == E.OFFSET_OUT_OF_RANGE:
+            if body.log_start <= body.offset <= body.log_end and body.last_epoch < 0:
+                why = f"its log begins at {body.log_start:,} and ends at {body.log_end:,}"
+        elif body.error == E.NOT_LEADER_OR_FOLLOWER:
+            if body.leads:
+                why = f"it led leader epoch {body.leader_epoch}"
+        elif body.error in (E.FENCED_LEADER_EPOCH, E.UNKNOWN_LEADER_EPOCH):
+            older = 0 <= body.asked_epoch < body.leader_epoch
+            newer = body.asked_epoch > body.leader_epoch
+            if not (older if body.error == E.FENCED_LEADER_EPOCH else newer):
+                why = f"it was asked in leader epoch {body.asked_epoch} and knew {body.leader_epoch}"
+        if not why:
+            return NOTHING
+        return self.violated(
+            state.key,
+            f"{event.node} answered the Fetch of a consumer at {body.offset:,} of {state.key} with "
+            f"{error_name(body.error)}, although {why}",
+            event,
+        )

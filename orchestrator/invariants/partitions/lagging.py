@@ -1,0 +1,332 @@
+"""Whom a leader asks out of the ISR, and when: who has not caught up for replica.lag.time.max.ms, and nobody else."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import Any
+
+import msgspec
+
+from actors.broker.alter_partition import WAIT_FOR_METADATA
+from actors.node.spec import node_name
+from actors.trace.events import (
+    OVERTAKEN,
+    ClockSet,
+    CtlFault,
+    IsrPropose,
+    LogAppend,
+    MetaImage,
+    NodeDown,
+    NodeUp,
+    PartAssume,
+    PartChange,
+    QRole,
+    RepFetch,
+    Stamped,
+)
+from orchestrator.invariants.folds.bounds import SLACK_US, longest_ms
+from orchestrator.invariants.folds.fold import NOTHING, Deadline, Emissions, KeyedInvariant, Profile, Witness, witness
+from orchestrator.invariants.folds.routes import PARTITION
+from orchestrator.invariants.folds.windows import PartitionState
+
+LAG = "replica.lag.time.max.ms"
+ROUNDING_US = 50_000
+"""Leaders count in milliseconds, and a live node's clock is not quite the trace's."""
+ENDS_KEPT = 2048
+"""Appends of a term that are remembered: who is further behind than that lags in any case."""
+TOLD_BY_METADATA = frozenset(error.name for error in WAIT_FOR_METADATA)
+
+
+class Follower(msgspec.Struct):
+    """What a leader knows of a follower. offset: where it fetched from last, -1 unknown. caught_us: when it certainly
+    had everything; latest_us: when it may have had, at the latest, if it has not now."""
+
+    offset: int = -1
+    caught_us: int = 0
+    latest_us: int = 0
+
+
+class Term(msgspec.Struct):
+    """One leader, from its own events. end: of its log; ends, at_us: where it ended after each append, and when that
+    was. isr: as the controller confirmed it; asked: what it has proposed, in the term, last.
+
+    busy: a proposal of its is open; sent: nobody knows whether it still waits for an answer to one. free_us: from when
+    on it can propose; sane_us: from when on its clock was right. armed_us: when it is looked at next, -1 never.
+    """
+
+    epoch: int
+    partition_epoch: int
+    end: int
+    by: Witness
+    lag_us: int
+    free_us: int
+    isr: list[int] = []
+    asked: list[int] = []
+    followers: dict[int, Follower] = {}
+    ends: list[int] = []
+    at_us: list[int] = []
+    busy: bool = False
+    sent: bool = False
+    sane_us: int = 0
+    armed_us: int = -1
+
+    def grows(self, end: int, now_us: int) -> None:
+        """The leader appends."""
+        for follower in self.followers.values():
+            if follower.offset == self.end:
+                follower.latest_us = now_us
+        self.end = end
+        self.ends.append(end)
+        self.at_us.append(now_us)
+        if len(self.ends) > ENDS_KEPT:
+            del self.ends[: ENDS_KEPT // 2], self.at_us[: ENDS_KEPT // 2]
+
+    def fetched(self, replica: int, offset: int, now_us: int) -> None:
+        """A follower says where it is: it had everything, at the latest, when the log grew beyond that."""
+        follower = self.followers.setdefault(replica, Follower())
+        follower.offset = offset
+        if offset >= self.end:
+            follower.caught_us = follower.latest_us = now_us
+            return
+        place = bisect_right(self.ends, offset)
+        if place < len(self.ends):
+            follower.latest_us = max(follower.latest_us, self.at_us[place])
+
+    def lagging(self) -> list[tuple[int, Follower]]:
+        """The members that lack something."""
+        known = ((member, self.followers.get(member)) for member in self.isr)
+        return [(member, each) for member, each in known if each is not None and each.offset != self.end]
+
+    def due_us(self) -> int:
+        """When the first of them has to be asked out, -1 if there is none: the leader looks twice in that time."""
+        look_us = self.lag_us // 2 + SLACK_US
+        return min(
+            (max(each.latest_us + self.lag_us, self.free_us) + look_us for _, each in self.lagging()), default=-1
+        )
+
+
+class Terms(PartitionState):
+    """terms: by who leads, or believes to. applied: broker -> end of the metadata log that it has applied. hindered:
+    node -> what keeps its timers from being right; clocks_us: node -> error of its clock. lags_us: node -> its
+    replica.lag.time.max.ms, under "" that of the others; answer_us: how long an answer may take."""
+
+    terms: dict[str, Term] = {}
+    applied: dict[str, int] = {}
+    hindered: dict[str, set[str]] = {}
+    clocks_us: dict[str, int] = {}
+    lags_us: dict[str, int] = {}
+    answer_us: int = 0
+
+
+class WhoLagsLeavesTheIsr(KeyedInvariant[Terms]):
+    """The high watermark waits for every member of the ISR. A leader that keeps one which does not get on stops all
+    that is sent with acks=all; one that drops members which have everything gives their copies up for nothing.
+
+    Example: broker-3 of the ISR [1, 2, 3] of orders-0 is cut off from broker-1, the leader, and from nobody else. With
+    replica.lag.time.max.ms=4000 broker-1 asks for the ISR [1, 2] within six seconds; until it does, no record is
+    committed. A process that is stopped counts no time, and one whose clock jumps not the right one. While an
+    AlterPartition of its is open a leader asks for nothing else.
+    """
+
+    id = "P25"
+    title = "A leader asks a member out of the ISR when it has not caught up for replica.lag.time.max.ms, no sooner"
+    source = "Kafka's Partition.maybeShrinkIsr; Replica.isCaughtUp; KIP-16"
+    tested_when = "a leader proposes an ISR without one of its members"
+    unseen = (
+        "a leader with a proposal on its way: how long that takes depends on the controller",
+        "a leader while a clock or a pause makes its time wrong, and for the lag after it",
+        (
+            "A follower that is dropped too soon, after the log has grown, unless it was seen to have everything in "
+            "that time: fetches that bring nothing new are not in the trace."
+        ),
+    )
+    route = PARTITION
+    types = (PartChange, PartAssume, LogAppend, RepFetch, IsrPropose)
+    cases = {LogAppend: ("leader",)}
+
+    @property
+    def news(self) -> tuple[type, ...]:
+        return (QRole, MetaImage, NodeUp, NodeDown, CtlFault, ClockSet)
+
+    def initial(self, key: str, profile: Profile) -> Terms:
+        default = longest_ms(profile, LAG)
+        lags = {name: int(profile.setting(LAG, name, default)) * 1000 for name in profile.nodes}
+        lags[""] = int(profile.setting(LAG, default=default)) * 1000
+        return Terms(key, lags_us=lags, answer_us=longest_ms(profile, "request.timeout.ms") * 1000 + SLACK_US)
+
+    # ---- the run ----------------------------------------------------------------------------------------------
+
+    def hear(self, state: Terms, event: Stamped) -> Emissions:
+        body: Any = event.body
+        if type(body) is QRole:
+            state.elected(event, body)
+            return NOTHING
+        if type(body) is MetaImage:
+            state.applied[event.node] = body.offset
+            return self._learns(state, event)
+        if type(body) is NodeUp or type(body) is NodeDown:
+            state.terms.pop(event.node, None)
+            state.applied.pop(event.node, None)
+            return NOTHING
+        return self._hindered(state, event, body)
+
+    def _hindered(self, state: Terms, event: Stamped, body: Any) -> Emissions:
+        """Something makes a node's time wrong, or no longer does."""
+        if type(body) is CtlFault:
+            nodes = body.targets if body.kind == "pause" else ()
+            name, begins = f"pause {body.fault}", body.phase == "start"
+        else:
+            nodes, name, begins = [event.node], "clock", bool(body.offset_us or body.rate_ppm)
+        found: list[Any] = []
+        for node in nodes:
+            late_us = 0
+            if type(body) is ClockSet:
+                late_us = abs(body.offset_us - state.clocks_us.get(node, 0))
+                state.clocks_us[node] = body.offset_us
+            hindrances = state.hindered.setdefault(node, set())
+            (hindrances.add if begins else hindrances.discard)(name)
+            term = state.terms.get(node)
+            if term is not None:
+                term.sane_us = event.wall
+                term.free_us = max(term.free_us, event.wall + late_us + term.lag_us)
+                found.extend(self._arm(state, node, term))
+        return found
+
+    # ---- what leaders do --------------------------------------------------------------------------------------
+
+    def step(self, state: Terms, event: Stamped) -> Emissions:
+        body: Any = event.body
+        kind = type(body)
+        if kind is PartChange:
+            state.take(event, body)
+            return NOTHING
+        if kind is PartAssume:
+            return self._assumed(state, event, body)
+        term = state.terms.get(event.node)
+        if term is None:
+            return NOTHING
+        if kind is LogAppend:
+            if body.role == "leader":
+                term.grows(body.last + 1, event.wall)
+        elif kind is RepFetch:
+            if not body.error and body.diverging_epoch < 0 and body.follower_epoch in (-1, term.epoch):
+                term.fetched(body.follower, body.offset, event.wall)
+        else:
+            return self._proposal(state, term, event, body)
+        return self._arm(state, event.node, term)
+
+    def _assumed(self, state: Terms, event: Stamped, body: PartAssume) -> Emissions:
+        """Whoever is in the ISR when a leader begins counts as caught up; what those hold is forgotten, unless it has
+        led before."""
+        before = state.terms.pop(event.node, None)
+        if body.role != "leader":
+            return NOTHING
+        lag_us = state.lags_us.get(event.node, state.lags_us[""])
+        term = Term(body.leader_epoch, body.partition_epoch, body.log_end, witness(event), lag_us, event.wall)
+        term.sane_us = event.wall
+        if before is not None:
+            term.followers, term.ends, term.at_us = before.followers, before.ends, before.at_us
+            if before.sent:
+                term.free_us += state.answer_us
+        for change in state.changes:
+            if change.partition_epoch == body.partition_epoch:
+                self._begins(term, change, event)
+        state.terms[event.node] = term
+        return self._arm(state, event.node, term)
+
+    def _begins(self, term: Term, change: PartChange, event: Stamped) -> None:
+        term.isr = change.isr
+        for replica in change.replicas:
+            if node_name(replica) != event.node:
+                follower = term.followers.setdefault(replica, Follower())
+                follower.latest_us = event.wall
+                follower.caught_us = event.wall if replica in change.isr else 0
+
+    def _learns(self, state: Terms, event: Stamped) -> Emissions:
+        """A leader has applied the metadata log up to somewhere: another ISR may be in it."""
+        term, end = state.terms.get(event.node), state.applied[event.node]
+        known = [each for each in state.changes if each.offset < end] if term is not None else []
+        if term is None or not known or known[-1].partition_epoch <= term.partition_epoch:
+            return NOTHING
+        term.isr, term.asked, term.partition_epoch = known[-1].isr, [], known[-1].partition_epoch
+        self._frees(state, term, event)
+        return self._arm(state, event.node, term)
+
+    def _frees(self, state: Terms, term: Term, event: Stamped) -> None:
+        """No proposal is open; but one whose answer has not come is in the way of the next."""
+        term.free_us = max(term.free_us, event.wall + (state.answer_us if term.sent else 0))
+        term.busy = term.sent = False
+
+    def _proposal(self, state: Terms, term: Term, event: Stamped, body: IsrPropose) -> Emissions:
+        if body.outcome == "proposed":
+            found = self._asks(state, term, event, body)
+            term.asked, term.busy, term.sent = body.isr, True, True
+            return found
+        if body.outcome != OVERTAKEN:
+            term.sent = False
+            if body.outcome in TOLD_BY_METADATA:
+                return NOTHING
+            if body.outcome == "accepted":
+                term.isr, term.partition_epoch = body.isr, max(term.partition_epoch, body.partition_epoch + 1)
+        if body.outcome in ("accepted", OVERTAKEN):
+            term.asked = []
+        self._frees(state, term, event)
+        return self._arm(state, event.node, term)
+
+    # ---- judging ------------------------------------------------------------------------------------------------
+
+    def _asks(self, state: Terms, term: Term, event: Stamped, body: IsrPropose) -> Emissions:
+        """A leader proposes an ISR; the same once more, after an error, it need not judge anew."""
+        gone = [member for member in term.isr if member not in body.isr and node_name(member) != event.node]
+        if not gone or body.isr == term.asked:
+            return NOTHING
+        state.tested += 1
+        for member in gone:
+            follower = term.followers.get(member)
+            if follower is None:
+                continue
+            about = f"{event.node} asked for the ISR {body.isr} of {state.key}, without {node_name(member)}, which"
+            if follower.offset == term.end:
+                return self.violated(state.key, f"{about} had all of its log, {term.end:,}", term.by, event)
+            ago_us = event.wall - follower.caught_us
+            judged = not state.hindered.get(event.node) and follower.caught_us >= term.sane_us
+            if judged and ago_us < term.lag_us - ROUNDING_US:
+                sentence = f"{about} had all of its log {ago_us // 1000:,} ms before: {LAG} is {term.lag_us // 1000:,}"
+                return self.violated(state.key, sentence, term.by, event)
+        return NOTHING
+
+    def _arm(self, state: Terms, node: str, term: Term) -> Emissions:
+        if term.busy or state.hindered.get(node):
+            return NOTHING
+        due_us = term.due_us()
+        if due_us < 0 or 0 <= term.armed_us <= due_us:
+            return NOTHING
+        term.armed_us = due_us
+        return (Deadline(due_us),)
+
+    def expire(self, state: Terms, at_us: int) -> Emissions:
+        found: list[Any] = []
+        for node, term in state.terms.items():
+            if term.armed_us != at_us:
+                continue
+            term.armed_us = -1
+            due_us = term.due_us()
+            if term.busy or state.hindered.get(node) or not 0 <= due_us <= at_us:
+                found.extend(self._arm(state, node, term))
+                continue
+            found.extend(self._missed(state, node, term, at_us))
+            term.isr = []
+        return found
+
+    def _missed(self, state: Terms, node: str, term: Term, at_us: int) -> Emissions:
+        late = [(each.latest_us, member) for member, each in term.lagging()]
+        latest_us, member = min(late)
+        state.tested += 1
+        return self.violated(
+            state.key,
+            f"{node}, leader of {state.key} in leader epoch {term.epoch}, has not asked {node_name(member)} out of its "
+            f"ISR {term.isr}, which has not caught up for {(at_us - latest_us) // 1000:,} ms: {LAG} is "
+            f"{term.lag_us // 1000:,}",
+            term.by,
+            state.newest.by if state.newest is not None else None,
+        )

@@ -1,0 +1,573 @@
+"""What a partition's leaders and their controller promise one another: epochs, the ISR, and acknowledgements."""
+
+from __future__ import annotations
+
+import msgspec
+
+from actors.node.errors import KafkaError, error_name
+from actors.node.spec import node_name
+from actors.trace.events import (
+    BrokerReg,
+    IsrPropose,
+    LogAppend,
+    LogHw,
+    LogTrunc,
+    MetaImage,
+    NodeDown,
+    NodeUp,
+    PartAssume,
+    PartChange,
+    QRole,
+    RepFetch,
+    ReplyPartition,
+    RpcReply,
+    Stamped,
+)
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
+from orchestrator.invariants.folds.routes import PARTITION
+from orchestrator.invariants.mirrors.min_isr import HEARD, Least, LeastIsr
+
+
+class Leadership(msgspec.Struct, frozen=True):
+    """A leader that a leader epoch was given to. ``quorum_epoch``: of the controller that did, -1 for a broker's
+    own word."""
+
+    leader: int
+    quorum_epoch: int
+    by: Witness
+
+
+class Leaderships(State):
+    """Leader epoch -> what controllers gave, and what a broker assumed."""
+
+    given: dict[int, list[Leadership]] = {}
+    assumed: dict[int, Leadership] = {}
+
+
+class OneLeaderPerLeaderEpoch(KeyedInvariant[Leaderships]):
+    """Two brokers that lead a partition in one leader epoch both append under it, and no follower or client can
+    tell the one's records from the other's.
+
+    Example: the controller elects broker-2 after broker-1, both in leader epoch 4: broker-3, which followed
+    broker-1 in epoch 4, fetches on from broker-2 and never truncates what broker-2 lacks. A record of a controller
+    that lost its epoch before the record was committed counts for nothing unless a broker acts on it.
+    """
+
+    id = "P1"
+    title = "One leader per leader epoch, and only the one the controller named"
+    source = "KIP-320; KIP-101"
+    tested_when = "a broker takes up leadership"
+    unseen = ("leaders that a controller gave and that nobody took up",)
+    route = PARTITION
+    types = (PartChange, PartAssume)
+
+    def initial(self, key: str, profile: Profile) -> Leaderships:
+        return Leaderships(key)
+
+    def step(self, state: Leaderships, event: Stamped) -> Emissions:
+        body = event.body
+        if type(body) is PartChange:
+            return self._given(state, event, body) if body.leader >= 0 else NOTHING
+        assert type(body) is PartAssume
+        return self._assumed(state, event, body) if body.role == "leader" else NOTHING
+
+    def _given(self, state: Leaderships, event: Stamped, body: PartChange) -> Emissions:
+        given = state.given.setdefault(body.leader_epoch, [])
+        for known in given:
+            if known.quorum_epoch == body.quorum_epoch:
+                if known.leader == body.leader:
+                    return NOTHING
+                return self.violated(
+                    state.key,
+                    f"the controller of quorum epoch {body.quorum_epoch} gave leader epoch {body.leader_epoch} of "
+                    f"{state.key} to {node_name(body.leader)} after it had given it to {node_name(known.leader)}",
+                    known.by,
+                    event,
+                )
+        given.append(Leadership(body.leader, body.quorum_epoch, witness(event)))
+        return NOTHING
+
+    def _assumed(self, state: Leaderships, event: Stamped, body: PartAssume) -> Emissions:
+        state.tested += 1
+        known = state.assumed.get(body.leader_epoch)
+        if known is None:
+            state.assumed[body.leader_epoch] = Leadership(body.leader, -1, witness(event))
+        elif known.by.node != event.node:
+            return self.violated(
+                state.key,
+                f"{event.node} took up the leadership of {state.key} in leader epoch {body.leader_epoch}, "
+                f"in which {known.by.node} led it",
+                known.by,
+                event,
+            )
+        given = state.given.get(body.leader_epoch, [])
+        if any(node_name(each.leader) == event.node for each in given):
+            return NOTHING
+        return self.violated(
+            state.key,
+            f"{event.node} took up the leadership of {state.key} in leader epoch {body.leader_epoch}, "
+            + (f"which the controller gave to {node_name(given[-1].leader)}" if given else "which no controller gave"),
+            given[-1].by if given else None,
+            event,
+        )
+
+
+class FetchWitness(msgspec.Struct, frozen=True):
+    """The furthest fetch of a follower that a leader took note of in one leader epoch."""
+
+    leader_epoch: int
+    broker_epoch: int
+    offset: int
+    by: Witness
+
+
+class Term(msgspec.Struct, frozen=True):
+    """A leader epoch that a broker has taken up, in a life of its. start: where its log ended then."""
+
+    incarnation: int
+    leader_epoch: int
+    start: int
+
+
+class IsrWitnesses(State):
+    """``isrs``: partition epoch -> ISR; ``fetches``: "leader/follower" -> FetchWitness. ``applied``: broker -> end of
+    the metadata log that it has applied. ``barred``: broker -> offset of the record that fenced it, or let it shut
+    down, in the newest quorum epoch, that of ``controller``, and that event. ``judged``: leader -> what it proposed
+    last: incarnation, number, epochs, and the members with their broker epochs. ``ends``: broker -> end of its log;
+    ``terms``: leader -> its last."""
+
+    isrs: dict[int, list[int]] = {}
+    fetches: dict[str, FetchWitness] = {}
+    applied: dict[str, int] = {}
+    controller: tuple[int, str] = (-1, "")
+    barred: dict[int, tuple[int, Witness]] = {}
+    judged: dict[str, tuple[int, int, int, int, dict[str, int]]] = {}
+    ends: dict[str, int] = {}
+    terms: dict[str, Term] = {}
+
+
+class JoiningTheIsrIsEarned(KeyedInvariant[IsrWitnesses]):
+    """A follower that is let into the ISR before it has what was committed can be elected without it.
+
+    Example: broker-2 leads epoch 5 from log end 1,310 with a high watermark of 1,204. Broker-3 fetches at 1,250,
+    past the high watermark but below the start of the epoch, and is let in: if it is elected next, offsets
+    1,250-1,309, which the leader of epoch 4 had committed, are gone (KAFKA-7128).
+    """
+
+    id = "P7"
+    title = (
+        "A follower joins the ISR at the high watermark and the start of the leader epoch, not before, and not while "
+        "its leader knows that it is fenced"
+    )
+    source = "KAFKA-7128; KIP-841; KIP-903; Partition.scala (isReplicaIsrEligible)"
+    tested_when = "a leader proposes an ISR with a replica that was not in it"
+    unseen = (
+        "whether the replica was unfenced when the proposal was accepted: P9 looks at that",
+        "a registration that a controller appended and lost",
+        "a proposal that is sent again as it was made: as Kafka's, it stands for what the leader knew then",
+        "what a leader may keep of positions when it is elected again in place",
+    )
+    route = PARTITION
+    types = (IsrPropose, RepFetch, PartChange, LogAppend, LogTrunc, NodeDown, PartAssume)
+    exemptions = {"no-broker-epoch": "The follower's fetches carry no broker epoch (before KIP-903)."}
+
+    @property
+    def news(self) -> tuple[type, ...]:
+        return (MetaImage, BrokerReg, NodeUp, QRole)
+
+    def initial(self, key: str, profile: Profile) -> IsrWitnesses:
+        return IsrWitnesses(key)
+
+    def hear(self, state: IsrWitnesses, event: Stamped) -> Emissions:
+        body = event.body
+        if type(body) is MetaImage:
+            state.applied[event.node] = body.offset
+        elif type(body) is NodeUp:
+            state.applied.pop(event.node, None)
+        elif type(body) is QRole:
+            if body.role == "leader" and body.epoch > state.controller[0]:
+                state.controller = (body.epoch, event.node)
+                state.barred.clear()  # what the old leader appended may be lost
+        elif event.node == state.controller[1]:
+            assert type(body) is BrokerReg
+            state.barred.pop(body.broker, None)
+            if body.fenced or body.shutting_down:
+                state.barred[body.broker] = (body.offset, witness(event))
+        return NOTHING
+
+    def step(self, state: IsrWitnesses, event: Stamped) -> Emissions:
+        body = event.body
+        if type(body) is RepFetch:
+            if body.error == 0 and body.diverging_epoch < 0:
+                self._fetched(state, event, body)
+        elif type(body) is LogAppend:
+            state.ends[event.node] = body.last + 1
+        elif type(body) is LogTrunc:
+            state.ends[event.node] = body.to
+        elif type(body) is NodeDown:
+            state.ends[event.node] = min(state.ends.get(event.node, 0), body.lost[state.key])
+        elif type(body) is PartAssume:
+            self._assumed(state, event, body)
+        elif type(body) is PartChange:
+            state.isrs[body.partition_epoch] = sorted({*state.isrs.get(body.partition_epoch, ()), *body.isr})
+            if len(state.isrs) > 1024:
+                del state.isrs[next(iter(state.isrs))]
+        elif type(body) is IsrPropose and body.outcome == "proposed":
+            asked = (event.incarnation, body.proposal, body.leader_epoch, body.partition_epoch, body.members)
+            if state.judged.get(event.node) == asked:
+                return NOTHING  # sent again as it was made: what counts is what the leader knew then
+            state.judged[event.node] = asked
+            base = state.isrs.get(body.partition_epoch, [])
+            found: list[object] = []
+            for member in body.isr:
+                if member not in base and node_name(member) != event.node:
+                    state.tested += 1
+                    found.extend(self._judge(state, event, body, member))
+            return found  # type: ignore[return-value]  # extended with emissions alone
+        return NOTHING
+
+    def _assumed(self, state: IsrWitnesses, event: Stamped, body: PartAssume) -> None:
+        """Where an epoch starts the leader's log tells, and not the leader. What a process recorded last it may not
+        have written any more."""
+        end = state.ends[event.node] = min(state.ends.get(event.node, body.log_end), body.log_end)
+        known = state.terms.get(event.node)
+        if body.role != "leader":
+            state.terms.pop(event.node, None)
+        elif known is None or (known.incarnation, known.leader_epoch) != (event.incarnation, body.leader_epoch):
+            state.terms[event.node] = Term(event.incarnation, body.leader_epoch, end)
+
+    def _fetched(self, state: IsrWitnesses, event: Stamped, body: RepFetch) -> None:
+        key = f"{event.node}/{body.follower}"
+        known = state.fetches.get(key)
+        if (
+            known is None
+            or body.leader_epoch > known.leader_epoch
+            or body.broker_epoch != known.broker_epoch
+            or body.offset >= known.offset
+        ):
+            state.fetches[key] = FetchWitness(body.leader_epoch, body.broker_epoch, body.offset, witness(event))
+
+    def _judge(self, state: IsrWitnesses, event: Stamped, body: IsrPropose, member: int) -> Emissions:
+        barred = state.barred.get(member)
+        if barred is not None and barred[0] < state.applied.get(event.node, 0):
+            return self.violated(
+                state.key,
+                f"{event.node} (leader epoch {body.leader_epoch}) proposed {node_name(member)} for the ISR of "
+                f"{state.key}, and had applied the metadata log up to {state.applied[event.node]:,}, where offset "
+                f"{barred[0]:,} says that it is fenced or shuts down",
+                barred[1],
+                event,
+            )
+        term = state.terms.get(event.node)
+        known = term is not None and (term.incarnation, term.leader_epoch) == (event.incarnation, body.leader_epoch)
+        start = term.start if term is not None and known else body.leader_epoch_start
+        needed = max(body.high_watermark, start)
+        seen = state.fetches.get(f"{event.node}/{member}")
+        if seen is not None and seen.leader_epoch != body.leader_epoch:
+            seen = None
+        member_epoch = body.members.get(str(member), -1)
+        if seen is not None and seen.offset >= needed:
+            if seen.broker_epoch == member_epoch:
+                return NOTHING
+            sentence = (
+                f"{event.node} proposed {node_name(member)} for the ISR of {state.key} under broker epoch "
+                f"{member_epoch}, but the fetch that earned it came under broker epoch {seen.broker_epoch}"
+            )
+            if member_epoch < 0 or seen.broker_epoch < 0:
+                return self.excused("no-broker-epoch", state.key, sentence, seen.by, event)
+            return self.violated(state.key, sentence, seen.by, event)
+        reached = "nothing" if seen is None else f"{seen.offset:,}"
+        return self.violated(
+            state.key,
+            f"{event.node} (leader epoch {body.leader_epoch}) proposed {node_name(member)} for the ISR of {state.key}, "
+            f"which had fetched up to {reached} in this epoch: below its high watermark {body.high_watermark:,} "
+            f"or the epoch's start {start:,}",
+            None if seen is None else seen.by,
+            event,
+        )
+
+
+class Life(msgspec.Struct, frozen=True):
+    """What a controller wrote of a broker: at ``offset`` of the metadata log it has this broker epoch."""
+
+    offset: int
+    broker_epoch: int
+    fenced: bool
+    by: Witness
+
+
+class Lives(State):
+    """``lives``: broker -> what controllers wrote of it, oldest first, as far as it was not lost; ``applied``: broker
+    -> end of the metadata log that it has applied; ``controller``: the newest, and its quorum epoch."""
+
+    lives: dict[int, list[Life]] = {}
+    applied: dict[str, int] = {}
+    controller: tuple[int, str] = (-1, "")
+
+    def known_to(self, node: str, broker: int) -> Life | None:
+        """What a broker knows of another one."""
+        end = self.applied.get(node, 0)
+        return next((each for each in reversed(self.lives.get(broker, ())) if each.offset < end), None)
+
+
+class ReplicaFetchesAreFenced(KeyedInvariant[Lives]):
+    """A follower that fetches in another leader epoch than its leader's may have a log that parted from the leader's.
+    If its position counts, the high watermark covers what it does not have.
+
+    Example: broker-1 leads orders-0 in leader epoch 5; broker-2, which has heard of epoch 4 only and holds other
+    records from 1,204 on, fetches at 1,310, and broker-1 takes it for caught up (KAFKA-6880). Or broker-2 has lost its
+    disk and is back, as broker-1 has heard, when the last fetch of the process before arrives, from 1,310.
+    """
+
+    id = "P16"
+    title = "A leader takes note of fetches in its own epoch alone, and of no process that is gone; it fences others"
+    source = "KIP-320; KAFKA-6880; KAFKA-9338"
+    tested_when = "a leader takes note of a follower's fetch, finds that it diverges, or fences it for its leader epoch"
+    unseen = (
+        "what a leader does with a fetch besides taking note of it: the records in the answer are of P3 and P12",
+        "UNKNOWN_LEADER_EPOCH told in the right leader epoch: so is a replica that the broker does not know yet",
+    )
+    route = PARTITION
+    types = (RepFetch,)
+    exemptions = {"no-leader-epoch": "The follower's Fetch carries no leader epoch (below version 9)."}
+
+    @property
+    def news(self) -> tuple[type, ...]:
+        return (MetaImage, BrokerReg, NodeUp, QRole)
+
+    def initial(self, key: str, profile: Profile) -> Lives:
+        return Lives(key)
+
+    def hear(self, state: Lives, event: Stamped) -> Emissions:
+        body = event.body
+        if type(body) is MetaImage:
+            state.applied[event.node] = body.offset
+        elif type(body) is NodeUp:
+            state.applied.pop(event.node, None)
+        elif type(body) is QRole:
+            if body.role == "leader" and body.epoch > state.controller[0]:
+                state.controller = (body.epoch, event.node)
+                for broker, lives in state.lives.items():  # what it has not got in its log is lost
+                    state.lives[broker] = [each for each in lives if each.offset < body.log_end]
+        elif event.node == state.controller[1]:
+            assert type(body) is BrokerReg
+            life = Life(body.offset, body.broker_epoch, body.fenced, witness(event))
+            state.lives.setdefault(body.broker, []).append(life)
+        return NOTHING
+
+    def step(self, state: Lives, event: Stamped) -> Emissions:
+        body = event.body
+        assert type(body) is RepFetch
+        newer = body.follower_epoch > body.leader_epoch
+        if body.error and body.error not in (KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH):
+            return NOTHING
+        state.tested += 1
+        if not body.error:
+            if body.follower_epoch == body.leader_epoch:
+                return self._alive(state, event, body)
+            sentence = (
+                f"{event.node} (leader epoch {body.leader_epoch}) took note of a fetch of {node_name(body.follower)} "
+                f"at {body.offset:,} of {state.key} in leader epoch {body.follower_epoch}"
+            )
+            if body.follower_epoch < 0:
+                return self.excused("no-leader-epoch", state.key, sentence, event)
+            return self.violated(state.key, sentence, event)
+        # UNKNOWN_LEADER_EPOCH is also told a replica of which this broker's metadata does not know yet.
+        fenced = body.error == KafkaError.FENCED_LEADER_EPOCH
+        if (fenced and 0 <= body.follower_epoch < body.leader_epoch) or (not fenced and body.follower_epoch >= 0):
+            if fenced or newer or body.follower_epoch == body.leader_epoch:
+                return NOTHING
+        return self.violated(
+            state.key,
+            f"{event.node} (leader epoch {body.leader_epoch}) answered a fetch of {node_name(body.follower)} for "
+            f"{state.key} in leader epoch {body.follower_epoch} with {error_name(body.error)}",
+            event,
+        )
+
+    def _alive(self, state: Lives, event: Stamped, body: RepFetch) -> Emissions:
+        """A fetch that is noted was sent by the process of which the leader has heard last."""
+        known = state.known_to(event.node, body.follower)
+        if known is None or known.fenced or body.diverging_epoch >= 0:
+            return NOTHING
+        if not 0 <= body.broker_epoch < known.broker_epoch:
+            return NOTHING
+        return self.violated(
+            state.key,
+            f"{event.node} (leader epoch {body.leader_epoch}) took note of a fetch of {node_name(body.follower)} at "
+            f"{body.offset:,} of {state.key} under broker epoch {body.broker_epoch}, and had heard of its broker epoch "
+            f"{known.broker_epoch}",
+            known.by,
+            event,
+        )
+
+
+class LedMark(msgspec.Struct):
+    """The high watermark that a leader said it had, and where."""
+
+    high_watermark: int
+    by: Witness
+
+
+class LeaderMark(msgspec.Struct):
+    """What one broker's replica had when it last said so. led: leader epoch that it led -> its high watermark there;
+    the last two, as an answer may be held up beyond the leadership in which it was decided. least: (its log end, the
+    min.insync.replicas that holds from there on), the last ones."""
+
+    log_end: int = 0
+    by: Witness | None = None
+    led: dict[int, LedMark] = {}
+    least: list[tuple[int, Least]] = []
+
+    def least_since(self, last_offset: int) -> Least:
+        """The smallest min.insync.replicas that has held at this broker since it appended a record."""
+        since = max((index for index, (end, _) in enumerate(self.least) if end <= last_offset), default=0)
+        return min((least for _, least in self.least[since:]), key=_value, default=Least(1))
+
+
+class LeaderMarks(State):
+    """Per node its replica's marks. settings: what min.insync.replicas is, and who has heard of it; replicas: how many
+    the partition has, 0 not known."""
+
+    nodes: dict[str, LeaderMark] = {}
+    settings: LeastIsr = msgspec.field(default_factory=LeastIsr)
+    replicas: int = 0
+    profile: Profile = Profile()
+
+    def mark(self, node: str) -> LeaderMark:
+        """The marks of a node."""
+        found = self.nodes.get(node)
+        if found is None:
+            found = self.nodes[node] = LeaderMark(least=[(0, self.settings.at(node, self.key, self.profile))])
+        return found
+
+
+def _value(least: Least) -> int:
+    return least.value
+
+
+class AcksTellTheTruth(KeyedInvariant[LeaderMarks]):
+    """A producer with acks=all that gets an acknowledgement before the ISR has the record believes in a durability
+    that is not there: the next leader may lack the record. One whose record is appended though the ISR is too small is
+    told to send it again, or nothing, and finds it committed later.
+
+    Example: broker-1 acknowledges offset 41 of orders-0 with acks=all while its high watermark is 38. Or it appends it
+    while it is alone in the ISR, and min.insync.replicas is 2.
+    """
+
+    id = "P17"
+    title = "acks=all is answered once the high watermark passed the records and the ISR is large enough"
+    source = "Kafka's Partition.checkEnoughReplicasReachOffset; min.insync.replicas"
+    tested_when = "a broker answers a Produce of acks=1 or acks=all without error"
+    unseen = (
+        "acks=0, which is not answered",
+        "the ISR after the answer: it counts as the leader had it, and says so, when it appended, and when it answered",
+        "of a min.insync.replicas that changes between append and answer, the larger value",
+        "what is appended below min.insync.replicas by a leader that does not live to answer",
+    )
+    route = PARTITION
+    types = (RpcReply, LogHw, LogAppend, LogTrunc, PartAssume, PartChange)
+    cases = {RpcReply: ("Produce",), LogHw: ("leader",)}
+
+    CHANGES_KEPT = 64
+
+    @property
+    def news(self) -> tuple[type, ...]:
+        return HEARD
+
+    def initial(self, key: str, profile: Profile) -> LeaderMarks:
+        return LeaderMarks(key, profile=profile)
+
+    def hear(self, state: LeaderMarks, event: Stamped) -> Emissions:
+        if state.settings.hear(event):
+            mark, least = state.mark(event.node), state.settings.at(event.node, state.key, state.profile)
+            if type(event.body) is NodeUp:
+                mark.least = [(0, least)]
+            elif mark.least[-1][1] != least:
+                mark.least = [*mark.least[-self.CHANGES_KEPT :], (mark.log_end, least)]
+        return NOTHING
+
+    def step(self, state: LeaderMarks, event: Stamped) -> Emissions:
+        body = event.body
+        if type(body) is PartChange:
+            state.replicas = len(body.replicas)
+            return NOTHING
+        mark = state.mark(event.node)
+        if type(body) is LogAppend:
+            mark.log_end = body.last + 1
+        elif type(body) is LogHw:
+            if body.role == "leader":
+                mark.led[body.leader_epoch] = LedMark(body.new, witness(event))
+        elif type(body) is RpcReply:
+            if body.api == "Produce" and body.acks:
+                for told in body.partitions:
+                    if told.tp == state.key:
+                        return self._answered(state, mark, event, body, told)
+        elif type(body) is LogTrunc:
+            mark.log_end = body.to
+        elif type(body) is PartAssume:
+            mark.log_end, mark.by = body.log_end, witness(event)
+            if body.role == "leader":
+                mark.led[body.leader_epoch] = LedMark(body.high_watermark, mark.by)
+                for epoch in sorted(mark.led)[:-2]:
+                    del mark.led[epoch]
+        return NOTHING
+
+    def _answered(
+        self, state: LeaderMarks, mark: LeaderMark, event: Stamped, body: RpcReply, told: ReplyPartition
+    ) -> Emissions:
+        """A leader must refuse a batch while its ISR is too small: else, whatever it answers, the record may be
+        committed later."""
+        least = mark.least_since(told.last_offset).up_to(state.replicas)
+        if 0 < told.appended_isr < least.value:
+            state.tested += 1
+            return self.violated(
+                state.key,
+                f"{event.node} appended what {body.src} sent for {state.key} with acks=all while its ISR had "
+                f"{told.appended_isr} members, below min.insync.replicas {least.value}",
+                least.by,
+                event,
+            )
+        if told.error:
+            return NOTHING
+        return self._acknowledged(state, mark, event, body, told, least)
+
+    def _acknowledged(
+        self,
+        state: LeaderMarks,
+        mark: LeaderMark,
+        event: Stamped,
+        body: RpcReply,
+        told: ReplyPartition,
+        least: Least,
+    ) -> Emissions:
+        state.tested += 1
+        source = body.src
+        if body.acks > 0:
+            if told.last_offset < mark.log_end:
+                return NOTHING
+            return self.violated(
+                state.key,
+                f"{event.node} acknowledged offset {told.last_offset:,} of {state.key} to {source} "
+                f"while its log ended at {mark.log_end:,}",
+                mark.by,
+                event,
+            )
+        led = mark.led.get(told.leader_epoch)
+        high_watermark = 0 if led is None else max(led.high_watermark, 0)
+        if told.last_offset >= high_watermark:
+            return self.violated(
+                state.key,
+                f"{event.node} (leader epoch {told.leader_epoch}) acknowledged offset {told.last_offset:,} of "
+                f"{state.key} to {source} with acks=all while its high watermark was {high_watermark:,}",
+                mark.by if led is None else led.by,
+                event,
+            )
+        if told.isr < least.value:
+            return self.violated(
+                state.key,
+                f"{event.node} acknowledged offset {told.last_offset:,} of {state.key} to {source} with acks=all "
+                f"while its ISR had {told.isr} members, below min.insync.replicas {least.value}",
+                least.by,
+                event,
+            )
+        return NOTHING

@@ -1,0 +1,113 @@
+"""That a leader does not sit on an answer which it could give."""
+
+from __future__ import annotations
+
+import msgspec
+
+from actors.node.spec import METADATA_PARTITION
+from actors.trace.events import LogAppend, LogHw, RpcReply, Stamped
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
+from orchestrator.invariants.folds.routes import PARTITION
+
+ACKS_ALL = -1
+LEADER = "leader"
+CONNECTIONS_MAX = 1000
+"""Produces that are remembered of a partition: more are not under way."""
+
+
+class Moment(msgspec.Struct, frozen=True):
+    """A step of a node, by one of its events. ``step``: what its events have in common, and those of two seldom."""
+
+    by: Witness
+    wall_us: int
+    step: tuple[str, str]
+
+
+class Waiting(msgspec.Struct):
+    """What one Produce has appended. end: the offset behind it; batches: how many of them there are. appended, passed:
+    when that was, and when the high watermark passed it, None before."""
+
+    end: int
+    batches: int
+    appended: Moment
+    passed: Moment | None = None
+
+
+class Produces(State):
+    """``waiting``: by connection, on which there is one request at a time."""
+
+    waiting: dict[str, Waiting] = {}
+
+
+class ProducesAreAnsweredAtOnce(KeyedInvariant[Produces]):
+    """A leader that misses the moment in which a produce can be answered may not get another soon: without further
+    records nothing moves its high watermark, and the producer waits until its time is over for what was written long
+    ago.
+
+    Example: offsets 40 and 41 of orders-0 came from two producers with acks=all. The high watermark goes to 42,
+    broker-1 answers the first one, and the second one when the next record comes, or when its time is over.
+    """
+
+    id = "P24"
+    title = "A leader answers acks=1 when it has appended, and acks=all when the high watermark has passed the records"
+    source = "Kafka's ReplicaManager.appendRecords; DelayedProduce.tryComplete; KAFKA-10301"
+    tested_when = "a leader answers a Produce for one partition, whose append the trace tells of"
+    unseen = (
+        "a Produce for several partitions, which waits for the slowest",
+        "a batch that is sent again and was appended before",
+        "a Produce that has waited for a free request handler",
+        "fetches that wait for records: the trace does not tell when they came",
+    )
+    route = PARTITION
+    types = (LogAppend, LogHw, RpcReply)
+    cases = {LogHw: (LEADER,), RpcReply: ("Produce",)}
+
+    def initial(self, key: str, profile: Profile) -> Produces:
+        return Produces(key)
+
+    def step(self, state: Produces, event: Stamped) -> Emissions:
+        body = event.body
+        if type(body) is RpcReply:
+            return self._answered(state, event, body)
+        if type(body) is LogHw:
+            for each in state.waiting.values():
+                if each.passed is None and each.appended.by.node == event.node and body.new >= each.end:
+                    each.passed = _moment(event)
+            return NOTHING
+        assert type(body) is LogAppend
+        connection = event.req.partition("#")[0]
+        if body.role != LEADER or not connection or body.tp == METADATA_PARTITION:
+            return NOTHING
+        known = state.waiting.pop(connection, None)
+        moment = _moment(event)
+        batches = known.batches + 1 if known is not None and known.appended.step == moment.step else 1
+        state.waiting[connection] = Waiting(body.last + 1, batches, moment)
+        if len(state.waiting) > CONNECTIONS_MAX:
+            del state.waiting[next(iter(state.waiting))]
+        return NOTHING
+
+    def _answered(self, state: Produces, event: Stamped, body: RpcReply) -> Emissions:
+        waited = state.waiting.pop(body.connection, None)
+        if waited is None or waited.appended.by.node != event.node or waited.batches > 1 or len(body.partitions) > 1:
+            return NOTHING
+        since = waited.passed if body.acks == ACKS_ALL else waited.appended
+        if since is None:
+            return NOTHING
+        state.tested += 1
+        if since.step == _moment(event).step:
+            return NOTHING
+        acks, what = "1", "it had appended it"
+        if body.acks == ACKS_ALL:
+            acks, what = "all", "the high watermark had passed it"
+        late_ms = (event.wall - since.wall_us) / 1000
+        return self.violated(
+            state.key,
+            f"{event.node} answered the Produce of {body.src} with acks={acks} for what ends at {waited.end:,} of "
+            f"{state.key} {late_ms:,.0f} ms after {what}",
+            since.by,
+            event,
+        )
+
+
+def _moment(event: Stamped) -> Moment:
+    return Moment(witness(event), event.wall, (event.cause, event.req))

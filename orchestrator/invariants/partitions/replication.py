@@ -1,0 +1,364 @@
+"""What the replicas of a partition promise: a committed record stays, through elections and truncations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import msgspec
+
+from actors.node.spec import node_name
+from actors.trace.events import (
+    OVERTAKEN,
+    IsrPropose,
+    LogHw,
+    LogTrunc,
+    PartAssume,
+    PartChange,
+    RepFetch,
+    Stamped,
+    TraceEvent,
+)
+from actors.trace.metadata_history import NewestController
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
+from orchestrator.invariants.folds.known_findings import known_as
+from orchestrator.invariants.mirrors.log_fold import LogInvariant
+from orchestrator.invariants.mirrors.log_mirror import Commit, Lineage, LogMirror, LossBudget, Taint, loss_budget
+from orchestrator.invariants.mirrors.loss import LOST, UNCLEAN
+from orchestrator.invariants.mirrors.proposals import Made, made_by, proposed
+
+
+class Completeness(State):
+    """``newest``: highest leader epoch that was assumed; ``budget``: what disks may lose."""
+
+    newest: int = -1
+    budget: LossBudget = LossBudget()
+
+
+class CleanLeaderHasEverything(LogInvariant[Completeness]):
+    """A clean election that picks a replica without some committed record loses the record, acknowledged or read as
+    it may be, without anybody having agreed to that.
+
+    Example: broker-1 committed up to 1,310 in leader epoch 4; broker-2 takes up leader epoch 5 with a log that ends
+    at 1,204, and the election was not unclean.
+    """
+
+    id = "P4"
+    title = "A cleanly elected leader has everything that was committed"
+    source = "KIP-101; KIP-966; Raft 5.4 (Leader Completeness)"
+    tested_when = "a leader's log at its election is compared with what an older leader epoch committed"
+    unseen = (
+        "what was committed by a leader of which the trace has no high watermark: a broker that died before it said so",
+    )
+    types: ClassVar[tuple[type[TraceEvent], ...]] = (PartAssume, LogHw)
+    cases = {LogHw: ("leader",)}
+    exemptions: ClassVar[Mapping[str, str]] = {
+        "unclean-election": UNCLEAN,
+        "loss-budget": LOST,
+    }
+
+    def initial(self, key: str, profile: Profile) -> Completeness:
+        return Completeness(key, budget=loss_budget(profile, key))
+
+    def step(self, state: Completeness, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        if type(body) is LogHw:
+            if body.role == "leader" and body.leader_epoch < state.newest:
+                return self._committed_late(state, event, body, mirror)
+            return NOTHING
+        assert type(body) is PartAssume
+        return self._elected(state, event, body.leader_epoch, mirror) if body.role == "leader" else NOTHING
+
+    def _elected(self, state: Completeness, event: Stamped, epoch: int, mirror: LogMirror) -> Emissions:
+        """A leader took up an epoch: it is to have what older ones committed."""
+        lineage = mirror.lineages.get(epoch)
+        if lineage is None or lineage.assumed.id != event.id:
+            return NOTHING
+        state.newest = max(state.newest, lineage.epoch)
+        lost = next((taint for taint in mirror.taints if taint.epoch == lineage.epoch), None)
+        if lost is not None:
+            return self._given_up(state, lineage, lost, event)
+        if lineage.unclean:
+            return NOTHING
+        found: list[Any] = []
+        for commit in mirror.commits.values():
+            if commit.epoch < lineage.epoch:
+                found.extend(self._compare(state, lineage, commit, event, mirror))
+        return found
+
+    def _committed_late(self, state: Completeness, event: Stamped, body: LogHw, mirror: LogMirror) -> Emissions:
+        found: list[Any] = []
+        commit = Commit(body.leader_epoch, body.new, body.ph, witness(event))
+        for lineage in mirror.lineages.values():
+            if lineage.epoch > commit.epoch:
+                found.extend(self._compare(state, lineage, commit, event, mirror))
+        return found
+
+    def _given_up(self, state: Completeness, lineage: Lineage, lost: Taint, event: Stamped) -> Emissions:
+        why = "an unclean election" if lineage.unclean else "disks lost what they may"
+        return self.excused(
+            lost.rule,
+            state.key,
+            f"{lineage.leader} leads {state.key} in leader epoch {lineage.epoch} from log end {lineage.start:,}, after "
+            f"{why}; of what was committed it shares what is below {lost.start:,}",
+            event,
+        )
+
+    def _compare(
+        self, state: Completeness, lineage: Lineage, commit: Commit, event: Stamped, mirror: LogMirror
+    ) -> Emissions:
+        log = mirror.lineage_log(lineage.epoch)
+        same = None if log is None else log.matches(commit.end, commit.ph)
+        if same is None:
+            return NOTHING  # long ago: every replica's high watermark has passed it
+        state.tested += 1
+        if same and commit.end <= lineage.start:
+            return NOTHING
+        sentence = (
+            f"{lineage.leader} leads {state.key} in leader epoch {lineage.epoch} from log end {lineage.start:,} and "
+            f"lacks what {commit.by.node} committed up to {commit.end:,} in leader epoch {commit.epoch}"
+        )
+        proof = (commit.by, lineage.assumed)
+        taint = mirror.taint_between(commit.epoch, lineage.epoch, commit.end)
+        if taint is not None:
+            return self.excused(taint.rule, state.key, sentence, *proof)
+        if mirror.loss_excuses(commit.end - 1, state.budget):
+            return self.excused("loss-budget", state.key, sentence, *proof)
+        return self.violated(state.key, sentence, *proof)
+
+
+class Fetched(msgspec.Struct):
+    """What a leader knows of its followers in the leader epoch that it leads, and its own last high watermark. kept:
+    whose position it has from an epoch before, in which it led, too."""
+
+    leader_epoch: int
+    high_watermark: int
+    by: Witness
+    offsets: dict[int, int] = {}
+    kept: list[int] = []
+
+
+class Watermarks(State):
+    """``leaders``: per node; ``lowering``: node -> the truncation with which its high watermark has to go down.
+
+    ``made``: the latest change of the partition, by the newest ``controller``. ``overtaken``: a proposal that its
+    leader has given up, so that it does not know of what a controller makes of it. ``known``: the finding about
+    positions that are kept, if it is one here.
+    """
+
+    leaders: dict[str, Fetched] = {}
+    lowering: dict[str, Witness] = {}
+    controller: NewestController = msgspec.field(default_factory=NewestController)
+    made: Made = (-1, -1, frozenset())
+    overtaken: Made | None = None
+    known: str = ""
+
+
+class HighWatermarksAreSound(LogInvariant[Watermarks]):
+    """The high watermark says what consumers may see. If it goes back, or runs ahead of what the ISR holds, they see
+    records that later are not there.
+
+    Example: broker-1 sets its high watermark of orders-0 to 1,310, its log end, while broker-2, a member of the
+    ISR, has fetched up to 1,204 only. Or it had fetched up to 1,310 two leader epochs ago, has cut its log since, and
+    broker-1, elected again in place, still counts it. A follower's high watermark may go down; it must never be one
+    that no leader committed, and neither must the one with which a role begins, such as that of a checkpoint.
+    """
+
+    id = "P10"
+    title = "High watermarks only rise while a leader leads, and cover nothing that the ISR lacks"
+    source = "KAFKA-14704; KAFKA-9491; KIP-497"
+    tested_when = "a replica of a data partition moves its high watermark"
+    unseen = (
+        "the time at which a high watermark rises: P18 looks at that",
+        "a high watermark that a checkpoint brought back too high, until the broker moves it",
+    )
+    types = (LogHw, RepFetch, PartAssume, PartChange, IsrPropose)
+    before_types = (LogTrunc,)
+    exemptions = {"unclean-election": UNCLEAN, "loss-budget": LOST}
+
+    def initial(self, key: str, profile: Profile) -> Watermarks:
+        return Watermarks(key, known=known_as(profile, "finding-reelected-in-place"))
+
+    def before(self, state: Watermarks, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        assert type(body) is LogTrunc
+        replica = mirror.replica(event.node)
+        if replica.incarnation == event.incarnation and replica.high_watermark > body.to:
+            state.lowering[event.node] = witness(event)
+        return NOTHING
+
+    def step(self, state: Watermarks, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        if state.lowering and (cut := state.lowering.pop(event.node, None)) is not None and type(body) is not LogHw:
+            return self.violated(
+                state.key,
+                f"{event.node} truncated {state.key} below its high watermark, and did not lower it",
+                cut,
+                event,
+            )
+        if type(body) is RepFetch:
+            leader = state.leaders.get(event.node)
+            if leader is not None and leader.leader_epoch == body.leader_epoch:
+                if body.error == 0 and body.diverging_epoch < 0:
+                    leader.offsets[body.follower] = body.offset
+                    leader.kept = [each for each in leader.kept if each != body.follower]
+            return NOTHING
+        if type(body) is LogHw:
+            state.tested += 1
+            if not body.log_start <= body.new <= body.log_end:
+                return self.violated(
+                    state.key,
+                    f"{event.node} set its high watermark of {state.key} to {body.new:,}, "
+                    f"outside its log of {body.log_start:,} to {body.log_end:,}",
+                    event,
+                )
+            return (
+                self._leader(state, event, body, mirror)
+                if body.role == "leader"
+                else self._follower(state, event, mirror)
+            )
+        if type(body) is PartAssume:
+            if body.high_watermark > body.log_end:
+                return self.violated(
+                    state.key,
+                    f"{event.node} took up {state.key} in leader epoch {body.leader_epoch} with high watermark "
+                    f"{body.high_watermark:,}, beyond its log end {body.log_end:,}",
+                    event,
+                )
+            if body.role == "leader":
+                self._lead(state, event, body)
+            else:
+                state.leaders.pop(event.node, None)
+            return self._taken_up(state, event, body, mirror)
+        elif type(body) is PartChange and state.controller.says(body.quorum_epoch):
+            state.made = made_by(body)
+        elif type(body) is IsrPropose and body.outcome == OVERTAKEN:
+            state.overtaken = proposed(body)
+        return NOTHING
+
+    def _lead(self, state: Watermarks, event: Stamped, body: PartAssume) -> None:
+        """A leader that is elected again in place, without having followed in between, still knows where its followers
+        were: Kafka's Partition.makeLeader keeps that. It is not always so any more: they may have cut their logs."""
+        known = state.leaders.get(event.node)
+        if known is not None and known.leader_epoch == body.leader_epoch:
+            return
+        kept = known.offsets if known is not None and known.by.incarnation == event.incarnation else {}
+        state.leaders[event.node] = Fetched(body.leader_epoch, body.high_watermark, witness(event), kept, list(kept))
+
+    def _taken_up(self, state: Watermarks, event: Stamped, body: PartAssume, mirror: LogMirror) -> Emissions:
+        """The high watermark with which a role begins, which may come from a checkpoint, is one that a leader has
+        committed."""
+        end = body.high_watermark
+        ph = mirror.replica(event.node).log.ph_at(end)
+        known = mirror.committed.matches(end, ph) if ph >= 0 else None
+        if known or (known is None and end <= mirror.committed.end):
+            return NOTHING
+        sentence = (
+            f"{event.node} took up {state.key} in leader epoch {body.leader_epoch} with high watermark {end:,}, which "
+            f"no leader committed (committed: {mirror.committed.end:,})"
+        )
+        taint = mirror.taint_below(end)
+        if taint is not None:
+            return self.excused(taint.rule, state.key, sentence, event)
+        return self.violated(state.key, sentence, event)
+
+    def _leader(self, state: Watermarks, event: Stamped, body: LogHw, mirror: LogMirror) -> Emissions:
+        leader = state.leaders.get(event.node)
+        if leader is None or leader.leader_epoch != body.leader_epoch:
+            return self.violated(
+                state.key,
+                f"{event.node} moved the high watermark of {state.key} as leader of epoch {body.leader_epoch}, "
+                "which it never took up",
+                event,
+            )
+        before, by = leader.high_watermark, leader.by
+        leader.high_watermark, leader.by = body.new, witness(event)
+        if body.new <= before:
+            return self.violated(
+                state.key,
+                f"{event.node} lowered the high watermark of {state.key} from {before:,} to {body.new:,} "
+                f"while it led epoch {body.leader_epoch}",
+                by,
+                event,
+            )
+        leader_epoch, _, isr = state.made
+        known = leader_epoch == body.leader_epoch and state.made != state.overtaken
+        needed = {*body.counted, *(isr if known else ())}
+        for member in sorted(needed):
+            if node_name(member) != event.node and leader.offsets.get(member, -1) < body.new:
+                return self.violated(
+                    state.key,
+                    f"{event.node} (leader epoch {body.leader_epoch}) moved the high watermark of {state.key} to "
+                    f"{body.new:,}, though {node_name(member)} of its ISR had fetched up to "
+                    f"{max(leader.offsets.get(member, 0), 0):,} only",
+                    event,
+                )
+        return self._kept(state, event, body, sorted(needed & {*leader.kept}), mirror)
+
+    def _kept(self, state: Watermarks, event: Stamped, body: LogHw, members: list[int], mirror: LogMirror) -> Emissions:
+        """Members that have not fetched in this epoch so far are to have what they are counted for: their logs tell."""
+        for member in members:
+            replica = mirror.replica(node_name(member))
+            if replica.log.matches(body.new, body.ph) is not False:
+                continue
+            sentence = (
+                f"{event.node} (leader epoch {body.leader_epoch}) moved the high watermark of {state.key} to "
+                f"{body.new:,}, by what {node_name(member)} of its ISR had fetched in an epoch before; its log ends at "
+                f"{replica.log.end:,}, and is not the leader's up to there"
+            )
+            taint = next((each for each in mirror.taints if each.epoch > body.leader_epoch), None)
+            if taint is not None:
+                return self.excused(taint.rule, state.key, sentence, event)
+            if mirror.lost_by(body.new - 1):
+                return self.excused("loss-budget", state.key, sentence, event)
+            return self.violated(state.key, sentence, event, known=state.known)
+        return NOTHING
+
+    def _follower(self, state: Watermarks, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        assert type(body) is LogHw
+        same = mirror.committed.matches(body.new, body.ph)
+        if same or same is None:
+            return NOTHING
+        sentence = (
+            f"{event.node} set its high watermark of {state.key} to {body.new:,}, "
+            f"which no leader committed (committed: {mirror.committed.end:,})"
+        )
+        taint = mirror.taint_below(body.new, since=body.leader_epoch)  # its leader does not know of the election
+        if taint is not None:
+            return self.excused(taint.rule, state.key, sentence, event)
+        return self.violated(state.key, sentence, event)
+
+
+class CommittedIsNotTruncated(LogInvariant[State]):
+    """A replica that truncates committed records and is elected before it has fetched them again loses them for
+    everybody.
+
+    Example: broker-2 holds orders-0 up to 1,310, all committed, and knows a high watermark of 1,204. As a follower
+    of a new leader it truncates to its high watermark (as Kafka did before KIP-101); the leader crashes, broker-2 is
+    elected, and offsets 1,204-1,309 are gone. Truncating a *divergent* end is required and no violation.
+    """
+
+    id = "P11"
+    title = "Committed records are never truncated"
+    source = "KIP-101"
+    tested_when = "a replica of a data partition cuts its log"
+    unseen = ("records that vanish without a cut: P14 shows a log that is shorter than before",)
+    types = ()
+    before_types = (LogTrunc,)
+
+    def initial(self, key: str, profile: Profile) -> State:
+        return State(key)
+
+    def before(self, state: State, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        assert type(body) is LogTrunc
+        state.tested += 1
+        held = mirror.highest_committed_of(event.node)
+        if held <= body.to:
+            return NOTHING
+        sentence = (
+            f"{event.node} truncated {state.key} from {body.was:,} to {body.to:,} ({body.reason}, leader epoch "
+            f"{body.leader_epoch}) although it held what was committed up to {held:,}"
+        )
+        return self.violated(state.key, sentence, event)

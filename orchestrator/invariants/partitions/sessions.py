@@ -1,0 +1,125 @@
+"""How long the controller holds the place of a broker of which it hears no more."""
+
+from __future__ import annotations
+
+import msgspec
+
+from actors.node.spec import node_name
+from actors.trace.events import BrokerReg, ClockSet, CtlFault, NodeDown, QRole, Rpc, Stamped
+from orchestrator.invariants.folds.bounds import longest_ms
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
+from orchestrator.invariants.mirrors.metadata_view import MetadataView
+from orchestrator.invariants.partitions.controller import ControllerInvariant
+
+SESSION_TIMEOUT = "broker.session.timeout.ms"
+SLACK_US = 100_000
+"""By so much an event may be told later than it was."""
+SHUTDOWNS = ("controlled-shutdown", "rolling-bounce")
+"""What an operator does that has brokers ask to be fenced."""
+
+
+class Heard(msgspec.Struct, frozen=True):
+    """When a controller heard of an incarnation of a broker, at the earliest."""
+
+    incarnation: str
+    at_us: int
+    by: Witness
+
+
+class Sessions(State):
+    """timeouts_us: node -> the session timeout; the longest under "". active: controller -> since when it leads. heard:
+    "controller/broker" -> Heard. wrong: nodes whose clocks were set. shutdowns: whether brokers were told to stop."""
+
+    timeouts_us: dict[str, int] = {}
+    active: dict[str, tuple[int, Witness]] = {}
+    heard: dict[str, Heard] = {}
+    wrong: set[str] = set()
+    shutdowns: bool = False
+
+
+class SessionsAreHonoured(ControllerInvariant[Sessions]):
+    """A broker that is heard of keeps its place. One that is fenced all the same loses its leaderships without a
+    reason; if another one gets its id, two processes act for one broker. A new active controller has heard of nobody
+    yet, and gives every unfenced broker the whole session timeout.
+
+    Example: controller-2 takes over and fences all brokers, as none has sent it a heartbeat; every partition is
+    without a leader until they have. Or broker-1 is restarted at once, and registers while its former incarnation is
+    still taken for alive.
+    """
+
+    id = "P27"
+    title = "A broker that was heard of within the session timeout is not fenced, and nobody else gets its id"
+    source = "KIP-631; Kafka's BrokerHeartbeatManager, ClusterControlManager.registerBroker"
+    tested_when = "a controller fences a broker that was unfenced, or registers another incarnation of one"
+    unseen = (
+        "Brokers that are fenced too late: L3 waits for another leader.",
+        "Fencing in runs in which an operator shuts brokers down: they ask for it.",
+        "Controllers and brokers whose clocks were set.",
+    )
+    types = (BrokerReg, Rpc, QRole, NodeDown, ClockSet, CtlFault)
+    before_types = (BrokerReg,)
+    cases = {Rpc: ("BrokerHeartbeat",)}
+
+    def initial(self, key: str, profile: Profile) -> Sessions:
+        default = longest_ms(profile, SESSION_TIMEOUT)
+        own = {node: int(profile.setting(SESSION_TIMEOUT, node, default)) * 1000 for node in profile.nodes}
+        return Sessions(key, timeouts_us={"": default * 1000, **own})
+
+    def before(self, state: Sessions, event: Stamped, mirror: MetadataView) -> Emissions:
+        body = event.body
+        assert type(body) is BrokerReg
+        known = mirror.view_of(event).broker(body.broker)
+        active = state.active.get(event.node)
+        if known is None or known.fenced or active is None or event.node in state.wrong:
+            return NOTHING
+        replaced = body.incarnation != known.incarnation
+        stops = known.shutting_down or body.shutting_down or state.shutdowns
+        if not replaced and (not body.fenced or stops):
+            return NOTHING
+        state.tested += 1
+        at_us, by = active
+        heard = state.heard.get(f"{event.node}/{body.broker}")
+        contacted = heard is not None and heard.incarnation == known.incarnation and heard.at_us > at_us
+        if heard is not None and contacted:
+            at_us, by = heard.at_us, heard.by
+        timeout_us = state.timeouts_us.get(event.node, state.timeouts_us[""])
+        if event.wall >= at_us + timeout_us - SLACK_US:
+            return NOTHING
+        did = f"registered {body.incarnation} in place of {known.incarnation}" if replaced else "fenced it"
+        since = "it had heard of it" if contacted else "it became active"
+        return self.violated(
+            state.key,
+            f"{event.node} {did}, {node_name(body.broker)}, {(event.wall - at_us) // 1000} ms after {since}; the "
+            f"session timeout is {timeout_us // 1000} ms",
+            by,
+            event,
+        )
+
+    def step(self, state: Sessions, event: Stamped, mirror: MetadataView) -> Emissions:
+        body = event.body
+        if type(body) is Rpc:
+            if body.outcome == "answered" and not body.errors and event.node not in state.wrong:
+                self._heard(state, body.dst, event, event.node, f"{event.node}/{event.incarnation}", body.took_ms)
+        elif type(body) is BrokerReg:
+            if not body.fenced:
+                self._heard(state, event.node, event, node_name(body.broker), body.incarnation, 0)
+        elif type(body) is QRole:
+            if body.role == "leader":
+                state.active[event.node] = (event.wall, witness(event))
+            else:
+                state.active.pop(event.node, None)
+        elif type(body) is NodeDown:
+            state.active.pop(event.node, None)
+        elif type(body) is ClockSet:
+            state.wrong.add(event.node)
+        elif type(body) is CtlFault:
+            state.shutdowns = state.shutdowns or body.kind in SHUTDOWNS
+        return NOTHING
+
+    @staticmethod
+    def _heard(state: Sessions, controller: str, event: Stamped, broker: str, incarnation: str, took_ms: int) -> None:
+        number = broker.rpartition("-")[2]
+        known = state.heard.get(f"{controller}/{number}")
+        at_us = event.wall - took_ms * 1000
+        if known is None or known.at_us < at_us or known.incarnation != incarnation:
+            state.heard[f"{controller}/{number}"] = Heard(incarnation, at_us, witness(event))

@@ -1,0 +1,345 @@
+"""Where the logs of a leader and its followers part, who says so, and what a follower makes of it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+
+from actors.node.errors import KafkaError
+from actors.node.spec import node_name
+from actors.trace.events import EpochTold, LogAppend, LogTrunc, RepFetch, RepTruncate, Stamped
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
+from orchestrator.invariants.mirrors.log_fold import LogInvariant
+from orchestrator.invariants.mirrors.log_mirror import Lineage, LogMirror
+from orchestrator.invariants.mirrors.log_prefix import Prefix
+
+UNTOLD = (-1, -1)
+"""Neither an epoch nor its end."""
+
+_EPOCH = attrgetter("epoch")
+
+
+class Asked(msgspec.Struct, frozen=True, gc=False):
+    """The last request about the partition that a leader has told the trace of, on a connection: its number there, the
+    leader epoch in which it was asked, and where the leader said that the logs part."""
+
+    number: str
+    leader_epoch: int
+    by: Witness
+    told: tuple[int, int] = UNTOLD
+
+
+class Truncations(State):
+    """asked: connection -> Asked, the most recent ones. out_of_range: follower -> the last time that a leader told it
+    so. cuts: node -> a cut of its log of which it has not said yet what it was told."""
+
+    asked: dict[str, Asked] = {}
+    out_of_range: dict[str, Asked] = {}
+    cuts: dict[str, Witness] = {}
+
+
+CONNECTIONS_KEPT = 256
+
+
+class TruncationEndsOnTheLineage(LogInvariant[Truncations]):
+    """A follower truncates to meet its leader's log: to the last boundary that both have, and no further. Less would
+    leave records that the leader never had; more gives up copies of what is committed, which may be the last ones. And
+    what a leader answered in one leader epoch says nothing of the log in the next.
+
+    Example: broker-3 holds orders-0 up to 1,310, of which the leader of epoch 5 has everything up to 1,250, and cuts
+    to 1,204; or it appends the leader's 1,250 on top of an end at which the two logs differ (KAFKA-7164). Whatever the
+    reason for a cut is, it goes no lower: a position that the leader calls out of range is cut to the end of the
+    leader's log, a log that nobody can compare to the high watermark, and after a crash what cannot be read is cut off.
+    """
+
+    id = "P12"
+    title = "Followers truncate to the leader's lineage, not below it, and as they were told in this leader epoch"
+    source = "KIP-279; KAFKA-7164; KAFKA-7415; Kafka's AbstractFetcherThread, getOffsetTruncationState"
+    tested_when = (
+        "a replica cuts its log, whatever the reason, acts on where its leader said that their logs part, appends its "
+        "first batch under a leader epoch, or does any of that by the answer to a request that the trace knows"
+    )
+    types = (LogTrunc, LogAppend, RepFetch, RepTruncate, EpochTold)
+    before_types = (LogTrunc, LogAppend)
+    cases = {LogAppend: ("follower",)}
+    unseen = (
+        (
+            "A cut below the leader's log start, or because the leader's epochs are unknown (before message format 2): "
+            "no data log begins later than at 0, and every batch has a leader epoch."
+        ),
+        "A cut under a leader epoch that nobody has taken up yet is compared with no log.",
+    )
+
+    def initial(self, key: str, profile: Profile) -> Truncations:
+        return Truncations(key)
+
+    def before(self, state: Truncations, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        if type(body) is LogAppend:
+            if body.role != "follower":
+                return NOTHING
+            return (
+                self._unsaid(state, event)
+                or self._late(state, event, body.leader_epoch)
+                or self._appended(state, event, body, mirror)
+            )
+        assert type(body) is LogTrunc
+        if body.reason == "recovery":
+            return self._recovered(state, event, body, mirror)
+        found = self._unsaid(state, event)
+        state.cuts[event.node] = witness(event)
+        return found or self._late(state, event, body.leader_epoch) or self._truncated(state, event, body, mirror)
+
+    def step(self, state: Truncations, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        if type(body) is RepFetch and body.follower_epoch >= 0:
+            asked = self._note(state, event, body.follower_epoch, (body.diverging_epoch, body.diverging_end))
+            if body.error == KafkaError.OFFSET_OUT_OF_RANGE:
+                state.out_of_range[node_name(body.follower)] = asked
+        elif type(body) is EpochTold and body.replica_id >= 0:
+            self._note(state, event, body.leader_epoch, (body.epoch, body.end))
+        elif type(body) is RepTruncate:
+            state.cuts.pop(event.node, None)
+            return self._acted(state, event, body, mirror)
+        return NOTHING
+
+    def _note(self, state: Truncations, event: Stamped, leader_epoch: int, told: tuple[int, int]) -> Asked:
+        connection, _, number = event.req.rpartition("#")
+        asked = Asked(number, leader_epoch, witness(event), told)
+        if event.req:
+            state.asked[connection] = asked
+            if len(state.asked) > CONNECTIONS_KEPT:
+                del state.asked[next(iter(state.asked))]
+        return asked
+
+    def _request(self, state: Truncations, event: Stamped) -> Asked | None:
+        """The request whose answer a follower acts on, where the trace tells of both."""
+        connection, _, number = event.req.rpartition("#")
+        asked = state.asked.get(connection)
+        return asked if asked is not None and asked.number == number else None
+
+    def _late(self, state: Truncations, event: Stamped, leader_epoch: int) -> Emissions:
+        asked = self._request(state, event)
+        if asked is None:
+            return NOTHING
+        state.tested += 1
+        if asked.leader_epoch == leader_epoch:
+            return NOTHING
+        return self.violated(
+            state.key,
+            f"{event.node} acted under leader epoch {leader_epoch} of {state.key} on what {asked.by.node} answered to "
+            f"its fetch of leader epoch {asked.leader_epoch}",
+            asked.by,
+            event,
+        )
+
+    def _unsaid(self, state: Truncations, event: Stamped) -> Emissions:
+        """A follower that cuts its log says why in the same breath."""
+        cut = state.cuts.pop(event.node, None)
+        if cut is None or cut.incarnation != event.incarnation:
+            return NOTHING
+        return self.violated(state.key, f"{event.node} cut its log of {state.key}, and was not told to", cut, event)
+
+    def _truncated(self, state: Truncations, event: Stamped, body: LogTrunc, mirror: LogMirror) -> Emissions:
+        leader = mirror.lineage_log(body.leader_epoch)
+        if leader is None:
+            return NOTHING
+        state.tested += 1
+        log = mirror.replica(event.node).log
+        shared = log.shared_with(leader, log.end)
+        if body.to >= shared:
+            return NOTHING
+        lineage = mirror.lineages[body.leader_epoch]
+        return self.violated(
+            state.key,
+            f"{event.node} truncated {state.key} from {body.was:,} to {body.to:,} ({body.reason}) under leader epoch "
+            f"{body.leader_epoch}, although it shared everything up to {shared:,} with {lineage.leader}",
+            lineage.assumed,
+            event,
+        )
+
+    def _recovered(self, state: Truncations, event: Stamped, body: LogTrunc, mirror: LogMirror) -> Emissions:
+        """What the disk has lost, a torn tail too, is gone by now: whatever is still there can be read."""
+        state.tested += 1
+        log = mirror.replica(event.node).log
+        if log.end <= body.to:
+            return NOTHING
+        return self.violated(
+            state.key,
+            f"{event.node} recovered {state.key} up to {body.to:,}, although its disk had it up to {log.end:,}",
+            event,
+        )
+
+    def _appended(self, state: Truncations, event: Stamped, body: LogAppend, mirror: LogMirror) -> Emissions:
+        replica = mirror.replica(event.node)
+        if replica.follows == body.leader_epoch:
+            return NOTHING  # where its first append under this epoch was right, P3 keeps watch over the next ones
+        leader = mirror.lineage_log(body.leader_epoch)
+        if leader is None:
+            return NOTHING
+        state.tested += 1
+        log = replica.log
+        if leader.matches(log.end, log.ph_at(log.end)) is not False:
+            return NOTHING
+        lineage = mirror.lineages[body.leader_epoch]
+        return self.violated(
+            state.key,
+            f"{event.node} appended offset {body.base:,} of {state.key} under leader epoch {body.leader_epoch} to a "
+            f"log that ends at {log.end:,} with epoch {log.last_epoch}, where that of {lineage.leader} differs",
+            lineage.assumed,
+            event,
+        )
+
+    # ---- what a follower was told, and what it made of it ---------------------------------------------------
+
+    def _acted(self, state: Truncations, event: Stamped, body: RepTruncate, mirror: LogMirror) -> Emissions:
+        state.tested += 1
+        asked = self._request(state, event)
+        log = mirror.replica(event.node).log
+        if log.end == body.to and log.last_epoch not in (body.epoch, -1):
+            wrong = f"and goes on with leader epoch {body.epoch}, while that of its last record is {log.last_epoch}"
+            by: Witness | None = None
+        else:
+            wrong, by = _wrongly(state, event.node, body, asked)
+        if not wrong:
+            return NOTHING
+        return self.violated(
+            state.key,
+            f"{event.node} cut {state.key} from {body.was:,} to {body.to:,} ({body.reason}) {wrong}",
+            by if asked is None else asked.by,
+            event,
+        )
+
+
+def _wrongly(state: Truncations, node: str, body: RepTruncate, asked: Asked | None) -> tuple[str, Witness | None]:
+    """What is wrong about how far a follower went, "" nothing; and what shows that."""
+    told = (body.told_epoch, body.told_end)
+    if body.reason == "diverge":
+        if asked is not None and asked.told != told:
+            return f"as its leader had said {_in_words(told)}, which said {_in_words(asked.told)}", None
+        if body.epoch > body.told_epoch or (body.epoch == body.told_epoch and body.to > body.told_end):
+            return f"and kept leader epoch {body.epoch}, though its leader has {_in_words(told)}", None
+    elif body.reason == "high-watermark":
+        # Its leader cannot tell, or it has no leader epochs to ask about; every batch has one.
+        if (asked is None or asked.told != UNTOLD) and body.to < body.was:
+            return "without having been told that its leader knows nothing of its leader epochs", None
+    else:
+        refused = state.out_of_range.get(node)
+        if refused is None or refused.leader_epoch != body.leader_epoch:
+            return "without having been told that its position was out of range", None
+        if body.to > body.told_end:
+            return f"though its leader's log ends at {body.told_end:,}", refused.by
+    return "", None
+
+
+class Divergences(State):
+    """Nothing is remembered: the logs say all."""
+
+
+class LeadersSayWhereLogsPart(LogInvariant[Divergences]):
+    """A follower cuts its log to what its leader tells it, and a consumer learns so that what it has read is gone. Told
+    too much it keeps records that the leader never had, told too little it gives up what may be committed; told nothing
+    it reads on in another log; and told that its position is out of range it cuts blindly.
+
+    Example: the leader of epoch 14 has 16 records: epoch 3 up to 8, epoch 4 up to 13, epoch 9 up to 14. A follower that
+    fetches from 9 with last epoch 5 is told epoch 4 up to 13; one that fetches from 17 with last epoch 14 that epoch 14
+    ends at 16. A leader that has not noted where its own epoch begins knows nothing of the epochs since the last
+    record, and answers a follower that led one of them OFFSET_OUT_OF_RANGE.
+    """
+
+    id = "P23"
+    title = "A leader says that logs part if they do and only then, and where; out of range is only what is beyond"
+    source = "KIP-595, Fetch; KIP-101; KIP-279; Kafka's Partition.readRecords and LeaderEpochFileCache.endOffsetFor"
+    tested_when = (
+        "a leader tells a follower that their logs diverge, or that its position is out of range, or is to do so; or "
+        "answers OffsetForLeaderEpoch"
+    )
+    types = (RepFetch, EpochTold)
+    unseen = (
+        "Fetches of consumers: the trace has no answer to them, only what the consumer makes of it.",
+        "A position below the log start: no data log begins later than at 0.",
+        "Leader epochs of which every replica's high watermark has passed the end.",
+    )
+
+    def initial(self, key: str, profile: Profile) -> Divergences:
+        return Divergences(key)
+
+    def step(self, state: Divergences, event: Stamped, mirror: LogMirror) -> Emissions:
+        body: Any = event.body
+        lineage = mirror.lineages.get(body.leader_epoch)
+        if lineage is None or lineage.leader != event.node:
+            return NOTHING  # P1, P16 and X1 look at who answers
+        log = mirror.lineage_log(body.leader_epoch)
+        assert log is not None
+        if type(body) is EpochTold:
+            return self._told(state, event, body, log, lineage)
+        if body.error not in (KafkaError.NONE, KafkaError.OFFSET_OUT_OF_RANGE):
+            return NOTHING
+        right = _answer(log, lineage, body)
+        given = "out of range" if body.error else _in_words((body.diverging_epoch, body.diverging_end))
+        if right is None or (given == right == _in_words(UNTOLD)):
+            return NOTHING
+        state.tested += 1
+        if given == right:
+            return NOTHING
+        return self.violated(
+            state.key,
+            f"{event.node}, leader of epoch {body.leader_epoch} of {state.key}, told {node_name(body.follower)}, which "
+            f"fetched from {body.offset:,} with last epoch {body.last_fetched_epoch}, {given}; right is {right}",
+            lineage.assumed,
+            event,
+        )
+
+    def _told(self, state: Divergences, event: Stamped, body: EpochTold, log: Prefix, lineage: Lineage) -> Emissions:
+        state.tested += 1
+        who = node_name(body.replica_id) if body.replica_id >= 0 else "a client"
+        sentence = f"{event.node}, leader of epoch {body.leader_epoch} of {state.key}, told {who}"
+        if body.current_leader_epoch not in (-1, body.leader_epoch):
+            said = f"where an epoch ends, though asked in leader epoch {body.current_leader_epoch}"
+            return self.violated(state.key, f"{sentence} {said}", event)
+        right = end_of_epoch(log, lineage, body.asked_epoch)
+        given = (body.epoch, body.end)
+        if right is None or right == given:
+            return NOTHING
+        return self.violated(
+            state.key,
+            f"{sentence}, which asked for epoch {body.asked_epoch}, {_in_words(given)}; right is {_in_words(right)}",
+            lineage.assumed,
+            event,
+        )
+
+
+def _answer(log: Prefix, lineage: Lineage, fetch: RepFetch) -> str | None:
+    """What a leader is to say of a follower's position, in words; None: what that rests on was forgotten."""
+    if fetch.last_fetched_epoch >= 0:
+        told = end_of_epoch(log, lineage, fetch.last_fetched_epoch)
+        if told is None:
+            return None
+        if told == UNTOLD:
+            return "out of range"
+        epoch, end = told
+        return _in_words(told if epoch < fetch.last_fetched_epoch or end < fetch.offset else UNTOLD)
+    return "out of range" if fetch.offset > log.end else _in_words(UNTOLD)
+
+
+def end_of_epoch(log: Prefix, lineage: Lineage, epoch: int) -> tuple[int, int] | None:
+    """The largest epoch of a leader's log that is not above ``epoch``, and its exclusive end; (-1, -1) if Kafka's
+    LeaderEpochFileCache.endOffsetFor cannot say, None if what that rests on was forgotten."""
+    if epoch < 0 or epoch > lineage.epoch:
+        return UNTOLD
+    if epoch == lineage.epoch:
+        return epoch, log.end
+    if (log.floor and log.floor_epoch < 0) or epoch < log.floor_epoch:
+        return None
+    above = bisect_right(log.batches, epoch, key=_EPOCH)
+    end = log.batches[above].base if above < len(log.batches) else lineage.start
+    found = log.batches[above - 1].epoch if above else log.floor_epoch
+    # What lies below the first epoch is said to end where that begins.
+    return (epoch, end) if found < 0 else (found, end)
+
+
+def _in_words(answer: tuple[int, int]) -> str:
+    return "nothing of a divergence" if answer == UNTOLD else f"epoch {answer[0]} up to {answer[1]:,}"

@@ -1,0 +1,538 @@
+"""What is committed in the metadata log: on whose disks it is, who is handed it, how logs meet again, and that what
+somebody was told of stays."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import msgspec
+
+from actors.node.spec import node_name
+from actors.trace.events import (
+    ConfigChange,
+    IsrPropose,
+    LogFlush,
+    LogHw,
+    LogTrunc,
+    OpInvoke,
+    OpReturn,
+    PartChange,
+    QApply,
+    QRole,
+    QSnap,
+    QVoters,
+    RepFetch,
+    Stamped,
+)
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
+from orchestrator.invariants.mirrors.log_fold import LogInvariant
+from orchestrator.invariants.mirrors.log_mirror import WIPED, LogMirror
+from orchestrator.invariants.mirrors.log_prefix import Prefix
+from orchestrator.invariants.mirrors.voter_sets import is_majority, named
+from orchestrator.invariants.partitions.replica_logs import PrefixFact
+
+
+class Fetched(msgspec.Struct):
+    """What a leader knows of the voters in its epoch: up to where each has fetched. changed: whether other voters came
+    into force meanwhile, of whose fetches as observers the trace does not tell."""
+
+    epoch: int
+    ends: dict[str, tuple[int, Witness]] = {}
+    changed: bool = False
+
+
+class Progress(State):
+    """Leader -> Fetched."""
+
+    leaders: dict[str, Fetched] = {}
+
+    def of(self, leader: str, epoch: int) -> Fetched:
+        """What a leader knows in an epoch; nothing at first."""
+        found = self.leaders.get(leader)
+        if found is None or found.epoch != epoch:
+            found = self.leaders[leader] = Fetched(epoch)
+        return found
+
+
+class CommittedIsDurable(LogInvariant[Progress]):
+    """A quorum survives that its members lose power because what counts as committed lies on the disks of a majority. A
+    high watermark that counts what is only in memory is taken back by the next outage of that majority. Whoever is
+    counted has it: the leader itself on its disk, and the others have told so by a fetch in the leader's epoch. What a
+    member says is on its disk is in its log.
+
+    Example: controller-2 fetches on, which acknowledges offsets up to 120, while its disk has those up to 112 only;
+    controller-1 takes 120 for committed and loses power together with controller-2. The voters are those in the log of
+    the leader, which counts for nothing itself if it is none of them.
+    """
+
+    id = "Q7"
+    title = "A quorum leader's high watermark covers only what a majority of the voters has on disk"
+    source = "KIP-595; Kafka's RaftEventSimulationTest, MajorityReachedHighWatermark; KAFKA-10533"
+    tested_when = "a quorum leader moves its high watermark"
+    unseen = (
+        "What a new voter is counted with that has not fetched since it is one.",
+        "A high watermark that stays behind what a majority has.",
+    )
+    types = (LogHw, LogFlush, RepFetch, QVoters)
+    cases = {LogHw: ("leader",)}
+    exemptions = {
+        "disk-lost": "The disk of a voter that had it was wiped, or lost what it had synced, and has not got it again."
+    }
+
+    def initial(self, key: str, profile: Profile) -> Progress:
+        return Progress(key)
+
+    def step(self, state: Progress, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        if type(body) is LogHw:
+            voters = mirror.voters.of(event.node)
+            if body.role != "leader" or not voters:
+                return NOTHING
+            state.tested += 1
+            return [*self._on_disks(state, event, body, mirror, voters), *self._counted(state, event, body, mirror)]
+        if type(body) is RepFetch:
+            if not body.error and body.diverging_end < 0:
+                ends = state.of(event.node, body.leader_epoch).ends
+                ends[node_name(body.follower)] = (body.offset, witness(event))
+        elif type(body) is QVoters:
+            self._changed(state.of(event.node, body.leader_epoch), body)
+        elif type(body) is LogFlush and body.end > (end := mirror.replica(event.node).log.end):
+            sentence = f"{event.node} has the metadata log on its disk up to {body.end:,}, and it ends at {end:,}"
+            return self.violated(state.key, sentence, event)
+        return NOTHING
+
+    def _changed(self, known: Fetched, body: QVoters) -> None:
+        """Who is a voter no more fetches on as an observer, of which the trace does not tell: a leader that makes it a
+        voter again counts it with that."""
+        known.changed = True
+        members = named(body.members)
+        known.ends = {name: each for name, each in known.ends.items() if name in members}
+
+    def _counted(self, state: Progress, event: Stamped, body: LogHw, mirror: LogMirror) -> Emissions:
+        """Each of the voters that the leader counted, by what it knows of them."""
+        known = state.of(event.node, body.leader_epoch)
+        did = f"{event.node}, leader of epoch {body.leader_epoch}, moved its high watermark to {body.new:,} counting"
+        for name in map(node_name, body.counted):
+            if name == event.node:
+                flushed = mirror.replica(name).flushed
+                if flushed < body.new:
+                    sentence = f"{did} itself, which had the log on its disk up to {flushed:,}"
+                    return self.violated(state.key, sentence, event)
+                continue
+            end, by = known.ends.get(name, (-1, None))
+            if end < body.new and (by is not None or not known.changed):
+                had = f"had fetched up to {end:,}" if by is not None else "had not fetched"
+                return self.violated(state.key, f"{did} {name}, which {had} in its epoch", by, event)
+        return NOTHING
+
+    def _on_disks(
+        self, state: Progress, event: Stamped, body: LogHw, mirror: LogMirror, voters: Collection[str]
+    ) -> Emissions:
+        durable, lost = [], []
+        for voter in sorted(voters):
+            replica = mirror.replica(voter)
+            if replica.flushed >= body.new and replica.log.matches(body.new, body.ph) is not False:
+                durable.append(voter)
+            elif replica.log.end < body.new and any(loss.start < body.new <= loss.end for loss in replica.losses):
+                lost.append(voter)
+        if is_majority(len(durable), voters):
+            return NOTHING
+        sentence = (
+            f"{event.node}, leader of epoch {body.leader_epoch}, moved its high watermark to {body.new:,}, which "
+            f"{', '.join(durable) or 'nobody'} had on disk, out of {len(voters)} voters"
+        )
+        if is_majority(len(durable) + len(lost), voters):
+            return self.excused("disk-lost", state.key, sentence, event)
+        return self.violated(state.key, sentence, event)
+
+
+class Applied(msgspec.Struct):
+    """What one incarnation of a member knows: its high watermark, and what its state machine was handed."""
+
+    incarnation: int
+    high_watermark: int = 0
+    end: int = 0
+    by: Witness | None = None
+
+
+class Application(State):
+    """members: by node. facts: end of what was handed out -> its prefix hash, by whom first; at ``limit`` of them those
+    that are long committed are forgotten."""
+
+    members: dict[str, Applied] = {}
+    facts: dict[int, PrefixFact] = {}
+    limit: int = 1 << 12
+
+
+class StateMachinesAgree(LogInvariant[Application]):
+    """Controllers and brokers do what the committed log says. One that is handed an entry that is not committed, one
+    twice, or not all of them, holds another cluster for true than the rest.
+
+    Example: broker-2 applies the fencing of broker-3 from offset 118, which only the old leader had; the new one never
+    heard of it, and broker-2 alone takes broker-3 for fenced (KAFKA-10632 has entries that were never handed out).
+    """
+
+    id = "Q11"
+    title = "State machines are handed the same log: all of it, in order, once, and after it is committed"
+    source = "Raft 5.4.3 (State Machine Safety); KAFKA-10632; Kafka's RaftEventSimulationTest, ConsistentCommittedData"
+    tested_when = "a member hands committed entries to its state machine"
+    unseen = ("Whether the state that is made of the log is right: M8 compares images.",)
+    types = (QApply, QSnap, LogHw)
+    exemptions = {"loss-budget": WIPED}
+
+    def initial(self, key: str, profile: Profile) -> Application:
+        return Application(key)
+
+    def step(self, state: Application, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        member = state.members.get(event.node)
+        if member is None or member.incarnation != event.incarnation:
+            member = state.members[event.node] = Applied(event.incarnation)
+        if type(body) is LogHw:
+            member.high_watermark = body.new
+            return NOTHING
+        if type(body) is QSnap:
+            if body.op == "load":
+                member.end, member.by = body.end, witness(event)
+                member.high_watermark = max(member.high_watermark, body.end)
+            return NOTHING
+        assert type(body) is QApply
+        state.tested += 1
+        before, by = member.end, member.by
+        member.end, member.by = body.end, witness(event)
+        if body.start != before:
+            return self.violated(
+                state.key,
+                f"{event.node} handed its state machine the metadata log from {body.start:,} on after it had handed it "
+                f"what is below {before:,}",
+                by,
+                event,
+            )
+        if body.end > member.high_watermark:
+            return self.violated(
+                state.key,
+                f"{event.node} handed its state machine the metadata log up to {body.end:,}, with a high watermark of "
+                f"{member.high_watermark:,}",
+                event,
+            )
+        return self._compare(state, event, body, mirror)
+
+    def _compare(self, state: Application, event: Stamped, body: QApply, mirror: LogMirror) -> Emissions:
+        fact = state.facts.setdefault(body.end, PrefixFact(body.ph, witness(event)))
+        if len(state.facts) > state.limit:
+            state.facts = {end: each for end, each in state.facts.items() if end > mirror.floor}
+            state.limit = max(1 << 12, 2 * len(state.facts))
+        if fact.ph != body.ph:
+            who, other = f"{fact.by.node} was handed", fact.by
+        elif body.end <= mirror.committed.end and mirror.committed.matches(body.end, body.ph) is False:
+            who, other = "was committed", None
+        else:
+            return NOTHING
+        sentence = (
+            f"{event.node} was handed the metadata log up to {body.end:,}, and below that it is not the one that {who}"
+        )
+        if mirror.taint_below(body.end) is not None:
+            return self.excused("loss-budget", state.key, sentence, other, event)
+        return self.violated(state.key, sentence, other, event)
+
+
+class Told(msgspec.Struct, frozen=True):
+    """What a leader told a follower of where their logs part: an epoch, and where that ends in the leader's log."""
+
+    leader_epoch: int
+    epoch: int
+    end: int
+    by: Witness
+
+
+class Answers(State):
+    """told: follower -> the last answer of that kind. strangers: nodes whose disks belong to another cluster."""
+
+    told: dict[str, Told] = {}
+    strangers: list[str] = []
+
+
+class DivergenceIsExact(LogInvariant[Answers]):
+    """A follower cuts its log to what its leader tells it. Told too much it keeps entries that the leader never had,
+    told too little it gives up what may be committed, told nothing it appends to another log than the leader's.
+
+    Example: the leader of epoch 5 has epoch 1 up to 3, epoch 3 up to 6 and epoch 5 from there; to a fetch from 6 with
+    last epoch 2 the right answer is epoch 1 up to 3. The follower cuts to there, or, where it lacks that epoch, to the
+    end of what is older: it may need several rounds.
+
+    A fetch that was made in another epoch is not taken note of: it was meant for another leader's log. Nor is one by a
+    member of another cluster, whose log has nothing to do with this one.
+    """
+
+    id = "Q18"
+    title = (
+        "A leader takes fetches of its own cluster and epoch alone, and says that they diverge if they do and only "
+        "then, and where"
+    )
+    source = "KIP-595, Fetch; Kafka's KafkaRaftClientTest, testLeaderImmediatelySendsDivergingEpoch"
+    tested_when = "a fetch diverges, or a follower cuts its log because of that"
+    unseen = (
+        "Fetches of observers that fit, and what is in an answer behind its end: Q6 finds what was taken over wrongly.",
+        "What OFFSET_OUT_OF_RANGE or a snapshot's id is told to, where the log does not go back so far.",
+    )
+    types = (RepFetch, LogTrunc)
+    before_types = (LogTrunc,)
+
+    def initial(self, key: str, profile: Profile) -> Answers:
+        return Answers(key, strangers=[name for name, own in profile.nodes.items() if "cluster_id" in own])
+
+    def step(self, state: Answers, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        if type(body) is LogTrunc:
+            return NOTHING
+        assert type(body) is RepFetch
+        follower = node_name(body.follower)
+        foreign = "" if body.error else _foreign(body, follower, state.strangers)
+        if foreign:
+            state.tested += 1
+            sentence = f"{event.node}, leader of epoch {body.leader_epoch}, took note of a fetch {foreign}"
+            return self.violated(state.key, sentence, event)
+        given = (body.diverging_epoch, body.diverging_end)
+        if given == (-1, -1):
+            state.told.pop(follower, None)
+        else:
+            state.tested += 1
+            state.told[follower] = Told(body.leader_epoch, *given, witness(event))
+        log = mirror.lineage_log(body.leader_epoch)
+        if body.error or log is None or not _is_remembered(log, body):
+            return NOTHING
+        batch = log.batch_at(body.offset - 1) if body.offset else None
+        fits = body.offset == 0 or (batch is not None and batch.epoch == body.last_fetched_epoch)
+        right = (-1, -1) if fits else _end_of_epoch(log, body.last_fetched_epoch)
+        if right is None or given == right:
+            return NOTHING
+        if given == (-1, -1):
+            state.tested += 1
+        return self.violated(
+            state.key,
+            f"{event.node}, leader of epoch {body.leader_epoch}, told {follower}, which fetched from {body.offset:,} "
+            f"with last epoch {body.last_fetched_epoch}, {_in_words(given)}; right is {_in_words(right)}",
+            event,
+        )
+
+    def before(self, state: Answers, event: Stamped, mirror: LogMirror) -> Emissions:
+        """A follower cuts its log: where that is by its leader's answer and its own log (Kafka's
+        ReplicatedLog.truncateToEndOffset)."""
+        body = event.body
+        assert type(body) is LogTrunc
+        told = state.told.pop(event.node, None)
+        if body.reason != "diverge" or told is None or told.leader_epoch != body.leader_epoch:
+            return NOTHING
+        state.tested += 1
+        log = mirror.replica(event.node).log
+        own = _end_of_epoch(log, told.epoch)
+        if own is None:
+            return NOTHING
+        epoch, end = own
+        end = min(end, told.end) if epoch == told.epoch else end
+        if body.to == end:
+            return NOTHING
+        return self.violated(
+            state.key,
+            f"{event.node} cut its log to {body.to:,} after its leader had told it that epoch {told.epoch} ends at "
+            f"{told.end:,}; right is {end:,}",
+            told.by,
+            event,
+        )
+
+
+def _foreign(fetch: RepFetch, follower: str, strangers: Collection[str]) -> str:
+    """Why a fetch was not meant for this leader, "" if it was."""
+    if follower in strangers:
+        return f"by {follower}, which belongs to another cluster"
+    if fetch.follower_epoch in (-1, fetch.leader_epoch):
+        return ""
+    return f"that {follower} made in epoch {fetch.follower_epoch}"
+
+
+def _is_remembered(log: Prefix, fetch: RepFetch) -> bool:
+    """Whether what the answer rests on was not forgotten."""
+    return log.floor == 0 or (fetch.offset > log.floor and fetch.last_fetched_epoch > log.floor_epoch)
+
+
+def _end_of_epoch(log: Prefix, epoch: int) -> tuple[int, int] | None:
+    """The largest epoch of a log that is not above ``epoch``, and its exclusive end; None if there is none."""
+    for index in range(len(log.batches) - 1, -1, -1):
+        if log.batches[index].epoch <= epoch:
+            return log.batches[index].epoch, log.ends[index]
+    return None
+
+
+def _in_words(answer: tuple[int, int]) -> str:
+    return "nothing of a divergence" if answer == (-1, -1) else f"epoch {answer[0]} up to {answer[1]:,}"
+
+
+class Written(msgspec.Struct, frozen=True):
+    """A record that a controller, or a leader of the quorum, wrote for somebody who waits for it: at an offset, in a
+    quorum epoch. wall_us: when; what: it says."""
+
+    offset: int
+    quorum_epoch: int
+    wall_us: int
+    by: Witness
+    what: str = ""
+
+
+class Acknowledged(msgspec.Struct, frozen=True):
+    """What somebody was told."""
+
+    sentence: str
+    record: Written
+    by: Witness
+
+
+class Acknowledgements(State):
+    """changes: topic partition, resource, or "add-voter/controller-4" -> the most recent records. asked: operation ->
+    when it began. kept: place of a record ("offset/epoch") -> who was told of it first; at ``limit`` of them those that
+    are long committed are forgotten."""
+
+    changes: dict[str, list[Written]] = {}
+    asked: dict[str, int] = {}
+    kept: dict[str, Acknowledged] = {}
+    limit: int = 1 << 10
+
+
+CHANGES_KEPT = 64
+
+VOTER_CHANGES = ("add-voter", "remove-voter")
+"""Operations that never do without a record: what is so already is refused."""
+
+
+class AcknowledgedMetadataStays(LogInvariant[Acknowledgements]):
+    """A change that the controller has confirmed is in force: a leader counts on its ISR, an operator on the
+    configuration, or on the voters. Confirmed before it is committed, or lost afterwards, it was a lie.
+
+    Example: controller-1 accepts the ISR [1, 2] of orders-0 at offset 118 and says so before the quorum has it; it is
+    killed, controller-2 leads from 112 on, and its ISR is still [1, 2, 3], while broker-1 no longer waits for broker-3.
+    """
+
+    id = "Q19"
+    title = "A change that the controller has confirmed is committed, and in the log of every later leader"
+    source = "KIP-595; KIP-631; KIP-853; Kafka's ControllerWriteEvent"
+    tested_when = "a broker or an operator is told that a change was made, or another leader is elected after that"
+    unseen = (
+        "Changes that need no record, and operations whose outcome is unknown.",
+        "Which of several records of the same kind a confirmation means: one that is committed is enough.",
+    )
+    types = (PartChange, ConfigChange, QVoters, IsrPropose, OpInvoke, OpReturn, QRole)
+    before_types = (QVoters,)
+    cases = {OpInvoke: ("admin",), OpReturn: ("admin",)}
+    exemptions = {"loss-budget": WIPED}
+
+    def initial(self, key: str, profile: Profile) -> Acknowledgements:
+        return Acknowledgements(key)
+
+    def before(self, state: Acknowledgements, event: Stamped, mirror: LogMirror) -> Emissions:
+        """A leader wrote who votes: whom it added and removed."""
+        body = event.body
+        assert type(body) is QVoters
+        if body.cause == "append":
+            before, now = mirror.voters.of(event.node).keys(), named(body.members).keys()
+            for call, names in zip(VOTER_CHANGES, (now - before, before - now), strict=True):
+                for name in sorted(names):
+                    record = Written(body.offset, body.epoch, event.wall, witness(event))
+                    self._wrote(state, f"{call}/{name}", record)
+        return NOTHING
+
+    def step(self, state: Acknowledgements, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        if type(body) is PartChange:
+            what = f"{body.leader_epoch}/{body.partition_epoch}/{sorted(body.isr)}"
+            self._wrote(state, body.tp, Written(body.offset, body.quorum_epoch, event.wall, witness(event), what))
+        elif type(body) is ConfigChange:
+            self._wrote(state, body.resource, Written(body.offset, body.quorum_epoch, event.wall, witness(event)))
+        elif type(body) is OpInvoke:
+            state.asked[body.op] = event.wall
+        elif type(body) is IsrPropose:
+            if body.outcome == "accepted":
+                what = f"{body.leader_epoch}/{body.partition_epoch + 1}/{sorted(body.isr)}"
+                records = [each for each in state.changes.get(body.tp, ()) if each.what == what]
+                sentence = f"{event.node} was told that its ISR {sorted(body.isr)} of {body.tp} was accepted"
+                return self._told(state, event, records, sentence, mirror)
+        elif type(body) is OpReturn:
+            return self._returned(state, event, body, mirror)
+        elif type(body) is QRole and body.role == "leader":
+            return self._elected(state, event, body, mirror)
+        return NOTHING
+
+    def _wrote(self, state: Acknowledgements, name: str, record: Written) -> None:
+        known = state.changes.setdefault(name, [])
+        known.append(record)
+        del known[:-CHANGES_KEPT]
+
+    def _returned(self, state: Acknowledgements, event: Stamped, body: OpReturn, mirror: LogMirror) -> Emissions:
+        asked = state.asked.pop(body.op, None)
+        if asked is None or body.outcome != "ok":
+            return NOTHING
+        found: list[Any] = []
+        call = body.admin["call"]
+        for name, error in body.admin.get("results", {}).items():
+            if error != "NONE":
+                continue
+            sentence = f"{event.node} was told that {call} of {name} was done"
+            subject = f"{call}/{name}" if call in VOTER_CHANGES else name
+            records = [each for each in state.changes.get(subject, ()) if each.wall_us >= asked]
+            if not records and call in VOTER_CHANGES:
+                state.tested += 1
+                found.extend(self.violated(state.key, f"{sentence}, and no leader had written that", event))
+            found.extend(self._told(state, event, records, sentence, mirror))
+        return found
+
+    def _told(
+        self, state: Acknowledgements, event: Stamped, records: list[Written], sentence: str, mirror: LogMirror
+    ) -> Emissions:
+        """Of the records that may be meant (a request that is tried again may be carried out twice) one is to be
+        committed. Where there is none, nothing had to be changed."""
+        if not records:
+            return NOTHING
+        state.tested += 1
+        for record in records:
+            if _is_committed(mirror, record):
+                place = f"{record.offset}/{record.quorum_epoch}"
+                state.kept.setdefault(place, Acknowledged(sentence, record, witness(event)))
+                if len(state.kept) > state.limit:
+                    self._forget(state, mirror.floor)
+                    state.limit = max(1 << 10, 2 * len(state.kept))
+                return NOTHING
+        last = records[-1]
+        said = f"{sentence}, at offset {last.offset:,} of the metadata log in epoch {last.quorum_epoch}"
+        return self.violated(state.key, f"{said}, which no leader had committed", last.by, event)
+
+    def _forget(self, state: Acknowledgements, floor: int) -> None:
+        state.kept = {place: each for place, each in state.kept.items() if each.record.offset >= floor}
+
+    def _elected(self, state: Acknowledgements, event: Stamped, body: QRole, mirror: LogMirror) -> Emissions:
+        log = mirror.replica(event.node).log
+        self._forget(state, log.floor)
+        for place, each in state.kept.items():
+            if each.record.quorum_epoch >= body.epoch:
+                continue
+            state.tested += 1
+            batch = log.batch_at(each.record.offset)
+            if batch is not None and batch.epoch == each.record.quorum_epoch:
+                continue
+            sentence = (
+                f"{each.sentence}; {event.node}, leader of epoch {body.epoch}, has no entry of epoch "
+                f"{each.record.quorum_epoch} at offset {each.record.offset:,} of the metadata log, where that was"
+            )
+            del state.kept[place]
+            record = each.record
+            if mirror.taint_between(record.quorum_epoch, body.epoch, record.offset + 1) is not None:
+                return self.excused("loss-budget", state.key, sentence, each.by, event)
+            return self.violated(state.key, sentence, each.by, event)
+        return NOTHING
+
+
+def _is_committed(mirror: LogMirror, record: Written) -> bool:
+    """Whether some leader has committed the record."""
+    committed = mirror.committed
+    if record.offset < committed.floor:
+        return True
+    batch = committed.batch_at(record.offset)
+    return batch is not None and batch.epoch == record.quorum_epoch

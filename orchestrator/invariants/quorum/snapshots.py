@@ -1,0 +1,171 @@
+"""What snapshots of the metadata log stand for."""
+
+from __future__ import annotations
+
+import msgspec
+
+from actors.trace.events import LogStart, NodeUp, QRole, QSnap, Stamped
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
+from orchestrator.invariants.mirrors.log_fold import LogInvariant
+from orchestrator.invariants.mirrors.log_mirror import WIPED, LogMirror
+from orchestrator.invariants.mirrors.log_prefix import Prefix
+
+SNAPSHOTS_KEPT = 1 << 10
+
+_DID = {"create": "made", "fetch": "fetched", "load": "loaded"}
+
+
+class SnapshotFact(msgspec.Struct, frozen=True):
+    """What the first snapshot that ends somewhere says of all that is below: epoch of the last record, prefix hash,
+    hash over the records of the log, and over those in the snapshot."""
+
+    epoch: int
+    ph: int
+    digest: int
+    state: int
+    by: Witness
+
+
+class Holder(msgspec.Struct):
+    """One member. held: ends of the snapshots that it has. start: where its log begins, by which event. started: the
+    newest incarnation that took up a role; what comes before that is what it found on its disk."""
+
+    held: set[int] = set()
+    start: int = 0
+    by: Witness | None = None
+    started: int = -1
+
+
+class SnapshotState(State):
+    """facts: by end. members: by node."""
+
+    facts: dict[int, SnapshotFact] = {}
+    members: dict[str, Holder] = {}
+
+
+class SnapshotsAreCommitted(LogInvariant[SnapshotState]):
+    """A snapshot takes the place of the log below its end, for good: nobody can look again at what was in there. So it
+    may hold only what is committed, must hold all of it, and must be called by where it really ends.
+
+    Example: controller-2 makes a snapshot up to 118, of which the quorum has committed 112; it follows another leader,
+    cuts its log to 112 and is left with a state that nobody decided on. Or a snapshot up to 118 is called one up to 117
+    (KAFKA-14618): who fetches it gets the record at 117 twice. Or broker-2 leaves a topic's configuration out of its
+    snapshot, and knows nothing of it any more when it has started anew. A process that dies while a snapshot is being
+    written may find it whole on its disk: then it begins there though it never said that it has it.
+    """
+
+    id = "Q13"
+    title = "A snapshot of the metadata log stands for a committed prefix, and a log begins where one ends"
+    source = (
+        "KIP-630; KIP-595; Kafka's RaftEventSimulationTest, SnapshotAtLogStart, LeaderNeverLoadSnapshot; KAFKA-14618"
+    )
+    tested_when = "a member makes, fetches or loads a snapshot, begins its log at one, or deletes one"
+    unseen = (
+        "Whether the records in a snapshot make the right state: they are compared with those that others have there.",
+        "The records in a snapshot that nobody else has one like, up to the same end.",
+    )
+    types = (QSnap, LogStart, QRole, NodeUp)
+    exemptions = {"loss-budget": WIPED}
+
+    def initial(self, key: str, profile: Profile) -> SnapshotState:
+        return SnapshotState(key)
+
+    def step(self, state: SnapshotState, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        member = state.members.get(event.node)
+        if member is None:
+            member = state.members[event.node] = Holder()
+        if type(body) is NodeUp:
+            if body.wiped:
+                state.members[event.node] = Holder()
+        elif type(body) is QRole:
+            member.started = event.incarnation
+        elif type(body) is LogStart:
+            return self._begins(state, member, event, body, mirror)
+        elif type(body) is QSnap and body.end:  # the one that ends at 0 is what a directory was formatted with
+            state.tested += 1
+            if body.op == "delete":
+                return self._deleted(state, member, event, body)
+            member.held.add(body.end)
+            if body.leads >= 0 and body.op != "create":
+                return self.violated(
+                    state.key,
+                    f"{event.node}, the active leader of epoch {body.leads}, {_DID[body.op]} a snapshot up to "
+                    f"{body.end:,} in place of its own state",
+                    event,
+                )
+            return self._compare(state, event, body, mirror)
+        return NOTHING
+
+    def _compare(self, state: SnapshotState, event: Stamped, body: QSnap, mirror: LogMirror) -> Emissions:
+        """With what is committed, and with other snapshots that end there."""
+        what = f"{event.node} {_DID[body.op]} a snapshot up to {body.end:,}"
+        fact = state.facts.setdefault(
+            body.end, SnapshotFact(body.epoch, body.ph, body.digest, body.state, witness(event))
+        )
+        if len(state.facts) > SNAPSHOTS_KEPT:
+            del state.facts[min(state.facts)]
+        wrong = _against_committed(mirror, body.end, body.epoch, body.ph)
+        if wrong:
+            return self._judge(state, mirror, body.end, f"{what} {wrong}", None, event)
+        if (fact.epoch, fact.ph, fact.digest) != (body.epoch, body.ph, body.digest):
+            about = "another state than" if fact.ph == body.ph else "another log than"
+            sentence = f"{what}, which stands for {about} that of {fact.by.node} up to there"
+            return self._judge(state, mirror, body.end, sentence, fact.by, event)
+        if fact.state != body.state:
+            sentence = f"{what}, in which there are other records than in that of {fact.by.node} up to there"
+            return self._judge(state, mirror, body.end, sentence, fact.by, event)
+        return NOTHING
+
+    def _begins(
+        self, state: SnapshotState, member: Holder, event: Stamped, body: LogStart, mirror: LogMirror
+    ) -> Emissions:
+        state.tested += 1
+        member.start, member.by = body.new, witness(event)
+        what = f"{event.node} began its log at {body.new:,}"
+        # What it finds on its disk it may not have had the time to tell of.
+        found_on_disk = member.started != event.incarnation and body.reason == "snapshot"
+        if body.new not in member.held and not found_on_disk:
+            return self.violated(state.key, f"{what}, where no snapshot of it ends", event)
+        member.held.add(body.new)
+        wrong = _against_committed(mirror, body.new, body.epoch, body.ph)
+        if wrong:
+            return self._judge(state, mirror, body.new, f"{what} {wrong}", None, event)
+        return NOTHING
+
+    def _deleted(self, state: SnapshotState, member: Holder, event: Stamped, body: QSnap) -> Emissions:
+        member.held.discard(body.end)
+        if body.end < member.start:
+            return NOTHING
+        return self.violated(
+            state.key,
+            f"{event.node} deleted the snapshot up to {body.end:,} while its log began at {member.start:,}",
+            member.by,
+            event,
+        )
+
+    def _judge(
+        self, state: SnapshotState, mirror: LogMirror, end: int, sentence: str, other: Witness | None, event: Stamped
+    ) -> Emissions:
+        if mirror.taint_below(end) is not None:
+            return self.excused("loss-budget", state.key, sentence, other, event)
+        return self.violated(state.key, sentence, other, event)
+
+
+def _against_committed(mirror: LogMirror, end: int, epoch: int, ph: int) -> str:
+    """What is wrong with what ends there, "" nothing (or it is too long ago to say)."""
+    committed = mirror.committed
+    if end > committed.end:
+        return f"while the metadata log was committed up to {committed.end:,}"
+    if committed.matches(end, ph) is False:
+        return "that is not what was committed up to there"
+    last = _epoch_below(committed, end)
+    return "" if last in (-1, epoch) else f"as one of epoch {epoch}, where the last record is of epoch {last}"
+
+
+def _epoch_below(committed: Prefix, end: int) -> int:
+    """Epoch of the record before ``end``, -1 where that is forgotten."""
+    if end == committed.floor:
+        return committed.floor_epoch
+    batch = committed.batch_at(end - 1)
+    return -1 if batch is None else batch.epoch

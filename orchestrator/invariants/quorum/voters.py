@@ -1,0 +1,152 @@
+"""How the voter set of the quorum may change (KIP-853)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from actors.node.spec import node_name
+from actors.trace.events import LogHw, NodeUp, QVoters, Stamped
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
+from orchestrator.invariants.mirrors.log_fold import LogInvariant
+from orchestrator.invariants.mirrors.log_mirror import Lineage, LogMirror
+from orchestrator.invariants.mirrors.voter_sets import is_majority, named
+
+FORMATTED = -1
+"""Offset of the set that a directory was formatted with: no record has it yet."""
+
+
+class SetInLog(msgspec.Struct, frozen=True):
+    """The set in force in a member's log: offset of its record, names of the voters -> directories."""
+
+    offset: int
+    members: dict[str, str]
+    by: Witness
+
+
+class VoterChanges(State):
+    """Member -> its set."""
+
+    sets: dict[str, SetInLog] = {}
+
+
+class VoterChangesAreSerial(LogInvariant[VoterChanges]):
+    """Two voter sets that differ by one voter have no majorities without a voter in common. Two changes at once, one
+    begun behind a change that may still be undone, or by a leader that does not know yet what its epoch begins with,
+    make two sets of which each can elect, and commit, without the other.
+
+    Example: controller-1 adds controller-4 to three voters, is cut off with it, and adds controller-5 before anything
+    is committed: three of these five are a majority, and so are two of the three that know of no change. A leader that
+    is no voter any more does not count towards what it commits (KAFKA-16530). A leader that only writes down where it
+    listens may do so in the first batch of its epoch.
+    """
+
+    id = "Q14"
+    title = "The voter set changes by one voter at a time, after the last change and in an epoch that has committed"
+    source = "KIP-853; Kafka's AddVoterHandler, RemoveVoterHandler, UpdateVoterHandler; KAFKA-16530"
+    tested_when = "a leader writes a voter set, or commits with one that was changed; a follower copies one"
+    unseen = (
+        (
+            "Whether a new voter had caught up before it was added: fetches of observers with which all is well are "
+            "not in the trace."
+        ),
+        "The first set that a member copies after it was formatted: it may have been formatted with any.",
+    )
+    types = (QVoters, LogHw, NodeUp)
+    cases = {LogHw: ("leader",)}
+
+    def initial(self, key: str, profile: Profile) -> VoterChanges:
+        return VoterChanges(key)
+
+    def step(self, state: VoterChanges, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        if type(body) is NodeUp:
+            state.sets.pop(event.node, None)  # it tells what it found on its disk
+            return NOTHING
+        known = state.sets.get(event.node)
+        if type(body) is LogHw:
+            return self._committed(state, event, body, known) if body.role == "leader" else NOTHING
+        assert type(body) is QVoters
+        state.sets[event.node] = SetInLog(body.offset, named(body.members), witness(event))
+        if known is None or body.cause not in ("append", "fetch"):
+            return NOTHING
+        if body.cause == "fetch" and known.offset == FORMATTED:
+            return NOTHING  # it may have been formatted with voters of another time, or with none
+        state.tested += 1
+        changed = _changed(known.members, named(body.members))
+        what = f"{event.node} {'wrote' if body.cause == 'append' else 'copied'} a voter set at {body.offset:,}"
+        if len(changed) > (known.offset != FORMATTED):
+            return self.violated(
+                state.key,
+                f"{what} that differs from the one before it by {', '.join(changed)}",
+                known.by,
+                event,
+            )
+        if body.cause == "fetch" or known.offset == FORMATTED:
+            return NOTHING
+        return self._guarded(state, event, body, known, mirror, what, bool(changed))
+
+    def _guarded(
+        self,
+        state: VoterChanges,
+        event: Stamped,
+        body: QVoters,
+        known: SetInLog,
+        mirror: LogMirror,
+        what: str,
+        changes: bool,
+    ) -> Emissions:
+        lineage = mirror.lineages.get(body.leader_epoch)
+        if lineage is not None and lineage.leader != event.node:
+            lineage = None
+        if not changes and lineage is not None and _is_in_first_batch(mirror, lineage, body):
+            # Where it listens: Kafka's leader puts that right with the first records of its epoch, whatever is
+            # committed. The voters stay the same, and with them every majority.
+            return NOTHING
+        if known.offset >= body.high_watermark:
+            return self.violated(
+                state.key,
+                f"{what} while the last one, at {known.offset:,}, was not committed: its high watermark was "
+                f"{body.high_watermark:,}",
+                known.by,
+                event,
+            )
+        if lineage is None or body.high_watermark > lineage.start:
+            return NOTHING
+        return self.violated(
+            state.key,
+            f"{what} as leader of epoch {body.leader_epoch}, which began at {lineage.start:,}, with a high watermark "
+            f"of {body.high_watermark:,}: nothing of that epoch was committed",
+            lineage.assumed,
+            event,
+        )
+
+    def _committed(self, state: VoterChanges, event: Stamped, body: LogHw, known: SetInLog | None) -> Emissions:
+        if known is None or not body.counted:
+            return NOTHING
+        state.tested += 1
+        counted = [node_name(voter) for voter in body.counted]
+        strangers = [name for name in counted if name not in known.members]
+        if not strangers and is_majority(len(counted), known.members):
+            return NOTHING
+        return self.violated(
+            state.key,
+            f"{event.node}, leader of epoch {body.leader_epoch}, moved its high watermark to {body.new:,} counting "
+            f"{', '.join(counted)}, with the voters {', '.join(sorted(known.members))}",
+            known.by,
+            event,
+        )
+
+
+def _is_in_first_batch(mirror: LogMirror, lineage: Lineage, body: QVoters) -> bool:
+    """Whether a leader wrote a voter set in the batch that its epoch begins with, behind the LeaderChange record
+    (``LeaderState.appendStartOfEpochControlRecords``)."""
+    batch = mirror.replica(lineage.leader).log.batch_at(body.offset)
+    return batch is not None and batch.base == lineage.start
+
+
+def _changed(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+    """The voters, each with its directory, that are in one set alone."""
+    apart = {*before.items()} ^ {*after.items()}
+    return sorted(f"{name} ({directory})" for name, directory in apart)

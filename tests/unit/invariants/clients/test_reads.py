@@ -1,0 +1,276 @@
+"""C5, C7, C8 and C11: what consumers were promised."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from orchestrator.invariants.folds.window import REMEMBERED, OffsetWindow
+from tests.unit.invariants.partitions.test_replication import committed
+from tests.unit.invariants.trace_builder import TP, TraceBuilder
+
+# ---- C5 --------------------------------------------------------------------------------------------------------
+
+
+def test_a_consumer_that_reads_on() -> None:
+    """Shows that each poll after the first, or after a position was assigned, tests C5."""
+    trace = committed("a", "b", "c")
+    trace.polled("consumer-1", (0, "a"))
+    trace.polled("consumer-1", (1, "b"), (2, "c"))
+    assert (trace.result("C5").status, trace.result("C5").tested) == ("held", 1)
+    trace.moved("consumer-2", 1, "assign")
+    trace.polled("consumer-2", (1, "b"))
+    assert trace.result("C5").tested == 2
+
+
+def test_a_consumer_that_leaves_a_record_out() -> None:
+    """Shows that a gap between polls, or inside one, violates C5, with the record that was left out."""
+    trace = committed("a", "b", "c")
+    first = trace.polled("consumer-1", (0, "a"))
+    second = trace.polled("consumer-1", (2, "c"))
+    result = trace.result("C5")
+    assert result.violations[0].events == [first, second]
+    assert result.violations[0].sentence == (
+        "consumer-1 had read orders-0 up to 1 and then got offset 2: it left out offset 1, which holds b"
+    )
+    inside = committed("a", "b", "c")
+    inside.polled("consumer-1", (0, "a"), (2, "c"))
+    assert inside.result("C5").violated == 1
+
+
+def test_a_consumer_that_goes_back() -> None:
+    """Shows that an offset that comes again, or comes down inside a poll, violates C5."""
+    trace = committed("a", "b")
+    trace.polled("consumer-1", (0, "a"), (1, "b"))
+    trace.polled("consumer-1", (1, "b"))
+    assert trace.result("C5").violations[0].sentence == "consumer-1 got offset 1 of orders-0 when it had read up to 2"
+    inside = committed("a", "b")
+    inside.polled("consumer-1", (1, "b"), (0, "a"))
+    assert inside.result("C5").violated == 1
+
+
+def test_a_moved_position_begins_anew() -> None:
+    """Shows that assignment, reset and seek allow any jump, forward or back, and others' positions do not matter."""
+    trace = committed("a", "b", "c")
+    trace.polled("consumer-1", (0, "a"), (1, "b"))
+    trace.moved("consumer-1", 0, "reset")
+    trace.polled("consumer-1", (0, "a"))
+    trace.moved("consumer-1", 2)
+    trace.polled("consumer-1", (2, "c"))
+    trace.polled("consumer-2", (1, "b"))
+    assert (trace.result("C5").status, trace.result("C5").tested) == ("held", 2)
+
+
+def test_offsets_without_a_record_are_no_gap() -> None:
+    """Shows that the offset of a committed control batch, which has no record for applications, may be passed over."""
+    trace = committed("a")
+    trace.append("broker-1")
+    trace.logs[TP, "broker-1"][-1] = (2, trace.logs[TP, "broker-1"][-1][1])
+    body = trace.events[-1].body
+    trace.events[-1] = replace(trace.events[-1], body=replace(body, last=1, control=True))
+    trace.high_watermark("broker-1", 2, counted=(1,))
+    trace.append("broker-1", "b")
+    trace.high_watermark("broker-1", 3, counted=(1,))
+    trace.polled("consumer-1", (0, "a"), (2, "b"))
+    assert trace.result("C5").status == "vacuous"
+    trace.polled("consumer-1", (4, "c"))
+    assert trace.result("C5").status == "violated"
+
+
+# ---- C7 --------------------------------------------------------------------------------------------------------
+
+
+def test_two_readers_that_agree() -> None:
+    """Shows that the second reading of an offset tests C7, and the first does not."""
+    trace = committed("a", "b")
+    trace.polled("consumer-1", (0, "a"), (1, "b"))
+    assert trace.result("C7").status == "vacuous"
+    trace.polled("consumer-2", (0, "a"))
+    trace.polled("consumer-2", (1, "b"))
+    assert (trace.result("C7").status, trace.result("C7").tested) == ("held", 2)
+
+
+def test_two_readers_that_differ() -> None:
+    """Shows that another record at an offset violates C7, with both polls as evidence."""
+    trace = TraceBuilder()
+    trace.polled("consumer-1", (40, "x"))
+    first = trace.polled("consumer-1", (41, "a"))
+    second = trace.polled("consumer-2", (41, "b"))
+    result = trace.result("C7")
+    assert result.violations[0].events == [first, second]
+    assert result.violations[0].sentence == "consumer-2 got b at offset 41 of orders-0, where consumer-1 had got a"
+
+
+@pytest.mark.parametrize("polls", [((0, "a"), (2, "c")), ((0, "a"),)])
+def test_a_record_that_vanished(polls: tuple[tuple[int, str], ...]) -> None:
+    """Shows that a reader that goes past an offset, in a poll or between two, misses what another one got there."""
+    trace = TraceBuilder()
+    first = trace.polled("consumer-1", (0, "a"), (1, "b"), (2, "c"))
+    trace.polled("consumer-2", *polls)
+    trace.polled("consumer-2", (polls[-1][0] + 2 if len(polls) == 1 else 3, "c" if len(polls) == 1 else "d"))
+    result = trace.result("C7")
+    assert result.violated == 1
+    assert result.violations[0].events[0] == first
+    assert result.violations[0].sentence == (
+        "consumer-2 read orders-0 past offset 1 and got no record there, where consumer-1 had got b"
+    )
+
+
+def test_a_reader_that_jumps_misses_nothing() -> None:
+    """Shows that what lies in a jump of the position was not read past."""
+    trace = TraceBuilder()
+    trace.polled("consumer-1", (0, "a"), (1, "b"), (2, "c"))
+    trace.polled("consumer-2", (0, "a"))
+    trace.moved("consumer-2", 2)
+    trace.polled("consumer-2", (2, "c"))
+    assert trace.result("C7").status == "held"
+
+
+def test_an_unclean_election_and_a_power_loss_excuse_another_value() -> None:
+    """Shows that C7 and C8 excuse what an unclean election gave up, and what min.insync.replicas holders lost."""
+    trace = committed("a", "b", followers=(2,))
+    trace.polled("consumer-1", (0, "a"), (1, "b"))
+    trace.lead(3, 1, cause="unclean", isr=(3,))
+    trace.append("broker-3", "x", epoch=1)
+    trace.high_watermark("broker-3", 1, 1, counted=(3,))
+    trace.polled("consumer-2", (0, "x"), batch_epoch=1)
+    assert (trace.result("C7").status, trace.result("C7").excused) == ("held", {"unclean-election": 1})
+    assert (trace.result("C8").violated, trace.result("C8").excused) == (0, {})
+    trace.polled("consumer-2", (1, "b"))  # from broker-1, which does not know
+    assert trace.result("C8").excused == {"unclean-election": 1}
+    lost = committed("a", followers=(2,))
+    lost.polled("consumer-1", (0, "a"))
+    lost.down("broker-1", "lossy", lost={TP: 0})
+    lost.lead(3, 1)
+    lost.append("broker-3", "x", epoch=1)
+    lost.high_watermark("broker-3", 1, 1, counted=(3,))
+    lost.polled("consumer-2", (0, "x"), batch_epoch=1)
+    assert lost.result("C7").excused == {"loss-budget": 1}
+    assert (lost.result("C8").violated, lost.result("C8").excused) == (0, {})
+    lost.polled("consumer-3", (0, "a"))  # from a broker that does not know
+    assert lost.result("C8").excused == {"loss-budget": 1}
+
+
+def test_after_an_unclean_election_reads_repeat_again() -> None:
+    """Shows that what the unclean leader commits is held to C7 and C8 like anything else, and that a leader which does
+    not know of the election may still hand out what was given up."""
+    trace = committed("a", "b", followers=(2,))
+    trace.polled("consumer-1", (0, "a"), (1, "b"))
+    trace.lead(3, 1, cause="unclean", isr=(3,))
+    trace.append("broker-3", "x", "y", epoch=1)
+    trace.high_watermark("broker-3", 2, 1, counted=(3,))
+    trace.polled("consumer-2", (0, "x"), (1, "y"), batch_epoch=1)
+    trace.polled("consumer-3", (0, "a"), (1, "b"))
+    trace.polled("consumer-4", (0, "x"), (1, "y"), batch_epoch=1)
+    assert trace.result("C7").excused == {"unclean-election": 2}
+    assert trace.result("C7").violated == 0
+    trace.polled("consumer-5", (1, "z"), batch_epoch=1)
+    assert (
+        trace.result("C7").violations[0].sentence.endswith("got z at offset 1 of orders-0, where consumer-2 had got y")
+    )
+    assert trace.result("C8").violations[0].sentence.endswith("got z at offset 1 of orders-0, where y is committed")
+
+
+# ---- C8 --------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_committed_is_shown() -> None:
+    """Shows that each poll tests C8."""
+    trace = committed("a", "b")
+    trace.polled("consumer-1", (0, "a"), (1, "b"))
+    assert (trace.result("C8").status, trace.result("C8").tested) == ("held", 1)
+
+
+def test_what_is_not_committed_is_shown() -> None:
+    """Shows that a record above every high watermark violates C8, also if a replica has it."""
+    trace = committed("a")
+    trace.append("broker-1", "b")
+    poll = trace.polled("consumer-1", (0, "a"), (1, "b"))
+    result = trace.result("C8")
+    assert result.violations[0].events == [poll]
+    assert result.violations[0].sentence == (
+        "consumer-1 got b at offset 1 of orders-0, which no leader had committed (committed: 1)"
+    )
+
+
+def test_another_record_than_the_committed_one() -> None:
+    """Shows that an offset below the high watermark is not enough: the record must be the committed one."""
+    trace = committed("a", "b")
+    trace.polled("consumer-1", (0, "a"), (1, "x"))
+    assert trace.result("C8").violations[0].sentence.endswith("got x at offset 1 of orders-0, where b is committed")
+
+
+# ---- C11 -------------------------------------------------------------------------------------------------------
+
+
+def test_a_payload_that_arrives() -> None:
+    """Shows that a record that comes as it was sent tests C11, and one whose sending is not known does not."""
+    trace = TraceBuilder()
+    trace.sends("producer-1", "a", digest=5)
+    trace.polled("consumer-1", (0, "a"), digest=5)
+    trace.polled("consumer-1", (1, "b"), digest=6)
+    assert (trace.result("C11").status, trace.result("C11").tested) == ("held", 1)
+
+
+def test_a_payload_that_changed_on_its_way() -> None:
+    """Shows that another payload violates C11, with send and poll."""
+    trace = TraceBuilder()
+    sent = trace.sends("producer-1", "a", digest=5)
+    poll = trace.polled("consumer-1", (3, "a"), digest=15)
+    result = trace.result("C11")
+    assert result.violations[0].events == [sent, poll]
+    assert result.violations[0].sentence == (
+        "consumer-1 got a at offset 3 of orders-0 with another payload (digest 0000000f) "
+        "than producer-1 sent (00000005)"
+    )
+
+
+# ---- the window ------------------------------------------------------------------------------------------------
+
+
+def test_a_window_knows_what_was_put_into_it() -> None:
+    """Shows that reading beyond either end, over a hole, and after a cut gives empty names."""
+    window = OffsetWindow()
+    window.put(2, ["c", "d"])
+    assert window.between(0, 6) == ["", "", "c", "d", "", ""]
+    assert (window.at(2), window.at(9), window.between(8, 9)) == ("c", "", [""])
+    window.put(3, ["x", "y"])
+    window.cut(4)
+    assert (window.between(2, 5), window.end) == (["c", "x", ""], 4)
+
+
+def test_a_window_forgets_what_is_far_back() -> None:
+    """Shows that a window stays small, and that what comes below its start is ignored."""
+    window = OffsetWindow()
+    for first in range(0, 3 * REMEMBERED, 1 << 14):
+        window.put(first, ["n"] * (1 << 14))
+    assert len(window.names) <= 2 * REMEMBERED
+    assert (window.end, window.at(3 * REMEMBERED - 1), window.at(0)) == (3 * REMEMBERED, "n", "")
+    window.put(0, ["old"])
+    assert window.at(0) == ""
+    window.put(10 * REMEMBERED, ["new"])
+    assert (window.start, window.names) == (10 * REMEMBERED, ["new"])
+
+
+def test_an_unclean_election_brings_back_what_its_leader_had_committed() -> None:
+    """Shows that a leader's high watermark counts from when it takes up its epoch: broker-1 has committed "b" by itself
+    when broker-2 is elected without it, and is elected again; its followers and consumers get "b" at once."""
+    trace = TraceBuilder()
+    trace.lead(1, 0)
+    trace.replicate("a")
+    trace.change(1, 0, isr=(1,), cause="alter-isr", partition_epoch=1)
+    trace.append("broker-1", "b")
+    trace.high_watermark("broker-1", 2, counted=(1,))
+    trace.lead(2, 1, cause="unclean", isr=(2,))
+    trace.append("broker-2", "c", epoch=1)
+    trace.high_watermark("broker-2", 2, 1, counted=(2,))
+    trace.change(1, 2, cause="unclean", isr=(1,))
+    trace.assume(1, 2, high_watermark=2)
+    trace.truncate("broker-3", 1, epoch=2)
+    trace.append("broker-3", "b", role="follower")
+    trace.high_watermark("broker-3", 2, 2, role="follower")
+    trace.polled("consumer-1", (0, "a"), (1, "b"), epoch=2)
+    results = trace.check(["P10", "C8"])
+    assert {name: (each.violated, each.excused) for name, each in results.items()} == {"P10": (0, {}), "C8": (0, {})}
+    trace.polled("consumer-1", (1, "c"), epoch=2, batch_epoch=1)
+    assert trace.result("C8").status == "violated"

@@ -1,0 +1,181 @@
+"""X1: servers answer with documented errors, and with some of them for a reason."""
+
+from __future__ import annotations
+
+import pytest
+
+from actors.node.errors import KafkaError as E
+from actors.node.messages import Api
+from actors.trace.events import ReplyPartition, Rpc
+from orchestrator.invariants.hygiene.documented_errors import DOCUMENTED
+from orchestrator.invariants.hygiene.trace import ERRORS_SINCE
+from tests.unit.invariants.trace_builder import TP, TraceBuilder
+
+
+def test_every_api_documents_its_errors() -> None:
+    """Shows that no API is missing in the table, that UNKNOWN_SERVER_ERROR is nowhere in it, and that errors that X7
+    knows the first version of are."""
+    assert set(DOCUMENTED) == {api.name for api in Api}
+    assert not any(E.UNKNOWN_SERVER_ERROR in errors or E.NONE in errors for errors in DOCUMENTED.values())
+    assert [(api, error) for api, error in ERRORS_SINCE if error not in DOCUMENTED[api]] == []
+
+
+def test_a_documented_error() -> None:
+    """Shows that each answer with an error tests X1, at the caller and at the server."""
+    trace = TraceBuilder()
+    trace.emit("broker-2", Rpc("Fetch", 12, "broker-1", "c", 1, "answered", [74, 6]))
+    trace.reply(1, "ListOffsets", ReplyPartition(TP, 78))
+    trace.emit("broker-2", Rpc("Fetch", 12, "broker-1", "c", 1, "answered", []))
+    trace.reply(1, "ListOffsets", ReplyPartition(TP, 0))
+    assert (trace.result("X1").status, trace.result("X1").tested) == ("held", 2)
+
+
+def test_an_error_that_the_api_does_not_have() -> None:
+    """Shows that it violates X1, told by the caller or by the server."""
+    trace = TraceBuilder()
+    call = trace.emit("producer-1", Rpc("Produce", 9, "broker-1", "c", 1, "answered", [-1]))
+    result = trace.result("X1")
+    assert result.violations[0].events == [call]
+    assert result.violations[0].sentence == (
+        "broker-1 answered Produce with UNKNOWN_SERVER_ERROR, which that API does not document"
+    )
+    trace = TraceBuilder()
+    trace.reply(1, "ListOffsets", ReplyPartition(TP, int(E.NOT_ENOUGH_REPLICAS)))
+    assert trace.result("X1").status == "violated"
+
+
+def told(error: E, **fields: int) -> ReplyPartition:
+    """An answer of the leader of epoch 5."""
+    return ReplyPartition(TP, int(error), leader_epoch=5, leader_epoch_start=0, **fields)
+
+
+def test_a_leader_that_says_it_is_none() -> None:
+    """Shows that NOT_LEADER_OR_FOLLOWER of a leader violates X1, with its election."""
+    trace = TraceBuilder()
+    elected = trace.lead(1, 5)
+    reply = trace.reply(1, "ListOffsets", told(E.NOT_LEADER_OR_FOLLOWER))
+    result = trace.result("X1")
+    assert result.violations[0].events == [elected, reply]
+    assert result.violations[0].sentence == (
+        "broker-1 answered ListOffsets for orders-0 with NOT_LEADER_OR_FOLLOWER although it led leader epoch 5"
+    )
+    follower = TraceBuilder()
+    follower.assume(1, 5, leader=2)
+    follower.reply(1, "ListOffsets", ReplyPartition(TP, 6, leader_epoch=5, leader_epoch_start=-1))
+    assert follower.result("X1").status == "held"
+
+
+@pytest.mark.parametrize(
+    ("error", "asked", "status"),
+    [
+        (E.FENCED_LEADER_EPOCH, 4, "held"),
+        (E.FENCED_LEADER_EPOCH, 5, "violated"),
+        (E.FENCED_LEADER_EPOCH, 6, "violated"),
+        (E.UNKNOWN_LEADER_EPOCH, 6, "held"),
+        (E.UNKNOWN_LEADER_EPOCH, 5, "violated"),
+        (E.UNKNOWN_LEADER_EPOCH, 4, "violated"),
+        (E.UNKNOWN_LEADER_EPOCH, -1, "held"),
+    ],
+)
+def test_a_leader_epoch_is_refused_for_being_older_or_newer(error: E, asked: int, status: str) -> None:
+    """Shows that the two errors about leader epochs are not taken for each other, nor given for the right epoch."""
+    trace = TraceBuilder()
+    trace.reply(1, "ListOffsets", told(error, asked_epoch=asked))
+    assert trace.result("X1").status == status
+
+
+@pytest.mark.parametrize(
+    ("epoch", "sequence", "status"), [(0, 2, "violated"), (0, 3, "held"), (1, 0, "violated"), (1, 2, "held")]
+)
+def test_a_sequence_is_refused_for_being_another_one_than_the_next(epoch: int, sequence: int, status: str) -> None:
+    """Shows that OUT_OF_ORDER_SEQUENCE_NUMBER for the sequence that is next, or for 0 in a new epoch, violates X1."""
+    trace = TraceBuilder()
+    trace.append("broker-1", "a", "b", producer=7, sequence=0)
+    refused = told(E.OUT_OF_ORDER_SEQUENCE_NUMBER, producer_id=7, producer_epoch=epoch, base_sequence=sequence)
+    trace.reply(1, "Produce", refused, acks=-1)
+    assert trace.result("X1").status == status
+
+
+def test_a_truncation_takes_sequences_back() -> None:
+    """Shows that after a cut, or a power loss, the last batch that is left decides; where none is, any is next."""
+    trace = TraceBuilder()
+    trace.append("broker-1", "a", producer=7, sequence=0)
+    trace.append("broker-1", "b", producer=7, sequence=1)
+    trace.truncate("broker-1", 1)
+    refused = told(E.OUT_OF_ORDER_SEQUENCE_NUMBER, producer_id=7, producer_epoch=0, base_sequence=1)
+    trace.reply(1, "Produce", refused, acks=-1)
+    assert trace.result("X1").status == "violated"
+    lost = TraceBuilder()
+    lost.append("broker-1", "a", producer=7, sequence=0)
+    lost.down("broker-1", "lossy", lost={TP: 0})
+    lost.reply(1, "Produce", refused, acks=-1)
+    assert lost.result("X1").violations[0].sentence.endswith("although its log has nothing of producer id 7")
+
+
+def seven_batches() -> TraceBuilder:
+    """Seven batches of two records in the log of broker-1."""
+    trace = TraceBuilder()
+    for number in range(7):
+        trace.append("broker-1", f"a{number}", f"b{number}", producer=7, sequence=2 * number)
+    return trace
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "status"), [(2, 3, "held"), (4, 5, "violated"), (12, 13, "violated"), (4, 7, "held")]
+)
+def test_a_leader_knows_the_last_five_batches_again(first: int, last: int, status: str) -> None:
+    """Shows that a batch that equals one of the last five is a duplicate, not one out of order; what is older, or is
+    numbered otherwise, may be refused."""
+    trace = seven_batches()
+    sequence = {"producer_id": 7, "producer_epoch": 0, "base_sequence": first, "last_sequence": last}
+    trace.reply(1, "Produce", told(E.OUT_OF_ORDER_SEQUENCE_NUMBER, **sequence), acks=-1)
+    assert trace.result("X1").status == status
+
+
+def test_a_leader_forgets_batches_of_an_older_producer_epoch() -> None:
+    """Shows that of the last five only those of the newest epoch are remembered (ProducerStateEntry.java)."""
+    trace = seven_batches()
+    trace.append("broker-1", "c", producer=7, sequence=0, producer_epoch=1)
+    sequence = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 12, "last_sequence": 13}
+    trace.reply(1, "Produce", told(E.INVALID_PRODUCER_EPOCH, **sequence), acks=-1)
+    assert trace.result("X1").status == "held"
+    newest = {"producer_id": 7, "producer_epoch": 1, "base_sequence": 3, "last_sequence": 3}
+    trace.reply(1, "Produce", told(E.INVALID_PRODUCER_EPOCH, **newest), acks=-1)
+    assert (
+        "although epoch 1 of producer id 7 is not older than any in its log"
+        in trace.result("X1").violations[0].sentence
+    )
+
+
+def test_what_came_after_the_decision_says_nothing_of_it() -> None:
+    """Shows that a refusal is held against the log as it was when it was decided: an answer for several partitions may
+    wait for another one, and what was cut meanwhile leaves nothing to judge by."""
+    refused = told(
+        E.OUT_OF_ORDER_SEQUENCE_NUMBER, producer_id=7, producer_epoch=0, base_sequence=2, last_sequence=2, log_end=1
+    )
+    for cut in (False, True):
+        trace = TraceBuilder()
+        trace.append("broker-1", "a", producer=7, sequence=0)
+        trace.append("broker-1", "b", producer=7, sequence=1)
+        trace.append("broker-1", "c", producer=7, sequence=2)
+        if cut:
+            trace.truncate("broker-1", 0, epoch=6)
+        trace.reply(1, "Produce", refused, acks=-1)
+        assert trace.result("X1").status == "held"
+
+
+@pytest.mark.parametrize(
+    ("error", "isr", "committed", "status"),
+    [
+        (E.NOT_ENOUGH_REPLICAS, 2, 1, "held"),
+        (E.NOT_ENOUGH_REPLICAS, 2, 2, "violated"),
+        (E.NOT_ENOUGH_REPLICAS_AFTER_APPEND, 1, 1, "held"),
+        (E.NOT_ENOUGH_REPLICAS_AFTER_APPEND, 2, 1, "violated"),
+    ],
+)
+def test_enough_replicas_are_enough(error: E, isr: int, committed: int, status: str) -> None:
+    """Shows that before the append the ISR that the controller knows counts, and after it the larger one of a pending
+    change (Partition.scala)."""
+    trace = TraceBuilder()
+    trace.reply(1, "Produce", told(error, isr=isr, committed_isr=committed, min_isr=2), acks=-1)
+    assert trace.result("X1").status == status

@@ -1,0 +1,133 @@
+"""M10: truncation is signalled, not skipped."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from actors.trace.events import ConsPos, EpochTold
+from tests.unit.invariants.partitions.test_replication import committed
+from tests.unit.invariants.trace_builder import TP, TraceBuilder
+
+READER = "consumer-1"
+
+
+def elected(*uids: str, epoch: int = 1, has: tuple[str, ...] = ("a",), **profile: Any) -> TraceBuilder:
+    """Broker-1 committed a, b and c; the reader got them; broker-2, which has only ``has``, is elected uncleanly and
+    appends ``uids``."""
+    trace = committed("a", "b", "c", followers=(3,), **profile)
+    for uid in has:
+        trace.append("broker-2", uid, role="follower")
+    trace.polled(READER, (0, "a"), (1, "b"), (2, "c"), epoch=0)
+    trace.change(2, epoch, isr=(2,), cause="unclean")
+    trace.assume(2, epoch)
+    for uid in uids:
+        trace.append("broker-2", uid, epoch=epoch)
+    trace.high_watermark("broker-2", trace.log_end(2), epoch=epoch, counted=(2,))
+    return trace
+
+
+def reads_on(trace: TraceBuilder, *records: tuple[int, str]) -> str:
+    """The reader gets records of the new leader."""
+    return trace.polled(READER, *records, broker=2, epoch=1, batch_epoch=1)
+
+
+def asks(trace: TraceBuilder, epoch: int, told: tuple[int, int]) -> None:
+    """The reader asks broker-2, which leads in leader epoch 1, where ``epoch`` ends; it goes on with the answer."""
+    last = next(event.id for event in reversed(trace.events) if event.node == READER)
+    trace.cause, trace.req = last, f"{READER}>broker-2:metadata:0.0#6"
+    trace.emit("broker-2", EpochTold(TP, -1, 1, 1, epoch, *told))
+    trace.cause = ""
+
+
+def test_a_reader_asks_with_the_leader_epoch_of_its_last_record() -> None:
+    """Shows that a consumer which asks where another leader epoch ends than that of the record it has last violates
+    M10, and that a position nobody knows the leader epoch of is not judged."""
+    right = elected("x")
+    asks(right, 0, (0, 1))
+    assert (right.result("M10").status, right.result("M10").tested) == ("held", 1)
+    wrong = elected("x")
+    asks(wrong, 1, (1, 2))
+    assert wrong.result("M10").violations[0].sentence == (
+        "consumer-1 asked broker-2 where leader epoch 1 of orders-0 ends, when what it came after, at 2, was of leader "
+        "epoch 0"
+    )
+    sought = elected("x")
+    sought.emit(READER, ConsPos(TP, 3, 1, -1, "seek"))
+    asks(sought, 1, (1, 2))
+    assert sought.result("M10").violated == 0
+
+
+def test_a_reader_goes_back_to_where_it_is_told() -> None:
+    """Shows that a position which is truncated to another offset, or leader epoch, than the leader told violates M10,
+    as does one that reads on in the leader epoch in which it was told to go back."""
+    for new, epoch, violated in ((1, 0, 0), (2, 0, 1), (0, 0, 1), (1, 1, 1)):
+        trace = elected("x", "y", "z")
+        asks(trace, 0, (0, 1))
+        trace.emit(READER, ConsPos(TP, 3, new, epoch, "truncation"))
+        assert trace.result("M10").violated == violated, (new, epoch)
+    ignored = elected("x", "y", "z")
+    asks(ignored, 0, (0, 1))
+    ignored.req = ""
+    reads_on(ignored, (3, "z"))
+    assert ignored.result("M10").violations[0].sentence == (
+        "consumer-1 read on at 3 of orders-0 in leader epoch 1, in which it was told that leader epoch 0 ends at 1"
+    )
+
+
+def test_a_reader_whose_records_are_in_the_new_log() -> None:
+    """Shows that a reader which goes on in a log that has what it comes after tests M10."""
+    trace = elected("d", has=("a", "b", "c"))
+    reads_on(trace, (3, "d"))
+    assert (trace.result("M10").status, trace.result("M10").tested) == ("held", 1)
+
+
+def test_a_reader_that_reads_on_past_what_it_has_not_seen() -> None:
+    """Shows that records of a new leader whose log has something else below violate M10, with both polls as evidence,
+    unless the reader was told in between."""
+    trace = elected("x", "y", "z")
+    before, after = trace.events[-6].id, reads_on(trace, (3, "z"))
+    (finding,) = trace.result("M10").violations
+    assert finding.events == [next(e.id for e in trace.events if e.node == READER), after], before
+    assert finding.sentence == (
+        "consumer-1 came after c of leader epoch 0 at 2 of orders-0 and read on at 3 in leader epoch 1, whose log has "
+        "y of 1 there"
+    )
+    for reason in ("truncation", "reset", "seek"):
+        told = elected("x", "y", "z")
+        told.emit(READER, ConsPos(TP, 3, 1, -1, reason))
+        reads_on(told, (1, "x"), (2, "y"))
+        assert told.result("M10").violated == 0
+
+
+def test_a_truncated_position_must_be_in_the_log() -> None:
+    """Shows that a position with a leader epoch which the leader's log does not have there violates M10."""
+    for offset, violated in ((1, 0), (3, 1)):
+        trace = elected("x", "y", "z")
+        trace.emit(READER, ConsPos(TP, 3, offset, 0, "truncation"))
+        reads_on(trace, (3, "z"))
+        assert trace.result("M10").violated == violated
+
+
+def test_a_reader_that_cannot_know() -> None:
+    """Shows that M10 is not tested where the reader knows no leader epoch: after it looked its position up, or where a
+    Fetch names none."""
+    trace = elected("x", "y", "z")
+    trace.emit(READER, ConsPos(TP, 3, 3, 0, "reset"))
+    reads_on(trace, (3, "z"))
+    assert trace.result("M10").status == "vacuous"
+    old = elected("x", "y", "z")
+    old.polled(READER, (3, "z"), broker=2, batch_epoch=1)
+    assert old.result("M10").status == "vacuous"
+
+
+def test_what_excuses_a_reader() -> None:
+    """Shows that where nobody can ask, or the older epoch ends behind the position, reading on is excused."""
+    old = elected("x", "y", "z", versions={"OffsetForLeaderEpoch": [0, 2]})
+    reads_on(old, (3, "z"))
+    assert old.result("M10").excused == {"not-validated": 1}
+    bounced = elected("x", "y", "z", bounced_versions={"OffsetForLeaderEpoch": [[0, 2]]})
+    reads_on(bounced, (3, "z"))
+    assert bounced.result("M10").excused == {"not-validated": 1}
+    longer = elected("z", has=("a", "p", "q", "r"))
+    longer.polled(READER, (4, "z"), broker=2, epoch=1, batch_epoch=1)
+    assert longer.result("M10").excused == {"older-epoch-reaches": 1}

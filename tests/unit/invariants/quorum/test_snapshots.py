@@ -1,0 +1,190 @@
+"""Q13: what snapshots of the metadata log stand for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from actors.node.spec import METADATA_PARTITION
+from actors.trace.events import LogAppend, LogStart, QSnap
+from tests.unit.invariants.quorum.test_leadership import FOLLOWER, LEADER
+from tests.unit.invariants.trace_builder import TraceBuilder
+
+DIGEST = 77
+
+
+class Quorum(TraceBuilder):
+    """A leader with records of epoch 1 at 0 and 1 and of epoch 2 at 2, all committed, and one at 3 that is not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.role(LEADER, 1, "leader", 101)
+        for epoch in (1, 1, 2, 2):
+            self.append(LEADER, "m", epoch=epoch, tp=METADATA_PARTITION)
+        self.high_watermark(LEADER, 3, 2, METADATA_PARTITION)
+
+    def ph(self, end: int) -> int:
+        """Prefix hash of the leader's log."""
+        return next(
+            (each.body.ph for each in self.events if type(each.body) is LogAppend and each.body.last == end - 1), 5
+        )
+
+    def snap(
+        self,
+        node: str,
+        op: Any,
+        end: int,
+        epoch: int,
+        digest: int = DIGEST,
+        ph: int = -1,
+        leads: int = -1,
+        state: int = 7,
+    ) -> str:
+        """What became of a snapshot of that log."""
+        return self.emit(node, QSnap("dir", op, end, epoch, self.ph(end) if ph < 0 else ph, digest, leads, state))
+
+    def start(self, node: str, new: int, epoch: int, reason: Any = "retention", ph: int = -1) -> str:
+        """A log begins elsewhere."""
+        return self.emit(node, LogStart(METADATA_PARTITION, new, reason, self.ph(new) if ph < 0 else ph, epoch))
+
+    def found(self) -> tuple[list[str], str]:
+        """Of the violation that there must be: events, sentence."""
+        (violation,) = self.result("Q13").violations
+        return violation.events, violation.sentence
+
+
+def test_snapshots_of_what_is_committed() -> None:
+    """Shows a snapshot that is made, that a log begins at, and that is deleted after another one; one that is fetched,
+    begins a log and is loaded; and that the one with which a directory is formatted tests nothing."""
+    trace = Quorum()
+    trace.snap(LEADER, "load", 0, 0, ph=0)
+    trace.snap(LEADER, "create", 2, 1, leads=2)
+    trace.start(LEADER, 2, 1)
+    trace.snap(LEADER, "create", 3, 2, leads=2)
+    trace.start(LEADER, 3, 2)
+    trace.snap(LEADER, "delete", 2, 1)
+    trace.role(FOLLOWER, 2, "follower", 101)
+    trace.snap(FOLLOWER, "fetch", 3, 2)
+    trace.start(FOLLOWER, 3, 2, "snapshot")
+    trace.snap(FOLLOWER, "load", 3, 2)
+    result = trace.result("Q13")
+    assert (result.status, result.tested) == ("held", 8)
+    unused = Quorum()
+    unused.snap(LEADER, "load", 0, 0, ph=0)
+    assert unused.result("Q13").status == "vacuous"
+
+
+@pytest.mark.parametrize(
+    ("end", "epoch", "more", "says"),
+    [
+        (4, 2, {}, "made a snapshot up to 4 while the metadata log was committed up to 3"),
+        (2, 1, {"ph": 9}, "made a snapshot up to 2 that is not what was committed up to there"),
+        (2, 2, {}, "made a snapshot up to 2 as one of epoch 2, where the last record is of epoch 1"),
+    ],
+)
+def test_a_snapshot_of_something_else(end: int, epoch: int, more: dict[str, int], says: str) -> None:
+    """Shows one above what is committed, one of another log or with another end, and one with a wrong epoch."""
+    trace = Quorum()
+    made = trace.snap(FOLLOWER, "create", end, epoch, **more)
+    assert trace.found() == ([made], f"{FOLLOWER} {says}")
+
+
+def test_another_state_for_the_same_log() -> None:
+    """Shows that the contents of snapshots that end at one offset are compared, whoever made them."""
+    trace = Quorum()
+    first = trace.snap(LEADER, "create", 2, 1)
+    other = trace.snap("broker-1", "create", 2, 1, digest=DIGEST + 1)
+    events, sentence = trace.found()
+    assert events == [first, other]
+    assert sentence.endswith("which stands for another state than that of controller-1 up to there")
+
+
+def test_other_records_for_the_same_state() -> None:
+    """Shows that what is in snapshots that end at one offset is compared, too, not only what they say they were made
+    of."""
+    trace = Quorum()
+    first = trace.snap(LEADER, "create", 2, 1)
+    other = trace.snap("broker-1", "create", 2, 1, state=8)
+    events, sentence = trace.found()
+    assert events == [first, other]
+    assert sentence.endswith("in which there are other records than in that of controller-1 up to there")
+
+
+def test_an_active_leader_keeps_its_state() -> None:
+    """Shows that an active leader neither loads nor fetches a snapshot, and that one which is elected and not yet
+    active may load its own."""
+    trace = Quorum()
+    trace.snap(LEADER, "load", 3, 2)
+    assert trace.result("Q13").status == "held"
+    loaded = trace.snap(LEADER, "load", 3, 2, leads=2)
+    assert trace.found() == (
+        [loaded],
+        "controller-1, the active leader of epoch 2, loaded a snapshot up to 3 in place of its own state",
+    )
+
+
+def test_a_log_begins_where_a_snapshot_ends() -> None:
+    """Shows a log that begins where none of its own ends, whatever others have, and one whose snapshot is deleted."""
+    trace = Quorum()
+    trace.snap(LEADER, "create", 3, 2)
+    started = trace.start(FOLLOWER, 3, 2)
+    assert trace.found() == ([started], "controller-2 began its log at 3, where no snapshot of it ends")
+    trace = Quorum()
+    trace.snap(LEADER, "create", 3, 2)
+    started = trace.start(LEADER, 3, 2)
+    deleted = trace.snap(LEADER, "delete", 3, 2)
+    assert trace.found() == (
+        [started, deleted],
+        "controller-1 deleted the snapshot up to 3 while its log began at 3",
+    )
+
+
+def test_a_process_that_died_before_it_could_tell() -> None:
+    """Shows that a member may find a snapshot on its disk that it never told of, if it is one of what is committed; and
+    that it may not begin there once it has taken up a role, nor after its disk was wiped."""
+    trace = Quorum()
+    trace.role(FOLLOWER, 2, "follower", 101)
+    trace.up(FOLLOWER, "controller")
+    trace.start(FOLLOWER, 3, 2, "snapshot")
+    trace.role(FOLLOWER, 2, "follower", 101)
+    trace.start(FOLLOWER, 3, 2)
+    assert trace.result("Q13").status == "held"
+    trace.up(FOLLOWER, "controller", wiped=True)
+    trace.role(FOLLOWER, 2, "follower", 101)
+    trace.start(FOLLOWER, 3, 2, "snapshot")
+    assert "where no snapshot of it ends" in trace.found()[1]
+    wrong = Quorum()
+    wrong.start(FOLLOWER, 3, 2, "snapshot", ph=9)
+    assert wrong.found()[1] == "controller-2 began its log at 3 that is not what was committed up to there"
+
+
+def test_what_went_with_the_disks() -> None:
+    """Shows that a snapshot of what wiped voters took away with them is excused."""
+    trace = Quorum()
+    for node in (LEADER, FOLLOWER):
+        trace.flush(node, 3)
+        trace.down(node, "lossy", lost={METADATA_PARTITION: 0})
+    trace.logs.clear()
+    trace.role(FOLLOWER, 3, "leader", 102)
+    trace.append(FOLLOWER, "n", epoch=3, tp=METADATA_PARTITION)
+    trace.high_watermark(FOLLOWER, 1, 3, METADATA_PARTITION)
+    trace.snap("controller-3", "load", 3, 2)
+    assert trace.result("Q13").excused == {"loss-budget": 1}
+
+
+def test_what_is_below_what_went_with_the_disks() -> None:
+    """Shows that such a loss does not excuse a snapshot of what nobody lost."""
+    trace = Quorum()
+    for node in (LEADER, FOLLOWER):
+        if node == FOLLOWER:
+            for epoch in (1, 1, 2):
+                trace.append(node, "m", epoch=epoch, tp=METADATA_PARTITION, role="follower")
+        trace.flush(node, 3)
+        trace.down(node, "lossy", lost={METADATA_PARTITION: 2})
+        trace.logs[METADATA_PARTITION, node] = trace.logs[METADATA_PARTITION, node][:3]
+    trace.role(FOLLOWER, 3, "leader", 102, 2)
+    trace.snap("controller-3", "load", 3, 2)
+    assert trace.result("Q13").excused == {"loss-budget": 1}
+    trace.snap("controller-3", "load", 2, 1, ph=4711)
+    assert trace.result("Q13").status == "violated"

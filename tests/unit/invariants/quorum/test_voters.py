@@ -1,0 +1,192 @@
+"""Q14: how the voter set of the quorum may change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from actors.node.spec import METADATA_PARTITION
+from actors.trace.events import QVoters
+from orchestrator.invariants.mirrors.voter_sets import VoterSets
+from tests.unit.invariants.quorum.test_leadership import FOLLOWER, LEADER
+from tests.unit.invariants.trace_builder import TraceBuilder
+
+THREE = {"101": "a", "102": "b", "103": "c"}
+FOUR = {**THREE, "104": "d"}
+FIVE = {**FOUR, "105": "e"}
+
+
+class Quorum(TraceBuilder):
+    """controller-1 leads epoch 1, which begins at 1, and has the set of three voters in its log at 0, of epoch 0."""
+
+    def __init__(self, offset: int = 0) -> None:
+        super().__init__()
+        self.append(LEADER, "m", tp=METADATA_PARTITION)
+        self.voters(LEADER, THREE, offset, "start", 0)
+        self.role(LEADER, 1, "leader", 101, 1)
+        self.append(LEADER, "m", epoch=1, tp=METADATA_PARTITION)
+
+    def voters(self, node: str, members: dict[str, str], offset: int, cause: Any, hw: int) -> str:
+        """Another set is in force at a member."""
+        return self.emit(node, QVoters(f"dir-{node}", offset, 1, 1, members, offset + 1, hw, cause))
+
+    def commit(self, new: int, *counted: int) -> str:
+        """The leader commits."""
+        return self.high_watermark(LEADER, new, 1, METADATA_PARTITION, counted=counted)
+
+    def found(self) -> tuple[list[str], str]:
+        """Of the violation that there must be: events, sentence."""
+        (violation,) = self.result("Q14").violations
+        return violation.events, violation.sentence
+
+
+def test_one_change_after_the_other() -> None:
+    """Shows a voter that is added and one that is removed, the leader itself, which then counts no longer; the same at
+    a follower; and that a voter may be written down again with what else is new of it."""
+    trace = Quorum()
+    trace.commit(2, 101, 102)
+    trace.voters(LEADER, FOUR, 2, "append", 2)
+    trace.append(LEADER, "m", epoch=1, tp=METADATA_PARTITION)
+    trace.voters(FOLLOWER, THREE, 0, "start", 0)
+    trace.voters(FOLLOWER, FOUR, 2, "fetch", 0)
+    trace.commit(3, 101, 102, 104)
+    trace.voters(LEADER, FOUR, 3, "append", 3)
+    trace.append(LEADER, "m", epoch=1, tp=METADATA_PARTITION)
+    trace.commit(4, 101, 102, 103)
+    trace.voters(LEADER, {voter: FOUR[voter] for voter in ("102", "103", "104")}, 4, "append", 4)
+    trace.append(LEADER, "m", epoch=1, tp=METADATA_PARTITION)
+    trace.commit(5, 102, 103)
+    result = trace.result("Q14")
+    assert (result.status, result.tested) == ("held", 8)
+
+
+@pytest.mark.parametrize(
+    ("after", "says"),
+    [(FIVE, "controller-4 (d), controller-5 (e)"), ({**THREE, "103": "x"}, "controller-3 (c), controller-3 (x)")],
+)
+def test_two_voters_at_once(after: dict[str, str], says: str) -> None:
+    """Shows a set with two voters more, and one in which another directory took a voter's place, at the leader and at a
+    follower."""
+    trace = Quorum()
+    trace.commit(2, 101, 102)
+    before = trace.voters(FOLLOWER, THREE, 0, "start", 0)
+    copied = trace.voters(FOLLOWER, after, 2, "fetch", 0)
+    assert trace.found() == (
+        [before, copied],
+        f"controller-2 copied a voter set at 2 that differs from the one before it by {says}",
+    )
+    trace = Quorum()
+    trace.commit(2, 101, 102)
+    trace.voters(LEADER, after, 2, "append", 2)
+    assert "wrote a voter set at 2 that differs" in trace.found()[1]
+
+
+def test_what_a_directory_was_formatted_with() -> None:
+    """Shows that a new quorum's first leader writes down the set it was formatted with, and no other; and that who was
+    formatted with another one, or restarts, may turn up with any."""
+    trace = Quorum(-1)
+    trace.voters(LEADER, THREE, 1, "append", 0)
+    trace.voters(FOLLOWER, {"102": "b"}, -1, "start", 0)
+    trace.voters(FOLLOWER, THREE, 1, "fetch", 0)
+    trace.voters(FOLLOWER, {"102": "b"}, 9, "snapshot", 10)
+    trace.up(FOLLOWER, "controller")
+    trace.voters(FOLLOWER, THREE, 1, "fetch", 0)
+    result = trace.result("Q14")
+    assert (result.status, result.tested) == ("held", 1)
+    trace = Quorum(-1)
+    trace.voters(LEADER, FOUR, 1, "append", 0)
+    assert trace.found()[1].endswith("differs from the one before it by controller-4 (d)")
+
+
+def test_a_change_behind_one_that_is_not_committed() -> None:
+    """Shows that a leader may not write another set before the last one is committed."""
+    trace = Quorum()
+    trace.commit(2, 101, 102)
+    first = trace.voters(LEADER, FOUR, 2, "append", 2)
+    second = trace.voters(LEADER, FIVE, 3, "append", 2)
+    assert trace.found() == (
+        [first, second],
+        "controller-1 wrote a voter set at 3 while the last one, at 2, was not committed: its high watermark was 2",
+    )
+
+
+def test_a_change_before_anything_of_the_epoch_is_committed() -> None:
+    """Shows that what is committed of an older epoch is not enough."""
+    trace = Quorum()
+    trace.voters(LEADER, FOUR, 2, "append", 1)
+    events, sentence = trace.found()
+    assert len(events) == 2
+    assert sentence == (
+        "controller-1 wrote a voter set at 2 as leader of epoch 1, which began at 1, with a high watermark of 1: "
+        "nothing of that epoch was committed"
+    )
+
+
+@pytest.mark.parametrize("counted", [(101, 102, 103), (102, 103)])
+def test_the_new_set_counts(counted: tuple[int, ...]) -> None:
+    """Shows that from then on a leader that is none of the voters does not count, and that a majority is one of the new
+    set."""
+    trace = Quorum()
+    trace.commit(2, 101, 102)
+    after = {voter: FIVE[voter] for voter in ("102", "103", "104", "105")}
+    trace.events.pop()
+    trace.voters(LEADER, after, 2, "snapshot", 2)
+    trace.commit(2, *counted)
+    events, sentence = trace.found()
+    assert events[-1] == trace.events[-1].id
+    assert sentence.endswith("with the voters controller-2, controller-3, controller-4, controller-5")
+
+
+def test_static_voters_are_not_judged() -> None:
+    """Shows that a quorum at kraft.version 0, which says nothing of its voters, tests nothing."""
+    trace = TraceBuilder()
+    trace.append(LEADER, "m", epoch=1, tp=METADATA_PARTITION)
+    trace.high_watermark(LEADER, 1, 1, METADATA_PARTITION, counted=(101, 102))
+    assert trace.result("Q14").status == "vacuous"
+
+
+def test_the_newest_set_is_the_one_of_the_newest_record() -> None:
+    """Shows that a member which comes by an older set, or has none, does not make it the newest one."""
+    trace = TraceBuilder()
+    known = VoterSets.starting_with([101, 102, 103])
+    for node, members, offset in ((LEADER, THREE, 0), (LEADER, FOUR, 2), (FOLLOWER, THREE, 0), ("controller-3", {}, 9)):
+        body = QVoters("dir", offset, 1, 1, members, 3, 0, "fetch")
+        trace.emit(node, body)
+        known.take(trace.events[-1], body)
+    assert known.newest == {"controller-1": "a", "controller-2": "b", "controller-3": "c", "controller-4": "d"}
+    assert known.of("controller-3") == {}
+    assert known.with_directories
+
+
+class Beginning(TraceBuilder):
+    """controller-1, with the set of three voters in its log at 0, begins epoch 1 at 1 with a batch of some records."""
+
+    def __init__(self, *records: str) -> None:
+        super().__init__()
+        self.append(LEADER, "m", tp=METADATA_PARTITION)
+        self.emit(LEADER, QVoters("dir", 0, 0, 0, THREE, 1, 0, "start"))
+        self.role(LEADER, 1, "leader", 101, 1)
+        self.append(LEADER, *records, epoch=1, tp=METADATA_PARTITION)
+
+    def wrote(self, members: dict[str, str], offset: int) -> str:
+        """What Q14 says of a set that the leader has appended, with nothing committed: a sentence, "" nothing."""
+        self.emit(LEADER, QVoters("dir", offset, 1, 1, members, offset + 1, 1, "append"))
+        return "".join(violation.sentence for violation in self.result("Q14").violations)
+
+
+def test_a_leader_puts_its_listener_right_in_the_first_batch_of_its_epoch() -> None:
+    """Shows that the same voters may be written down in the batch that an epoch begins with, whatever is committed
+    (LeaderState.appendStartOfEpochControlRecords), and other voters not there either."""
+    assert not Beginning("leader-change", "kraft-version", "voters").wrote(THREE, 3)
+    says = Beginning("leader-change", "kraft-version", "voters").wrote(FOUR, 3)
+    assert says.endswith("nothing of that epoch was committed")
+
+
+def test_a_leader_puts_its_listener_right_behind_the_first_batch_of_its_epoch() -> None:
+    """Shows that the same voters in a batch of their own must wait for the epoch's first commit, even where the record
+    lies at the offset that it has in a first batch."""
+    for first in (("leader-change",), ("leader-change", "no-op"), ("leader-change", "kraft-version", "voters")):
+        trace = Beginning(*first)
+        trace.append(LEADER, "voters", epoch=1, tp=METADATA_PARTITION)
+        assert trace.wrote(THREE, 1 + len(first)).endswith("nothing of that epoch was committed")
