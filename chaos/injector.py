@@ -158,8 +158,8 @@ class Injector:
 
     def paused(self) -> list[str]:
         """Nodes that a pause holds now."""
-        held = (c.aimed for c in self.courses if c.phase == "in force" and c.aimed and c.aimed.kind == "pause")
-        return sorted({node for aimed in held for node in aimed.targets})
+        aimed = (course.aimed for course in self.courses if course.phase == "in force")
+        return sorted({node for each in aimed if each is not None for node in each.held})
 
     def outcomes(self) -> list[FaultOutcome]:
         """What became of each fault so far."""
@@ -348,7 +348,7 @@ class Injector:
 
     def _comes_too_early(self, aimed: Aimed, action: AnyAction) -> bool:
         """Whether a node that was only asked to stop is still at it; it is started again when it is down."""
-        if aimed.kind != "controlled-shutdown" or not isinstance(action, Restart) or action.node not in self.view.up:
+        if not aimed.leave or not isinstance(action, Restart) or action.node not in self.view.up:
             return False
         self.leaving[action.node] = action
         return True

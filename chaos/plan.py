@@ -8,25 +8,11 @@ import msgspec
 
 from actors.control import Predicate
 from actors.node.spec import ClusterSpec, NodeSpec
-from chaos.faults.clock import ClockJump, SkewedClock
-from chaos.faults.disk import DiskSlowness, DiskWipe, PowerLoss, TornTail
-from chaos.faults.network import NetworkDelay, NetworkDrop, NetworkDuplicate, NetworkPartition, NetworkReorder
-from chaos.faults.operator import Configuration, LeaderElection, QuorumDescription, VoterAddition, VoterRemoval
-from chaos.faults.process import NodeBounce, NodeCrash, NodePause, NodeShutdown
+from chaos.faults.base import Bounce, Fault
 from chaos.scenario.durations import format_duration
 from chaos.scenario.selectors import Selector
 from chaos.scenario.triggers import describe
 from chaos.scenario.yaml_text import to_yaml
-
-AnyAction = (
-    LeaderElection | Configuration | QuorumDescription | VoterAddition | VoterRemoval | NodeShutdown | NodeBounce
-)
-"""What an operator does."""
-
-LinkFault = NetworkPartition | NetworkDelay | NetworkDrop | NetworkDuplicate | NetworkReorder
-DiskFault = PowerLoss | TornTail | DiskWipe | DiskSlowness
-ClockFault = SkewedClock | ClockJump
-AnyFault = LinkFault | NodeCrash | NodePause | DiskFault | ClockFault | AnyAction
 
 
 class At(msgspec.Struct, frozen=True, tag=True):
@@ -57,7 +43,7 @@ class ScheduledFault(msgspec.Struct, frozen=True):
     not take effect."""
 
     id: str
-    fault: AnyFault
+    fault: Fault
     when: At | Seen
     for_us: int | None = None
     until: At | Seen | None = None
@@ -66,7 +52,7 @@ class ScheduledFault(msgspec.Struct, frozen=True):
     @property
     def waits_for_point(self) -> bool:
         """Whether it only takes effect, and its time only begins, when a node comes to a point."""
-        return isinstance(self.fault, NodeCrash) and bool(self.fault.at)
+        return self.fault.waits_for_point
 
     @property
     def ending(self) -> str:
@@ -170,22 +156,25 @@ class Plan(msgspec.Struct, frozen=True):
             "defects": self.defects,
         }
 
+    def _settings(self) -> list[Bounce]:
+        """What nodes are given on the way, in the order of the schedule."""
+        found = (scheduled.fault.new_settings for scheduled in self.schedule)
+        return [settings for settings in found if settings is not None]
+
     def _bounced(self) -> dict[str, list[str]]:
         """Features that a rolling bounce sets, and the values that nodes then have."""
         values: dict[str, list[str]] = {}
-        for scheduled in self.schedule:
-            if isinstance(scheduled.fault, NodeBounce):
-                for name, value in scheduled.fault.bounce.features.items():
-                    values.setdefault(name, []).append(value)
+        for settings in self._settings():
+            for name, value in settings.features.items():
+                values.setdefault(name, []).append(value)
         return values
 
     def _bounced_versions(self) -> dict[str, list[list[int]]]:
         """APIs of which a rolling bounce sets the versions, and the ranges that nodes then speak."""
         ranges: dict[str, list[list[int]]] = {}
-        for scheduled in self.schedule:
-            if isinstance(scheduled.fault, NodeBounce):
-                for api, spoken in scheduled.fault.bounce.versions.items():
-                    ranges.setdefault(api, []).append(spoken)
+        for settings in self._settings():
+            for api, spoken in settings.versions.items():
+                ranges.setdefault(api, []).append(spoken)
         return ranges
 
     def yaml(self) -> str:

@@ -4,68 +4,80 @@ takes its connection with it; within a connection nothing ever comes twice or in
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import msgspec
+from pydantic import Field, model_validator
 
 from actors.control import CERTAIN, AnyAction, InstallRule, LinkRule, RemoveRule, RuleKind
-from chaos.faults.base import Aimed, Fault
-from chaos.scenario.durations import format_chance, format_duration
-from chaos.scenario.selectors import Selector, select
+from chaos.faults.base import Aimed, Fault, Told
+from chaos.nemesis.scene import APIS, slower
+from chaos.scenario.durations import Malformed, format_chance, format_duration
+from chaos.scenario.scalars import Chance, Duration, PositiveDuration, Selectors
+from chaos.scenario.selectors import select
+from chaos.scenario.yaml_tree import Path_
 from chaos.view import ClusterView
 
+if TYPE_CHECKING:
+    from chaos.nemesis.scene import Part, Scene
+    from chaos.scenario.references import References
 
-class Reach(msgspec.Struct, frozen=True):
-    """Which messages: from ``sources`` to ``targets``, and back if ``both_ways``. Without targets: to and from
-    every other node of the run."""
-
-    sources: tuple[Selector, ...]
-    targets: tuple[Selector, ...] = ()
-    both_ways: bool = False
-
-    @property
-    def isolates(self) -> bool:
-        """Whether it is everything from and to the sources."""
-        return self.both_ways and not self.targets
-
-    def links(self, view: ClusterView, nodes: Sequence[str]) -> list[tuple[list[str], list[str]]]:
-        """Pairs of sources and targets, one for each direction; [] if a side is empty now."""
-        sources = select(self.sources, view, nodes)
-        chosen = select(self.targets, view, nodes) if self.targets else list(nodes)
-        targets = [name for name in chosen if name not in sources]
-        if not sources or not targets:
-            return []
-        return [(sources, targets), (targets, sources)] if self.both_ways else [(sources, targets)]
-
-    def describe(self) -> str:
-        """In the scenario's words."""
-        sources = ", ".join(map(str, self.sources))
-        if not self.targets:
-            return f"isolating {sources}"
-        targets = ", ".join(map(str, self.targets))
-        return f"between {sources} and {targets}" if self.both_ways else f"from {sources} to {targets}"
+_DELAYED = "added to the message's time of arrival"
 
 
-class _LinkFault(Fault, frozen=True):
-    """A fault that is a rule on links."""
+class LinkFault(Fault):
+    """A fault that is a rule on links. Which messages it hits: one way (from, to), both ways (between, and), or
+    everything that a node exchanges with the rest (isolate)."""
 
-    reach: Reach
     rule_kind: ClassVar[RuleKind] = "hold"
+
+    sources: Selectors | None = Field(None, alias="from")
+    targets: Selectors | None = Field(None, alias="to")
+    between: Selectors | None = None
+    others: Selectors | None = Field(None, alias="and")
+    isolate: Selectors | None = None
+
+    @model_validator(mode="after")
+    def _one_form(self) -> LinkFault:
+        given = {key for key in ("from", "to", "between", "and", "isolate") if self._at(key) is not None}
+        if given not in ({"from", "to"}, {"between", "and"}, {"isolate"}):
+            raise Malformed(
+                f"{', '.join(sorted(given)) or 'nothing'} does not say which messages",
+                "from and to, or between and and, or isolate",
+            )
+        return self
+
+    def check(self, place: Path_, references: References) -> None:
+        for index, api in enumerate(self._apis()):
+            references.api((*place, "apis", index), api)
+        super().check(place, references)
+
+    def _apis(self) -> list[str]:
+        """The APIs whose messages are hit, [] all."""
+        return []
 
     def delays_us(self) -> tuple[int, int]:
         """Bounds of the delay a message gets."""
         return (0, 0)
 
-    def chance(self) -> tuple[int, list[str]]:
-        """Parts per million of the messages that are hit, and of which APIs ([] all)."""
-        return (CERTAIN, [])
+    def chance_of_hit_ppm(self) -> int:
+        """Parts per million of the messages that are hit."""
+        return CERTAIN
+
+    def _links(self, view: ClusterView, nodes: Sequence[str]) -> list[tuple[list[str], list[str]]]:
+        """Pairs of sources and targets, one for each direction; [] if a side is empty now."""
+        sources = select(self.isolate or self.between or self.sources or (), view, nodes)
+        chosen = select(self.others or self.targets or (), view, nodes) if self.isolate is None else list(nodes)
+        targets = [name for name in chosen if name not in sources]
+        if not sources or not targets:
+            return []
+        return [(sources, targets), (targets, sources)] if self.sources is None else [(sources, targets)]
 
     def aim(self, fault: str, view: ClusterView, nodes: Sequence[str], busy: frozenset[str]) -> Aimed | None:
         low, high = self.delays_us()
-        chance_ppm, apis = self.chance()
+        chance_ppm, apis = self.chance_of_hit_ppm(), self._apis()
         rules = [
-            LinkRule(f"{fault}/{number}", self.rule_kind, sources, targets, low, high, chance_ppm, apis)
-            for number, (sources, targets) in enumerate(self.reach.links(view, nodes), 1)
+            LinkRule(f"{fault}/{number}", self.rule_kind, sources, targets, low, high, chance_ppm, list(apis))
+            for number, (sources, targets) in enumerate(self._links(view, nodes), 1)
         ]
         if not rules:
             return None
@@ -74,86 +86,191 @@ class _LinkFault(Fault, frozen=True):
         parameters: dict[str, Any] = {
             "from": rules[0].sources,
             "to": rules[0].targets,
-            "both_ways": self.reach.both_ways,
+            "both_ways": self.sources is None,
             "delay_min_us": low,
             "delay_max_us": high,
         }
         if chance_ppm < CERTAIN or apis:
-            parameters |= {"chance_ppm": chance_ppm, "apis": apis}
+            parameters |= {"chance_ppm": chance_ppm, "apis": list(apis)}
         targets = [*rules[0].sources, *rules[0].targets]
-        silent = rules[0].sources if self.rule_kind == "hold" and self.reach.isolates else []
+        silent = rules[0].sources if self.rule_kind == "hold" and self.isolate is not None else []
         return Aimed(self.kind, targets, parameters, begin, end, rules=[rule.id for rule in rules], silent=silent)
 
     def describe(self) -> str:
-        return self.reach.describe()
+        return self._reach()
+
+    def _reach(self) -> str:
+        if self.isolate is not None:
+            return f"isolating {_listed(self.isolate)}"
+        if self.between is not None:
+            return f"between {_listed(self.between)} and {_listed(self.others)}"
+        return f"from {_listed(self.sources)} to {_listed(self.targets)}"
+
+    @classmethod
+    def draw(cls, scene: Scene) -> Part:
+        return scene.link()
 
 
-class NetworkPartition(_LinkFault, frozen=True):
+def _listed(selectors: Selectors | None) -> str:
+    return ", ".join(map(str, selectors or ()))
+
+
+class NetworkPartition(LinkFault):
     """Messages on the links wait until the partition heals. Connections stay open, senders' timers run on."""
 
-    kind: ClassVar[str] = "partition"
+    kind = "partition"
+    plainness = 2
+    told = (
+        Told(
+            "partition: {from: A, to: B}",
+            "what A sends to B, requests and replies alike, waits; what B sends to A arrives. Connections stay open, "
+            "timers run on. Healed: what waited is delivered in order; what belongs to a connection that has closed "
+            "meanwhile is delivered or lost, as drawn",
+            "messages on the link are kept in the world's queue",
+            "the target's runtime keeps them back",
+            "`link.rule`",
+        ),
+        Told("partition: {between: A, and: B}", "the same both ways", "two rules", "two rules", "`link.rule`"),
+        Told(
+            "partition: {isolate: A}",
+            "the same between A and every other node of the run, clients included",
+            "two rules",
+            "two rules",
+            "`link.rule`",
+        ),
+    )
 
 
-class NetworkDelay(_LinkFault, frozen=True):
-    """Messages on the links take longer; order on a connection is kept."""
+class NetworkDelay(LinkFault):
+    """Messages on the links take longer, ``by``, plus a part of ``jitter`` drawn for each; order on a connection is
+    kept."""
 
-    kind: ClassVar[str] = "delay"
-    rule_kind: ClassVar[RuleKind] = "delay"
+    kind = "delay"
+    rule_kind = "delay"
+    plainness = 3
+    spare = ("jitter", "apis")
+    told = (
+        Told(
+            "delay: {..., by: 20ms, jitter: 5ms, apis: [Fetch]}",
+            "messages (of `apis`, all if not given) take `by`, plus up to `jitter` as drawn, longer; order on a "
+            "connection is kept. Reach as for `partition`",
+            _DELAYED,
+            "the target's runtime waits",
+            "`link.rule`",
+        ),
+    )
 
-    by_us: int = 0
-    jitter_us: int = 0
-    apis: tuple[str, ...] = ()
+    by: PositiveDuration
+    jitter: Duration = 0
+    apis: list[str] = Field([], description="Requests of these APIs, and their answers; of all if not given.")
+
+    def written(self) -> Any:
+        """APIs are left out where there are none, as before they could be given."""
+        return {key: value for key, value in super().written().items() if key != "apis" or value}
+
+    def _apis(self) -> list[str]:
+        return self.apis
 
     def delays_us(self) -> tuple[int, int]:
-        return (self.by_us, self.by_us + self.jitter_us)
-
-    def chance(self) -> tuple[int, list[str]]:
-        return (CERTAIN, list(self.apis))
+        return (self.by, self.by + self.jitter)
 
     def describe(self) -> str:
-        jitter = f" to {format_duration(self.by_us + self.jitter_us)}" if self.jitter_us else ""
+        jitter = f" to {format_duration(self.by + self.jitter)}" if self.jitter else ""
         apis = f" for {', '.join(self.apis)}" if self.apis else ""
-        return f"of {format_duration(self.by_us)}{jitter}{apis} {self.reach.describe()}"
+        return f"of {format_duration(self.by)}{jitter}{apis} {self._reach()}"
+
+    @classmethod
+    def draw(cls, scene: Scene) -> Part:
+        return {**scene.link(), **slower(scene)}
 
 
-class _ByChance(_LinkFault, frozen=True):
-    """A fault that hits messages as drawn: ``chance_ppm`` of a million, of ``apis`` (names) where any are given."""
+class _ByChance(LinkFault):
+    """Each message is hit by chance."""
 
-    chance_ppm: int
-    apis: tuple[str, ...] = ()
+    spare = ("apis",)
 
-    def chance(self) -> tuple[int, list[str]]:
-        return (self.chance_ppm, list(self.apis))
+    chance: Chance = Field(description="Of a message to be hit, such as 5%.")
+    apis: list[str] = Field([], description="Requests of these APIs, and their answers; of all if not given.")
+
+    def _apis(self) -> list[str]:
+        return self.apis
+
+    def chance_of_hit_ppm(self) -> int:
+        return self.chance
 
     def describe(self) -> str:
         apis = f" of {', '.join(self.apis)}" if self.apis else ""
-        return f"{format_chance(self.chance_ppm)}{apis} {self.reach.describe()}"
+        return f"{format_chance(self.chance)}{apis} {self._reach()}"
+
+    @classmethod
+    def draw(cls, scene: Scene) -> Part:
+        apis = scene.draw.sample(APIS, min(len(APIS), scene.pick(scene.nemesis.like.apis)))
+        named = {"apis": apis} if apis else {}
+        return {**scene.link(), "chance": scene.pick(scene.nemesis.like.chance), **named}
 
 
-class NetworkDrop(_ByChance, frozen=True):
+class NetworkDrop(_ByChance):
     """Messages are lost, and their connections with them; whether the receiver of a request has acted is drawn."""
 
-    kind: ClassVar[str] = "drop"
-    rule_kind: ClassVar[RuleKind] = "drop"
+    kind = "drop"
+    rule_kind = "drop"
+    plainness = 4
+    told = (
+        Told(
+            "drop: {..., chance: 5%, apis: [Produce]}",
+            "a message that is hit is lost, and its connection breaks: the sender sees a disconnect, and whether the "
+            "receiver has acted is drawn (of a request that is hit, either itself or its answer is lost). Nothing "
+            "behind it on the connection arrives. Reach as for `partition`",
+            "the target finds the end of the connection in place of the message, and so does the source",
+            "the target ends the connection's calls, or closes its socket",
+            "`link.rule`; each hit: `link.hit`",
+        ),
+    )
 
 
-class NetworkDuplicate(_ByChance, frozen=True):
+class NetworkDuplicate(_ByChance):
     """Requests are served, and their connections break before the answer: the client's retry is the second copy."""
 
-    kind: ClassVar[str] = "duplicate"
-    rule_kind: ClassVar[RuleKind] = "duplicate"
+    kind = "duplicate"
+    rule_kind = "duplicate"
+    plainness = 5
+    told = (
+        Told(
+            "duplicate: {..., chance: 5%, apis: [...]}",
+            "a request of A to B that is hit is served, and its connection breaks before the answer: the client's "
+            "retry is the second copy",
+            "the connection ends in place of the answer",
+            "the server ends the connection's calls in place of the answer",
+            "`link.rule`; each hit: `link.hit`",
+        ),
+    )
 
 
-class NetworkReorder(_ByChance, frozen=True, kw_only=True):
-    """Messages take up to ``by_us`` longer, so that those of other connections overtake them."""
+class NetworkReorder(_ByChance):
+    """Messages that are hit take longer, a drawn part of ``by``: those of other connections overtake them."""
 
-    kind: ClassVar[str] = "reorder"
-    rule_kind: ClassVar[RuleKind] = "reorder"
+    kind = "reorder"
+    rule_kind = "reorder"
+    plainness = 6
+    told = (
+        Told(
+            "reorder: {..., chance: 20%, apis: [...], by: 20ms}",
+            "a message that is hit takes up to `by` (as drawn; 20 ms if not given) longer, and messages of other "
+            "connections overtake it; order on a connection is kept. Reach as for `partition`",
+            _DELAYED,
+            "the target's runtime waits",
+            "`link.rule`",
+        ),
+    )
 
-    by_us: int
+    by: PositiveDuration = 20_000
 
     def delays_us(self) -> tuple[int, int]:
-        return (1, self.by_us)
+        return (1, self.by)
 
     def describe(self) -> str:
-        return f"{super().describe()}, by up to {format_duration(self.by_us)}"
+        return f"{super().describe()}, by up to {format_duration(self.by)}"
+
+    @classmethod
+    def draw(cls, scene: Scene) -> Part:
+        return {**super().draw(scene), "by": scene.duration(scene.pick(scene.nemesis.like.slower_by))}

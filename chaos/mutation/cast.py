@@ -7,10 +7,11 @@ from typing import Any
 
 import msgspec
 
+from chaos.nemesis.scene import UNCLEAN
+
 Part = dict[str, Any]
 """A mapping of a scenario document."""
 
-UNCLEAN = "unclean.leader.election.enable"
 _TP_CALL = re.compile(r"(leader|followers|isr)\(\s*([A-Za-z0-9._-]+-\d+)\s*\)(?:\[(\d+)\])?")
 _ANY = re.compile(r"any\(\s*(\d+)\s*(?:,\s*([a-z]+)\s*)?\)")
 _NODE = re.compile(r"(broker|controller|producer|consumer|list-offsets)-(\d+)")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import copy
 import random
 from collections.abc import Callable
-from typing import Any
 
-from chaos.mutation.cast import UNCLEAN, Cast, Part
+from chaos.faults.kinds import body_of, entry_of
+from chaos.mutation.cast import Cast, Part
 from chaos.scenario.durations import format_duration, parse_duration_us
 
 MS = 1_000
@@ -15,11 +15,6 @@ ENTRIES_MAX = 12
 """A schedule does not grow beyond that."""
 LATEST_US = 20 * MS
 """Nothing begins later than that before the end of the chaos."""
-BROKER_FAULTS = ("wipe",)
-"""Of brokers alone: a wiped voter may forget what only a majority with it had, and Kafka promises nothing then."""
-SERVER_FAULTS = ("power-loss", "torn-tail", "slow-disk", "controlled-shutdown", "rolling-bounce")
-"""Of what has a disk, or what an operator stops."""
-LINKS = ("from", "to", "between", "and", "isolate")
 
 
 class Draft:
@@ -42,11 +37,8 @@ def settled(entry: Part, cast: Cast, duration_us: int) -> Part:
     """An entry of any schedule as one of this: names that there are, times within the chaos, and records given up by an
     operator only where the configuration gives them up too."""
     entry = cast.fit(copy.deepcopy(entry))
-    action = entry.get("action", {})
-    if "elect" in action and not cast.unclean:
-        action["elect"].pop("type", None)
-    if UNCLEAN in action.get("configure", {}).get("set", {}):
-        action["configure"]["set"][UNCLEAN] = cast.unclean
+    kind, body = body_of(entry)
+    kind.settle(body, cast.unclean)
     return timed(entry, duration_us)
 
 
@@ -114,22 +106,16 @@ def retarget(draft: Draft) -> bool:
     if not draft.entries:
         return False
     entry = draft.entries[draft.one()]
-    what = "fault" if "fault" in entry else "action"
-    ((kind, value),) = entry[what].items()
-    whom = "brokers" if kind in BROKER_FAULTS else "servers" if kind in SERVER_FAULTS or _at_point(value) else "all"
-    chosen = [draft.draw.choice(draft.cast.selectors(whom))]
-    if isinstance(value, str | list):
-        entry[what][kind] = chosen
+    kind, body = body_of(entry)
+    chosen = [draft.draw.choice(draft.cast.selectors(kind.whom(body)))]
+    if isinstance(body, str | list):
+        entry |= entry_of(kind.kind, chosen)
         return True
-    keys = [key for key in (*LINKS, "nodes", "targets") if key in value]
+    keys = kind.retargeted(body)
     if not keys:
         return False
-    value[draft.draw.choice(keys)] = chosen
+    body[draft.draw.choice(keys)] = chosen
     return True
-
-
-def _at_point(value: Any) -> bool:
-    return isinstance(value, dict) and "at" in value
 
 
 def retrigger(draft: Draft) -> bool:

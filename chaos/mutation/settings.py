@@ -6,7 +6,8 @@ import copy
 import random
 from collections.abc import Callable
 
-from chaos.mutation.cast import UNCLEAN, Part
+from chaos.mutation.cast import Part
+from chaos.nemesis.scene import UNCLEAN
 from chaos.scenario.durations import parse_duration_us, parse_rate
 
 RECORDS_MAX = 2_000

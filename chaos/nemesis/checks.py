@@ -10,18 +10,13 @@ from actors.crash_points import POINTS
 from actors.features import FEATURES
 from actors.quorum.raft_config import KRAFT_VERSION_FEATURE
 from chaos.errors import Mistake
-from chaos.nemesis.faults import KINDS
+from chaos.faults.kinds import KINDS
 from chaos.nemesis.model import NOTHING, Nemesis
 from chaos.nemesis.patterns import PATTERNS
-from chaos.scenario.checks import (
-    CLIENT_SCOPES,
-    SERVER_SCOPES,
-    check_bootstrap,
-    check_config,
-    check_invariant,
-)
+from chaos.scenario.checks import check_invariant
 from chaos.scenario.mistakes import Mistakes
 from chaos.scenario.scalars import TIMESTAMPS
+from chaos.scenario.switch_checks import CLIENT_SCOPES, SERVER_SCOPES, check_bootstrap, check_config
 from chaos.scenario.triggers import TRIGGERS
 from chaos.scenario.yaml_tree import Document, Path_, parse_scalar
 

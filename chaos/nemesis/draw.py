@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from actors.quorum.raft_config import KRAFT_VERSION_FEATURE
-from chaos.nemesis.faults import ACTION_KINDS, DRAWERS, LASTING, VOTER_CHANGES
+from chaos.faults.kinds import KINDS, body_of, entry_of, kinds_of
+from chaos.faults.operator import VoterChange
 from chaos.nemesis.model import NOTHING, Nemesis
 from chaos.nemesis.parts import FIRST_US
 from chaos.nemesis.patterns import PATTERNS
-from chaos.nemesis.scene import SINGLE_SERVERS, Cast, Part, Scene, pick, stream
+from chaos.nemesis.scene import SINGLE_SERVERS, UNCLEAN, Cast, Part, Scene, pick, stream
 from chaos.nemesis.settings import config_of, features_of, server_overrides, strangers_of
 from chaos.nemesis.workload import client_names, workload_of
 from chaos.scenario.durations import format_duration
 from chaos.scenario.scalars import RANDOM
 
 TOPIC = "orders"
-CONTROLLERS = ("active-controller", "voters(", "controller")
-"""How selectors of controllers begin."""
 LAST_US = 20_000
 """And nothing later than that before the end of the chaos."""
-UNCLEAN = "unclean.leader.election.enable"
 
 
 def draw(nemesis: Nemesis, seed: int) -> Part:
@@ -81,9 +79,9 @@ def draw(nemesis: Nemesis, seed: int) -> Part:
 
 
 def _bounced_to(chaos: list[Part]) -> list[Mapping[str, str]]:
-    """The features that rolling bounces give to nodes."""
-    bounces = (entry.get("action", {}).get("rolling-bounce", {}) for entry in chaos)
-    return [bounce["features"] for bounce in bounces if "features" in bounce]
+    """The features that nodes are given."""
+    bodies = (body_of(entry)[1] for entry in chaos)
+    return [body["features"] for body in bodies if isinstance(body, Mapping) and "features" in body]
 
 
 def _is_disruptive(features: Mapping[str, str]) -> bool:
@@ -123,8 +121,8 @@ def bearable(parts: list[Part], voters: int, strangers: int) -> list[Part]:
     leave strangers as many as the others: no cluster comes back from that."""
     kept, removed, wiped = [], 0, 0
     for entry in parts:
-        removes = "remove-voter" in entry.get("action", {})
-        wipes = any(each.startswith(CONTROLLERS) for each in entry.get("fault", {}).get("wipe", {}).get("nodes", ()))
+        kind, body = body_of(entry)
+        removes, wipes = kind.takes_from_quorum(body)
         left = voters - removed - removes
         if (removes or wipes) and (left < 2 or 2 * (wiped + wipes + strangers) >= left):
             continue
@@ -165,14 +163,13 @@ def _entry(scene: Scene, near: int, within: int) -> Part:
     course = scene.nemesis.chaos
     faults = scene.nemesis.faults
     if not scene.cast.changing:
-        faults = {kind: weight for kind, weight in faults.items() if kind not in VOTER_CHANGES}
-    kind = scene.pick(faults)
-    what = "action" if kind in ACTION_KINDS else "fault"
+        faults = {kind: weight for kind, weight in faults.items() if kind not in kinds_of(VoterChange)}
+    kind = KINDS[scene.pick(faults)]
     seen = scene.pick(course.begins) == "seen"
     at_us = near + scene.draw.randrange(within // 1000 + 1) * 1000
     when: Part = scene.seen() if seen else {"at": scene.duration(at_us)}
-    entry: Part = {"when": when, what: {kind: DRAWERS[kind](scene)}}
-    if what == "action" and kind not in LASTING:
+    entry: Part = {"when": when, **entry_of(kind.kind, kind.draw(scene))}
+    if not kind.lasts:
         return entry
     lasts = scene.between(scene.pick(course.lasts))
     if scene.pick(course.ends) == "seen":

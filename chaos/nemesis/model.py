@@ -19,8 +19,8 @@ from chaos.scenario.durations import (
     parse_rate,
     parse_rate_ppm,
 )
-from chaos.scenario.model import Model
 from chaos.scenario.scalars import Name
+from chaos.scenario.strict import Model
 
 SCHEMA = "krift-nemesis/v1"
 NOTHING = "nothing"

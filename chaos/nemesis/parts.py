@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from chaos.nemesis.faults import LASTING
+from chaos.faults.kinds import entry_of
 from chaos.nemesis.scene import Part, Scene
 
 Pattern = Callable[[Scene, int], list[Part]]
@@ -19,8 +19,8 @@ FIRST_US = 200_000
 def entry(scene: Scene, at_us: int, fault: Part, lasts_us: int) -> Part:
     """A fault, or a lasting action, at a time, over before the chaos is."""
     lasts = max(1000, min(lasts_us, scene.chaos_us - at_us))
-    what = "action" if any(kind in LASTING for kind in fault) else "fault"
-    return {"when": {"at": scene.duration(at_us)}, what: fault, "for": scene.duration(lasts)}
+    ((kind, body),) = fault.items()
+    return {"when": {"at": scene.duration(at_us)}, **entry_of(kind, body), "for": scene.duration(lasts)}
 
 
 def lasting(scene: Scene, low_us: int, high_us: int) -> int:
@@ -46,5 +46,5 @@ def when(scene: Scene, trigger: str, delays_ms: Sequence[int] = (0,), nth: Seque
 
 def as_seen(scene: Scene, moment: Part, fault: Part, low_us: int, high_us: int) -> Part:
     """A fault, or a lasting action, that begins at such a moment."""
-    what = "action" if any(kind in LASTING for kind in fault) else "fault"
-    return {"when": moment, what: fault, "for": scene.duration(lasting(scene, low_us, high_us))}
+    ((kind, body),) = fault.items()
+    return {"when": moment, **entry_of(kind, body), "for": scene.duration(lasting(scene, low_us, high_us))}

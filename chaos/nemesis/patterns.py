@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaos.nemesis.faults import DRAWERS
+from chaos.faults.kinds import KINDS
 from chaos.nemesis.parts import Pattern, entry, lasting
 from chaos.nemesis.scene import Part, Scene
 from chaos.nemesis.situations.clients import CLIENTS
@@ -115,7 +115,7 @@ def unheard_change(scene: Scene, at_us: int) -> list[Part]:
     kind = scene.draw.choice(("add-voter", "add-voter", "remove-voter"))
     when: Part = {"seen": {"voters-appended": {}}, "nth": scene.draw.choice((1, 1, 2))}
     return [
-        {"when": {"at": scene.duration(at_us)}, "action": {kind: DRAWERS[kind](scene)}},
+        {"when": {"at": scene.duration(at_us)}, "action": {kind: KINDS[kind].draw(scene)}},
         {"when": when, "fault": cut, "for": scene.duration(lasts)},
     ]
 

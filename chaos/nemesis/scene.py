@@ -33,6 +33,8 @@ APIS = (
 """What a fault can be narrowed to, and a trigger wait for."""
 ERRORS = ("NOT_LEADER_OR_FOLLOWER", "FENCED_LEADER_EPOCH", "OFFSET_NOT_AVAILABLE", "NOT_ENOUGH_REPLICAS")
 """What a trigger can wait for a client to meet."""
+UNCLEAN = "unclean.leader.election.enable"
+"""The key by which records may be given up for a leader."""
 OFFSETS = (10, 400)
 """Between these a trigger waits for a log to get."""
 
@@ -140,6 +142,12 @@ class Scene(msgspec.Struct):
         delay = self.pick(self.nemesis.chaos.delay)
         nth = self.pick(self.nemesis.like.nth)
         return {"seen": {trigger: given}, "nth": max(1, nth), "delay": format_duration(delay)}
+
+
+def slower(scene: Scene) -> Part:
+    """By how much a message, or a Sync, takes longer."""
+    by = scene.pick(scene.nemesis.like.slower_by)
+    return {"by": scene.duration(by), "jitter": scene.duration(scene.draw.randrange(by // 1000 + 1) * 1000)}
 
 
 GROUPS: tuple[Target, ...] = ("brokers", "controllers")

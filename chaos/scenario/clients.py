@@ -7,8 +7,8 @@ from typing import Any
 
 from actors.config import Scope, default_config
 from actors.node.spec import ClusterSpec
-from chaos.scenario.checks import CLIENT_SCOPES
 from chaos.scenario.model import Client, Consumer, ListOffsets, Producer
+from chaos.scenario.switch_checks import CLIENT_SCOPES
 
 
 def client_config(kind: str, client: Client, own: Mapping[str, Any]) -> dict[str, Any]:

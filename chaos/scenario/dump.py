@@ -5,17 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from actors.config import config_value
 from actors.control import Predicate
 from actors.node.spec import ClusterSpec
-from chaos.faults.clock import ClockJump, SkewedClock
-from chaos.faults.disk import DiskSlowness
-from chaos.faults.network import NetworkDelay, NetworkDrop, NetworkDuplicate, NetworkPartition, NetworkReorder, Reach
-from chaos.faults.operator import AdminAction, Configuration, LeaderElection, VoterAddition, VoterRemoval
-from chaos.faults.process import NodeBounce, NodeCrash, NodeShutdown
-from chaos.plan import AnyFault, At, Plan, ScheduledFault, Seen
+from chaos.faults.kinds import entry_of
+from chaos.plan import At, Plan, ScheduledFault, Seen
 from chaos.scenario.clients import client_config, client_workload
-from chaos.scenario.durations import format_chance, format_duration, format_offset, format_rate, format_versions
+from chaos.scenario.durations import format_duration, format_versions
 from chaos.scenario.model import SCHEMA, Client, Scenario
 from chaos.scenario.names import client_names
 from chaos.scenario.scalars import RANDOM, TIMESTAMPS
@@ -121,8 +116,7 @@ def _rate(rate: float) -> str:
 
 def _chaos(scheduled: ScheduledFault) -> dict[str, Any]:
     fault = scheduled.fault
-    what = "action" if isinstance(fault, AdminAction | NodeShutdown | NodeBounce) else "fault"
-    entry: dict[str, Any] = {"when": _moment(scheduled.when), what: {fault.kind: _fault(fault)}}
+    entry: dict[str, Any] = {"when": _moment(scheduled.when), **entry_of(fault.kind, fault.written())}
     if scheduled.for_us is not None:
         entry["for"] = format_duration(scheduled.for_us)
     if scheduled.until is not None:
@@ -140,63 +134,6 @@ def _moment(moment: At | Seen) -> dict[str, Any]:
 
 def _reference(predicate: Predicate) -> dict[str, Any]:
     return {predicate.name: dict(predicate.arguments)}
-
-
-def _action(action: AdminAction) -> dict[str, Any]:
-    if isinstance(action, LeaderElection):
-        return {"partitions": list(action.partitions) or "all", "type": action.election}
-    if isinstance(action, VoterAddition | VoterRemoval):
-        return {"controller": _texts(action.controllers)}
-    if not isinstance(action, Configuration):
-        return {}
-    values = {key: config_value(key, text) for key, text in action.values}
-    changes = {"set": values, "delete": list(action.delete)}
-    if action.topic:
-        return {"topic": action.topic, **changes}
-    return {"broker": _texts(action.brokers), **changes} if action.brokers else {"cluster": True, **changes}
-
-
-def _fault(fault: AnyFault) -> Any:
-    if isinstance(fault, AdminAction):
-        return _action(fault)
-    if isinstance(fault, NodeShutdown):
-        return {"targets": _texts(fault.nodes)}
-    if isinstance(fault, NodeBounce):
-        change = fault.bounce
-        return {
-            "targets": _texts(fault.nodes),
-            "features": dict(change.features),
-            "versions": _ranges(change.versions),
-            "config": dict(change.config),
-            "timeout": format_duration(change.timeout_us),
-        }
-    if isinstance(fault, NetworkDelay):
-        slow = {"by": format_duration(fault.by_us), "jitter": format_duration(fault.jitter_us)}
-        return {**_reach(fault.reach), **slow} | ({"apis": list(fault.apis)} if fault.apis else {})
-    if isinstance(fault, NetworkDrop | NetworkDuplicate | NetworkReorder):
-        hit = {**_reach(fault.reach), "chance": format_chance(fault.chance_ppm), "apis": list(fault.apis)}
-        return {**hit, "by": format_duration(fault.by_us)} if isinstance(fault, NetworkReorder) else hit
-    if isinstance(fault, ClockJump):
-        return {"nodes": _texts(fault.nodes), "by": format_offset(fault.by_us)}
-    if isinstance(fault, SkewedClock):
-        offset = {"offset": format_offset(fault.offset_us)} if fault.offset_us else {}
-        rate = {"rate": format_rate(fault.rate_ppm)} if fault.rate_ppm else {}
-        return {"nodes": _texts(fault.nodes), **offset, **rate}
-    if isinstance(fault, NetworkPartition):
-        return _reach(fault.reach)
-    nodes = _texts(fault.nodes)
-    if isinstance(fault, DiskSlowness):
-        return {"nodes": nodes, "by": format_duration(fault.by_us), "jitter": format_duration(fault.jitter_us)}
-    if isinstance(fault, NodeCrash) and fault.at:
-        return {"nodes": nodes, "at": fault.at, "nth": fault.nth} | ({"of": fault.of} if fault.of else {})
-    return nodes
-
-
-def _reach(reach: Reach) -> dict[str, Any]:
-    if not reach.targets:
-        return {"isolate": _texts(reach.sources)}
-    first, second = ("between", "and") if reach.both_ways else ("from", "to")
-    return {first: _texts(reach.sources), second: _texts(reach.targets)}
 
 
 def _texts(selectors: Sequence[Selector]) -> list[str]:

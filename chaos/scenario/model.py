@@ -1,64 +1,37 @@
 """The scenario language as typed models: what a scenario file may say, before anything is resolved.
 
 Strict (no value is turned into another type behind the writer's back) and closed (an unknown key is an error).
-Keys are written with hyphens. ``docs/scenarios.md`` is the reference, ``docs/scenario.schema.json`` is made from
-these classes. References between parts (nodes, topics, configuration keys, ...) are checked in
-``chaos.scenario.checks``.
+Keys are written with hyphens. Faults and actions have their models in ``chaos.faults``. ``docs/scenarios.md`` is the
+reference, ``docs/scenario.schema.json`` is made from these classes. References between parts (nodes, topics,
+configuration keys, ...) are checked in ``chaos.scenario.checks``.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import Field, create_model, model_validator
 
+from chaos.faults.base import Fault as FaultBase
+from chaos.faults.kinds import ALL
 from chaos.scenario.durations import Malformed
 from chaos.scenario.scalars import (
-    POINT_SCHEMA,
-    SELECTORS_SCHEMA,
-    Chance,
     Config,
     Core,
     Duration,
     FeatureValues,
     Name,
-    Offset,
-    Point,
     PositiveDuration,
     Rate,
-    RateChange,
     RunDuration,
-    Selectors,
-    Servers,
     Timestamp,
     TopicName,
-    TopicPartitions,
     TriggerReference,
     VersionRanges,
 )
-from chaos.scenario.selectors import Selector
+from chaos.scenario.strict import Model
 
 SCHEMA = "krift/v1"
-
-
-class Model(BaseModel):
-    """Base: strict, closed, unchangeable, keys with hyphens."""
-
-    model_config = ConfigDict(
-        strict=True,
-        extra="forbid",
-        frozen=True,
-        arbitrary_types_allowed=True,
-        alias_generator=lambda name: name.replace("_", "-"),
-    )
-
-    def one_of(self, *names: str) -> None:
-        """Raise Malformed unless exactly one of the fields is set."""
-        given = [name.replace("_", "-") for name in names if getattr(self, name) is not None]
-        if len(given) != 1:
-            options = ", ".join(name.replace("_", "-") for name in names)
-            what = f"{' and '.join(given)} are given together" if given else "none is given"
-            raise Malformed(what, f"exactly one of {options}")
 
 
 # ---- cluster ---------------------------------------------------------------------------------------------------
@@ -184,236 +157,35 @@ class Moment(Model):
         return self
 
 
-class Link(Model):
-    """Which messages a fault on links hits: one way (from, to), both ways (between, and), or everything that a
-    node exchanges with the rest (isolate)."""
-
-    sources: Selectors | None = Field(None, alias="from")
-    targets: Selectors | None = Field(None, alias="to")
-    between: Selectors | None = None
-    others: Selectors | None = Field(None, alias="and")
-    isolate: Selectors | None = None
+class OneKind(Model):
+    """Exactly one fault, or one action: a field for each kind, which has its name."""
 
     @model_validator(mode="after")
-    def _one_form(self) -> Link:
-        given = {key for key, value in self._forms().items() if value is not None}
-        if given not in ({"from", "to"}, {"between", "and"}, {"isolate"}):
-            raise Malformed(
-                f"{', '.join(sorted(given)) or 'nothing'} does not say which messages",
-                "from and to, or between and and, or isolate",
-            )
+    def _one_kind(self) -> OneKind:
+        self.one_of(*type(self).model_fields)
         return self
 
-    def _forms(self) -> dict[str, list[Selector] | None]:
-        return {
-            "from": self.sources,
-            "to": self.targets,
-            "between": self.between,
-            "and": self.others,
-            "isolate": self.isolate,
-        }
+    @property
+    def only(self) -> FaultBase:
+        """The one that is given."""
+        found: list[FaultBase | None] = [getattr(self, name) for name in type(self).model_fields]
+        return next(each for each in found if each is not None)
 
 
-class OfApis(Link):
-    """All messages, or those of some APIs."""
-
-    apis: list[str] = Field([], description="Requests of these APIs, and their answers; of all if not given.")
-
-
-class Delay(OfApis):
-    """Messages take longer: ``by``, plus a part of ``jitter`` drawn for each."""
-
-    by: PositiveDuration
-    jitter: Duration = 0
-
-
-class Chancy(OfApis):
-    """Each message is hit by chance."""
-
-    chance: Chance = Field(description="Of a message to be hit, such as 5%.")
-
-
-class Reorder(Chancy):
-    """Messages that are hit take longer, a drawn part of ``by``: those of other connections overtake them."""
-
-    by: PositiveDuration = 20_000
-
-
-class Stop(Model):
-    """Which nodes' processes end: at once, or each when it comes to a point, the n-th time. A selector alone stands
-    for ``nodes``."""
-
-    nodes: Selectors
-    at: Point | None = None
-    of: str | None = Field(None, description="The file, API or partition that the point is about.")
-    nth: int = Field(1, ge=1, le=1_000_000)
-
-    @model_validator(mode="after")
-    def _goes_with_at(self) -> Stop:
-        if self.at is None and (self.of is not None or self.nth != 1):
-            raise Malformed("of and nth go with at", "a point, such as at: after-write")
-        return self
-
-
-def _stop(value: Any) -> Any:
-    """A selector, or a list of them, stands for {nodes: ...}."""
-    return {"nodes": value} if isinstance(value, str | list) else value
-
-
-_STOP_SCHEMA = WithJsonSchema(
-    {
-        "anyOf": [
-            {"type": "string"},
-            {"type": "array", "items": {"type": "string"}, "minItems": 1},
-            {
-                "type": "object",
-                "additionalProperties": False,
-                "required": ["nodes"],
-                "properties": {
-                    "nodes": SELECTORS_SCHEMA.json_schema,
-                    "at": POINT_SCHEMA.json_schema,
-                    "of": {"type": "string", "description": "The file, API or partition that the point is about."},
-                    "nth": {"type": "integer", "minimum": 1, "maximum": 1_000_000},
-                },
-            },
-        ],
-        "description": "The nodes, or {nodes: ..., at: POINT, of: ..., nth: ...}.",
+def _of_kinds(name: str, about: str, section: str) -> type[OneKind]:
+    """The model of what stands under a section of a chaos entry."""
+    fields: dict[str, Any] = {
+        kind.kind.replace("-", "_"): (kind | None, None) for kind in ALL if kind.section == section
     }
-)
-Stopped = Annotated[Stop, BeforeValidator(_stop), _STOP_SCHEMA]
+    return create_model(name, __base__=OneKind, __doc__=about, **fields)
 
 
-class SlowDisk(Model):
-    """Each Sync of a node takes longer: ``by``, plus a part of ``jitter`` drawn for each."""
-
-    nodes: Selectors
-    by: PositiveDuration
-    jitter: Duration = 0
-
-
-class ClockSkew(Model):
-    """The clock of a node's machine is off, or runs at a wrong rate, or both."""
-
-    nodes: Selectors
-    offset: Offset | None = Field(None, description="How far the wall clock is ahead (behind: negative).")
-    rate: RateChange | None = Field(None, description="How much too fast both clocks run (too slowly: negative).")
-
-    @model_validator(mode="after")
-    def _wrong(self) -> ClockSkew:
-        if self.offset is None and self.rate is None:
-            raise Malformed("nothing is wrong with the clock", "offset, rate or both")
-        return self
-
-
-class ClockJump(Model):
-    """The wall clock of a node's machine steps; at the end it steps back."""
-
-    nodes: Selectors
-    by: Offset
-
-
-class Fault(Model):
-    """Exactly one fault."""
-
-    partition: Link | None = None
-    delay: Delay | None = None
-    drop: Chancy | None = None
-    duplicate: Chancy | None = None
-    reorder: Reorder | None = None
-    crash: Stopped | None = None
-    power_loss: Stopped | None = None
-    torn_tail: Stopped | None = None
-    wipe: Stopped | None = None
-    pause: Selectors | None = None
-    slow_disk: SlowDisk | None = None
-    clock_skew: ClockSkew | None = None
-    clock_jump: ClockJump | None = None
-
-    @model_validator(mode="after")
-    def _one_kind(self) -> Fault:
-        self.one_of(*type(self).model_fields)
-        return self
-
-    @property
-    def waits_for_point(self) -> bool:
-        """Whether it only takes effect when a node comes to a point."""
-        stops = (self.crash, self.power_loss, self.torn_tail, self.wipe)
-        return any(stop is not None and stop.at is not None for stop in stops)
-
-
-class Elect(Model):
-    """Leader elections that an operator asks for (ElectLeaders)."""
-
-    partitions: TopicPartitions = Field(description="all, a topic partition such as orders-0, or a list of them.")
-    type: Literal["preferred", "unclean"] = "preferred"
-
-
-class Configure(Model):
-    """A change of dynamic configuration (IncrementalAlterConfigs): of a topic, of a broker, or of all brokers."""
-
-    topic: TopicName | None = None
-    broker: Selectors | None = None
-    cluster: Literal[True] | None = None
-    set_: Config = Field({}, alias="set", description="Keys and their new values.")
-    delete: list[str] = Field([], description="Keys that are no longer set.")
-
-    @model_validator(mode="after")
-    def _one_resource(self) -> Configure:
-        self.one_of("topic", "broker", "cluster")
-        if not self.set_ and not self.delete:
-            raise Malformed("it changes nothing", "set: {key: value}, or delete: [key]")
-        return self
-
-
-class DescribeQuorum(Model):
-    """A look at the quorum's members (DescribeQuorum)."""
-
-
-class ChangeVoter(Model):
-    """A controller becomes a voter (AddRaftVoter), or a voter is one no longer (RemoveRaftVoter)."""
-
-    controller: Selectors = Field(description="A selector of a controller; of several the first.")
-
-
-class ControlledShutdown(Model):
-    """Controllers or brokers are asked to stop, as by SIGTERM, and started again at its end."""
-
-    targets: Servers = Field(description="all, or selectors of controllers and brokers.")
-
-
-class RollingBounce(Model):
-    """Controllers or brokers are stopped and started one after the other, each with the settings given here; the next
-    goes when the one before is back."""
-
-    targets: Servers = Field(description="all, or selectors of controllers and brokers, in their order.")
-    features: FeatureValues = {}
-    versions: VersionRanges = {}
-    config: Config = {}
-    timeout: PositiveDuration = 60_000_000
-
-
-class Action(Model):
-    """Exactly one thing that an operator does. It is over when it is done, unless it is one of LASTING."""
-
-    LASTING: ClassVar[frozenset[str]] = frozenset({"controlled_shutdown"})
-
-    elect: Elect | None = None
-    configure: Configure | None = None
-    describe_quorum: DescribeQuorum | None = None
-    add_voter: ChangeVoter | None = None
-    remove_voter: ChangeVoter | None = None
-    controlled_shutdown: ControlledShutdown | None = None
-    rolling_bounce: RollingBounce | None = None
-
-    @model_validator(mode="after")
-    def _one_kind(self) -> Action:
-        self.one_of(*type(self).model_fields)
-        return self
-
-    @property
-    def kind(self) -> str:
-        """Name of the field that is set."""
-        return next(name for name in type(self).model_fields if getattr(self, name) is not None)
+if TYPE_CHECKING:
+    Fault = OneKind
+    Action = OneKind
+else:
+    Fault = _of_kinds("Fault", "Exactly one fault.", "fault")
+    Action = _of_kinds("Action", "Exactly one thing that an operator does.", "action")
 
 
 class Chaos(Model):
@@ -426,14 +198,21 @@ class Chaos(Model):
     until: Moment | None = Field(None, description="When it ends; at the latest with the chaos.")
     optional: bool = Field(False, description="The run proves as much if it never takes effect.")
 
+    @property
+    def what(self) -> FaultBase:
+        """The fault, or the action."""
+        given = self.fault if self.fault is not None else self.action
+        assert given is not None, "the model admits exactly one"
+        return given.only
+
     @model_validator(mode="after")
     def _ends(self) -> Chaos:
         self.one_of("fault", "action")
-        if self.action is not None and self.action.kind not in Action.LASTING:
+        if not self.what.lasts:
             if self.lasts is not None or self.until is not None:
                 raise Malformed("the action has an end", "neither for nor until: it is over when it is done")
         elif (self.lasts is None) == (self.until is None):
-            what = "fault" if self.fault is not None else "action"
+            what = self.what.section
             problem = f"the {what} has no end" if self.lasts is None else f"the {what} has two ends"
             raise Malformed(problem, "either for: a duration, or until: a moment")
         return self

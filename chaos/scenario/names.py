@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaos.faults.operator import ADMIN
+from chaos.faults.operator import ADMIN, AdminAction
 from chaos.scenario.model import Client, Scenario, Workload
 
 
@@ -43,8 +43,7 @@ def node_names(scenario: Scenario) -> list[str]:
 
 def needs_admin(scenario: Scenario) -> bool:
     """Whether an operator asks the cluster for something."""
-    kinds = [chaos.action.kind for chaos in scenario.chaos if chaos.action is not None]
-    return any(kind in ("elect", "configure", "describe_quorum", "add_voter", "remove_voter") for kind in kinds)
+    return any(isinstance(chaos.what, AdminAction) for chaos in scenario.chaos)
 
 
 def controller_count(scenario: Scenario) -> int:

@@ -9,47 +9,21 @@ from typing import Any
 
 import msgspec
 
-from actors.config import CONFIG, config_text, default_config
+from actors.config import CONFIG, default_config
 from actors.control import Predicate
 from actors.defects import DEFECTS
 from actors.features import default_features
 from actors.node.spec import FIRST_CONTROLLER_ID, ClusterSpec, NodeSpec, Role, TopicSpec, node_name
 from actors.versions import default_ranges
 from chaos.errors import InputError, Mistake, nearest
-from chaos.faults.base import Bounce
-from chaos.faults.clock import ClockJump, SkewedClock
-from chaos.faults.disk import DiskSlowness, DiskWipe, PowerLoss, TornTail
-from chaos.faults.network import NetworkDelay, NetworkDrop, NetworkDuplicate, NetworkPartition, NetworkReorder, Reach
-from chaos.faults.operator import (
-    ADMIN,
-    Configuration,
-    LeaderElection,
-    QuorumDescription,
-    VoterAddition,
-    VoterRemoval,
-)
-from chaos.faults.process import NodeBounce, NodeCrash, NodePause, NodeShutdown
-from chaos.plan import AnyFault, At, Expectation, Plan, PlanBudgets, ScheduledFault, Seen
+from chaos.faults.operator import ADMIN
+from chaos.plan import At, Expectation, Plan, PlanBudgets, ScheduledFault, Seen
 from chaos.scenario.clients import client_config, client_workload
 from chaos.scenario.dump import resolved_document
 from chaos.scenario.feature_groups import expand_features
 from chaos.scenario.layers import merge_layers
 from chaos.scenario.loader import Loaded
-from chaos.scenario.model import (
-    Action,
-    Chancy,
-    Chaos,
-    Client,
-    Delay,
-    Fault,
-    Link,
-    Moment,
-    NodeOverride,
-    RollingBounce,
-    Scenario,
-    Stop,
-    Topic,
-)
+from chaos.scenario.model import Chaos, Client, Moment, NodeOverride, Scenario, Topic
 from chaos.scenario.names import client_names, needs_admin, node_names
 from chaos.scenario.selectors import Selector, draw, parse_selector, texts_of
 from chaos.scenario.triggers import TRIGGERS
@@ -232,87 +206,21 @@ def _core(scenario: Scenario, drawn: dict[str, list[str]]) -> tuple[Selector, ..
 
 
 def _scheduled(index: int, chaos: Chaos, scenario: Scenario, drawn: dict[str, list[str]]) -> ScheduledFault:
-    def drawing(key: str, selectors: Sequence[Selector] | None) -> tuple[Selector, ...]:
+    def drawing(key: str, selectors: Sequence[Selector]) -> list[Selector]:
         chosen: list[Selector] = []
-        for number, selector in enumerate(selectors or ()):
-            place = f"chaos[{index}].{'fault' if chaos.fault else 'action'}.{key}[{number}]"
+        for number, selector in enumerate(selectors):
+            place = f"chaos[{index}].{chaos.what.section}.{key}[{number}]"
             names = draw(selector, nodes, scenario.seed, place)
             if selector.kind == "any":
                 drawn[place] = [str(name) for name in names]
             chosen.extend(names)
-        return tuple(chosen)
-
-    def reach(key: str, link: Link) -> Reach:
-        if link.isolate is not None:
-            return Reach(drawing(f"{key}.isolate", link.isolate), (), True)
-        if link.between is not None:
-            return Reach(drawing(f"{key}.between", link.between), drawing(f"{key}.and", link.others), True)
-        return Reach(drawing(f"{key}.from", link.sources), drawing(f"{key}.to", link.targets), False)
-
-    def broken(given: Fault) -> AnyFault:
-        if given.partition is not None:
-            return NetworkPartition(reach("partition", given.partition))
-        if given.delay is not None:
-            return NetworkDelay(reach("delay", given.delay), **_slowness(given.delay))
-        if given.drop is not None:
-            return NetworkDrop(reach("drop", given.drop), **_by_chance(given.drop))
-        if given.duplicate is not None:
-            return NetworkDuplicate(reach("duplicate", given.duplicate), **_by_chance(given.duplicate))
-        if given.reorder is not None:
-            by_us = given.reorder.by
-            return NetworkReorder(reach("reorder", given.reorder), **_by_chance(given.reorder), by_us=by_us)
-        if given.slow_disk is not None:
-            slow = given.slow_disk
-            return DiskSlowness(drawing("slow-disk.nodes", slow.nodes), slow.by, slow.jitter)
-        for kind in (NodeCrash, PowerLoss, TornTail, DiskWipe):
-            stop: Stop | None = getattr(given, kind.kind.replace("-", "_"))
-            if stop is not None:
-                return kind(drawing(kind.kind, stop.nodes), stop.at or "", stop.of or "", stop.nth)
-        if given.clock_skew is not None:
-            skew = given.clock_skew
-            return SkewedClock(drawing("clock-skew.nodes", skew.nodes), skew.offset or 0, skew.rate or 0)
-        if given.clock_jump is not None:
-            return ClockJump(drawing("clock-jump.nodes", given.clock_jump.nodes), given.clock_jump.by)
-        return NodePause(drawing("pause", given.pause))
-
-    def done(given: Action | None) -> AnyFault:
-        assert given is not None, "the model admits exactly one"
-        if given.elect is not None:
-            named = () if given.elect.partitions == ["all"] else tuple(given.elect.partitions)
-            return LeaderElection(named, given.elect.type)
-        if given.configure is not None:
-            change = given.configure
-            values = tuple((key, config_text(value)) for key, value in change.set_.items())
-            brokers = drawing("configure.broker", change.broker)
-            return Configuration(change.topic or "", brokers, values, tuple(change.delete))
-        if given.controlled_shutdown is not None:
-            return NodeShutdown(drawing("controlled-shutdown.targets", given.controlled_shutdown.targets))
-        if given.rolling_bounce is not None:
-            targets = drawing("rolling-bounce.targets", given.rolling_bounce.targets)
-            return NodeBounce(targets, _bounce(given.rolling_bounce))
-        if given.add_voter is not None:
-            return VoterAddition(drawing("add-voter.controller", given.add_voter.controller))
-        if given.remove_voter is not None:
-            return VoterRemoval(drawing("remove-voter.controller", given.remove_voter.controller))
-        return QuorumDescription()
+        return chosen
 
     nodes = node_names(scenario)
-    fault = done(chaos.action) if chaos.fault is None else broken(chaos.fault)
+    fault = chaos.what.resolved(drawing)
     when = _moment(chaos.when, f"chaos[{index}].when", scenario, drawn)
     until = None if chaos.until is None else _moment(chaos.until, f"chaos[{index}].until", scenario, drawn)
     return ScheduledFault(f"f{index + 1}", fault, when, chaos.lasts, until, chaos.optional)
-
-
-def _bounce(given: RollingBounce) -> Bounce:
-    return Bounce(given.timeout, expand_features(given.features), dict(given.versions), dict(given.config))
-
-
-def _slowness(fault: Delay) -> dict[str, Any]:
-    return {"by_us": fault.by, "jitter_us": fault.jitter, "apis": tuple(fault.apis)}
-
-
-def _by_chance(fault: Chancy) -> dict[str, Any]:
-    return {"chance_ppm": fault.chance, "apis": tuple(fault.apis)}
 
 
 def _moment(moment: Moment, place: str, scenario: Scenario, drawn: dict[str, list[str]]) -> At | Seen:

@@ -1,13 +1,14 @@
 """The scalars of the scenario language as typed values: durations, rates, chances, versions, selectors, references.
 
-Each is checked when it is read, and has its own piece of the JSON Schema.
+Each is checked when it is read, is written as it is read (where faults and actions have it), and has its own piece of
+the JSON Schema.
 """
 
 from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
 from actors.crash_points import POINTS
 from chaos.scenario.durations import (
@@ -24,6 +25,11 @@ from chaos.scenario.durations import (
     VERSIONS_EXPECTED,
     VERSIONS_PATTERN,
     Malformed,
+    format_chance,
+    format_duration,
+    format_offset,
+    format_rate,
+    format_versions,
     parse_chance_ppm,
     parse_duration_us,
     parse_offset_us,
@@ -159,6 +165,25 @@ def _references(value: Any) -> dict[str, dict[str, Any]]:
     raise Malformed("it is not one trigger", "a trigger's name, or {name: {argument: value}}")
 
 
+def _texts(selectors: list[Selector]) -> list[str]:
+    return [str(selector) for selector in selectors]
+
+
+def _names(names: list[str]) -> str | list[str]:
+    return "all" if names == ["all"] else names
+
+
+def _range(bounds: list[int]) -> str:
+    return format_versions(*bounds)
+
+
+AS_DURATION = PlainSerializer(format_duration)
+"""How a scalar is written, and by which those of a kind are found (``chaos.faults.base``)."""
+AS_CHANCE = PlainSerializer(format_chance)
+AS_SELECTORS = PlainSerializer(_texts)
+AS_PARTITIONS = PlainSerializer(_names)
+
+
 def _duration_schema(about: str) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", "pattern": DURATION_PATTERN, "description": about})
 
@@ -182,9 +207,13 @@ _TRIGGER_SCHEMA = WithJsonSchema(
 
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 TopicName = Annotated[str, Field(pattern=TOPIC_PATTERN)]
-Duration = Annotated[int, BeforeValidator(_duration), _duration_schema("3s, 4500ms, 2m")]
+Duration = Annotated[int, BeforeValidator(_duration), _duration_schema("3s, 4500ms, 2m"), AS_DURATION]
 PositiveDuration = Annotated[
-    int, AfterValidator(_positive), BeforeValidator(_duration), _duration_schema("3s, 4500ms, 2m; above 0")
+    int,
+    AfterValidator(_positive),
+    BeforeValidator(_duration),
+    _duration_schema("3s, 4500ms, 2m; above 0"),
+    AS_DURATION,
 ]
 RunDuration = Annotated[PositiveDuration, AfterValidator(_not_too_long)]
 Rate = Annotated[
@@ -196,16 +225,19 @@ Chance = Annotated[
     int,
     BeforeValidator(_chance),
     WithJsonSchema({"type": "string", "pattern": CHANCE_PATTERN, "description": "5%, 0.5%"}),
+    AS_CHANCE,
 ]
 Offset = Annotated[
     int,
     BeforeValidator(_offset),
     WithJsonSchema({"type": "string", "pattern": OFFSET_PATTERN, "description": "+500ms, -3s"}),
+    PlainSerializer(format_offset),
 ]
 RateChange = Annotated[
     int,
     BeforeValidator(_rate_change),
     WithJsonSchema({"type": "string", "pattern": RATE_CHANGE_PATTERN, "description": "+10%, -0.5%"}),
+    PlainSerializer(format_rate),
 ]
 Versions = Annotated[
     list[int],
@@ -213,13 +245,15 @@ Versions = Annotated[
     WithJsonSchema(
         {"anyOf": [{"type": "string", "pattern": VERSIONS_PATTERN}, {"type": "integer"}], "description": "1-4, or 4"}
     ),
+    PlainSerializer(_range),
 ]
 TopicPartitions = Annotated[
     list[str],
     BeforeValidator(_topic_partitions),
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}),
+    AS_PARTITIONS,
 ]
-Servers = Annotated[list[Selector], BeforeValidator(_servers), SELECTORS_SCHEMA]
+Servers = Annotated[list[Selector], BeforeValidator(_servers), SELECTORS_SCHEMA, AS_SELECTORS]
 Core = Annotated[
     list[Selector],
     BeforeValidator(_core),
@@ -230,7 +264,7 @@ Core = Annotated[
         }
     ),
 ]
-Selectors = Annotated[list[Selector], BeforeValidator(_selectors), SELECTORS_SCHEMA]
+Selectors = Annotated[list[Selector], BeforeValidator(_selectors), SELECTORS_SCHEMA, AS_SELECTORS]
 Point = Annotated[str, BeforeValidator(_point), POINT_SCHEMA]
 ConfigValue = Annotated[
     Any, AfterValidator(_scalar), WithJsonSchema({"type": ["boolean", "integer", "string"], "description": "Kafka's"})

@@ -6,21 +6,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from actors.node.errors import KafkaError
-from actors.node.messages import Api
 from actors.node.spec import METADATA_PARTITION
 from chaos.scenario.durations import Malformed
-from chaos.scenario.mistakes import Mistakes
-from chaos.scenario.model import Scenario
-from chaos.scenario.selector_checks import check_selectors, check_topic_partition
+from chaos.scenario.references import References
 from chaos.scenario.selectors import ROLES, NodeKind, kind_of, may_mean, parse_selector
 from chaos.scenario.triggers import TRIGGERS, Argument
 from chaos.scenario.yaml_tree import Path_
 
 
-def check_trigger(
-    path: Path_, reference: Mapping[str, Mapping[str, Any]], scenario: Scenario, nodes: list[str], mistakes: Mistakes
-) -> None:
+def check_trigger(path: Path_, reference: Mapping[str, Mapping[str, Any]], references: References) -> None:
     """A trigger must exist, and be able to occur with these arguments."""
+    mistakes = references.mistakes
     ((name, given),) = reference.items()
     trigger = TRIGGERS.get(name)
     if trigger is None:
@@ -33,9 +29,9 @@ def check_trigger(
         elif isinstance(value, list) and known[key].kind != "node":
             mistakes.add((*path, name, key), f"{key} is given as a list", f"one value: {known[key].about}")
         elif known[key].kind == "node":
-            _check_named((*path, name, key), name, _among(known, key, given), value, scenario, nodes, mistakes)
+            _check_named((*path, name, key), name, _among(known, key, given), value, references)
         else:
-            _check_argument((*path, name, key), known[key], value, scenario, mistakes)
+            _check_argument((*path, name, key), known[key], value, references)
     for argument in trigger.arguments:
         if argument.required and argument.name not in given:
             mistakes.add((*path, name), f"{name} needs {argument.name}", f"{argument.name}: {argument.about}")
@@ -47,16 +43,9 @@ def _among(known: Mapping[str, Argument], key: str, given: Mapping[str, Any]) ->
     return tuple(kind for kind in known[key].among if not (of_data and kind == "controller"))
 
 
-def _check_named(
-    path: Path_,
-    trigger: str,
-    among: tuple[NodeKind, ...],
-    value: Any,
-    scenario: Scenario,
-    nodes: list[str],
-    mistakes: Mistakes,
-) -> None:
+def _check_named(path: Path_, trigger: str, among: tuple[NodeKind, ...], value: Any, references: References) -> None:
     """Selectors, as faults have them, each of which can mean somebody whom the trigger can be about."""
+    mistakes = references.mistakes
     for number, text in enumerate(value if isinstance(value, list) else [value]):
         place = (*path, number)
         try:
@@ -65,25 +54,25 @@ def _check_named(
             mistakes.add(place, error.problem, error.expected)
             continue
         before = len(mistakes.found)
-        check_selectors(path, [selector], scenario, nodes, mistakes, number)
+        references.selectors(path, [selector], number)
         if len(mistakes.found) > before:
             continue
-        if not any(may_mean(selector, node) and kind_of(node) in among for node in nodes):
+        if not any(may_mean(selector, node) and kind_of(node) in among for node in references.nodes):
             alone = " and ".join(f"{kind}s" for kind in among)
             mistakes.add(place, f"no {trigger} has {selector} as its {path[-1]}", f"{alone} alone")
 
 
-def _check_argument(path: Path_, argument: Argument, value: Any, scenario: Scenario, mistakes: Mistakes) -> None:
+def _check_argument(path: Path_, argument: Argument, value: Any, references: References) -> None:
+    mistakes = references.mistakes
     if argument.kind == "log" and value == METADATA_PARTITION:
         return
     if argument.kind == "int":
         if not isinstance(value, int) or isinstance(value, bool) or value < 0:
             mistakes.add(path, f"{value!r} is not a number", "a whole number, at least 0")
     elif argument.kind in ("tp", "log"):
-        check_topic_partition(path, str(value), scenario, mistakes)
+        references.topic_partition(path, str(value))
     elif argument.kind == "api":
-        if value not in Api.__members__:
-            mistakes.unknown(path, str(value), "API", Api.__members__)
+        references.api(path, str(value))
     elif argument.kind == "role":
         if value not in ROLES:
             mistakes.unknown(path, str(value), "role", ROLES)

@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from actors.features import FEATURES
 from actors.quorum.raft_config import DIRECTORY_VERSIONS, DIVERGENCE_FEATURE, KRAFT_VERSION_FEATURE
+from chaos.faults.base import Bounce
+from chaos.faults.operator import VoterChange
 from chaos.scenario.durations import format_versions
 from chaos.scenario.feature_groups import expand_features
 from chaos.scenario.mistakes import Mistakes
-from chaos.scenario.model import NodeOverride, RollingBounce, Scenario, Variant
+from chaos.scenario.model import NodeOverride, Scenario, Variant
 from chaos.scenario.yaml_tree import Path_
 
 
@@ -19,22 +21,21 @@ def check_voters(
     """What is only possible where the voters are in the log; all nodes must agree on where they are."""
     own = {f"nodes.{name}": override.features for name, override in nodes.items()}
     own |= {
-        f"chaos[{index}]": chaos.action.rolling_bounce.features
+        f"chaos[{index}]": settings.features
         for index, chaos in enumerate(scenario.chaos)
-        if chaos.action is not None and chaos.action.rolling_bounce is not None
+        if (settings := chaos.what.new_settings) is not None
     }
     for where, switches in own.items():
         if KRAFT_VERSION_FEATURE in switches:
             mistakes.add(place, f"{where} has a level of {KRAFT_VERSION_FEATURE} of its own", "one level for all nodes")
     level = features.get(KRAFT_VERSION_FEATURE, FEATURES[KRAFT_VERSION_FEATURE].default)
-    kinds = {chaos.action.kind for chaos in scenario.chaos if chaos.action is not None}
-    changed = scenario.cluster.spare_controllers or kinds & {"add_voter", "remove_voter"}
+    changed = scenario.cluster.spare_controllers or any(isinstance(c.what, VoterChange) for c in scenario.chaos)
     if level == "0" and changed:
         wrong = "the voters cannot be changed: they are those of controller.quorum.voters"
         mistakes.add(place, wrong, f'{KRAFT_VERSION_FEATURE}: "1"')
 
 
-Layer = tuple[Path_, Scenario | Variant | NodeOverride | RollingBounce]
+Layer = tuple[Path_, Scenario | Variant | NodeOverride | Bounce]
 """Something with features and versions, and where it is."""
 
 
@@ -53,9 +54,10 @@ def check_directories(
             ]
             _check_speaks_of_directories([*layers, *own], mistakes)
     for index, chaos in enumerate(scenario.chaos):
-        if chaos.action is not None and chaos.action.rolling_bounce is not None:
-            place: Path_ = ("chaos", index, "action", "rolling-bounce")
-            _check_speaks_of_directories([(place, chaos.action.rolling_bounce)], mistakes)
+        settings = chaos.what.new_settings
+        if settings is not None:
+            place: Path_ = ("chaos", index, chaos.what.section, chaos.what.kind)
+            _check_speaks_of_directories([(place, settings)], mistakes)
 
 
 def _in_force(layers: list[Layer], feature: str) -> tuple[str, Path_]:

@@ -9,15 +9,14 @@ from typing import Any
 from actors.config import default_config
 from actors.features import default_features
 from actors.versions import default_ranges
+from chaos.faults.kinds import body_of, entry_of
 from chaos.scenario.clients import client_config
 from chaos.scenario.durations import format_duration, format_versions
 from chaos.scenario.model import Budgets, Client, Consumer, ListOffsets, Producer
 
 _CLIENTS: dict[str, type[Client]] = {"producer": Producer, "consumer": Consumer, "list-offsets": ListOffsets}
 _OF_CLIENTS = {"count": 1, "timestamp": "latest", "isolation": "read_uncommitted"}
-_OF_STEPS: dict[str, Any] = {"nth": 1, "delay": "0s", "jitter": "0s", "timeout": "1m", "apis": [], "delete": []} | {
-    key: {} for key in ("set", "features", "versions", "config")
-}
+_OF_MOMENTS = {"nth": 1, "delay": "0s"}
 
 
 def lean(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -64,36 +63,18 @@ def _client(entry: Mapping[str, Any], topics: Mapping[str, Any]) -> dict[str, An
 
 
 def _step(step: Mapping[str, Any]) -> dict[str, Any]:
-    (what,) = {"fault", "action"} & set(step)
-    ((kind, body),) = step[what].items()
-    if isinstance(body, Mapping):
-        body = _but(body, _OF_STEPS)
-        if set(body) == {"nodes"} and kind not in ("slow-disk", "clock-skew", "clock-jump"):
-            body = body["nodes"]
-    kept = {**step, what: {kind: body}}
+    kind, body = body_of(step)
+    kept = {**step, **entry_of(kind.kind, kind.lean(body))}
     for key in ("when", "until"):
         if key in kept:
-            kept[key] = _but(kept[key], _OF_STEPS)
+            kept[key] = _but(kept[key], _OF_MOMENTS)
     return kept
-
-
-_SELECTORS = ("from", "to", "between", "and", "isolate", "nodes", "targets", "broker", "partitions")
-_OF_NODES = ("crash", "pause", "power-loss", "torn-tail", "wipe")
 
 
 def as_written(document: Mapping[str, Any]) -> dict[str, Any]:
     """A scenario in which a selector that stands alone is no list, as people write it."""
-    return {**document, "chaos": _as_written(document.get("chaos", []))}
-
-
-def _as_written(value: Any, key: str = "") -> Any:
-    if isinstance(value, dict):
-        return {name: _as_written(part, name) for name, part in value.items()}
-    if not isinstance(value, list):
-        return value
-    if key in (*_SELECTORS, *_OF_NODES) and len(value) == 1:
-        return value[0]
-    return [_as_written(part) for part in value]
+    steps = [(step, *body_of(step)) for step in document.get("chaos", [])]
+    return {**document, "chaos": [{**step, **entry_of(kind.kind, kind.alone(body))} for step, kind, body in steps]}
 
 
 def without_empty(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,13 +9,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from chaos.faults.kinds import body_of
 from chaos.scenario.durations import Malformed, parse_duration_us, parse_rate
 
 Document_ = Mapping[str, Any]
 """A scenario as plain values."""
-
-KINDS = ("crash", "pause", "partition", "delay", "drop", "duplicate", "reorder", "power-loss", "torn-tail", "wipe")
-"""Faults from the plainest on; all others come after these."""
 
 ALWAYS = "100%"
 """The plainest chance."""
@@ -67,7 +65,7 @@ def size_of(document: Document_) -> Size:
         replicas=sum(map(_replicas, cluster["topics"].values())),
         settings=_settings(document, [client for _, client in entries]),
         targets=sum(_targets(body) for body in bodies),
-        plainness=sum(_rank(kind) for body in bodies for kind in body),
+        plainness=sum(body_of(step)[0].plainness for step in chaos),
         details=sum(1 for _ in values_of(document)),
         digits=sum(_digits(value) for value in values_of(document)),
     )
@@ -122,10 +120,6 @@ def _targets(body: Document_) -> int:
         parts = value.values() if isinstance(value, Mapping) else [value]
         found += sum(len(part) if isinstance(part, list) else 1 for part in parts)
     return found
-
-
-def _rank(kind: str) -> int:
-    return KINDS.index(kind) if kind in KINDS else len(KINDS)
 
 
 def _digits(value: Any) -> int:

@@ -16,6 +16,8 @@ from typing import Any
 
 import msgspec
 
+from chaos.faults.kinds import KINDS, body_of, entry_of, kinds_of
+from chaos.faults.process import NodeCrash
 from chaos.scenario.durations import format_duration, parse_duration_us, parse_rate
 from chaos.shrink.moments import Sighting, as_moment, moments_before
 from chaos.shrink.parts import (
@@ -297,9 +299,9 @@ def setting_places(document: Scenario_) -> Iterator[tuple[str | int, ...]]:
         for kind in ("features", "versions", "config"):
             yield from ((*top, kind, key) for key in within.get(kind) or {})
     for index, step in enumerate(document["chaos"]):
-        bounce = step.get("action", {}).get("rolling-bounce", {})
-        for kind in ("features", "versions", "config"):
-            yield from (("chaos", index, "action", "rolling-bounce", kind, key) for key in bounce.get(kind) or {})
+        fault, body = body_of(step)
+        for kind in ("features", "versions", "config") if isinstance(body, Mapping) else ():
+            yield from (("chaos", index, fault.section, fault.kind, kind, key) for key in body.get(kind) or {})
 
 
 def _unset(document: Scenario_, place: tuple[str | int, ...]) -> bool:
@@ -347,26 +349,25 @@ def _at(document: Scenario_, place: Sequence[str | int]) -> Any:
     return within
 
 
-STOPS = ("crash", "power-loss", "torn-tail", "wipe")
+STOPS = sorted(kinds_of(NodeCrash), key=lambda kind: KINDS[kind].plainness)
+"""Faults that end processes, the plainest first: what is said of one can be said of any other."""
 
 
 def _plainer_faults(target: Target) -> Iterator[list[Edit]]:
     def at_once(document: Scenario_, index: int) -> object:
         """Without waiting for a point."""
-        body = document["chaos"][index].get("fault", {})
-        for kind in STOPS:
-            if isinstance(body.get(kind), dict):
-                body[kind] = body[kind]["nodes"]
-                return True
-        return False
+        kind, body = body_of(document["chaos"][index])
+        if kind.kind not in STOPS or not isinstance(body, dict):
+            return False
+        document["chaos"][index] |= entry_of(kind.kind, body[kind.short])
+        return True
 
     def instead(document: Scenario_, index: int, kind: str) -> object:
-        """A crash for what is worse, a pause for a controlled stop."""
-        body = document["chaos"][index].get("fault", {})
-        worse = [key for key in STOPS if key in body and STOPS.index(key) > STOPS.index(kind)]
-        if not worse:
+        """A crash for what is worse."""
+        worse, body = body_of(document["chaos"][index])
+        if worse.kind not in STOPS or STOPS.index(worse.kind) <= STOPS.index(kind):
             return False
-        body[kind] = body.pop(worse[0])
+        document["chaos"][index] |= entry_of(kind, body)
         return True
 
     steps = range(len(target.document["chaos"]))
@@ -377,7 +378,8 @@ def _plainer_faults(target: Target) -> Iterator[list[Edit]]:
 def _simpler_values(target: Target) -> Iterator[list[Edit]]:
     yield [partial(_round, place=place, unit_us=unit) for place in _durations(target.document) for unit in ROUND_US]
     steps = range(len(target.document["chaos"]))
-    yield [partial(_drop_key, index=index, key=key) for index in steps for key in ("jitter", "apis", "nth", "of")]
+    spare = {index: body_of(target.document["chaos"][index])[0].spare for index in steps}
+    yield [partial(_drop_key, index=index, key=key) for index in steps for key in spare[index]]
     yield [partial(_drop_moment, index=index, key=key) for index in steps for key in ("delay", "nth")]
     yield [partial(_rounder_chance, index=index, chance=chance) for index in steps for chance in ("100%", "50%")]
 
@@ -391,16 +393,17 @@ def _durations(document: Scenario_) -> Iterator[tuple[str | int, ...]]:
             for part in ("at", "delay"):
                 if isinstance(step.get(key), Mapping) and part in step[key]:
                     yield ("chaos", index, key, part)
-        for body in step.get("fault", {}).items():
-            if isinstance(body[1], Mapping):
-                yield from (("chaos", index, "fault", body[0], part) for part in ("by", "jitter") if part in body[1])
+        kind, body = body_of(step)
+        if isinstance(body, Mapping):
+            keys = (key for key in kind.durations() if key in body)
+            yield from (("chaos", index, kind.section, kind.kind, key) for key in keys)
 
 
 def _round(document: Scenario_, place: tuple[str | int, ...], unit_us: int) -> object:
     """Round a duration down to a whole number of units."""
     within: Any = _at(document, place[:-1])
     text = _at(document, place)
-    if not isinstance(text, str) or text[:1] in "+-":
+    if not isinstance(text, str):
         return False
     us = parse_duration_us(text)
     if us < unit_us or us % unit_us == 0:
@@ -410,11 +413,8 @@ def _round(document: Scenario_, place: tuple[str | int, ...], unit_us: int) -> o
 
 
 def _drop_key(document: Scenario_, index: int, key: str) -> object:
-    for body in document["chaos"][index].get("fault", {}).values():
-        if isinstance(body, dict) and key in body:
-            del body[key]
-            return True
-    return False
+    body = body_of(document["chaos"][index])[1]
+    return isinstance(body, dict) and body.pop(key, None) is not None
 
 
 def _drop_moment(document: Scenario_, index: int, key: str) -> object:
@@ -423,11 +423,11 @@ def _drop_moment(document: Scenario_, index: int, key: str) -> object:
 
 
 def _rounder_chance(document: Scenario_, index: int, chance: str) -> object:
-    for body in document["chaos"][index].get("fault", {}).values():
-        if isinstance(body, dict) and body.get("chance", chance) != chance:
-            body["chance"] = chance
-            return True
-    return False
+    kind, body = body_of(document["chaos"][index])
+    keys = [key for key in kind.chances() if body.get(key, chance) != chance]
+    for key in keys:
+        body[key] = chance
+    return bool(keys)
 
 
 # ---- moments that can be seen ----------------------------------------------------------------------------------

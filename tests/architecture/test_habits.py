@@ -6,6 +6,7 @@ import ast
 import re
 from itertools import pairwise
 
+from chaos.faults.kinds import KINDS
 from tests.architecture.sources import name, python_files, repository_files
 
 # Written in pieces, so that this file does not name them either.
@@ -58,6 +59,25 @@ def test_every_test_says_what_it_shows() -> None:
         and not ast.get_docstring(node)
     ]
     assert not silent, silent
+
+
+SAYS_KINDS = ("chaos/faults/", "chaos/nemesis/patterns.py", "chaos/nemesis/situations/", "chaos/nemesis/draw.py")
+"""What a kind is, and what writes parts of scenario files."""
+OTHER_KINDS = ("delay", "drop", "duplicate", "crash", "partition", "elect", "controlled-shutdown")
+"""Names of kinds that are words for something else, too."""
+
+
+def test_no_module_asks_for_a_fault_by_its_name() -> None:
+    """Shows that what there is to know of a kind of fault or action stands in its class: others ask the class."""
+    names = set(KINDS) - set(OTHER_KINDS)
+    asking = [
+        f"{name(path)}:{node.lineno}: {node.value}"
+        for path in python_files("chaos", "orchestrator")
+        if not name(path).startswith(SAYS_KINDS)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and node.value in names
+    ]
+    assert not asking, asking
 
 
 COUNTED = re.compile(

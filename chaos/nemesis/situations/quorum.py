@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from chaos.nemesis.faults import DRAWERS
+from chaos.faults.kinds import KINDS
+from chaos.faults.process import NodeBounce
 from chaos.nemesis.parts import Pattern, as_seen, early, entry, lasting, later, when
 from chaos.nemesis.scene import Part, Scene
 
@@ -76,7 +77,7 @@ def change_at_election(scene: Scene, at_us: int) -> list[Part]:
         kind = scene.draw.choice(("add-voter", "add-voter", "remove-voter"))
         role = scene.draw.choice(("prospective", "candidate", "leader"))
         asked = when(scene, "quorum-role", (0, 5, 40, 250), role=role, epoch=2)
-        found.append({"when": asked, "action": {kind: DRAWERS[kind](scene)}})
+        found.append({"when": asked, "action": {kind: KINDS[kind].draw(scene)}})
     if scene.draw.random() < 0.6:
         written = when(scene, "voters-appended", (0, 2, 30), (1, 2))
         found.append(as_seen(scene, written, scene.draw.choice(({"crash": LEADER}, ISOLATED)), 300_000, 2_500_000))
@@ -86,7 +87,7 @@ def change_at_election(scene: Scene, at_us: int) -> list[Part]:
 def bounce_at_election(scene: Scene, at_us: int) -> list[Part]:
     """Servers are bounced one after the other while the quorum elects a leader."""
     standing = when(scene, "quorum-role", (0, 20), role=scene.draw.choice(("prospective", "candidate")), epoch=1)
-    rolled = {"rolling-bounce": DRAWERS["rolling-bounce"](scene)}
+    rolled = {NodeBounce.kind: NodeBounce.draw(scene)}
     gone = entry(scene, at_us, {"crash": LEADER}, lasting(scene, 300_000, 2_000_000))
     return [gone, {"when": standing, "action": rolled}]
 
@@ -109,7 +110,7 @@ def slow_commits(scene: Scene, at_us: int) -> list[Part]:
         if scene.cast.changing:
             kind = scene.draw.choice(("add-voter", "add-voter", "remove-voter"))
             asked_us = later(scene, at_us, 1_000, 300_000)
-            found.append({"when": {"at": scene.duration(asked_us)}, "action": {kind: DRAWERS[kind](scene)}})
+            found.append({"when": {"at": scene.duration(asked_us)}, "action": {kind: KINDS[kind].draw(scene)}})
     threads: Part = {"configure": {"broker": ["any(1)"], "set": {"num.io.threads": scene.draw.choice((2, 8))}}}
     seen = scene.draw.choice(("node-restarted", "isr-proposed", "broker-fenced", "diverging"))
     found.append({"when": when(scene, seen, (0, 10, 100), (1, 2)), "action": threads})

@@ -8,12 +8,13 @@ from itertools import product
 import msgspec
 
 from actors.trace.events import CtlFault
+from chaos.faults.disk import DiskSlowness
+from chaos.faults.kinds import kinds_of
+from chaos.faults.network import NetworkDelay, NetworkReorder
 
-SLOW_LINKS = frozenset({"delay", "reorder"})
+SLOW_LINKS = kinds_of(NetworkDelay, NetworkReorder)
 """Faults by which a message takes longer. Nothing on a connection overtakes it, the end of the connection neither: so
 whoever asks on one whose server has died meanwhile learns of that behind all that the server had sent."""
-
-SLOW_DISK = "slow-disk"
 
 
 class Leftovers(msgspec.Struct):
@@ -28,7 +29,7 @@ class Leftovers(msgspec.Struct):
 
     def take(self, body: CtlFault, now_us: int) -> None:
         """A fault begins, or ends."""
-        if body.kind == SLOW_DISK and body.phase == "stop":
+        if body.kind == DiskSlowness.kind and body.phase == "stop":
             until_us = now_us + int(body.parameters["delay_max_us"])
             for node in body.targets:
                 self.disks_us[node] = max(until_us, self.disks_us.get(node, 0))

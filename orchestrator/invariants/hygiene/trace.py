@@ -8,6 +8,7 @@ import msgspec
 
 from actors.node.errors import KafkaError, error_name
 from actors.trace.events import EVENT_TYPES, CtlFault, NodeDown, NodeUp, Rpc, RpcReply, RunEnd, Stamped
+from chaos.faults.disk import DiskWipe
 from orchestrator.invariants.folds.fold import (
     NOTHING,
     Emissions,
@@ -58,7 +59,7 @@ class NoBug(KeyedInvariant[Wiped]):
 
     def hear(self, state: Wiped, event: Stamped) -> Emissions:
         body: Any = event.body
-        if body.kind == "wipe" and body.phase == "start":
+        if body.kind == DiskWipe.kind and body.phase == "start":
             state.whom += [name for name in body.targets if name.startswith("controller-")]
         return NOTHING
 

@@ -19,6 +19,8 @@ from actors.trace.events import (
     PartChange,
     Stamped,
 )
+from chaos.faults.kinds import kinds_of
+from chaos.faults.network import LinkFault
 from orchestrator.invariants.folds.bounds import SLACK_US
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, Witness, witness
 from orchestrator.invariants.folds.known_findings import known_as
@@ -35,7 +37,7 @@ from orchestrator.invariants.liveness.cluster import NO_MEMBER, TOO_FEW
 from orchestrator.invariants.mirrors.hung_brokers import HungBrokers
 from orchestrator.invariants.mirrors.producer_state import NO_PRODUCER_STATE
 
-LINK_FAULTS = frozenset({"partition", "delay", "drop", "duplicate", "reorder"})
+LINK_FAULTS = kinds_of(LinkFault)
 """Faults that leave the time of a node's own timers alone."""
 
 

@@ -23,6 +23,8 @@ from actors.trace.events import (
     RpcReply,
     Stamped,
 )
+from chaos.faults.clock import ClockFault
+from chaos.faults.kinds import kinds_of
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
 from orchestrator.invariants.folds.routes import CLIENT
 from orchestrator.invariants.folds.windows import Obligation, WindowInvariant, WindowState, beta
@@ -265,7 +267,7 @@ class OutdatedMetadataIsRefetched(WindowInvariant[Refreshing]):
         if type(body) is CtlWindow:
             return super().hear(state, event)
         if type(body) is CtlFault:
-            state.clock = state.clock or ("clock" in body.kind and state.key in body.targets)
+            state.clock = state.clock or (body.kind in kinds_of(ClockFault) and state.key in body.targets)
         elif body.phase in ("stopping", "draining", "finished"):
             state.stopping = True  # clients end, whatever they were about to do
             state.due.clear()

@@ -8,9 +8,12 @@ import msgspec
 
 from actors.node.spec import node_name
 from actors.trace.events import CtlFault
+from chaos.faults.kinds import kinds_of
+from chaos.faults.network import NetworkPartition
+from chaos.faults.process import NodeCrash, NodeShutdown
 from orchestrator.invariants.folds.fold import Profile
 
-ENDS_PROCESS = frozenset({"crash", "power-loss", "torn-tail", "wipe", "controlled-shutdown"})
+ENDS_PROCESS = kinds_of(NodeCrash, NodeShutdown)
 """Faults and actions that end processes: who connects to one is refused, unless nothing gets through to its host."""
 
 
@@ -35,7 +38,7 @@ class HungBrokers(msgspec.Struct):
             self.cuts.pop(body.fault, None)
         elif body.kind in ENDS_PROCESS:
             self.ended[body.fault] = body.targets
-        elif body.kind == "partition":
+        elif body.kind == NetworkPartition.kind:
             self.cuts[body.fault] = (body.parameters["from"], body.parameters["to"])
 
     def of(self, client: str, core: Collection[str]) -> list[str]:

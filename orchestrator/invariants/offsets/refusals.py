@@ -18,6 +18,8 @@ from actors.trace.events import (
     RpcReply,
     Stamped,
 )
+from chaos.faults.clock import ClockFault
+from chaos.faults.kinds import kinds_of
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
 from orchestrator.invariants.folds.routes import CLIENT
 
@@ -122,7 +124,7 @@ class ClientsAbsorbTheRefusal(KeyedInvariant[Client]):
     def hear(self, state: Client, event: Stamped) -> Emissions:
         body = event.body
         assert type(body) is CtlFault
-        state.clock = state.clock or ("clock" in body.kind and state.key in body.targets)
+        state.clock = state.clock or (body.kind in kinds_of(ClockFault) and state.key in body.targets)
         return NOTHING
 
     def step(self, state: Client, event: Stamped) -> Emissions:

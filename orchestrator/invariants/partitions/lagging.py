@@ -24,6 +24,7 @@ from actors.trace.events import (
     RepFetch,
     Stamped,
 )
+from chaos.faults.process import NodePause
 from orchestrator.invariants.folds.bounds import SLACK_US, longest_ms
 from orchestrator.invariants.folds.fold import NOTHING, Deadline, Emissions, KeyedInvariant, Profile, Witness, witness
 from orchestrator.invariants.folds.routes import PARTITION
@@ -173,8 +174,8 @@ class WhoLagsLeavesTheIsr(KeyedInvariant[Terms]):
     def _hindered(self, state: Terms, event: Stamped, body: Any) -> Emissions:
         """Something makes a node's time wrong, or no longer does."""
         if type(body) is CtlFault:
-            nodes = body.targets if body.kind == "pause" else ()
-            name, begins = f"pause {body.fault}", body.phase == "start"
+            nodes = body.targets if body.kind == NodePause.kind else ()
+            name, begins = f"{body.kind} {body.fault}", body.phase == "start"
         else:
             nodes, name, begins = [event.node], "clock", bool(body.offset_us or body.rate_ppm)
         found: list[Any] = []

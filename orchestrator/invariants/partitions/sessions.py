@@ -6,6 +6,8 @@ import msgspec
 
 from actors.node.spec import node_name
 from actors.trace.events import BrokerReg, ClockSet, CtlFault, NodeDown, QRole, Rpc, Stamped
+from chaos.faults.kinds import kinds_of
+from chaos.faults.process import NodeBounce, NodeShutdown
 from orchestrator.invariants.folds.bounds import longest_ms
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.mirrors.metadata_view import MetadataView
@@ -14,7 +16,7 @@ from orchestrator.invariants.partitions.controller import ControllerInvariant
 SESSION_TIMEOUT = "broker.session.timeout.ms"
 SLACK_US = 100_000
 """By so much an event may be told later than it was."""
-SHUTDOWNS = ("controlled-shutdown", "rolling-bounce")
+SHUTDOWNS = kinds_of(NodeShutdown, NodeBounce)
 """What an operator does that has brokers ask to be fenced."""
 
 

@@ -21,6 +21,9 @@ from actors.trace.events import (
     RepFetch,
     Stamped,
 )
+from chaos.faults.clock import ClockFault
+from chaos.faults.kinds import kinds_of
+from chaos.faults.process import NodePause
 from orchestrator.invariants.folds.bounds import SLACK_US, longest_ms
 from orchestrator.invariants.folds.fold import (
     NOTHING,
@@ -100,8 +103,8 @@ class CutOffLeadersStepDown(KeyedInvariant[Terms]):
     def hear(self, state: Terms, event: Stamped) -> Emissions:
         body: Any = event.body
         if type(body) is CtlFault:
-            nodes = body.targets if body.kind == "pause" else ()
-            name, begins = f"pause {body.fault}", body.phase == "start"
+            nodes = body.targets if body.kind == NodePause.kind else ()
+            name, begins = f"{body.kind} {body.fault}", body.phase == "start"
         elif type(body) is ClockSet:
             nodes, name, begins = [event.node], "clock", bool(body.offset_us or body.rate_ppm)
         else:
@@ -294,10 +297,10 @@ class LeaderIsLeftInPeace(KeyedInvariant[Calm]):
     def hear(self, state: Calm, event: Stamped) -> Emissions:
         body = event.body
         if type(body) is CtlFault:
-            if body.kind.startswith("clock-"):
+            if body.kind in kinds_of(ClockFault):
                 # A leader whose clock jumps ahead believes that nobody has fetched for long.
                 state.calm_from_us = event.wall + state.recent_us
-            if body.kind.startswith("clock-") or body.kind == "pause":
+            if body.kind in kinds_of(ClockFault, NodePause):
                 # By a candidate's own time what it was promised is no older than before.
                 for promises in (each for name in body.targets for each in state.pre_votes.get(name, {}).values()):
                     promises.update(dict.fromkeys(promises, event.wall))

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from actors.client.admin import ADD_VOTER, REMOVE_VOTER
 from actors.node.spec import node_name
 from actors.trace.events import (
     ConfigChange,
@@ -400,7 +401,7 @@ class Acknowledgements(State):
 
 CHANGES_KEPT = 64
 
-VOTER_CHANGES = ("add-voter", "remove-voter")
+VOTER_CHANGES = (ADD_VOTER, REMOVE_VOTER)
 """Operations that never do without a record: what is so already is refused."""
 
 

@@ -6,7 +6,6 @@ from actors.node.spec import ClusterSpec
 from actors.trace.events import AnyTraceEvent, NodeUp, QRole, QVoters, Stamped
 from chaos.conductor import VIEWED
 from chaos.faults.operator import VoterAddition, VoterRemoval
-from chaos.scenario.selectors import Selector, parse_selector
 from chaos.view import ClusterView, new_view
 
 NODES = ["controller-1", "controller-2", "controller-3"]
@@ -88,20 +87,15 @@ def aimed(action: VoterAddition | VoterRemoval, view: ClusterView) -> tuple[str,
     return None if found is None else (found.parameters["controller"], found.parameters["directory"])
 
 
-def chosen(text: str) -> tuple[Selector, ...]:
-    """One selector."""
-    return (parse_selector(text),)
-
-
 def test_an_operator_names_the_directory_that_is_meant() -> None:
     """Shows that what is added has the directory of now, and that what is removed has that of the voter set, if it is
     in there; whoever never started has none to name."""
     view = seen(voters("controller-1", 2, 1, v101="a", v102="b"), up("controller-2", "new"), up("controller-3", "c"))
-    assert aimed(VoterAddition(chosen("controller-2")), view) == ("controller-2", "new")
-    assert aimed(VoterRemoval(chosen("controller-2")), view) == ("controller-2", "b")
-    assert aimed(VoterRemoval(chosen("controller-3")), view) == ("controller-3", "c")
-    assert aimed(VoterAddition(chosen("controller-1")), view) is None
-    assert aimed(VoterAddition(chosen("active-controller")), view) is None
+    assert aimed(VoterAddition(controller="controller-2"), view) == ("controller-2", "new")
+    assert aimed(VoterRemoval(controller="controller-2"), view) == ("controller-2", "b")
+    assert aimed(VoterRemoval(controller="controller-3"), view) == ("controller-3", "c")
+    assert aimed(VoterAddition(controller="controller-1"), view) is None
+    assert aimed(VoterAddition(controller="active-controller"), view) is None
 
 
 def test_whoever_keeps_the_view_is_told_of_voters() -> None:
