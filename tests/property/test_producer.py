@@ -138,7 +138,7 @@ class Ordeal:
         self.learn()
         self.driver.stop()
         for _ in range(2600):
-            if "op-stop" in self.driver.completed:
+            if "op-stop" in self.driver.results:
                 break
             self.driver.advance(50)
             while self.driver.open(Api.Produce):
@@ -146,11 +146,11 @@ class Ordeal:
 
     def judge(self) -> None:
         """Everything returned; what is in the logs is in order and there once; and what was told is true."""
-        assert "op-stop" in self.driver.completed
-        sent = {event.uid: event.tp for event in self.driver.recorded(OpInvoke)}
-        told = {event.uid: event for event in self.driver.recorded(OpReturn)}
+        assert "op-stop" in self.driver.results
+        sent = {event.uid: event.tp for event in self.driver.events_of(OpInvoke)}
+        told = {event.uid: event for event in self.driver.events_of(OpReturn)}
         assert sorted(sent) == sorted(told)
-        assert len(told) == len(self.driver.recorded(OpReturn))
+        assert len(told) == len(self.driver.events_of(OpReturn))
         for index in range(PARTITIONS):
             log = self.leader.logs.get(index, [])
             numbers = [int(uid.rpartition(":")[2]) for uid in log]
@@ -300,6 +300,6 @@ def test_a_leader_without_state_takes_any_sequence() -> None:
     ordeal.driver.advance(20)
     ordeal.serve("broker-2")
     ordeal.settle()
-    told = {event.uid: event for event in ordeal.driver.recorded(OpReturn)}
+    told = {event.uid: event for event in ordeal.driver.events_of(OpReturn)}
     assert ordeal.leader.logs[0] == ["producer-1:2"]
     assert [told[f"producer-1:{number}"].outcome for number in (0, 2)] == ["unknown", "ok"]

@@ -11,7 +11,6 @@ from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from msgspec.structs import replace
 
-from actors.node.effects import Record, Reply
 from actors.node.step import Step
 from actors.quorum.quorum_state import (
     TIMERS,
@@ -138,16 +137,11 @@ class Recorder(Environment):
         self.pre_vote = True
         self.seed_progress = False
         self.events: list[TraceEvent | None] = []
-        carry_out = self.quorum._carry_out
+        self.quorum.observer = lambda name, event: self.events.append(event)
+        self.quorum.replying = lambda name: self._no_reply_too_early()
 
-        def watch(member: Member, effect: object) -> None:
-            if isinstance(effect, Record):
-                self.events.append(effect.event)
-            if isinstance(effect, Reply):
-                assert not self.unsynced, "a reply left while quorum-state was not durable"
-            carry_out(member, effect)  # type: ignore[arg-type]
-
-        self.quorum._carry_out = watch  # type: ignore[method-assign]
+    def _no_reply_too_early(self) -> None:
+        assert not self.unsynced, "a reply left while quorum-state was not durable"
 
     def verb_start(self, command: Command) -> str:
         """Begin an incarnation."""

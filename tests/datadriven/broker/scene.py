@@ -11,26 +11,11 @@ from actors.config import default_config
 from actors.features import default_features
 from actors.log.batch import EMPTY_PREFIX_HASH, Batch, LogRecord, make_batch
 from actors.node.codec import decode, encode
-from actors.node.effects import (
-    AnyEffect,
-    Append,
-    Call,
-    CancelTimer,
-    Choose,
-    Close,
-    Complete,
-    Exit,
-    Record,
-    Replace,
-    Reply,
-    SetTimer,
-    Sync,
-    Truncate,
-    Write,
-)
-from actors.node.events import Answered, AnyEvent, Chosen, DiskImage, Failed, Received, Started, Synced, TimedOut
+from actors.node.effects import Call, Complete, Exit, SetTimer
+from actors.node.events import Answered, AnyEvent, Failed, Received, Started, TimedOut
 from actors.node.messages import Api, api_of
 from actors.node.spec import ClusterSpec, NodeSpec
+from actors.trace.events import TraceEvent
 from actors.versions import check_fields, default_ranges
 from krift.v1.api_versions_pb2 import ApiVersionsResponse
 from krift.v1.controller_pb2 import BrokerHeartbeatResponse, BrokerRegistrationResponse
@@ -38,6 +23,7 @@ from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
 from krift.v1.producer_ids_pb2 import AllocateProducerIdsResponse
 from krift.v1.records_pb2 import BrokerRegistrationChangeRecord, MetadataRecord, RegisterBrokerRecord
 from tests.datadriven.broker.rendering import describe_event, describe_reply, describe_request
+from tests.harness.host import Host
 
 CONTROLLER = 101
 QUORUM_EPOCH = 1
@@ -45,11 +31,12 @@ IDS_PER_BLOCK = 1000
 SHOWN_TIMERS = {"lifecycle/next": "next heartbeat", "lifecycle/retry": "tries again"}
 
 
-class Scene:
+class Scene(Host):
     """The stage. ``lines``: what happened since it was last asked. ``held``: calls of the broker that the script has
     to answer, oldest first. ``scripted``: registrations and heartbeats are among them."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.node_id = 1
         self.features: dict[str, str] = {}
         self.config: dict[str, Any] = {}
@@ -59,9 +46,6 @@ class Scene:
         self.node = BrokerNode()
         self.now_ms = 1000
         self.incarnation = -1
-        self.disk: DiskImage = {}
-        self.synced: dict[str, int] = {}
-        self.timers: dict[str, int] = {}
         self.metadata: list[Batch] = []
         self.metadata_call: Call | None = None
         self.held: list[Call] = []
@@ -86,70 +70,52 @@ class Scene:
         spec = NodeSpec(
             f"broker-{self.node_id}", "broker", self.node_id, "d", cluster, config, features, self.ranges, self.defects
         )
-        self.give(Started(spec, self.incarnation, {file: list(entries) for file, entries in self.disk.items()}))
+        self.give(Started(spec, self.incarnation, self.image()))
 
     def give(self, event: AnyEvent) -> None:
         """Step the broker, and everything that follows from it; its state must survive encoding each time."""
         effects = self.node.step(self.now_ms, event)
         assert decode(encode(self.node), BrokerNode) == self.node
-        for effect in effects:
-            self._carry_out(effect)
+        self.carry_out(effects, self.now_ms)
 
-    def _carry_out(self, effect: AnyEffect) -> None:
-        match effect:
-            case Record():
-                text = describe_event(effect.event)
-                if text is not None:
-                    self.lines.append(text)
-            case Reply():
-                self.responses[effect.connection] = effect.response
-                if isinstance(effect.response, FetchResponse) and effect.response.session_id:
-                    self.sessions[effect.connection] = effect.response.session_id
-                self.lines.append(describe_reply(effect.connection, effect.response))
-            case Close():
-                self.lines.append(f"{effect.connection} closed")
-            case Call():
-                self._call(effect)
-            case Write():
-                self._write(effect)
-            case Sync():
-                self.give(Synced(effect.file, self.synced.get(effect.file, 0)))
-            case SetTimer():
-                self.timers[effect.name] = self.now_ms + effect.max_ms
-                if self.scripted and effect.name in SHOWN_TIMERS:
-                    self.lines.append(f"{SHOWN_TIMERS[effect.name]} in {effect.max_ms} ms")
-            case CancelTimer():
-                self.timers.pop(effect.name, None)
-            case Choose():
-                self.give(Chosen(effect.name, 0))
-            case Complete():
-                self.lines.append(f"{effect.operation} complete {effect.result}")
-            case Exit():
-                self.timers = {}
-                how = "fatal:" if effect.fatal else "clean" if effect.clean else "unclean"
-                self.lines.append(f"exits {how} {effect.detail}".rstrip())
+    # ---- what it does with effects -----------------------------------------------------------------------
 
-    def _write(self, write: Write) -> None:
-        entries = self.disk.setdefault(write.file, [])
-        self.synced[write.file] = write.number
-        match write.operation:
-            case Append():
-                entries += write.operation.entries
-            case Truncate():
-                del entries[write.operation.entries :]
-            case Replace():
-                entries[:] = [write.operation.content]
+    owe = give
+
+    def recorded(self, event: TraceEvent) -> None:
+        text = describe_event(event)
+        if text is not None:
+            self.lines.append(text)
+
+    def replied(self, connection: str, response: Message | None) -> None:
+        self.responses[connection] = response
+        if isinstance(response, FetchResponse) and response.session_id:
+            self.sessions[connection] = response.session_id
+        self.lines.append(describe_reply(connection, response))
+
+    def closed(self, connection: str) -> None:
+        self.lines.append(f"{connection} closed")
+
+    def delay_ms(self, timer: SetTimer) -> int:
+        if self.scripted and timer.name in SHOWN_TIMERS:
+            self.lines.append(f"{SHOWN_TIMERS[timer.name]} in {timer.max_ms} ms")
+        return timer.max_ms
+
+    def completed(self, complete: Complete) -> None:
+        self.lines.append(f"{complete.operation} complete {complete.result}")
+
+    def exited(self, ended: Exit) -> None:
+        self.timers = {}
+        how = "fatal:" if ended.fatal else "clean" if ended.clean else "unclean"
+        self.lines.append(f"exits {how} {ended.detail}".rstrip())
 
     # ---- time --------------------------------------------------------------------------------------------
 
     def advance(self, ms: int) -> None:
         """Let time pass. The quorum's own timers stay quiet: its leader is always there."""
         until = self.now_ms + ms
-        while True:
-            due = [(at, name) for name, at in self.timers.items() if not name.startswith("raft/") and at <= until]
-            if not due:
-                break
-            at, name = min(due)
+        while (due := self.next_timer(until, "raft/")) is not None:
+            at, name = due
             self.now_ms = max(self.now_ms, at)
             del self.timers[name]
             self.give(TimedOut(name))
@@ -157,7 +123,7 @@ class Scene:
 
     # ---- calls of the broker -----------------------------------------------------------------------------
 
-    def _call(self, call: Call) -> None:
+    def called(self, call: Call) -> None:
         request: Any = call.request
         check_fields(request, request.header.api_version)
         api = api_of(call.request)

@@ -13,8 +13,8 @@ from actors.client.list_offsets_prober import ListOffsetsNode
 from actors.client.producer import ProducerNode
 from actors.config import default_config
 from actors.node.codec import decode, encode
-from actors.node.effects import AnyEffect, Call, CancelTimer, Choose, Complete, Record, SetTimer
-from actors.node.events import Answered, AnyEvent, Chosen, Failed, FailureReason, Invoked, Started, TimedOut
+from actors.node.effects import Call, Complete, SetTimer
+from actors.node.events import Answered, AnyEvent, Failed, FailureReason, Invoked, Started, TimedOut
 from actors.node.messages import Api, api_of
 from actors.node.spec import ClusterSpec, NodeSpec, Role, TopicSpec
 from actors.trace.events import TraceEvent
@@ -24,6 +24,7 @@ from krift.v1.metadata_pb2 import MetadataResponse
 from krift.v1.offset_for_leader_epoch_pb2 import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 from krift.v1.producer_ids_pb2 import InitProducerIdResponse
 from tests.datadriven.client.rendering import describe_call, describe_events, describe_timer, join_sends
+from tests.harness.host import Host
 
 TOPIC = "orders"
 TOPIC_ID = "id-of-orders"
@@ -39,17 +40,19 @@ NODES: dict[Role, type[ClientNode]] = {
 }
 
 
-class Scene:
+class Scene(Host):
     """The stage. ``lines``: what happened since it was last asked. ``held``: calls that the script has to end, by
     the name they were shown with. ``scripted``: APIs that are not answered by themselves. ``leaders``: what Metadata
     is answered with, by partition, as (leader, leader epoch)."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.node = ClientNode()
         self.now_ms = 1_000_000
         self.early = False
         self.choice = 0
-        self.timers: dict[str, int] = {}
+        self.owed: list[AnyEvent] = []
+        self.events: list[TraceEvent] = []
         self.held: dict[str, Call] = {}
         self.sent_ms: dict[str, int] = {}
         self.calls = 0
@@ -97,35 +100,39 @@ class Scene:
         effects = self.node.step(self.now_ms, event)
         again: object = decode(encode(self.node), type(self.node))
         assert again == self.node
-        recorded: list[TraceEvent] = []
-        follow: list[AnyEvent] = []
-        for effect in effects:
-            if isinstance(effect, Record):
-                recorded.append(effect.event)
-                continue
-            self.lines += describe_events(recorded)
-            recorded = []
-            follow += self._carry_out(effect)
-        self.lines += describe_events(recorded)
-        for each in follow:
+        self.carry_out(effects, self.now_ms)
+        self._tell_events()
+        owed, self.owed = self.owed, []
+        for each in owed:
             self.give(each)
 
-    def _carry_out(self, effect: AnyEffect) -> list[AnyEvent]:
-        match effect:
-            case Call():
-                return self._call(effect)
-            case SetTimer():
-                assert 0 <= effect.min_ms <= effect.max_ms
-                self.timers[effect.name] = self.now_ms + (effect.min_ms if self.early else effect.max_ms)
-                line = describe_timer(effect)
-                self.lines += [line] if line else []
-            case CancelTimer():
-                self.timers.pop(effect.name, None)
-            case Choose():
-                return [Chosen(effect.name, self.choice % effect.n)]
-            case Complete() if effect.operation != "start":
-                self.lines.append(f"{effect.operation} complete {effect.result}")
-        return []
+    # ---- what it does with effects -----------------------------------------------------------------------
+
+    def owe(self, event: AnyEvent) -> None:
+        self.owed.append(event)
+
+    def recorded(self, event: TraceEvent) -> None:
+        self.events.append(event)
+
+    def _tell_events(self) -> None:
+        """Events that come one after the other are told together."""
+        self.lines += describe_events(self.events)
+        self.events = []
+
+    def delay_ms(self, timer: SetTimer) -> int:
+        self._tell_events()
+        line = describe_timer(timer)
+        self.lines += [line] if line else []
+        return timer.min_ms if self.early else timer.max_ms
+
+    def drawn(self, n: int) -> int:
+        self._tell_events()
+        return self.choice % n
+
+    def completed(self, complete: Complete) -> None:
+        self._tell_events()
+        if complete.operation != "start":
+            self.lines.append(f"{complete.operation} complete {complete.result}")
 
     # ---- time --------------------------------------------------------------------------------------------
 
@@ -149,20 +156,21 @@ class Scene:
 
     # ---- calls of the client -----------------------------------------------------------------------------
 
-    def _call(self, call: Call) -> list[AnyEvent]:
+    def called(self, call: Call) -> None:
+        self._tell_events()
         request: Any = call.request
         check_fields(request, request.header.api_version)
         api = api_of(call.request)
         if call.peer in self.down:
             self.lines.append(f"-x {call.peer}/{call.connection} {api.name}")
-            return [Failed(call.call, "disconnect")]
-        if api.name not in self.scripted:
-            return [Answered(call.call, self._automatic_answer(api, request))]
-        self.calls += 1
-        name = f"c{self.calls}"
-        self.held[name], self.sent_ms[name] = call, self.now_ms
-        self.lines.append(describe_call(name, call))
-        return []
+            self.owe(Failed(call.call, "disconnect"))
+        elif api.name not in self.scripted:
+            self.owe(Answered(call.call, self._automatic_answer(api, request)))
+        else:
+            self.calls += 1
+            name = f"c{self.calls}"
+            self.held[name], self.sent_ms[name] = call, self.now_ms
+            self.lines.append(describe_call(name, call))
 
     def _automatic_answer(self, api: Api, request: Any) -> Message:
         if api == Api.ApiVersions:

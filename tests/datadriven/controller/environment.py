@@ -78,7 +78,7 @@ class Environment:
             spec = NodeSpec(
                 name, "controller", voter_id, f"dir-{voter_id}", cluster, config, features, VERSIONS, defects=defects
             )
-            self.voters.voters[name] = Voter(spec)
+            self.voters.voters[name] = Voter(spec, self.voters)
         for name in list(self.voters.voters):
             self.voters.start(name)
         self.voters.run(command.number("ms", 1500))

@@ -10,50 +10,58 @@ from google.protobuf.message import Message
 
 from actors.controller.controller_node import ControllerNode
 from actors.node.codec import decode, encode
-from actors.node.effects import (
-    AnyEffect,
-    Append,
-    Call,
-    CancelTimer,
-    Choose,
-    Close,
-    Record,
-    Replace,
-    Reply,
-    SetTimer,
-    Sync,
-    Write,
-)
-from actors.node.events import (
-    Answered,
-    AnyEvent,
-    Chosen,
-    Disconnected,
-    DiskImage,
-    Failed,
-    Received,
-    Started,
-    Synced,
-    TimedOut,
-)
+from actors.node.effects import Call, SetTimer
+from actors.node.events import Answered, AnyEvent, Disconnected, Failed, Received, Started, TimedOut
 from actors.node.messages import api_of
 from actors.node.spec import NodeSpec
+from actors.trace.events import TraceEvent
 from tests.datadriven.controller.rendering import describe_event, describe_reply
 from tests.datadriven.quorum.rendering import short
+from tests.harness.host import Host
 
 
-@dataclass
-class Voter:
-    """One controller, its timers, disk and open calls."""
+class Voter(Host):
+    """One controller, with its open calls: number -> (whom it asked, when that times out)."""
 
-    spec: NodeSpec
-    node: ControllerNode = field(default_factory=ControllerNode)
-    incarnation: int = -1
-    up: bool = False
-    timers: dict[str, int] = field(default_factory=dict)
-    disk: DiskImage = field(default_factory=dict)
-    written: dict[str, int] = field(default_factory=dict)
-    calls: dict[int, tuple[str, int]] = field(default_factory=dict)
+    def __init__(self, spec: NodeSpec, voters: Voters) -> None:
+        super().__init__()
+        self.spec, self.voters = spec, voters
+        self.node = ControllerNode()
+        self.incarnation = -1
+        self.up = False
+        self.calls: dict[int, tuple[str, int]] = {}
+
+    def begin(self) -> None:
+        """Begin an incarnation."""
+        self.node, self.up, self.incarnation = ControllerNode(), True, self.incarnation + 1
+        self.timers, self.written, self.calls = {}, {}, {}
+        self.give(Started(self.spec, self.incarnation, self.image()))
+
+    def give(self, event: AnyEvent) -> None:
+        """Step it, and carry out what it asks for."""
+        self.carry_out(self.node.step(self.voters.now, event), self.voters.now)
+        assert decode(encode(self.node), ControllerNode) == self.node, "the state is not plain data"
+
+    def owe(self, event: AnyEvent) -> None:
+        self.voters.push(self.spec.name, event)
+
+    def recorded(self, event: TraceEvent) -> None:
+        self.voters.say(self.spec.name, describe_event(event))
+
+    def called(self, call: Call) -> None:
+        self.calls[call.call] = (call.peer, self.voters.now + call.timeout_ms)
+        connection = f"{self.spec.name}/{self.incarnation}/{call.call}"
+        self.voters.exchanges[connection] = Exchange(self.spec.name, call.call, call.peer)
+        self.voters.send(self.spec.name, call.peer, Received(connection, call.request))
+
+    def replied(self, connection: str, response: Message | None) -> None:
+        self.voters.answer(self.spec.name, connection, response)
+
+    def closed(self, connection: str) -> None:
+        self.voters.answer(self.spec.name, connection, None)
+
+    def delay_ms(self, timer: SetTimer) -> int:
+        return timer.min_ms
 
 
 @dataclass
@@ -85,10 +93,7 @@ class Voters:
 
     def start(self, name: str) -> None:
         """Begin an incarnation."""
-        voter = self.voters[name]
-        voter.node, voter.up, voter.incarnation = ControllerNode(), True, voter.incarnation + 1
-        voter.timers, voter.written, voter.calls = {}, {}, {}
-        self._deliver(voter, Started(voter.spec, voter.incarnation, {f: list(e) for f, e in voter.disk.items()}))
+        self.voters[name].begin()
         self.settle()
 
     def crash(self, name: str) -> None:
@@ -107,14 +112,14 @@ class Voters:
         request.header.api_key = int(api_of(request))
         request.header.api_version = version
         self.exchanges[connection] = Exchange("test", -1, target)
-        self._push(target, Received(connection, request))
+        self.push(target, Received(connection, request))
         self.settle()
         return connection
 
     def hang_up(self, connection: str) -> None:
         """The test closes a connection on which it waits."""
         exchange = self.exchanges.pop(connection)
-        self._push(exchange.target, Disconnected(connection))
+        self.push(exchange.target, Disconnected(connection))
         self.settle()
 
     def settle(self) -> None:
@@ -126,7 +131,7 @@ class Voters:
                 continue
             if isinstance(event, Answered) and voter.calls.pop(event.call, None) is None:
                 continue
-            self._deliver(voter, event)
+            voter.give(event)
 
     def heal(self) -> None:
         """No link is cut any more: what was held arrives, unless its call has ended."""
@@ -162,7 +167,7 @@ class Voters:
             voter = self.voters[name]
             if timer:
                 del voter.timers[timer]
-                self._deliver(voter, TimedOut(timer))
+                voter.give(TimedOut(timer))
             else:
                 self._fail(voter, call, "timeout")
             self.settle()
@@ -175,74 +180,36 @@ class Voters:
         epoch, name = max(found, default=(-1, ""))
         return name if epoch >= 0 else ""
 
-    # ---- carrying out ------------------------------------------------------------------------------------
+    # ---- what is under way ------------------------------------------------------------------------------------
 
-    def _push(self, name: str, event: AnyEvent) -> None:
+    def push(self, name: str, event: AnyEvent) -> None:
+        """A controller gets an event, unless it goes down before."""
         self.queue.append((name, self.voters[name].incarnation, event))
 
-    def _send(self, source: str, target: str, event: AnyEvent) -> None:
+    def send(self, source: str, target: str, event: AnyEvent) -> None:
         """A message between controllers; a cut holds it."""
         if {source, target} & self.cut:
             self.held.append((target, self.voters[target].incarnation, event))
         else:
-            self._push(target, event)
+            self.push(target, event)
 
     def _fail(self, voter: Voter, call: int, reason: Any) -> None:
         del voter.calls[call]
-        self._push(voter.spec.name, Failed(call, reason))
+        self.push(voter.spec.name, Failed(call, reason))
 
-    def _deliver(self, voter: Voter, event: AnyEvent) -> None:
-        for effect in voter.node.step(self.now, event):
-            self._carry_out(voter, effect)
-        assert decode(encode(voter.node), ControllerNode) == voter.node, "the state is not plain data"
-
-    def _carry_out(self, voter: Voter, effect: AnyEffect) -> None:
-        name = voter.spec.name
-        match effect:
-            case Call():
-                voter.calls[effect.call] = (effect.peer, self.now + effect.timeout_ms)
-                connection = f"{name}/{voter.incarnation}/{effect.call}"
-                self.exchanges[connection] = Exchange(name, effect.call, effect.peer)
-                self._send(name, effect.peer, Received(connection, effect.request))
-            case Reply():
-                self._answer(name, effect.connection, effect.response)
-            case Close():
-                self._answer(name, effect.connection, None)
-            case SetTimer():
-                voter.timers[effect.name] = self.now + effect.min_ms
-            case CancelTimer():
-                voter.timers.pop(effect.name, None)
-            case Choose():
-                self._push(name, Chosen(effect.name, 0))
-            case Sync():
-                self._push(name, Synced(effect.file, voter.written.get(effect.file, 0)))
-            case Write():
-                self._write(voter, effect)
-            case Record():
-                self._say(name, describe_event(effect.event))
-
-    def _answer(self, server: str, connection: str, response: Message | None) -> None:
+    def answer(self, server: str, connection: str, response: Message | None) -> None:
+        """A controller answers on a connection, or closes it."""
         exchange = self.exchanges.pop(connection, None)
         if exchange is None:
             return
         if exchange.source == "test":
             self.replies[connection] = response
-            self._say(server, describe_reply(connection, response))
+            self.say(server, describe_reply(connection, response))
             return
         assert response is not None, "controllers do not close each other's connections"
-        self._send(server, exchange.source, Answered(exchange.call, response))
+        self.send(server, exchange.source, Answered(exchange.call, response))
 
-    def _say(self, name: str, line: str | None) -> None:
+    def say(self, name: str, line: str | None) -> None:
+        """What happened, if it is told at all."""
         if line is not None:
             self.lines.append(line if len(self.voters) == 1 else f"{short(name)}: {line}")
-
-    def _write(self, voter: Voter, effect: Write) -> None:
-        voter.written[effect.file] = effect.number
-        content = voter.disk.setdefault(effect.file, [])
-        match effect.operation:
-            case Append():
-                content.extend(effect.operation.entries)
-            case Replace():
-                voter.disk[effect.file] = [effect.operation.content]
-            case _:
-                del content[effect.operation.entries :]

@@ -305,11 +305,9 @@ class Environment:
 
     def verb_timers(self, command: Command) -> str:
         """timers c1: those that run, with the ranges they were set with."""
-        timers = self._member(command).timers
-        return "\n".join(
-            f"{name} {timer.low_ms}" + (f"-{timer.high_ms}" if timer.high_ms != timer.low_ms else "")
-            for name, timer in sorted(timers.items())
-        )
+        member = self._member(command)
+        ranges = ((name, *member.ranges[name]) for name in sorted(member.timers))
+        return "\n".join(f"{name} {low}" + (f"-{high}" if high != low else "") for name, low, high in ranges)
 
     def verb_replicas(self, command: Command) -> str:
         """replicas c1: what the leader knows of the others."""

@@ -10,23 +10,8 @@ import msgspec
 from google.protobuf.message import Message
 
 from actors.node.codec import decode, encode
-from actors.node.effects import (
-    AnyEffect,
-    Append,
-    Call,
-    CancelTimer,
-    Choose,
-    Delete,
-    DropHead,
-    Record,
-    Replace,
-    Reply,
-    SetTimer,
-    Sync,
-    Truncate,
-    Write,
-)
-from actors.node.events import Answered, Chosen, Failed, Synced
+from actors.node.effects import Call, Delete, DropHead, SetTimer, Write
+from actors.node.events import Answered, AnyEvent, Chosen, Failed, Synced
 from actors.node.fault import FatalFault
 from actors.node.files import Files
 from actors.node.network_client import NetworkClient
@@ -37,6 +22,7 @@ from actors.trace.events import TraceEvent
 from actors.versions import Ranges, default_ranges
 from krift.v1.api_versions_pb2 import ApiVersionsRequest, ApiVersionsResponse
 from tests.datadriven.quorum.rendering import describe_event, describe_message, short
+from tests.harness.host import Host
 
 
 @dataclass
@@ -51,36 +37,80 @@ class Letter:
     is_reply: bool
 
 
-@dataclass
-class Timer:
-    """A timer that runs."""
+class Member(Host):
+    """One quorum member: its RaftClient, its disk, its timers. ``ranges``: what its timers were set with, milliseconds.
+    ``held_syncs``: files to report when released."""
 
-    due_ms: int
-    low_ms: int
-    high_ms: int
+    def __init__(self, spec: NodeSpec, quorum: Quorum) -> None:
+        super().__init__()
+        self.spec, self.quorum = spec, quorum
+        self.raft = RaftClient()
+        self.files = Files()
+        backoff_ms = spec.config.get("reconnect.backoff.max.ms", 1000)
+        self.net = NetworkClient(spec.name, spec.versions, 50, backoff_ms, 30000)
+        self.disk = quorum.disks.setdefault(spec.name, {})
+        self.ranges: dict[str, tuple[int, int]] = {}
+        self.manual_sync = False
+        self.may_stop = False
+        self.held_syncs: list[Synced] = []
+        self.snapshots: dict[tuple[str, int], list[bytes]] = {}
 
+    @property
+    def durable(self) -> dict[str, list[bytes]]:
+        """What survives power loss."""
+        return self.quorum.durable.setdefault(self.spec.name, {})
 
-@dataclass
-class Member:
-    """One quorum member: its RaftClient, its disk, its timers. ``held_syncs``: files to report when released."""
+    def owe(self, event: AnyEvent) -> None:
+        assert isinstance(event, Chosen)
+        self.quorum.step(self, lambda step: self.raft.on_chosen(step, self.files, self.net, event))
 
-    spec: NodeSpec
-    raft: RaftClient
-    files: Files
-    net: NetworkClient
-    disk: dict[str, list[bytes]]
-    timers: dict[str, Timer] = field(default_factory=dict)
-    manual_sync: bool = False
-    may_stop: bool = False
-    held_syncs: list[Synced] = field(default_factory=list)
-    snapshots: dict[tuple[str, int], list[bytes]] = field(default_factory=dict)
+    def recorded(self, event: TraceEvent) -> None:
+        self.quorum.observer(self.spec.name, event)
+        self.quorum.say(describe_event(self.spec.name, event))
 
+    def called(self, call: Call) -> None:
+        name, connection = self.spec.name, f"{self.spec.name}>{call.peer}/{call.connection}#{call.call}"
+        self.quorum.say(describe_message(name, call.peer, call.request))
+        self.quorum.queue.append(Letter(name, call.peer, connection, call.call, call.request, False))
 
-def new_member(spec: NodeSpec, disk: dict[str, list[bytes]]) -> Member:
-    """A member that was not started."""
-    config = spec.config
-    net = NetworkClient(spec.name, spec.versions, 50, config.get("reconnect.backoff.max.ms", 1000), 30000)
-    return Member(spec, RaftClient(), Files(), net, disk)
+    def replied(self, connection: str, response: Message | None) -> None:
+        self.quorum.replying(self.spec.name)
+        if response is None:
+            return
+        name, caller = self.spec.name, connection.partition(">")[0]
+        self.quorum.say(describe_message(name, caller, response))
+        if caller in self.quorum.members:
+            call = int(connection.rpartition("#")[2])
+            self.quorum.queue.append(Letter(name, caller, connection, call, response, True))
+
+    def synced(self, file: str) -> None:
+        synced = Synced(file, self.files.states[file].syncing)
+        self.snapshots[file, synced.upto] = list(self.disk.get(file, []))
+        if self.manual_sync:
+            self.quorum.say(f"{short(self.spec.name)} sync {file} is open")
+            self.held_syncs.append(synced)
+        else:
+            self.quorum.report_sync(self, synced)
+
+    def delay_ms(self, timer: SetTimer) -> int:
+        low, high = self.ranges[timer.name] = timer.min_ms, timer.max_ms
+        if self.quorum.show_timers:
+            span = f"-{high}" if high != low else ""
+            self.quorum.say(f"{short(self.spec.name)} timer {timer.name} {low}{span}")
+        # Draws are spread over the range by the number of the node, so that elections have one winner.
+        return low + (high - low) * (self.spec.node_id % 10) // 10
+
+    def drawn(self, n: int) -> int:
+        self.quorum.draws += 1
+        return self.quorum.draws % n
+
+    def write(self, write: Write) -> None:
+        super().write(write)
+        match write.operation:
+            case DropHead(count):
+                del self.durable.get(write.file, [])[:count]
+            case Delete():
+                self.durable.pop(write.file, None)
 
 
 @dataclass
@@ -101,6 +131,7 @@ class Quorum:
     cut: set[tuple[str, str]] = field(default_factory=set)
     lines: list[str] = field(default_factory=list)
     observer: Callable[[str, TraceEvent], None] = lambda name, event: None
+    replying: Callable[[str], None] = lambda name: None
     show_timers: bool = False
     directories: dict[str, str] = field(default_factory=dict)
     configs: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -127,10 +158,9 @@ class Quorum:
 
     def start(self, name: str, defects: list[str]) -> None:
         """Begin an incarnation of a node with what its disk holds."""
-        member = new_member(self.spec(name, defects), self.disks.setdefault(name, {}))
-        self.members[name] = member
+        member = self.members[name] = Member(self.spec(name, defects), self)
         incarnation = self.incarnations[name] = self.incarnations.get(name, -1) + 1
-        image = {file: list(entries) for file, entries in member.disk.items()}
+        image = member.image()
         self.step(
             member,
             lambda step: member.raft.start(step, member.files, member.net, member.spec, incarnation, image),
@@ -164,85 +194,27 @@ class Quorum:
             member.raft.poll(step, member.files, member.net)
         except FatalFault as fault:
             # Its fault handler ends the process (``ProcessTerminatingFaultHandler``).
-            self._say(f"{short(member.spec.name)} stops: {fault}")
+            self.say(f"{short(member.spec.name)} stops: {fault}")
             self.crash(member.spec.name)
             return
         assert decode(encode(member.raft), RaftClient) == member.raft
-        for effect in step.effects:
-            self._carry_out(member, effect)
+        member.carry_out(step.effects, self.now_ms)
         if member.raft.is_shut_down and not member.may_stop:
             member.may_stop = True
-            self._say(f"{short(member.spec.name)} may stop")
+            self.say(f"{short(member.spec.name)} may stop")
         for letter in [letter for letter in self.queue if isinstance(letter.message, ApiVersionsRequest)]:
             if letter in self.queue and (letter.source, letter.target) not in self.cut:
                 self.queue.remove(letter)
                 self.deliver(letter)
 
-    def _carry_out(self, member: Member, effect: AnyEffect) -> None:
-        name = member.spec.name
-        match effect:
-            case Record(event):
-                self.observer(name, event)
-                self._say(describe_event(name, event))
-            case Call(call, peer, connection, request, _):
-                self._say(describe_message(name, peer, request))
-                self.queue.append(Letter(name, peer, f"{name}>{peer}/{connection}#{call}", call, request, False))
-            case Reply(connection, response) if response is not None:
-                caller = connection.partition(">")[0]
-                self._say(describe_message(name, caller, response))
-                if caller in self.members:
-                    call = int(connection.rpartition("#")[2])
-                    self.queue.append(Letter(name, caller, connection, call, response, True))
-            case Write():
-                self._write(member, effect)
-            case Sync(file):
-                synced = Synced(file, member.files.states[file].syncing)
-                member.snapshots[file, synced.upto] = list(member.disk.get(file, []))
-                if member.manual_sync:
-                    self._say(f"{short(name)} sync {file} is open")
-                    member.held_syncs.append(synced)
-                else:
-                    self.report_sync(member, synced)
-            case SetTimer(timer, low, high):
-                # Draws are spread over the range by the number of the node, so that elections have one winner.
-                part = member.spec.node_id % 10
-                member.timers[timer] = Timer(self.now_ms + low + (high - low) * part // 10, low, high)
-                if self.show_timers:
-                    self._say(f"{short(name)} timer {timer} {low}" + (f"-{high}" if high != low else ""))
-            case CancelTimer(timer):
-                member.timers.pop(timer, None)
-            case Choose(choice, n):
-                self.draws += 1
-                value = self.draws % n
-                self.step(
-                    member,
-                    lambda step: member.raft.on_chosen(step, member.files, member.net, Chosen(choice, value)),
-                )
-
-    def _say(self, line: str | None) -> None:
+    def say(self, line: str | None) -> None:
+        """What happened, if it is told at all."""
         if line is not None:
             self.lines.append(line)
 
-    def _write(self, member: Member, effect: Write) -> None:
-        entries = member.disk.setdefault(effect.file, [])
-        match effect.operation:
-            case Append(new):
-                entries.extend(new)
-            case Truncate(count):
-                del entries[count:]
-            case DropHead(count):
-                del entries[:count]
-                kept = self.durable.get(member.spec.name, {}).get(effect.file, [])
-                del kept[:count]
-            case Replace(content):
-                entries[:] = [content]
-            case Delete():
-                del member.disk[effect.file]
-                self.durable.get(member.spec.name, {}).pop(effect.file, None)
-
     def report_sync(self, member: Member, synced: Synced) -> None:
         """Tell a member that a Sync is done."""
-        self.durable.setdefault(member.spec.name, {})[synced.file] = member.snapshots[synced.file, synced.upto]
+        member.durable[synced.file] = member.snapshots[synced.file, synced.upto]
         self.step(member, lambda step: member.raft.on_synced(step, member.files, member.net, synced))
 
     # ---- messages --------------------------------------------------------------------------------------------
@@ -341,14 +313,14 @@ class Quorum:
         self.stabilize()
         while True:
             due = sorted(
-                (timer.due_ms, name, timer_name)
+                (due_ms, name, timer)
                 for name, member in self.members.items()
-                for timer_name, timer in member.timers.items()
+                for timer, due_ms in member.timers.items()
             )
             if not due or due[0][0] > end_ms:
                 break
-            self.now_ms, name, timer_name = due[0]
-            self.fire(self.members[name], timer_name)
+            self.now_ms, name, timer = due[0]
+            self.fire(self.members[name], timer)
             self.stabilize()
         self.now_ms = end_ms
 

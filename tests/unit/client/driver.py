@@ -9,14 +9,15 @@ from google.protobuf.message import Message
 from actors.client.client_base import ClientNode
 from actors.config import default_config
 from actors.node import codec
-from actors.node.effects import Call, CancelTimer, Choose, Complete, Record, SetTimer
-from actors.node.events import Answered, AnyEvent, Chosen, Failed, FailureReason, Invoked, Started, TimedOut
+from actors.node.effects import Call, Complete
+from actors.node.events import Answered, AnyEvent, Failed, FailureReason, Invoked, Started, TimedOut
 from actors.node.messages import Api, api_of
 from actors.node.spec import ClusterSpec, NodeSpec, Role, TopicSpec
 from actors.trace.events import TraceEvent
 from actors.versions import Ranges, default_ranges
 from krift.v1.api_versions_pb2 import ApiVersionsResponse
 from krift.v1.metadata_pb2 import MetadataRequest, MetadataResponse
+from tests.harness.host import Host
 
 E = TypeVar("E", bound=TraceEvent)
 
@@ -49,7 +50,7 @@ def spec(
     )
 
 
-class Driver:
+class Driver(Host):
     """One node and what its runtime would keep. Timers fire at the end of their range; choices are 0.
 
     ApiVersions is answered at once (``down``: brokers whose connections break instead; ``ranges``: what brokers
@@ -58,12 +59,13 @@ class Driver:
     """
 
     def __init__(self, node: ClientNode, node_spec: NodeSpec) -> None:
+        super().__init__()
         self.node = node
         self.now = 1_000_000
-        self.timers: dict[str, int] = {}
+        self.owed: list[AnyEvent] = []
         self.calls: dict[int, Call] = {}
         self.trace: list[TraceEvent] = []
-        self.completed: dict[str, dict[str, Any]] = {}
+        self.results: dict[str, dict[str, Any]] = {}
         self.down: set[str] = set()
         self.ranges = default_ranges()
         self.leaders: dict[int, tuple[int, int]] | None = None
@@ -74,39 +76,34 @@ class Driver:
         """One step, and those that its effects cause at once."""
         effects = self.node.step(self.now, event)
         assert codec.decode(codec.encode(self.node), type(self.node)) == self.node
-        follow: list[AnyEvent] = []
-        for effect in effects:
-            if isinstance(effect, Record):
-                self.trace.append(effect.event)
-            elif isinstance(effect, SetTimer):
-                assert 0 <= effect.min_ms <= effect.max_ms
-                self.timers.pop(effect.name, None)
-                self.timers[effect.name] = self.now + effect.max_ms
-            elif isinstance(effect, CancelTimer):
-                self.timers.pop(effect.name, None)
-            elif isinstance(effect, Choose):
-                follow.append(Chosen(effect.name, 0))
-            elif isinstance(effect, Complete):
-                self.completed[effect.operation] = effect.result
-            elif isinstance(effect, Call):
-                follow += self._on_call(effect)
-        for next_event in follow:
-            self.feed(next_event)
+        self.carry_out(effects, self.now)
+        owed, self.owed = self.owed, []
+        for each in owed:
+            self.feed(each)
 
-    def _on_call(self, call: Call) -> list[AnyEvent]:
+    def owe(self, event: AnyEvent) -> None:
+        self.owed.append(event)
+
+    def recorded(self, event: TraceEvent) -> None:
+        self.trace.append(event)
+
+    def completed(self, complete: Complete) -> None:
+        self.results[complete.operation] = complete.result
+
+    def called(self, call: Call) -> None:
         if call.peer in self.down:
-            return [Failed(call.call, "disconnect")]
-        if api_of(call.request) == Api.ApiVersions:
+            self.owe(Failed(call.call, "disconnect"))
+        elif api_of(call.request) == Api.ApiVersions:
             answer = ApiVersionsResponse()
             for name, (low, high) in self.ranges.items():
                 answer.api_keys.add(api_key=Api[name], min_version=low, max_version=high)
-            return [Answered(call.call, answer)]
-        if isinstance(call.request, MetadataRequest):
+            self.owe(Answered(call.call, answer))
+        elif isinstance(call.request, MetadataRequest) and self.leaders is not None:
             self.metadata_requests += 1
-            if self.leaders is not None:
-                return [Answered(call.call, metadata(self.leaders, call.request.header.api_version))]
-        self.calls[call.call] = call
-        return []
+            self.owe(Answered(call.call, metadata(self.leaders, call.request.header.api_version)))
+        else:
+            self.metadata_requests += isinstance(call.request, MetadataRequest)
+            self.calls[call.call] = call
 
     def advance(self, ms: int) -> None:
         """Let time pass; timers fire in order."""
@@ -124,7 +121,7 @@ class Driver:
         self.feed(Invoked("op-start", "start"))
 
     def stop(self) -> None:
-        """The operation "stop"; its result is in ``completed["op-stop"]``."""
+        """The operation "stop"; its result is in ``results["op-stop"]``."""
         self.feed(Invoked("op-stop", "stop"))
 
     def open(self, api: Api) -> list[Call]:
@@ -144,7 +141,7 @@ class Driver:
         self.calls.pop(call.call, None)
         self.feed(Failed(call.call, reason))
 
-    def recorded(self, kind: type[E]) -> list[E]:
+    def events_of(self, kind: type[E]) -> list[E]:
         """Trace events of a type, oldest first."""
         return [event for event in self.trace if isinstance(event, kind)]
 

@@ -58,14 +58,14 @@ def test_records_go_out_at_the_rate_and_linger_together() -> None:
     assert batch(call) == (0, 0, uids(0, 1, 2))
     assert call.request.topic_data[0].topic_id == TOPIC_ID  # type: ignore[attr-defined]
     answer(driver, call, offset=40)
-    returned = driver.recorded(OpReturn)
+    returned = driver.events_of(OpReturn)
     assert [(event.uid, event.outcome, event.offset) for event in returned] == [
         ("producer-1:0", "ok", 40),
         ("producer-1:1", "ok", 41),
         ("producer-1:2", "ok", 42),
     ]
     driver.advance(975)
-    assert len(driver.recorded(OpInvoke)) == 101
+    assert len(driver.events_of(OpInvoke)) == 101
 
 
 def test_rate_above_one_per_millisecond_does_not_drift() -> None:
@@ -73,7 +73,7 @@ def test_rate_above_one_per_millisecond_does_not_drift() -> None:
     driver = with_id(producer(rate=2500, linger_ms=1000))
     driver.advance(2000)
     # at 0 ms: 0; then two or three records each ms, the last one at 2000 ms
-    assert len(driver.recorded(OpInvoke)) in (5001, 5002, 5003)
+    assert len(driver.events_of(OpInvoke)) in (5001, 5002, 5003)
 
 
 def test_five_requests_are_pipelined() -> None:
@@ -112,7 +112,7 @@ def test_after_a_failure_batches_go_again_one_by_one_in_order() -> None:
         order.append(batch(call)[1:])
         answer(driver, call, offset=offset)
     assert order == [(number, uids(number)) for number in range(5)]
-    assert driver.completed["op-stop"] == {"sent": 5, "acked": 5}
+    assert driver.results["op-stop"] == {"sent": 5, "acked": 5}
 
 
 def test_a_gap_in_the_sequence_raises_the_epoch() -> None:
@@ -130,7 +130,7 @@ def test_a_definite_error_fails_and_raises_the_epoch() -> None:
     """Shows that a batch that was certainly not written returns fail, and that the gap is closed by a new epoch."""
     driver = with_id(producer(linger_ms=0))
     answer(driver, driver.take(Api.Produce), KafkaError.MESSAGE_TOO_LARGE)
-    assert driver.recorded(OpReturn)[0].outcome == "fail"
+    assert driver.events_of(OpReturn)[0].outcome == "fail"
     driver.advance(10)
     assert batch(driver.take(Api.Produce)) == (1, 0, uids(1))
 
@@ -142,9 +142,9 @@ def test_an_error_after_an_unknown_attempt_stays_unknown() -> None:
     driver.fail(driver.take(Api.Produce), "disconnect")
     driver.advance(2000)
     answer(driver, driver.take(Api.Produce), KafkaError.NOT_ENOUGH_REPLICAS)
-    returned = driver.recorded(OpReturn)[0]
+    returned = driver.events_of(OpReturn)[0]
     assert (returned.outcome, returned.error) == ("unknown", KafkaError.NOT_ENOUGH_REPLICAS)
-    assert driver.completed["op-stop"] == {"sent": 1, "acked": 0}
+    assert driver.results["op-stop"] == {"sent": 1, "acked": 0}
 
 
 def test_delivery_timeout_gives_up_with_unknown_outcome() -> None:
@@ -153,7 +153,7 @@ def test_delivery_timeout_gives_up_with_unknown_outcome() -> None:
     driver.fail(driver.take(Api.Produce), "timeout")
     driver.down = {"broker-1", "broker-2", "broker-3"}
     driver.advance(500)
-    returned = driver.recorded(OpReturn)
+    returned = driver.events_of(OpReturn)
     assert [(event.uid, event.outcome, event.error) for event in returned] == [
         ("producer-1:0", "unknown", KafkaError.REQUEST_TIMED_OUT)
     ]
@@ -167,17 +167,17 @@ def test_a_named_leader_is_used_at_once() -> None:
     """Shows KIP-951: NOT_LEADER_OR_FOLLOWER with the current leader makes the batch go there without a pause."""
     driver = with_id(producer(linger_ms=0, rate=1))
     answer(driver, driver.take(Api.Produce), KafkaError.NOT_LEADER_OR_FOLLOWER, leader=(2, 5))
-    assert driver.recorded(MetaView)[-2:] != []
+    assert driver.events_of(MetaView)[-2:] != []
     assert driver.take(Api.Produce).peer == "broker-2"
-    assert [(event.tp, event.error) for event in driver.recorded(ErrorSeen)] == [("orders-0", 6)]
+    assert [(event.tp, event.error) for event in driver.events_of(ErrorSeen)] == [("orders-0", 6)]
 
 
 def test_acks_0_returns_without_an_answer() -> None:
     """Shows that acks=0 counts as success when it is sent, without an offset and without a producer id."""
     driver = producer(linger_ms=0, acks="0")
-    returned = driver.recorded(OpReturn)[0]
+    returned = driver.events_of(OpReturn)[0]
     assert (returned.outcome, returned.offset, returned.acks, returned.idempotent) == ("ok", -1, 0, False)
     call = driver.take(Api.Produce)
     assert batch(call)[1] == -1
     driver.answer(call, ProduceResponse())
-    assert len(driver.recorded(OpReturn)) == 1
+    assert len(driver.events_of(OpReturn)) == 1
