@@ -77,14 +77,14 @@ def find(word: str) -> Source:
     raise InputError([Mistake(word, 0, "", "no such scenario or nemesis", expected, nearest(word, known))])
 
 
-def sound_part(word: str) -> tuple[Document, Loaded | None] | None:
-    """Of a file with mistakes: its document, and what is well-formed of the scenario in it. None where nothing can be
-    read, or it is no scenario's."""
+def sound_part(word: str) -> Loaded | None:
+    """What is well-formed of the scenario in a file with mistakes. None where nothing can be read, or it is no
+    scenario's."""
     try:
         document = read_document(Path(word))
     except (InputError, ValueError):
         return None
-    return None if nemeses.is_nemesis(document) else (document, load_sound_part(document))
+    return None if nemeses.is_nemesis(document) else load_sound_part(document)
 
 
 def is_taken(name: str) -> bool:

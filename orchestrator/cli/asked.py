@@ -8,14 +8,10 @@ from typing import TypeVar
 import msgspec
 
 from chaos.errors import InputError, Mistake
-from chaos.nemesis.library import LoadedNemesis
-from chaos.scenario.invariant_ids import INVARIANT_IDS
 from chaos.scenario.layers import parse_settings
 from chaos.scenario.loader import Loaded
 from chaos.scenario.resolve import resolve, unknown_defects
-from chaos.scenario.yaml_tree import Document, Path_, dotted
 from chaos.sources import Source, find, sound_part
-from orchestrator.invariants.registry import INVARIANTS
 
 T = TypeVar("T")
 
@@ -67,12 +63,9 @@ def find_checked(word: str, options: Options, mistakes: Mistakes) -> Source | No
     be run at all."""
     source = mistakes.attempt(lambda: find(word))
     if source is None:
-        document, loaded = sound_part(word) or (None, None)
+        loaded = sound_part(word)
     else:
         loaded = mistakes.attempt(lambda: source.loaded(options.seed))
-        document = None if loaded is None else loaded.document
-    if document is not None:
-        mistakes.add(_unchecked(document))
     if loaded is None:
         mistakes.add(_of_options(options))
     else:
@@ -96,35 +89,3 @@ def _of_runs(loaded: Loaded, options: Options, only_options: bool) -> list[Mista
             except InputError as error:
                 found += [mistake for mistake in error.mistakes if _is_option(mistake) or not only_options]
     return found
-
-
-# ---- what is not checked ---------------------------------------------------------------------------------------------
-
-
-def _unchecked(document: Document) -> list[Mistake]:
-    """What must hold, or must be violated, has to be something that is checked; a run could not decide it. ``may``
-    demands nothing."""
-    value = document.value if isinstance(document.value, dict) else {}
-    variants = value.get("variants")
-    parts: list[tuple[Path_, object]] = [((), value)]
-    parts += [(("variants", name), part) for name, part in variants.items()] if isinstance(variants, dict) else []
-    wrong = []
-    for place, part in parts:
-        expect = part.get("expect") if isinstance(part, dict) else None
-        for key in ("violated", "held", "excused"):
-            names = expect.get(key) if isinstance(expect, dict) else None
-            for index, name in enumerate(names if isinstance(names, list) else []):
-                if name in INVARIANT_IDS and name not in INVARIANTS:
-                    wrong.append(_not_checked(document, (*place, "expect", key, index), name))
-    return wrong
-
-
-def untested_unchecked(loaded: LoadedNemesis) -> list[Mistake]:
-    """What no run of a nemesis tests has to be something that one could test."""
-    names = [name for name in loaded.nemesis.untested if name not in INVARIANTS]
-    return [_not_checked(loaded.document, ("untested", name), name) for name in names]
-
-
-def _not_checked(document: Document, path: Path_, name: str) -> Mistake:
-    problem = f"{name} is not checked by this version of krift"
-    return Mistake(document.file, document.line(path), dotted(path), problem, f"one of {', '.join(INVARIANTS)}")

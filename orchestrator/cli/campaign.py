@@ -19,7 +19,7 @@ from orchestrator.campaigns.directory import CampaignDir, create_campaign_dir, o
 from orchestrator.campaigns.failures import order_again
 from orchestrator.campaigns.summary import Report
 from orchestrator.campaigns.work import code_id
-from orchestrator.cli.asked import Mistakes, Options, find_checked, untested_unchecked
+from orchestrator.cli.asked import Mistakes, Options, find_checked
 from orchestrator.cli.campaign_progress import CampaignProgress
 from orchestrator.cli.options import check_master, parse_seeds, runs_option, with_retries
 from orchestrator.files import write_text
@@ -232,7 +232,6 @@ def _source(word: str, options: Options, mistakes: Mistakes) -> Source | None:
         return None
     untested: dict[str, str] = {}
     if found.nemesis is not None:
-        mistakes.add(untested_unchecked(found.nemesis))
         untested = found.nemesis.nemesis.untested
     return Source(word, list(dict.fromkeys(options.variants)) or found.variants or [""], file_text(word), untested)
 

@@ -79,7 +79,7 @@ def entry(invariant: Invariant) -> str:
 
 def _families() -> Iterator[str]:
     for letter, members in groupby(INVARIANTS.values(), key=lambda invariant: invariant.id[0]):
-        name, _ = FAMILIES[letter]
+        name = FAMILIES[letter]
         yield f"## {letter}: {name}\n"
         yield from map(entry, members)
 

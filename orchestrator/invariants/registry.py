@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from chaos.scenario.invariant_ids import INVARIANT_IDS
 from orchestrator.invariants.clients.acknowledged import AcknowledgedIsNotLost, OneOffsetOneValue
 from orchestrator.invariants.clients.knowledge import LatestCoversWhatIsKnown, RealTimeOrder
 from orchestrator.invariants.clients.reads import (
@@ -240,22 +241,21 @@ def folds(only: Collection[str] | None = None) -> list[AnyFold]:
     return found
 
 
-_FAMILIES = "QPHMOTRCLX"
-
-
-def _by_family(invariant: Invariant) -> tuple[int, int]:
-    return (_FAMILIES.index(invariant.id[0]), int(invariant.id[1:]))
+def _place(invariant: Invariant) -> int:
+    assert invariant.id in INVARIANT_IDS, f"chaos.scenario.invariant_ids lacks {invariant.id}"
+    return INVARIANT_IDS.index(invariant.id)
 
 
 def invariants_of(chosen: Sequence[AnyFold]) -> dict[str, Invariant]:
     """Id -> invariant of some folds, by family and number: the quorum first, hygiene last."""
-    return {each.id: each for each in sorted((each for fold in chosen for each in fold.invariants), key=_by_family)}
+    return {each.id: each for each in sorted((each for fold in chosen for each in fold.invariants), key=_place)}
 
 
 INVARIANTS: dict[str, Invariant] = {}
 """All of them, in that order."""
 
 INVARIANTS.update(invariants_of(folds()))
+assert tuple(INVARIANTS) == INVARIANT_IDS, f"only here, or only below: {sorted({*INVARIANTS} ^ {*INVARIANT_IDS})}"
 
 OVER_RUNS = (NothingVacuous(),)
 """What is judged over many runs by their counts, and not in any of them."""

@@ -25,11 +25,9 @@ from chaos.incidents import library
 from chaos.must_happen import happened
 from chaos.oddities import library as oddities
 from chaos.plan import Plan
-from chaos.scenario.invariant_ids import INVARIANT_IDS
 from chaos.scenario.loader import load_text
 from chaos.scenario.resolve import resolve
 from orchestrator.engines.in_process import InProcessEngine
-from orchestrator.invariants.registry import INVARIANTS
 from orchestrator.repeats import repeat
 
 LIMIT_US = 600_000_000
@@ -172,8 +170,3 @@ def test_a_resolved_scenario_is_the_same_run_again() -> None:
     again = resolve(load_text(plan.yaml()))
     digest = play(plan).result.digest
     assert digest == play(again).result.digest == repeat(plan).digest
-
-
-def test_every_registered_invariant_has_an_id_that_scenarios_may_name() -> None:
-    """Shows that the catalogue of ids below knows every invariant above it."""
-    assert set(INVARIANTS) <= set(INVARIANT_IDS)

@@ -120,13 +120,13 @@ def test_no_command_at_all() -> None:
 
 @pytest.mark.parametrize("indent", ["", "variants:\n  only:\n    "], ids=["scenario", "variant"])
 def test_an_expectation_that_nobody_checks(indent: str, tmp_path: Path) -> None:
-    """Shows that an invariant which is not checked cannot be demanded, wherever that is written; it may be violated."""
+    """Shows that an invariant which is not checked cannot be named, wherever that is written."""
     ended = krift("run", scenario(tmp_path, f"{indent}expect: {{held: [X3, T8]}}\n"), "--out", tmp_path / "runs")
     assert (ended.code, ended.out) == (2, "")
-    assert "expect.held[1]: T8 is not checked by this version of krift; expected one of Q1, Q2, " in ended.err
+    assert "expect.held[1]: T8 is not an invariant; expected the id of one that is checked, such as H1" in ended.err
     assert f"small.yaml:{17 if indent else 15}: " in ended.err
     assert not (tmp_path / "runs").exists()
-    assert krift("run", scenario(tmp_path, f"{indent}expect: {{may: [T8]}}\n"), "--dry-run").code == 0
+    assert krift("run", scenario(tmp_path, f"{indent}expect: {{may: [T8]}}\n"), "--dry-run").code == 2
 
 
 MALFORMED = """
@@ -148,8 +148,8 @@ def test_all_mistakes_of_a_command_are_told_at_once(command: tuple[str, ...], tm
     told = [line.removeprefix("krift: ").replace(f"{file}:", "small.yaml:") for line in ended.err.splitlines()]
     assert [line.partition(";")[0] for line in told] == [
         "small.yaml:16: expect.violate: unknown key",
+        "small.yaml:16: expect.held[0]: T8 is not an invariant",
         "small.yaml:16: expect.held[1]: C99 is not an invariant",
-        "small.yaml:16: expect.held[0]: T8 is not checked by this version of krift",
         "small.yaml:18: chaos[0].fault.crash[0]: unknown node broker-7",
         "--set features.kip207=off: features.kip207: unknown feature kip207",
         "--set foo: there is no value",
@@ -206,7 +206,7 @@ def test_a_nemesis_that_leaves_out_what_nobody_checks(tmp_path: Path) -> None:
         path.write_text(f"{SMALL}untested: {{H5: nobody asks, {name}: nobody can}}\n")
         ended = krift("campaign", path, "--seeds", "2", "--out", tmp_path / "runs")
         assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
-        assert f"mine.yaml:5: untested.{name}: {name} is not checked by this version of krift; expected" in ended.err
+        assert f"mine.yaml:5: untested.{name}: {name} is not an invariant; expected" in ended.err
     assert not (tmp_path / "runs").exists()
     assert krift("campaign", *library.names(), "--seeds", "1", "--dry-run").code == 0
 
