@@ -29,7 +29,7 @@ class BareActor:
         answer.header.clock.CopyFrom(_clock())
         answer.header.cause = "broker-1/0/1000"
 
-        async def serve(asked: ProduceRequest, context: Any) -> ProduceResponse:
+        async def serve(_asked: ProduceRequest, _context: Any) -> ProduceResponse:
             return answer
 
         server = grpc.aio.server(options=SERVER_OPTIONS)

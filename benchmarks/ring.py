@@ -109,7 +109,7 @@ class RingNode(msgspec.Struct):
         step.reply(connection, response(self.served))
 
 
-def new_node(role: Role) -> Node:
+def new_node(_role: Role) -> Node:
     """For ``actors.live.setup.Setup.factory``."""
     return RingNode()
 

@@ -45,12 +45,12 @@ def as_shipped(log: ReplicaLog, epoch: int, end_offset: int) -> int:
     return cut_for_diverging_epoch(log, epoch, end_offset)
 
 
-def as_proposed(log: ReplicaLog, epoch: int, end_offset: int) -> int:
+def as_proposed(log: ReplicaLog, _epoch: int, end_offset: int) -> int:
     """Told the offset alone."""
     return cut_for_next_offset(log, end_offset)
 
 
-def one_by_one(log: ReplicaLog, epoch: int, end_offset: int) -> int:
+def one_by_one(log: ReplicaLog, _epoch: int, _end_offset: int) -> int:
     """Told nothing."""
     return log.end_offset - 1
 

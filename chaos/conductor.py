@@ -158,7 +158,7 @@ class ScenarioConductor:
             if self.phase == "healing":
                 actions += self._advance(now_us)
         if self._deadline_us is not None and now_us >= self._deadline_us:
-            actions += self._heal(now_us) if self.phase == "chaos" else self._give_up(now_us)
+            actions += self._heal(now_us) if self.phase == "chaos" else self._give_up()
         actions = self._framed(actions)
         self._set_wake()
         return actions
@@ -234,7 +234,7 @@ class ScenarioConductor:
         if self.phase == "chaos" or self._waiting_for():
             return []
         if self.phase == "starting":
-            return self._warm(now_us)
+            return self._warm()
         if self.phase == "warming":
             return self._begin_chaos(now_us)
         if self.phase == "healing":
@@ -271,7 +271,7 @@ class ScenarioConductor:
         given_up = self.phase == "finished" and self.status != "completed"
         return RecordEvent(CtlPhase(self.phase, f"{self.status}: {self.detail}" if given_up else ""))
 
-    def _warm(self, now_us: int) -> list[AnyAction]:
+    def _warm(self) -> list[AnyAction]:
         # The budget for the steady state covers the first success of the workloads too.
         event = self._enter("warming", self._deadline_us)
         self._waiting = set(self._clients)
@@ -318,7 +318,7 @@ class ScenarioConductor:
         self._waiting = set(names)
         return [event, *(Invoke(name, _stop(name), "stop") for name in names)]
 
-    def _give_up(self, now_us: int) -> list[AnyAction]:
+    def _give_up(self) -> list[AnyAction]:
         reasons: dict[Phase, Status] = {
             "starting": "did not reach the steady state",
             "warming": "did not reach the steady state",

@@ -38,13 +38,13 @@ def staying(
     found = []
     for fault in order:
         wanted = draw.random() < CHANCE
-        if wanted and _can_do_without(away | faults[fault], view, nodes, silent):
+        if wanted and _can_do_without(away | faults[fault], view, silent):
             away |= faults[fault]
             found.append(fault)
     return sorted(found)
 
 
-def _can_do_without(away: frozenset[str], view: ClusterView, nodes: Sequence[str], silent: Collection[str]) -> bool:
+def _can_do_without(away: frozenset[str], view: ClusterView, silent: Collection[str]) -> bool:
     """Whether the others can still make progress."""
     hung = [name for name in view.brokers if name in away and name in view.up]
     if len(hung) > 1 or not view.can_elect(away):

@@ -70,7 +70,7 @@ def client(document: Part, other: Part, draw: random.Random) -> bool:
     return True
 
 
-def versions(document: Part, other: Part, draw: random.Random) -> bool:
+def versions(document: Part, other: Part, _draw: random.Random) -> bool:
     """What the servers of the other speak; servers that there are not here speak nothing."""
     if document.get("nodes", {}) == other.get("nodes", {}):
         return False
@@ -78,7 +78,7 @@ def versions(document: Part, other: Part, draw: random.Random) -> bool:
     return True
 
 
-def shape(document: Part, other: Part, draw: random.Random) -> bool:
+def shape(document: Part, other: Part, _draw: random.Random) -> bool:
     """The other's numbers of voters and brokers, and its topics."""
     for key in ("voters", "brokers", "topics"):
         if key in other["cluster"]:
@@ -86,7 +86,7 @@ def shape(document: Part, other: Part, draw: random.Random) -> bool:
     return True
 
 
-def seed(document: Part, other: Part, draw: random.Random) -> bool:
+def seed(document: Part, _other: Part, draw: random.Random) -> bool:
     """The same with other random numbers."""
     document["seed"] = draw.randrange(2**31)
     return True

@@ -167,19 +167,19 @@ def _pick(names: list[str], index: int) -> list[str]:
     return names if index < 0 else names[index : index + 1]
 
 
-def _leader(selector: Selector, view: ClusterView, nodes: Sequence[str]) -> list[str]:
+def _leader(selector: Selector, view: ClusterView, _nodes: Sequence[str]) -> list[str]:
     partition = view.partitions[selector.argument]
     return [node_name(partition.leader)] if partition.leader >= 0 else []
 
 
-def _followers(selector: Selector, view: ClusterView, nodes: Sequence[str]) -> list[str]:
+def _followers(selector: Selector, view: ClusterView, _nodes: Sequence[str]) -> list[str]:
     partition = view.partitions[selector.argument]
     if partition.leader < 0:
         return []
     return _pick([node_name(r) for r in partition.replicas if r != partition.leader], selector.index)
 
 
-def _isr(selector: Selector, view: ClusterView, nodes: Sequence[str]) -> list[str]:
+def _isr(selector: Selector, view: ClusterView, _nodes: Sequence[str]) -> list[str]:
     partition = view.partitions[selector.argument]
     return _pick([node_name(r) for r in partition.replicas if r in partition.isr], selector.index)
 
@@ -194,7 +194,7 @@ def _observers(selector: Selector, view: ClusterView, nodes: Sequence[str]) -> l
     return _pick([name for name in found if name not in view.voters], selector.index)
 
 
-def _drawn_too_late(selector: Selector, view: ClusterView, nodes: Sequence[str]) -> list[str]:
+def _drawn_too_late(selector: Selector, _view: ClusterView, _nodes: Sequence[str]) -> list[str]:
     raise AssertionError(f"{selector} is drawn when the scenario is resolved")
 
 

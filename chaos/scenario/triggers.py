@@ -179,7 +179,7 @@ def _restarted(event: Stamped, _: dict[str, Any]) -> bool:
     return event.incarnation > 0
 
 
-def _always(event: Stamped, _: dict[str, Any]) -> bool:
+def _always(_event: Stamped, _: dict[str, Any]) -> bool:
     return True
 
 

@@ -125,7 +125,7 @@ def _hear_signals() -> None:
             signal.signal(number, _as_interrupt)
 
 
-def _as_interrupt(number: int, frame: Any) -> None:
+def _as_interrupt(_number: int, _frame: Any) -> None:
     signal.raise_signal(signal.SIGINT)
 
 

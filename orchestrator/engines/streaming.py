@@ -112,7 +112,7 @@ def feed(
     stepper = _stepper(chosen, patience_us)
     found = routed.groupBy("number").applyInPandasWithState(stepper, _FOUND, _STATE, "append", "NoTimeout")
 
-    def pass_on(batch: DataFrame, number: int) -> None:
+    def pass_on(batch: DataFrame, _number: int) -> None:
         for row in batch.collect():
             tell(msgspec.json.decode(row["finding"], type=Finding))
 

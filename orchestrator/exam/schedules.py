@@ -35,7 +35,7 @@ def schedule(defect: Defect, number: int) -> SimOrder:
     return SimOrder(incident, variant, seed=number, settings=defect.settings)
 
 
-def any_schedule(defect: Defect, number: int) -> SimOrder:
+def any_schedule(_defect: Defect, number: int) -> SimOrder:
     """The ``number``-th of the schedules that are the same for every defect, as they are drawn: what somebody who knows
     nothing of a bug would try."""
     return SimOrder(EVERYTHING, seed=number)

@@ -181,7 +181,7 @@ class Places:
 
     def start(self, voter: int) -> tuple[Outcome, ...]:
         """The first start of a voter, with an empty disk."""
-        return self._numbered(self._outcomes(voter, self._started(voter, {}), "", None))
+        return self._numbered(self._outcomes(self._started(voter, {}), "", None))
 
     def step(self, voter: int, place: int, event: Input) -> tuple[Outcome, ...]:
         """What can come of an input: one outcome for each number that is drawn."""
@@ -190,7 +190,7 @@ class Places:
         if found is None:
             run, served = self._begin(voter, self.all[place], event)
             before = None if event[0] == "restart" else self.facts[place]
-            found = self._outcomes(voter, run, served, before)
+            found = self._outcomes(run, served, before)
             if event[0] == "restart":
                 found = tuple(self._after_restart(outcome) for outcome in found)
             found = self._steps[key] = self._numbered(found)
@@ -203,7 +203,7 @@ class Places:
         else:
             run, served = self._begin(voter, self.all[place], event)
             before = None if event[0] == "restart" else self.facts[place]
-        return [(self._outcome(done, served, before), done.records) for done in self._carry_out(voter, run)]
+        return [(self._outcome(done, served, before), done.records) for done in self._carry_out(run)]
 
     # ---- inside ------------------------------------------------------------------------------------------
 
@@ -247,10 +247,10 @@ class Places:
         image = {name: list(content) for name, content in disk.items() if content}
         return _Run(VoterNode(), set(), files, [Started(self.specs[voter], 0, image)])
 
-    def _outcomes(self, voter: int, run: _Run, served: str, before: Facts | None) -> tuple[Outcome, ...]:
-        return tuple(dict.fromkeys(self._outcome(done, served, before) for done in self._carry_out(voter, run)))
+    def _outcomes(self, run: _Run, served: str, before: Facts | None) -> tuple[Outcome, ...]:
+        return tuple(dict.fromkeys(self._outcome(done, served, before) for done in self._carry_out(run)))
 
-    def _carry_out(self, voter: int, run: _Run) -> list[_Run]:
+    def _carry_out(self, run: _Run) -> list[_Run]:
         """Give a voter what it is owed, and carry out what it asks for."""
         open_runs, done = [run], []
         while open_runs:
@@ -264,7 +264,7 @@ class Places:
                     break
                 drawn = 0
                 for effect in effects:
-                    drawn = max(drawn, self._take(voter, run, effect))
+                    drawn = max(drawn, self._take(run, effect))
                 if drawn:
                     choice = next(effect.name for effect in effects if isinstance(effect, Choose))
                     open_runs += [run.fork(Chosen(choice, value)) for value in range(drawn)]
@@ -276,7 +276,7 @@ class Places:
                 done.append(run)
         return done
 
-    def _take(self, voter: int, run: _Run, effect: AnyEffect) -> int:
+    def _take(self, run: _Run, effect: AnyEffect) -> int:
         """Carry out one effect. Returns how many numbers may be drawn, 0 if it is no draw (or it is not answered)."""
         match effect:
             case Record(event):

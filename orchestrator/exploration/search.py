@@ -145,7 +145,7 @@ class Search:
                 told = isinstance(exchange, Exchange) and exchange.connection == CONNECTION
                 if timer or told or move.steps[0][1] == QUORUM_STATE_SYNCED:
                     end = next(self.cluster.ends(state, move))
-                    after, broken = self._noted(state, move, end)
+                    after, broken = self._noted(state, end)
                     assert after is not None and broken is None
                     opening.append(Step(state, move, end))
                     state, elected = after, elected or timer
@@ -183,7 +183,7 @@ class Search:
                 spent = (*used[:cost], used[cost] + 1, *used[cost + 1 :])
             for end in self.cluster.ends(state, move):
                 self._transitions += 1
-                after, broken = self._noted(state, move, end)
+                after, broken = self._noted(state, end)
                 if after is None:
                     continue
                 if broken is None:
@@ -221,7 +221,7 @@ class Search:
             self.histories.append(history)
         return found
 
-    def _noted(self, state: State, move: Move, end: Stepped) -> tuple[State | None, Broken | None]:
+    def _noted(self, state: State, end: Stepped) -> tuple[State | None, Broken | None]:
         """The state at the end of a move, None beyond the highest epoch; and what the move itself broke."""
         places = self.cluster.places
         if end.error:
@@ -320,7 +320,7 @@ class Search:
             Step(state, move, end)
             for move in self.cluster.moves(state, self._left(used))
             for end in self.cluster.ends(state, move)
-            if self._noted(state, move, end) == (self._nodes[after][0], None)
+            if self._noted(state, end) == (self._nodes[after][0], None)
         )
 
 

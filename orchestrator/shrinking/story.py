@@ -72,7 +72,7 @@ class Chronicle:
         return [f"{line.us / 1_000_000:>8.3f} s  {line.text}" for line in [*kept, *after]]
 
 
-def _fault(node: str, body: Any) -> str:
+def _fault(_node: str, body: Any) -> str:
     begins = "begins" if body.phase == "start" else "ends"
     return f"{body.fault} {body.kind} {begins}: {', '.join(body.targets) or 'an operator asks'}"
 
@@ -106,7 +106,7 @@ def _down(node: str, body: Any) -> str:
     return "" if body.mode == "end" else f"{node} is down ({body.mode}{f', {body.detail}' if body.detail else ''})"
 
 
-def _up(node: str, body: Any) -> str:
+def _up(node: str, _body: Any) -> str:
     return f"{node} is up again"
 
 

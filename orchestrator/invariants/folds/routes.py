@@ -73,11 +73,11 @@ def _list_keys(event: Stamped) -> Sequence[str]:
     return (event.tp,)
 
 
-def _quorum_keys(event: Stamped) -> Sequence[str]:
+def _quorum_keys(_event: Stamped) -> Sequence[str]:
     return ("quorum",)
 
 
-def _controller_keys(event: Stamped) -> Sequence[str]:
+def _controller_keys(_event: Stamped) -> Sequence[str]:
     return ("controller",)
 
 
@@ -92,7 +92,7 @@ def _node_keys(event: Stamped) -> Sequence[str]:
     return (event.node,) if origin == event.node else (event.node, origin)
 
 
-def _run_keys(event: Stamped) -> Sequence[str]:
+def _run_keys(_event: Stamped) -> Sequence[str]:
     return ("run",)
 
 

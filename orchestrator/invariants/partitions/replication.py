@@ -83,7 +83,7 @@ class CleanLeaderHasEverything(LogInvariant[Completeness]):
         found: list[Any] = []
         for commit in mirror.commits.values():
             if commit.epoch < lineage.epoch:
-                found.extend(self._compare(state, lineage, commit, event, mirror))
+                found.extend(self._compare(state, lineage, commit, mirror))
         return found
 
     def _committed_late(self, state: Completeness, event: Stamped, body: LogHw, mirror: LogMirror) -> Emissions:
@@ -91,7 +91,7 @@ class CleanLeaderHasEverything(LogInvariant[Completeness]):
         commit = Commit(body.leader_epoch, body.new, body.ph, witness(event))
         for lineage in mirror.lineages.values():
             if lineage.epoch > commit.epoch:
-                found.extend(self._compare(state, lineage, commit, event, mirror))
+                found.extend(self._compare(state, lineage, commit, mirror))
         return found
 
     def _given_up(self, state: Completeness, lineage: Lineage, lost: Taint, event: Stamped) -> Emissions:
@@ -104,9 +104,7 @@ class CleanLeaderHasEverything(LogInvariant[Completeness]):
             event,
         )
 
-    def _compare(
-        self, state: Completeness, lineage: Lineage, commit: Commit, event: Stamped, mirror: LogMirror
-    ) -> Emissions:
+    def _compare(self, state: Completeness, lineage: Lineage, commit: Commit, mirror: LogMirror) -> Emissions:
         log = mirror.lineage_log(lineage.epoch)
         same = None if log is None else log.matches(commit.end, commit.ph)
         if same is None:

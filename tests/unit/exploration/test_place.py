@@ -34,7 +34,7 @@ def test_what_is_deleted_is_gone_and_begins_again() -> None:
     """Shows that a voter which deletes a file has none, and that a later write makes a new one."""
     places = Search(MODELS["election"]).cluster.places
     run = _Run(VoterNode(), set(), {"log": FILE}, [])
-    places._take(101, run, Write("log", 4, Delete()))
+    places._take(run, Write("log", 4, Delete()))
     assert run.files == {}
-    places._take(101, run, Write("log", 1, Append([b"e"])))
+    places._take(run, Write("log", 1, Append([b"e"])))
     assert run.files["log"].contents[-1] == (1, (b"e",))
