@@ -23,8 +23,8 @@ import click
 import msgspec
 import numpy as np
 
-from actors.defect import Defect
-from actors.defects import DEFECTS
+from actors.defects.catalogue import DEFECTS
+from actors.defects.defect import Defect
 from orchestrator.campaigns.guide import CoverageGuide, Guide, RandomGuide
 from orchestrator.campaigns.intervals import mean_intervals, sign_test
 from orchestrator.campaigns.order import SimOrder

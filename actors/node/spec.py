@@ -53,7 +53,7 @@ class NodeSpec(msgspec.Struct, frozen=True):
     config: Kafka's keys, defaults filled in (``actors.config``).
     features: switches of ``actors.features``, e.g. ``{"kip-207": "kafka"}``.
     versions: API name -> [min, max] that this node speaks (``actors.versions``).
-    defects: names from ``actors.defects`` that this node has.
+    defects: names from ``actors.defects.catalogue`` that this node has.
     workload: what a client does: topic, partitions, rate, interval, timestamp, isolation, ... (clients only).
     """
 

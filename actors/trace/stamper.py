@@ -13,7 +13,7 @@ from actors.trace.events import AnyTraceEvent, Stamped
 from actors.trace.hlc import HybridLogicalClock
 
 LOSE_TRACE = "lose-trace"
-"""Name of the runtime's own defect (``actors.defects``)."""
+"""Name of the runtime's own defect (``actors.defects.catalogue``)."""
 
 
 class Stamper(msgspec.Struct):

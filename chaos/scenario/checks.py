@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from actors.defects import DEFECTS
+from actors.defects.catalogue import DEFECTS
 from chaos.errors import Mistake
 from chaos.scenario.durations import format_duration
 from chaos.scenario.invariant_ids import INVARIANT_IDS

@@ -11,7 +11,7 @@ import msgspec
 
 from actors.config import CONFIG, default_config
 from actors.control import Predicate
-from actors.defects import DEFECTS
+from actors.defects.catalogue import DEFECTS
 from actors.features import default_features
 from actors.node.spec import FIRST_CONTROLLER_ID, ClusterSpec, NodeSpec, Role, TopicSpec, node_name
 from actors.versions import default_ranges

@@ -12,7 +12,7 @@ from typing import get_args
 import click
 import msgspec
 
-from actors.defects import DEFECTS
+from actors.defects.catalogue import DEFECTS
 from chaos.errors import InputError, Mistake, nearest
 from chaos.oddities import library
 from chaos.words import some

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import msgspec
 
-from actors.defects import DEFECTS
+from actors.defects.catalogue import DEFECTS
 from actors.features import FEATURES
 from chaos.errors import InputError, Mistake, nearest
 from chaos.words import some

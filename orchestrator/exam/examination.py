@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from actors.defect import Defect
+from actors.defects.defect import Defect
 from chaos.oddities import library
 from orchestrator.campaigns.order import SimOrder
 from orchestrator.exam.attempt import Attempt, Attempted

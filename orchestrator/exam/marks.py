@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from actors.defect import Defect
+from actors.defects.defect import Defect
 from orchestrator.exam.attempt import Attempted
 
 

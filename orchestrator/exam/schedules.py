@@ -3,7 +3,7 @@ is made for it."""
 
 from __future__ import annotations
 
-from actors.defect import Defect
+from actors.defects.defect import Defect
 from orchestrator.campaigns.order import SimOrder
 
 AREAS = {"actors.quorum": "quorum"}

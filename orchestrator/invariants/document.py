@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
-from actors.defects import DEFECTS
+from actors.defects.catalogue import DEFECTS
 from chaos.scenario.invariant_ids import FAMILIES
 from orchestrator.invariants.folds.bounds import BOUNDS, SLACK_US, Timer, bound_us
 from orchestrator.invariants.folds.fold import Invariant, Profile, Route

@@ -17,7 +17,7 @@ from orchestrator.report.console import Page, printable
 HEAD = """\
 # The checkers' own exam
 
-Would the checks notice? Every defect of `actors/defects.py`, a bug planted on purpose, is put under schedules that were
+Would the checks notice? Every defect of `actors/defects`, a bug planted on purpose, is put under schedules that were
 not made for it: drawn by the nemesis that is after such bugs, or of the library, with the settings without which it
 cannot show; and, as somebody would who knows nothing of it, under those of the nemesis `everything`, as they are. It is
 *killed* when the invariant meant for it is violated in a schedule in which that invariant holds without the defect.

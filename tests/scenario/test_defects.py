@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from actors.defects import DEFECTS
+from actors.defects.catalogue import DEFECTS
 from actors.sim.world import World
 from actors.trace.events import RunMeta
 from chaos.conductor import ScenarioConductor

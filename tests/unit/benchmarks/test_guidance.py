@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from click.testing import CliRunner
 
-from actors.defects import DEFECTS
+from actors.defects.catalogue import DEFECTS
 from benchmarks import guidance
 from chaos.plan import Plan
 

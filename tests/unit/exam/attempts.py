@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
-from actors.defect import Defect
+from actors.defects.defect import Defect
 from orchestrator.campaigns.order import SimOrder
 from orchestrator.exam.attempt import Attempt, Attempted, do
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from actors.defects import DEFECTS
+from actors.defects.catalogue import DEFECTS
 from tests.architecture.sources import ROOT
 
 PAGE = ROOT / "docs" / "exam.md"

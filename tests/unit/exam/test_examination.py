@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from actors.defect import Defect
-from actors.defects import DEFECTS
+from actors.defects.catalogue import DEFECTS
+from actors.defects.defect import Defect
 from orchestrator.exam.attempt import Attempt, Attempted, do as do_one
 from orchestrator.exam.examination import ROUNDS, DefectExam, OddityExam
 from orchestrator.exam.kept import FILE, Kept

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from actors.defects import DEFECTS
+from actors.defects.catalogue import DEFECTS
 from orchestrator.invariants.document import DOCUMENT_FILE, document
 from orchestrator.invariants.registry import INVARIANTS
 from tests.architecture.sources import ROOT

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from actors.defect import Defect
+from actors.defects.defect import Defect
 
 CLIENT_DEFECTS: tuple[Defect, ...] = (
     Defect(

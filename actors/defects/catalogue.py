@@ -6,11 +6,11 @@ A defect changes what a node or a runtime does, never what it records (those of 
 
 from __future__ import annotations
 
-from actors.broker_defects import BROKER_DEFECTS
-from actors.client_defects import CLIENT_DEFECTS
-from actors.controller_defects import CONTROLLER_DEFECTS
-from actors.defect import Defect
-from actors.producer_defects import PRODUCER_DEFECTS
+from actors.defects.broker import BROKER_DEFECTS
+from actors.defects.client import CLIENT_DEFECTS
+from actors.defects.controller import CONTROLLER_DEFECTS
+from actors.defects.defect import Defect
+from actors.defects.producer import PRODUCER_DEFECTS
 
 _ALL: tuple[Defect, ...] = (
     Defect(

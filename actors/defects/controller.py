@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from actors.defect import Defect
+from actors.defects.defect import Defect
 
 CONTROLLER_DEFECTS: tuple[Defect, ...] = (
     Defect(
