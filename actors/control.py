@@ -13,8 +13,7 @@ import msgspec
 from actors.crash_points import CrashPoint
 from actors.node.spec import NodeSpec
 from actors.trace.events import AnyTraceEvent, Stamped
-
-RuleKind = Literal["hold", "delay", "drop", "duplicate", "reorder"]
+from actors.trace.run_events import RuleKind
 
 CERTAIN = 1_000_000
 """A chance of one, in parts per million."""

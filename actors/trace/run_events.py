@@ -69,12 +69,16 @@ class CtlPhase(TraceEvent, frozen=True, tag="ctl.phase"):
     detail: str = ""
 
 
+RuleKind = Literal["hold", "delay", "drop", "duplicate", "reorder"]
+"""What a link rule does to messages (``actors.control.LinkRule``)."""
+
+
 class LinkRuleChange(TraceEvent, frozen=True, tag="link.rule"):
     """The runtime that enforces a link rule installed or removed it. ``held``: messages that it has held back, slowed
     down or hit so far."""
 
     rule: str
-    kind: Literal["hold", "delay", "drop", "duplicate", "reorder"]
+    kind: RuleKind
     phase: Literal["start", "stop"]
     sources: list[str]
     targets: list[str]

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field, model_validator
 
-from actors.control import CERTAIN, AnyAction, InstallRule, LinkRule, RemoveRule, RuleKind
+from actors.control import CERTAIN, AnyAction, InstallRule, LinkRule, RemoveRule
+from actors.trace.run_events import RuleKind
 from chaos.faults.base import Aimed, Fault, Told
 from chaos.nemesis.scene import APIS, slower
 from chaos.scenario.durations import Malformed, format_chance, format_duration

@@ -5,9 +5,9 @@ from hypothesis import given, strategies as st
 from actors.log.batch import LogRecord
 from actors.log.replica_log import ReplicaLog, load_log
 from actors.node.codec import decode, encode
-from actors.node.effects import Append, Truncate, Write
 from actors.node.files import Files
 from actors.node.step import Step
+from tests.harness.host import Host
 
 actions = st.lists(
     st.one_of(
@@ -19,15 +19,10 @@ actions = st.lists(
 
 
 def apply_to_file(step: Step) -> list[bytes]:
-    """What a disk holds after the step's writes."""
-    entries: list[bytes] = []
-    for effect in step.effects:
-        if isinstance(effect, Write):
-            if isinstance(effect.operation, Append):
-                entries += effect.operation.entries
-            elif isinstance(effect.operation, Truncate):
-                del entries[effect.operation.entries :]
-    return entries
+    """What the log's file holds after the step's writes."""
+    host = Host()
+    host.carry_out(step.effects, 0)
+    return host.disk.get("t-0/log", [])
 
 
 @given(actions)

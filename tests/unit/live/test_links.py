@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import random
 
-from actors.control import CERTAIN, LinkRule, RuleKind
+from actors.control import CERTAIN, LinkRule
 from actors.live.links import Fragile, Links, Lost
 from actors.trace.events import LinkHit
+from actors.trace.run_events import RuleKind
 from tests.unit.live.loop import HandLoop
 
 HOLD = LinkRule("cut", "hold", ["a"], ["b"])

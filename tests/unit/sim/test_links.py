@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.control import CERTAIN, Crash, InstallRule, LinkRule, RemoveRule, Restart, RuleKind
+from actors.control import CERTAIN, Crash, InstallRule, LinkRule, RemoveRule, Restart
 from actors.node.effects import AnyEffect, Call, Reply, SetTimer
 from actors.node.events import Answered, AnyEvent, Disconnected, Failed, Received, Started, TimedOut
 from actors.trace.events import LinkHit, LinkRuleChange
+from actors.trace.run_events import RuleKind
 from tests.harness.toys import Script, Stage, ask, say
 from tests.unit.sim.test_network import calls, echo, letters, on_start, silent
 
