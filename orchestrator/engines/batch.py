@@ -1,8 +1,9 @@
 """The engine that checks a collected trace in Spark, of any size: the same folds, over a shuffle.
 
-Each event is sent to the keys of its routes, rows are repartitioned by (route, key) and sorted within partitions by
-the trace's order, and one pass over each sorted partition drives the folds, a key after the other. No group is ever
-held in memory, and nothing but findings and counts comes back to the driver.
+The keys of all routes are shared out among as many tasks as there are cores (``shares``), each event is sent to the
+tasks that have a key of it, sorted there by the trace's order, and each task drives the folds of its keys as one
+process drives all of them. What an event's columns tell decides where it goes: no event is looked at before a fold
+takes it. No task holds more than the folds' own states, and nothing but findings and counts comes back to the driver.
 """
 
 from __future__ import annotations
@@ -13,40 +14,32 @@ from typing import TYPE_CHECKING
 import msgspec
 import pyarrow as pa
 
-from actors.trace.events import RunMeta, Stamped
-from orchestrator.engines.key_group import KeyGroup
-from orchestrator.engines.routing import (
-    ROUTED_SCHEMA,
-    EventRouter,
-    Targets,
-    branches,
-    event_type_names,
-    events_of,
-    news_types,
-)
+from actors.trace.events import EVENT_TYPES, RunMeta, Stamped, Tick
+from orchestrator.engines.in_process import InProcessEngine
+from orchestrator.engines.shares import Shares, shared_out, targets
 from orchestrator.invariants.folds.conclusion import InvariantResult, KeyResult, conclude
-from orchestrator.invariants.folds.fold import Finding, Profile, profile_of
+from orchestrator.invariants.folds.fold import Finding, Kind, Profile, profile_of
 from orchestrator.invariants.registry import folds, invariants_of
 from orchestrator.trace.rows import ORDER_COLUMNS, decode_body
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
 
+KIND_COLUMNS = ("type", "tp", "node", "origin")
+"""What says, of the columns of an event, where it goes: those of ``Kind``."""
+
 RESULT_SCHEMA = "invariant string, key string, tested bigint, counts string, findings string"
 
 _FINDINGS: msgspec.json.Decoder[list[Finding]] = msgspec.json.Decoder(list[Finding])
+_NO_BODY = Tick()
 _COUNTS: msgspec.json.Decoder[dict[str, int]] = msgspec.json.Decoder(dict[str, int])
-
-
-class OrderBroken(AssertionError):
-    """Spark handed over rows of one key out of order."""
 
 
 def check_trace(trace: DataFrame, only: Collection[str] | None = None) -> list[InvariantResult]:
     """Check the trace of one run: a DataFrame with the columns of ``orchestrator.trace.rows``, in any order.
 
     An event that is in it twice counts once. Gives what ``InProcessEngine`` gives for the same events.
-    Raises ValueError for an unknown id in ``only``, OrderBroken (inside Spark's exception) if rows come unsorted.
+    Raises ValueError for an unknown id in ``only``, OutOfOrder (inside Spark's exception) if rows come unsorted.
     """
     profile = trace_profile(trace)
     return conclude(invariants_of(folds(only)), keyresults_batch(trace, profile, only), profile)
@@ -69,12 +62,32 @@ def keyresults_batch(trace: DataFrame, profile: Profile, only: Collection[str] |
     from pyspark.sql import functions as f
 
     chosen = None if only is None else sorted(only)
-    types = event_type_names({kind for fold in folds(chosen) for kind in fold.event_types})
-    horizon_us = trace.agg(f.max("wall")).first()[0] or 0  # type: ignore[index]  # an aggregate has one row
-    routed = trace.where(f.col("type").isin(types)).mapInArrow(_router(chosen), ROUTED_SCHEMA)
-    ordered = routed.repartition("route", "key").sortWithinPartitions("route", "key", *ORDER_COLUMNS)
-    rows = ordered.mapInArrow(_folder(chosen, profile, horizon_us, _news(trace, chosen)), RESULT_SCHEMA).collect()
-    return results_of(rows)
+    origin = f.substring_index(f.coalesce("cause", f.lit("")), "/", 1)
+    trace = trace.withColumns({"origin": origin, "tp": f.coalesce("tp", f.lit(""))})
+    counted = trace.groupBy(*KIND_COLUMNS).agg(f.count("*").alias("count"), f.max("wall").alias("wall")).collect()
+    if not counted:
+        return []
+    census = {_kind_of(row): row["count"] for row in counted}
+    spark = trace.sparkSession
+    shares = shared_out(census, spark.sparkContext.defaultParallelism, chosen)
+    sent = [(*_row_of(each.kind), each.share, each.reads) for each in targets(census, shares, chosen)]
+    table = spark.createDataFrame(
+        sent, f"{', '.join(f'{name} string' for name in KIND_COLUMNS)}, share int, reads boolean"
+    )
+    routed = trace.join(f.broadcast(table), list(KIND_COLUMNS)).select(
+        "share", *ORDER_COLUMNS, "cause", "req", f.when(f.col("reads"), f.col("body")).alias("body")
+    )
+    ordered = routed.repartitionById(shares.number, "share").sortWithinPartitions("share", *ORDER_COLUMNS)
+    check = _Check(chosen, profile, shares, max(row["wall"] for row in counted))
+    return results_of(ordered.mapInArrow(check, RESULT_SCHEMA).collect())
+
+
+def _kind_of(row: Row) -> Kind:
+    return Kind(EVENT_TYPES[row["type"]], row["tp"], row["node"], row["origin"])
+
+
+def _row_of(kind: Kind) -> tuple[str, str, str, str]:
+    return str(kind.type.__struct_config__.tag), kind.tp, kind.node, kind.origin
 
 
 def results_of(rows: Iterable[Row]) -> list[KeyResult]:
@@ -91,81 +104,40 @@ def results_of(rows: Iterable[Row]) -> list[KeyResult]:
     ]
 
 
-def _news(trace: DataFrame, only: Sequence[str] | None) -> list[Stamped]:
-    """The events that concern every key, in their order: few enough to go along with every task."""
-    from pyspark.sql import functions as f
-
-    types = event_type_names(news_types(only))
-    columns = [*ORDER_COLUMNS, "run", "cause", "req", "body"]
-    rows = trace.where(f.col("type").isin(types)).select(*columns).collect() if types else []
-    events = {}
-    for row in rows:
-        event = Stamped(
-            row["run"],
-            row["node"],
-            row["incarnation"],
-            row["seq"],
-            row["wall"],
-            row["logical"],
-            row["cause"] or "",
-            row["req"] or "",
-            decode_body(row["body"]),
-        )
-        events[event.order] = event
-    return [events[order] for order in sorted(events)]
+def events_of(batch: pa.RecordBatch) -> Iterator[Stamped]:
+    """The events of rows; those that came without their bodies have none to speak of."""
+    columns = (batch.column(name).to_pylist() for name in (*ORDER_COLUMNS, "cause", "req", "body"))
+    for wall, logical, node, incarnation, seq, cause, req, text in zip(*columns, strict=True):
+        body = _NO_BODY if text is None else decode_body(text)
+        yield Stamped("", node, incarnation, seq, wall, logical, cause or "", req or "", body)
 
 
-class _router:
-    """Sends each row to the keys of its routes. A class, so that Spark ships names and not code."""
+class _Check:
+    """Drives the folds of a share over its rows, which come in the trace's order. A class, so that Spark ships names
+    and not code."""
 
-    def __init__(self, only: Sequence[str] | None) -> None:
-        self.only = only
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        router = EventRouter(self.only)
-        for batch in batches:
-            targets = Targets()
-            bodies = batch.column("body").to_pylist()
-            for row, event in enumerate(events_of(batch, bodies)):
-                router.route(targets, row, event, bodies[row])
-            yield targets.batch(batch)
-
-
-class _folder:
-    """Drives the folds over sorted rows, a key after the other."""
-
-    def __init__(
-        self, only: Sequence[str] | None, profile: Profile, horizon_us: int, news: Sequence[Stamped] = ()
-    ) -> None:
+    def __init__(self, only: Sequence[str] | None, profile: Profile, shares: Shares, horizon_us: int) -> None:
         self.only = only
         self.profile = profile
+        self.shares = shares
         self.horizon_us = horizon_us
-        self.news = news
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        known = branches(self.only)
-        here: tuple[str, str] | None = None
-        group: KeyGroup | None = None
-        last: tuple[int, int, str, int, int] | None = None
+        here, engine = -1, None
         for batch in batches:
-            routes, keys = batch.column("route").to_pylist(), batch.column("key").to_pylist()
-            for row, event in enumerate(events_of(batch, batch.column("body").to_pylist())):
-                at = (routes[row], keys[row])
-                if at != here:
-                    if group is not None:
-                        yield results_batch(group.close(self.horizon_us))
-                    group = KeyGroup(known[at[0]].folds, at[1], self.profile, self.news)
-                    here, last = at, None
-                order = event.order
-                if last is not None and order <= last:
-                    if order < last:
-                        raise OrderBroken(f"{event.id} of {here} came after {last}")
-                    continue  # the same event twice
-                last = order
-                assert group is not None
-                group.step(event)
-        if group is not None:
-            yield results_batch(group.close(self.horizon_us))
+            numbers = batch.column("share").to_pylist()
+            for number, event in zip(numbers, events_of(batch), strict=True):
+                if engine is None or number != here:
+                    if engine is not None:
+                        yield results_batch(engine.key_results(self.horizon_us))
+                    here, engine = number, self._engine(number)
+                engine.feed(event)
+        if engine is not None:
+            yield results_batch(engine.key_results(self.horizon_us))
+
+    def _engine(self, share: int) -> InProcessEngine:
+        owner = self.shares.owner
+        return InProcessEngine(self.only, self.profile, lambda route, key, fold: owner(route, key, fold) == share)
 
 
 def results_batch(results: Sequence[KeyResult]) -> pa.RecordBatch:

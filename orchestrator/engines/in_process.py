@@ -22,12 +22,17 @@ class OutOfOrder(ValueError):
     """An event came after a later one."""
 
 
+Owns = Callable[[str, str, str], bool]
+"""Whether a fold of a route at a key is this engine's to drive: names of the route, the key and the fold."""
+
+
 class _Branch:
     """One route: its folds, and its groups by key."""
 
-    __slots__ = ("folds", "groups", "keys")
+    __slots__ = ("folds", "groups", "keys", "name")
 
-    def __init__(self, keys: Callable[[Stamped], Sequence[str]]) -> None:
+    def __init__(self, name: str, keys: Callable[[Stamped], Sequence[str]]) -> None:
+        self.name = name
         self.keys = keys
         self.folds: list[AnyFold] = []
         self.groups: dict[str, KeyGroup] = {}
@@ -62,12 +67,16 @@ class _Listeners(dict[str, list[_Listener]]):
 class InProcessEngine:
     """Feed it with ``feed``, or ``take``, in the order of the trace, then ask for ``results`` once.
 
-    The profile comes from the run's first event, ``run.meta``, unless it is given.
+    The profile comes from the run's first event, ``run.meta``, unless it is given. ``owns``: an engine that has a share
+    of all keys alone gets the events that have some of these, and all news.
     """
 
-    def __init__(self, only: Collection[str] | None = None, profile: Profile | None = None) -> None:
+    def __init__(
+        self, only: Collection[str] | None = None, profile: Profile | None = None, owns: Owns | None = None
+    ) -> None:
         self.profile = Profile() if profile is None else profile
         self.events = 0
+        self._owns = owns
         self._first: dict[str, int] = {}
         self._taken: list[Stamped] = []
         self._given_profile = profile is not None
@@ -83,7 +92,7 @@ class InProcessEngine:
         for fold in chosen:
             branch = self._branches.get(fold.route.name)
             if branch is None:
-                branch = self._branches[fold.route.name] = _Branch(fold.route.keys)
+                branch = self._branches[fold.route.name] = _Branch(fold.route.name, fold.route.keys)
             branch.folds.append(fold)
         branches = list(self._branches.values())
         self._listeners = {
@@ -149,7 +158,9 @@ class InProcessEngine:
         """What the folds of a key, which may be new, do with such events."""
         group = branch.groups.get(key)
         if group is None:
-            group = KeyGroup(branch.folds, key, self.profile, self._news, self._violated, arm=self._arm)
+            owns = self._owns
+            own = branch.folds if owns is None else [each for each in branch.folds if owns(branch.name, key, each.name)]
+            group = KeyGroup(own, key, self.profile, self._news, self._violated, arm=self._arm)
             branch.groups[key] = group
             group.hear()
             assert self._last is not None
@@ -185,10 +196,11 @@ class InProcessEngine:
         for event in events:
             self.feed(event)
 
-    def key_results(self) -> list[KeyResult]:
-        """End the trace: what was found at each key."""
+    def key_results(self, horizon_us: int | None = None) -> list[KeyResult]:
+        """End the trace, with its last event or at ``horizon_us``: what was found at each key."""
         self._catch_up()
-        horizon_us = 0 if self._last is None else self._last.wall
+        if horizon_us is None:
+            horizon_us = 0 if self._last is None else self._last.wall
         return [
             result
             for branch in self._branches.values()

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
 
@@ -160,18 +160,34 @@ def profile_of(settings: Mapping[str, Any]) -> Profile:
     return msgspec.convert(known, Profile)
 
 
+class Kind(NamedTuple):
+    """What the columns of a trace say of an event: its type, the partition that it is about ("" none), the node that
+    recorded it, and the node of the event that caused it ("" none)."""
+
+    type: type[TraceEvent]
+    tp: str
+    node: str
+    origin: str
+
+
+def _any_key(_: Kind) -> Collection[str] | None:
+    return None
+
+
 class Route(msgspec.Struct, frozen=True):
     """A way of cutting the trace by key. Folds that share a route share a shuffle in Spark.
 
     ``keys``: event -> keys, each once; a pure function. ``reads``: types of the events whose body the folds look at
     (None: all); of the others they need the envelope alone, and a shuffle may leave the body behind. ``about``: what a
-    key is.
+    key is. ``keys_of_kind``: what ``keys`` may give for any event of a kind, which a shuffle can tell without reading
+    its body; None: any key.
     """
 
     name: str
     keys: Callable[[Stamped], Sequence[str]]
     reads: tuple[type[TraceEvent], ...] | None = None
     about: str = ""
+    keys_of_kind: Callable[[Kind], Collection[str] | None] = _any_key
 
 
 class Invariant:

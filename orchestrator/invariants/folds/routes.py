@@ -28,7 +28,7 @@ from actors.trace.events import (
     RunEnd,
     Stamped,
 )
-from orchestrator.invariants.folds.fold import Route
+from orchestrator.invariants.folds.fold import Kind, Route
 
 _NONE: tuple[str, ...] = ()
 
@@ -114,39 +114,99 @@ def _broker_keys(event: Stamped) -> Sequence[str]:
     return (event.node,) if type(body) is NodeUp and body.role == "broker" else _NONE
 
 
-PARTITION = Route("partition", _partition_keys, about="topic partition, the metadata log apart")
+# ---- the same, as far as the columns of a trace tell ------------------------------------------------------------
+
+
+def _partition_keys_of(kind: Kind) -> Sequence[str] | None:
+    if kind.type is RpcReply or kind.type is NodeDown:
+        return None
+    return (kind.tp,) if kind.tp and kind.tp != METADATA_PARTITION else _NONE
+
+
+def _metadata_keys_of(kind: Kind) -> Sequence[str]:
+    quorum = kind.type in _OF_THE_QUORUM or kind.type is OpInvoke or kind.type is OpReturn
+    return (METADATA_PARTITION,) if quorum or kind.tp == METADATA_PARTITION else _NONE
+
+
+def _list_keys_of(kind: Kind) -> Sequence[str] | None:
+    return None if kind.type is RpcReply or kind.type is NodeDown else (kind.tp,)
+
+
+def _node_keys_of(kind: Kind) -> Sequence[str] | None:
+    return None if kind.type is RunEnd else (kind.node, kind.origin)
+
+
+def _own_node_of(kind: Kind) -> Sequence[str]:
+    return (kind.node,)
+
+
+def _client_keys_of(kind: Kind) -> Sequence[str] | None:
+    return None if kind.type is RpcReply else (kind.node,)
+
+
+def _broker_keys_of(kind: Kind) -> Sequence[str] | None:
+    return None if kind.type is BrokerReg else (kind.node,)
+
+
+PARTITION = Route(
+    "partition", _partition_keys, about="topic partition, the metadata log apart", keys_of_kind=_partition_keys_of
+)
 """By topic partition, the metadata log apart."""
 
-METADATA_LOG = Route("metadata-log", _metadata_keys, about="the metadata log, its members and its writers")
+METADATA_LOG = Route(
+    "metadata-log",
+    _metadata_keys,
+    about="the metadata log, its members and its writers",
+    keys_of_kind=_metadata_keys_of,
+)
 """The metadata log: one key."""
 
 LIST_OFFSETS = Route(
-    "list-offsets", _list_keys, about="topic partition, of operations and answers only those of ListOffsets"
+    "list-offsets",
+    _list_keys,
+    about="topic partition, of operations and answers only those of ListOffsets",
+    keys_of_kind=_list_keys_of,
 )
 """By topic partition, of operations and answers only those of ListOffsets."""
 
-BROKER = Route("broker", _broker_keys, about="broker that started, or that the controller fenced or unfenced")
+BROKER = Route(
+    "broker",
+    _broker_keys,
+    about="broker that started, or that the controller fenced or unfenced",
+    keys_of_kind=_broker_keys_of,
+)
 """By the broker that a registration is about."""
 
-QUORUM = Route("quorum", _quorum_keys, about="the quorum")
+QUORUM = Route("quorum", _quorum_keys, about="the quorum", keys_of_kind=lambda _: ("quorum",))
 """Elections of the quorum: one key, few events."""
 
-CONTROLLER = Route("controller", _controller_keys, about="the active controllers")
+CONTROLLER = Route(
+    "controller", _controller_keys, about="the active controllers", keys_of_kind=lambda _: ("controller",)
+)
 """What controllers decide, with what brokers ask of them and make of it: one key, few events."""
 
-VOTER = Route("voter", _own_node, about="voter")
+VOTER = Route("voter", _own_node, about="voter", keys_of_kind=_own_node_of)
 """By voter: at kraft.version 0 a voter is known by its id, whatever directory it has: a wiped one is still the same."""
 
 TRACE = Route(
-    "trace", _node_keys, (NodeUp, NodeDown, RunEnd, Rpc, RpcReply), about="node, and the node whose event was the cause"
+    "trace",
+    _node_keys,
+    (NodeUp, NodeDown, RunEnd, Rpc, RpcReply),
+    about="node, and the node whose event was the cause",
+    keys_of_kind=_node_keys_of,
 )
 """By node, and by the node whose event was the cause."""
 
-RUN = Route("run", _run_keys, about="the run")
+RUN = Route("run", _run_keys, about="the run", keys_of_kind=lambda _: ("run",))
 """The whole run: one key."""
 
-CLIENT = Route("client", _client_keys, about="node that recorded the event, or that is answered in it")
+CLIENT = Route(
+    "client",
+    _client_keys,
+    about="node that recorded the event, or that is answered in it",
+    keys_of_kind=_client_keys_of,
+)
 """By client, with what it was answered to ListOffsets and Produce."""
 
-NODE = Route("node", _own_node, about="node that recorded the event")
+NODE = Route("node", _own_node, about="node that recorded the event", keys_of_kind=_own_node_of)
 """By the node that recorded the event."""
