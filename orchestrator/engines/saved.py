@@ -7,6 +7,7 @@ wrong values but nothing that runs. ``LAYOUT`` tells whether this version of the
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import Any
 
 import msgspec
@@ -18,6 +19,7 @@ from orchestrator.invariants.registry import folds
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.decode
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
 class SavedCell(msgspec.Struct, array_like=True):
@@ -55,11 +57,13 @@ def load_state(saved: bytes, fold: Fold[Any], key: str, profile: Profile) -> Any
 
 
 def layout() -> str:
-    """A name for the types of all states, with all that is in them: another one if any of them changes."""
+    """A name for the types of all states, with all that is in them: another one if any of them changes. Factories of
+    defaults are functions, whose addresses are another process' every time."""
     digest = hashlib.sha256()
     for fold in folds():
         state = fold.initial("topic-0", Profile())
         whole = [type(state)] if type(state) is not MirrorState else [type(state.mirror), *map(type, state.parts)]
         for kind in whole:
-            digest.update(f"{fold.name} {msgspec.inspect.type_info(kind)!r}\n".encode())
+            told = _ADDRESS.sub("", repr(msgspec.inspect.type_info(kind)))
+            digest.update(f"{fold.name} {told}\n".encode())
     return digest.hexdigest()[:16]
