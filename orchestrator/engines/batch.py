@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from actors.trace.events import EVENT_TYPES, RunMeta, Stamped, Tick
 from orchestrator.engines.in_process import InProcessEngine
-from orchestrator.engines.shares import Shares, shared_out, targets
+from orchestrator.engines.shares import Shares, Targets, shared_out
 from orchestrator.invariants.folds.conclusion import InvariantResult, KeyResult, conclude
 from orchestrator.invariants.folds.fold import Finding, Kind, Profile, profile_of
 from orchestrator.invariants.registry import folds, invariants_of
@@ -31,7 +31,8 @@ KIND_COLUMNS = ("type", "tp", "node", "origin")
 RESULT_SCHEMA = "invariant string, key string, tested bigint, counts string, findings string"
 
 _FINDINGS: msgspec.json.Decoder[list[Finding]] = msgspec.json.Decoder(list[Finding])
-_NO_BODY = Tick()
+NO_BODY = Tick()
+"""In place of a body that nobody looks at."""
 _COUNTS: msgspec.json.Decoder[dict[str, int]] = msgspec.json.Decoder(dict[str, int])
 
 
@@ -70,7 +71,8 @@ def keyresults_batch(trace: DataFrame, profile: Profile, only: Collection[str] |
     census = {_kind_of(row): row["count"] for row in counted}
     spark = trace.sparkSession
     shares = shared_out(census, spark.sparkContext.defaultParallelism, chosen)
-    sent = [(*_row_of(each.kind), each.share, each.reads) for each in targets(census, shares, chosen)]
+    targets = Targets(shares, chosen)
+    sent = [(*_row_of(kind), share, reads) for kind in census for share, reads in targets.of(kind).items()]
     table = spark.createDataFrame(
         sent, f"{', '.join(f'{name} string' for name in KIND_COLUMNS)}, share int, reads boolean"
     )
@@ -108,7 +110,7 @@ def events_of(batch: pa.RecordBatch) -> Iterator[Stamped]:
     """The events of rows; those that came without their bodies have none to speak of."""
     columns = (batch.column(name).to_pylist() for name in (*ORDER_COLUMNS, "cause", "req", "body"))
     for wall, logical, node, incarnation, seq, cause, req, text in zip(*columns, strict=True):
-        body = _NO_BODY if text is None else decode_body(text)
+        body = NO_BODY if text is None else decode_body(text)
         yield Stamped("", node, incarnation, seq, wall, logical, cause or "", req or "", body)
 
 

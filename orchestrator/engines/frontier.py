@@ -9,13 +9,17 @@ recorded what has not arrived yet.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
-from actors.trace.events import NodeDown, RunEnd, Stamped
+from actors.trace.events import NodeDown, RunEnd, Stamped, TraceEvent
 
 DRIVER = "driver"
 """Who drives the run. It does not tick, so that its silence says nothing."""
+
+LAST: tuple[type[TraceEvent], ...] = (NodeDown, RunEnd)
+"""Types of an incarnation's last event."""
 
 NOTHING_MORE = 1 << 62
 """Clock of a node of which everything has come."""
@@ -80,6 +84,9 @@ class Silence(msgspec.Struct, frozen=True, array_like=True):
 class Frontier(msgspec.Struct):
     """Feed it with ``take``, ``expect`` and ``end``, ask for ``advance``.
 
+    A trace that was collected comes in numbered parts, each behind the one before: then what has come of these decides,
+    as a node that is silent in one part may speak in the last.
+
     ``patience_us``: how far a node may stay behind the newest clock before it is waited for no longer, -1 for ever.
     ``at``: everything below has come, or was given up. newest: latest clock of all. expected: names of the nodes; None
     as long as the run has not said. final: node -> incarnation -> its last event, -1 not known; None until the run has
@@ -92,6 +99,12 @@ class Frontier(msgspec.Struct):
     expected: list[str] | None = None
     final: dict[str, dict[int, int]] | None = None
     nodes: dict[str, dict[int, Arrived]] = {}
+    parts: dict[int, int] = {}
+
+    def take_part(self, number: int, newest: int) -> None:
+        """A part of a collected trace has arrived, whole by the time that ``advance`` is called; ``newest``: its latest
+        clock."""
+        self.parts[number] = max(self.parts.get(number, 0), newest)
 
     def take(self, piece: Piece) -> None:
         """Events have arrived."""
@@ -116,6 +129,9 @@ class Frontier(msgspec.Struct):
 
     def advance(self) -> list[Silence]:
         """Move ``at`` on; who is not waited for any more, each incarnation once."""
+        if self.parts:
+            self.at = max(self.at, self._end_of_parts())
+            return []
         if self.expected is None:
             return []
         given_up: list[Silence] = []
@@ -132,6 +148,15 @@ class Frontier(msgspec.Struct):
             least = min(least, clock)
         self.at = max(self.at, least)
         return given_up
+
+    def _end_of_parts(self) -> int:
+        """The latest clock up to the first part that is missing."""
+        end = 0
+        for number in range(len(self.parts)):
+            if number not in self.parts:
+                break
+            end = self.parts[number]
+        return end
 
     def _clock(self, node: str) -> int:
         """Nothing below is still to come from this node."""
@@ -178,21 +203,42 @@ class Frontier(msgspec.Struct):
         return [Silence(node, number, clock)]
 
 
-def pieces_of(events: Iterable[Stamped]) -> list[Piece]:
-    """What has arrived with some events, which may come in any order, and more than once."""
-    by_incarnation: dict[tuple[str, int], dict[int, Stamped]] = {}
-    for event in events:
-        by_incarnation.setdefault((event.node, event.incarnation), {})[event.seq] = event
+class Arrival(msgspec.Struct, frozen=True, array_like=True):
+    """What has arrived: pieces of nodes' logs, and of which parts of a collected trace (number -> latest clock)."""
+
+    pieces: list[Piece]
+    parts: dict[int, int] = {}
+
+
+class Row(NamedTuple):
+    """What a row says of what has arrived; ``over``: it is its incarnation's last."""
+
+    node: str
+    incarnation: int
+    seq: int
+    wall: int
+    over: bool
+
+
+def row_of(event: Stamped) -> Row:
+    """The same of an event."""
+    return Row(event.node, event.incarnation, event.seq, event.wall, type(event.body) in LAST)
+
+
+def pieces_of(rows: Iterable[Row]) -> list[Piece]:
+    """What has arrived with some rows, which may come in any order, and more than once."""
+    by_incarnation: dict[tuple[str, int], dict[int, Row]] = {}
+    for row in rows:
+        by_incarnation.setdefault((row.node, row.incarnation), {})[row.seq] = row
     pieces: list[Piece] = []
     for (node, incarnation), own in by_incarnation.items():
         first, newest = -1, 0
         for seq in sorted(own):
-            event = own[seq]
+            row = own[seq]
             if first < 0:
                 first, newest = seq, 0
-            newest = max(newest, event.wall)
+            newest = max(newest, row.wall)
             if seq + 1 not in own:
-                over = type(event.body) is NodeDown or type(event.body) is RunEnd
-                pieces.append(Piece(node, incarnation, first, seq, event.wall, newest, over))
+                pieces.append(Piece(node, incarnation, first, seq, row.wall, newest, row.over))
                 first = -1
     return pieces

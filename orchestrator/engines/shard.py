@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cache
-from zlib import crc32
 
 import msgspec
 
 from actors.trace.events import NodeUp, RunEnd, RunMeta, Stamped
-from orchestrator.engines.frontier import DRIVER, NOTHING_MORE, Frontier, Piece
+from orchestrator.engines.frontier import DRIVER, NOTHING_MORE, Arrival, Frontier
 from orchestrator.engines.key_group import KeyGroup
-from orchestrator.engines.routing import branches, news_types
+from orchestrator.engines.routing import branches, listening, news_types
 from orchestrator.engines.saved import SavedGroup, layout
+from orchestrator.engines.shares import Shares
 from orchestrator.invariants.folds.conclusion import KeyResult, count
 from orchestrator.invariants.folds.fold import Finding, Profile, profile_of
 from orchestrator.invariants.folds.routes import TRACE
@@ -25,20 +25,10 @@ from orchestrator.invariants.hygiene.trace import TraceIsWhole, unseen
 from orchestrator.version import __version__
 
 X4 = TraceIsWhole.id
-NEWS = ""
-"""The route of what every shard gets."""
 
 
 class OtherLayout(ValueError):
     """What was put aside was written by another version of Krift, or for other invariants."""
-
-
-class Routed(msgspec.Struct, frozen=True, array_like=True):
-    """An event on its way to a key; with the route "" to every key, as news."""
-
-    route: str
-    key: str
-    event: Stamped
 
 
 class Kept(msgspec.Struct, array_like=True):
@@ -59,7 +49,7 @@ class SavedShard(msgspec.Struct):
     frontier: Frontier
     profile: Profile = Profile()
     news: list[Stamped] = []
-    pending: list[Routed] = []
+    pending: list[Stamped] = []
     roles: dict[str, str] = {}
     told: set[tuple[str, str]] = set()
     kept: list[Kept] = []
@@ -78,11 +68,6 @@ def version_of_state(shards: int, only: Sequence[str] | None) -> str:
 _layout = cache(layout)
 
 
-def shard_of(route: str, key: str, shards: int) -> int:
-    """Number of the shard that has a key, of 0 ... ``shards`` - 1; the same in every process."""
-    return crc32(f"{route} {key}".encode()) % shards
-
-
 class Shard:
     """Feed it with ``take``, let it go on with ``advance``, put it aside with ``saved``; ``close`` ends the trace.
 
@@ -92,10 +77,12 @@ class Shard:
     def __init__(self, number: int, shards: int, only: Sequence[str] | None = None, patience_us: int = -1) -> None:
         """``number`` of ``shards``; ``only``: as for other engines; ``patience_us``: as in ``Frontier``."""
         self._number = number
-        self._shards = shards
+        self._shares = Shares(shards)
         self._branches = branches(only)
         self._news_types = news_types(only)
         self._known = SavedShard(version_of_state(shards, only), Frontier(patience_us))
+        self._listening = listening(only)
+        self._owned: dict[tuple[str, str], bool] = {}
         self._kept: dict[tuple[str, str], Kept] = {}
         self._groups: dict[tuple[str, str], KeyGroup] = {}
         self.violations: list[Finding] = []
@@ -129,18 +116,20 @@ class Shard:
 
     # ---- what arrives -----------------------------------------------------------------------------------------
 
-    def take(self, arrived: Iterable[Routed], pieces: Iterable[Piece]) -> None:
-        """Events, and the pieces of the trace that they, and those of other shards, are from; in any order."""
+    def take(self, arrived: Iterable[Stamped], told: Iterable[Arrival]) -> None:
+        """Events, and what has arrived of the trace for this shard and for others; in any order."""
         frontier = self._known.frontier
-        for each in arrived:
-            event = each.event
+        for event in arrived:
             if event.wall >= frontier.at:
-                self._known.pending.append(each)
+                self._known.pending.append(event)
             elif not frontier.has(event.node, event.incarnation, event.seq):
-                self._came_late(each)
+                self._came_late(event)
             self._note(event)
-        for piece in pieces:
-            frontier.take(piece)
+        for each in told:
+            for piece in each.pieces:
+                frontier.take(piece)
+            for number, newest in each.parts.items():
+                frontier.take_part(number, newest)
 
     def _note(self, event: Stamped) -> None:
         """What an event says about the run as a whole, whenever it comes."""
@@ -153,15 +142,13 @@ class Shard:
         elif type(body) is NodeUp:
             self._known.roles[event.node] = body.role
 
-    def _came_late(self, each: Routed) -> None:
-        event = each.event
-        if each.route == TRACE.name and each.key == event.node:
-            self._doubt(event.node, f"{event.id} came when the checks had passed it: {event.node} was not waited for")
+    def _came_late(self, event: Stamped) -> None:
+        self._doubt(event.node, f"{event.id} came when the checks had passed it: {event.node} was not waited for")
 
     def _doubt(self, node: str, sentence: str) -> None:
         """Of the trace of a node something is missing; for the shard that has its key."""
         branch = self._branches.get(TRACE.name)
-        if branch is None or shard_of(TRACE.name, node, self._shards) != self._number:
+        if branch is None or not self._owns(TRACE.name, node):
             return
         for cell in self._group(TRACE.name, node).cells:
             if X4 in cell.results:
@@ -186,27 +173,32 @@ class Shard:
     def _release(self, below_us: int) -> None:
         """Step what is held back below a clock, news first: no key may miss any that is older than its own events."""
         known = self._known
-        released = sorted((each for each in known.pending if each.event.wall < below_us), key=_order)
+        released = sorted((each for each in known.pending if each.wall < below_us), key=_order)
         if not released:
             return
-        known.pending = [each for each in known.pending if each.event.wall >= below_us]
-        last: Routed | None = None
-        own: list[Routed] = []
+        known.pending = [each for each in known.pending if each.wall >= below_us]
+        released = [each for each, before in zip(released, [None, *released], strict=False) if not _same(each, before)]
         told = len(known.news)
-        for each in released:
-            if last is not None and _order(last) == _order(each):
-                continue  # the same event twice
-            last = each
-            if each.route == NEWS:
-                if type(each.event.body) in self._news_types:
-                    known.news.append(each.event)
-            else:
-                own.append(each)
+        known.news += [each for each in released if type(each.body) in self._news_types]
         if len(known.news) > told:
             for route, key in self._kept:
                 self._group(route, key)
-        for each in own:
-            self._group(each.route, each.key).step(each.event)
+        for each in released:
+            self._step(each)
+
+    def _step(self, event: Stamped) -> None:
+        """Give an event to the folds of its keys, as far as they are this shard's."""
+        for branch in self._listening[type(event.body)]:
+            name = branch.route.name
+            for key in branch.route.keys(event):
+                if self._owns(name, key):
+                    self._group(name, key).step(event)
+
+    def _owns(self, route: str, key: str) -> bool:
+        found = self._owned.get((route, key))
+        if found is None:
+            found = self._owned[route, key] = self._shares.of(route, key) == self._number
+        return found
 
     def _tell(self, violation: Finding) -> None:
         name = (violation.invariant, violation.key)
@@ -239,5 +231,10 @@ class _WrittenBy(msgspec.Struct):
     written_by: str
 
 
-def _order(each: Routed) -> tuple[tuple[int, int, str, int, int], str, str]:
-    return (each.event.order, each.route, each.key)
+def _order(event: Stamped) -> tuple[int, int, str, int, int]:
+    return event.order
+
+
+def _same(event: Stamped, before: Stamped | None) -> bool:
+    """Whether it is the event before once more."""
+    return before is not None and before.order == event.order

@@ -8,27 +8,18 @@ a task's due is shared out by its folds, which do not know of one another.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from zlib import crc32
 
 import msgspec
 
-from actors.trace.events import EVENT_TYPES
-from orchestrator.engines.routing import Branch, branches, news_types
+from actors.trace.events import TraceEvent
+from orchestrator.engines.routing import Branch, listening, news_types
 from orchestrator.invariants.folds.fold import Kind
 from orchestrator.invariants.registry import AnyFold
 
 Census = Mapping[Kind, int]
 """How many events of each kind a trace has."""
-
-
-class Target(NamedTuple):
-    """A share that gets the events of a kind. reads: whether somebody there looks at their bodies."""
-
-    kind: Kind
-    share: int
-    reads: bool
 
 
 class Shares(msgspec.Struct, frozen=True):
@@ -38,16 +29,21 @@ class Shares(msgspec.Struct, frozen=True):
     number: int
     owners: dict[str, dict[str, dict[str, int]]] = {}
 
+    def of(self, route: str, key: str) -> int:
+        """The share that has a key which nobody counted on; the same in every process."""
+        return crc32(f"{route} {key}".encode()) % self.number
+
     def owner(self, route: str, key: str, fold: str) -> int:
         """The share that has a fold at a key."""
         known = self.owners.get(route, {}).get(key)
-        return crc32(f"{route} {key}".encode()) % self.number if known is None else known[fold]
+        return self.of(route, key) if known is None else known[fold]
 
     def at(self, branch: Branch, keys: Collection[str] | None) -> set[int]:
         """The shares that have a fold of a route at one of some keys (None: any)."""
         if keys is None:
             return set(range(self.number))
-        return {self.owner(branch.route.name, key, fold.name) for key in keys for fold in branch.folds}
+        route = branch.route.name
+        return {self.owner(route, key, fold.name) for key in keys for fold in branch.folds}
 
 
 def shared_out(census: Census, number: int, only: Sequence[str] | None = None) -> Shares:
@@ -70,30 +66,35 @@ def shared_out(census: Census, number: int, only: Sequence[str] | None = None) -
     return Shares(number, owners)
 
 
-def targets(census: Census, shares: Shares, only: Sequence[str] | None = None) -> Iterator[Target]:
-    """Which shares get the events of which kinds: those that have one of their keys, and all of them news."""
-    news, listening = news_types(only), _listening(only)
-    for kind in census:
-        reading: dict[int, bool] = dict.fromkeys(range(shares.number), True) if kind.type in news else {}
-        for branch in listening[kind.type]:
+class Targets:
+    """Tells which shares get the events of a kind: those that have one of their keys, and all of them news. ``always``:
+    further types that all of them get."""
+
+    def __init__(
+        self, shares: Shares, only: Sequence[str] | None = None, always: Collection[type[TraceEvent]] = ()
+    ) -> None:
+        self._shares = shares
+        self._listening = listening(only)
+        self._everybodys = {*news_types(only), *always}
+
+    def of(self, kind: Kind) -> dict[int, bool]:
+        """Share -> whether somebody there looks at the bodies of such events."""
+        everybodys = kind.type in self._everybodys
+        found: dict[int, bool] = dict.fromkeys(range(self._shares.number), True) if everybodys else {}
+        for branch in self._listening[kind.type]:
             reads = branch.route.reads is None or kind.type in branch.route.reads
-            for share in shares.at(branch, branch.route.keys_of_kind(kind)):
-                reading[share] = reading.get(share, False) or reads
-        yield from (Target(kind, share, reads) for share, reads in sorted(reading.items()))
-
-
-def _listening(only: Sequence[str] | None) -> dict[type, list[Branch]]:
-    known = list(branches(only).values())
-    return {kind: [branch for branch in known if kind in branch.types] for kind in EVENT_TYPES.values()}
+            for share in self._shares.at(branch, branch.route.keys_of_kind(kind)):
+                found[share] = found.get(share, False) or reads
+        return found
 
 
 def _weights(census: Census, only: Sequence[str] | None) -> dict[tuple[str, str], dict[str, float]]:
     """(route, key) -> fold -> what it has to do there. Events that may be of any key of a route count for each."""
     found: dict[tuple[str, str], dict[str, float]] = {}
     anywhere: list[tuple[Branch, Kind, int]] = []
-    listening = _listening(only)
+    heard = listening(only)
     for kind, count in census.items():
-        for branch in listening[kind.type]:
+        for branch in heard[kind.type]:
             keys = branch.route.keys_of_kind(kind)
             if keys is None:
                 anywhere.append((branch, kind, count))

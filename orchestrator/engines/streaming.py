@@ -15,18 +15,19 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from actors.live.writer import CLOSED
-from actors.trace.events import RunEnd, RunMeta, Stamped
-from orchestrator.engines.batch import RESULT_SCHEMA, results_batch, results_of
-from orchestrator.engines.frontier import Piece, pieces_of
+from actors.trace.events import EVENT_TYPES, NodeUp, RunEnd, RunMeta, Stamped
+from orchestrator.engines.batch import NO_BODY, RESULT_SCHEMA, results_batch, results_of
+from orchestrator.engines.frontier import LAST, Arrival, Row, pieces_of
 from orchestrator.engines.key_group import Tell, keep_quiet
-from orchestrator.engines.routing import ENVELOPE, EventRouter, Targets, events_of, news_types
-from orchestrator.engines.shard import NEWS, OtherLayout, Routed, Shard, shard_of, version_of_state
+from orchestrator.engines.shard import OtherLayout, Shard, version_of_state
+from orchestrator.engines.shares import Shares, Targets
 from orchestrator.invariants.folds.conclusion import InvariantResult, conclude
-from orchestrator.invariants.folds.fold import Finding, Profile
+from orchestrator.invariants.folds.fold import Finding, Kind, Profile
 from orchestrator.invariants.registry import folds, invariants_of
-from orchestrator.trace.rows import decode_body
+from orchestrator.trace.rows import ORDER_COLUMNS, decode_body
 from orchestrator.trace.schema import spark_schema
 
 if TYPE_CHECKING:
@@ -35,33 +36,46 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamReader
     from pyspark.sql.streaming.state import GroupState
 
-SHARDS = 8
-"""Shards of a run: several for each core, as keys are not alike, and few, as each gets what concerns all."""
+SHARDS = 4
+"""Shards of a run: some for each core, as keys are not alike, and few, as most events concern several."""
+
+ENVELOPE = (*ORDER_COLUMNS, "run", "cause", "req", "body")
+"""Columns that go along with an event."""
+
+PART = "part"
+"""Column with the number of an event's part of a collected trace."""
+NO_PART = -1
 
 FILES_PER_BATCH = 100
-"""Files that a micro-batch takes at most: what bounds its memory."""
+"""Chunks that a micro-batch takes at most: what bounds its memory."""
+
+PARTS_PER_BATCH = 2
+"""The same for files of a collected trace, which are larger."""
 
 _ROUTED = (
-    "number int, route string, key string, wall bigint, logical bigint, node string, incarnation bigint, seq bigint, "
-    "run string, cause string, req string, body string"
+    "number int, wall bigint, logical bigint, node string, incarnation bigint, seq bigint, run string, cause string, "
+    "req string, body string, told string"
 )
 _STATE = "written_by string, profile binary, shard binary"
 _FOUND = "finding string"
-_PIECES = "pieces"
-"""Route of what has arrived; its ``body`` is a list of ``Piece``."""
-
-_pieces: msgspec.json.Decoder[list[Piece]] = msgspec.json.Decoder(list[Piece])
+_told: msgspec.json.Decoder[Arrival] = msgspec.json.Decoder(Arrival)
 
 
 def chunks(spark: SparkSession, logs: Path, files_per_batch: int = FILES_PER_BATCH) -> DataFrame:
     """The closed chunks under ``logs``, as a stream; a line that is no event ends it with an error."""
+    from pyspark.sql.functions import lit
+
     reader = _reader(spark, files_per_batch).option("mode", "FAILFAST").option("pathGlobFilter", f"*{CLOSED}")
-    return reader.json(_literal(logs))
+    return reader.json(_literal(logs)).withColumn(PART, lit(NO_PART))
 
 
-def parts(spark: SparkSession, trace: Path, files_per_batch: int = FILES_PER_BATCH) -> DataFrame:
+def parts(spark: SparkSession, trace: Path, files_per_batch: int = PARTS_PER_BATCH) -> DataFrame:
     """The Parquet files of a collected trace, as a stream."""
-    return _reader(spark, files_per_batch).option("pathGlobFilter", "*.parquet").parquet(_literal(trace))
+    from pyspark.sql.functions import regexp_extract
+
+    stream = _reader(spark, files_per_batch).option("pathGlobFilter", "*.parquet").parquet(_literal(trace))
+    number = regexp_extract("_metadata.file_name", r"part-(\d+)", 1).cast("int")
+    return stream.withColumn(PART, number)
 
 
 def _literal(folder: Path) -> str:
@@ -157,34 +171,54 @@ def _state(spark: SparkSession, checkpoint: Path, chosen: Sequence[str] | None) 
 
 
 class _router:
-    """Sends each row to the shards of its keys, and to all of them what concerns all."""
+    """Sends each row to the shards that have a key of it, and to all of them what has arrived."""
 
     def __init__(self, only: Sequence[str] | None) -> None:
         self.only = only
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        router = EventRouter(self.only)
-        for_all = {RunMeta, RunEnd, *news_types(self.only)}
+        targets = Targets(Shares(SHARDS), self.only, (RunMeta, RunEnd, NodeUp))
+        known: dict[tuple[str, str, str, str], list[tuple[int, bool]]] = {}
         for batch in batches:
-            targets = Targets()
-            bodies = batch.column("body").to_pylist()
-            events = list(events_of(batch, bodies))
-            for row, event in enumerate(events):
-                router.route(targets, row, event, bodies[row])
-            shards = [shard_of(route, key, SHARDS) for route, key in zip(targets.routes, targets.keys, strict=True)]
-            for row, event in enumerate(events):
-                if type(event.body) in for_all:
-                    for number in range(SHARDS):
-                        targets.add(NEWS, "", bodies[row], row)
-                        shards.append(number)
-            if events:
-                arrived = msgspec.json.encode(pieces_of(events)).decode()
-                for number in range(SHARDS):
-                    targets.add(_PIECES, "", arrived, 0)
-                    shards.append(number)
-            routed = targets.batch(batch)
-            columns = {"number": pa.array(shards, pa.int32())}
-            yield pa.RecordBatch.from_pydict(columns | {name: routed.column(name) for name in routed.schema.names})
+            numbers, rows, read = [], [], []
+            kinds = zip(*(batch.column(name).to_pylist() for name in ("type", "tp", "node", "cause")), strict=True)
+            for row, (name, tp, node, cause) in enumerate(kinds):
+                kind = (name, tp or "", node, (cause or "").partition("/")[0])
+                shards = known.get(kind)
+                if shards is None:
+                    shards = known[kind] = list(targets.of(Kind(EVENT_TYPES[name], *kind[1:])).items())
+                for number, reads in shards:
+                    numbers.append(number)
+                    rows.append(row)
+                    read.append(reads)
+            if batch.num_rows:
+                yield _taken(batch, numbers, rows, read)
+
+
+def _taken(batch: pa.RecordBatch, numbers: list[int], rows: list[int], read: list[bool]) -> pa.RecordBatch:
+    """Rows of a batch with the shards that they go to, and with what has arrived for each shard, in ``_ROUTED``."""
+    taken = batch.select(list(ENVELOPE)).take(pa.array(rows, pa.int64()))
+    bodies = pc.if_else(pa.array(read, pa.bool_()), taken.column("body"), pa.scalar(None, pa.string()))
+    columns = {"number": pa.array(numbers, pa.int32())}
+    for name in ENVELOPE:
+        column = taken.column(name)
+        columns[name] = column.cast(pa.int64()) if pa.types.is_integer(column.type) else column
+    columns["body"] = bodies
+    columns["told"] = pa.nulls(len(numbers), pa.string())
+    last = {str(kind.__struct_config__.tag) for kind in LAST}
+    arrived = (batch.column(name).to_pylist() for name in ("node", "incarnation", "seq", "wall", "type"))
+    pieces = pieces_of(
+        Row(node, incarnation, seq, wall, kind in last)
+        for node, incarnation, seq, wall, kind in zip(*arrived, strict=True)
+    )
+    parts: dict[int, int] = {}
+    for part, wall in zip(batch.column(PART).to_pylist(), batch.column("wall").to_pylist(), strict=True):
+        if part != NO_PART:
+            parts[part] = max(parts.get(part, 0), wall)
+    text = msgspec.json.encode(Arrival(pieces, parts)).decode()
+    told = {name: pa.nulls(SHARDS, column.type) for name, column in columns.items()}
+    told["number"], told["told"] = pa.array(range(SHARDS), pa.int32()), pa.array([text] * SHARDS, pa.string())
+    return pa.RecordBatch.from_pydict({name: pa.concat_arrays([columns[name], told[name]]) for name in columns})
 
 
 class _stepper:
@@ -221,14 +255,16 @@ class _closer:
                 yield results_batch(shard.close())
 
 
-def _arrived(frame: pd.DataFrame) -> tuple[list[Routed], list[Piece]]:
-    arrived: list[Routed] = []
-    pieces: list[Piece] = []
-    columns = (frame[name].tolist() for name in ("route", "key", "body", *ENVELOPE))
-    for route, key, body, wall, logical, node, incarnation, seq, run, cause, req in zip(*columns, strict=True):
-        if route == _PIECES:
-            pieces += _pieces.decode(body)
+def _arrived(frame: pd.DataFrame) -> tuple[list[Stamped], list[Arrival]]:
+    arrived: list[Stamped] = []
+    told: list[Arrival] = []
+    columns = (frame[name].tolist() for name in ("told", *ENVELOPE))
+    for text, wall, logical, node, incarnation, seq, run, cause, req, body in zip(*columns, strict=True):
+        if text is not None:
+            told.append(_told.decode(text))
         else:
-            event = Stamped(run, node, incarnation, seq, wall, logical, cause or "", req or "", decode_body(body))
-            arrived.append(Routed(route, key, event))
-    return arrived, pieces
+            what = NO_BODY if body is None else decode_body(body)
+            arrived.append(
+                Stamped(run, node, int(incarnation), int(seq), int(wall), int(logical), cause or "", req or "", what)
+            )
+    return arrived, told

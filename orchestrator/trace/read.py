@@ -22,8 +22,8 @@ from orchestrator.trace.schema import ARROW_SCHEMA
 
 TRACE = "trace"
 GROUP_ROWS = 50_000
-FILE_ROWS = 1_000_000
-"""Rows of one file: a Spark task reads at least one."""
+FILE_ROWS = 100_000
+"""Rows of one file: a Spark task reads at least one, and so does a step of a stream, which has them in memory."""
 
 
 def write_rows(directory: Path, rows: Iterable[Mapping[str, Any]]) -> int:

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from actors.trace.events import RunEnd, RunMeta, Stamped
+from actors.trace.events import NodeUp, RunEnd, RunMeta, Stamped
 from chaos.scenario.resolve import resolve
 from chaos.sources import find
-from orchestrator.engines.frontier import pieces_of
-from orchestrator.engines.routing import branches, news_types
-from orchestrator.engines.shard import NEWS, Routed, Shard, shard_of
+from orchestrator.engines.frontier import Arrival, pieces_of, row_of
+from orchestrator.engines.shard import Shard
+from orchestrator.engines.shares import Shares, Targets
 from orchestrator.invariants.folds.conclusion import InvariantResult, conclude
-from orchestrator.invariants.folds.fold import Profile, profile_of
+from orchestrator.invariants.folds.fold import Kind, Profile, profile_of
 from orchestrator.invariants.registry import folds, invariants_of
 from orchestrator.sim_run import run_in_sim
 
@@ -29,7 +29,7 @@ def check_in_pieces(
         routed = _routed(batch, shards)
         for number in range(shards):
             shard = _loaded(number, saved[number], shards, patience_us)
-            shard.take(routed[number], pieces_of(batch))
+            shard.take(routed[number], [Arrival(pieces_of(map(row_of, batch)))])
             shard.advance()
             saved[number] = shard.saved()
     results = [each for number in range(shards) for each in _loaded(number, saved[number], shards, patience_us).close()]
@@ -44,18 +44,13 @@ def _loaded(number: int, saved: bytes | None, shards: int, patience_us: int) -> 
     return shard
 
 
-def _routed(batch: Sequence[Stamped], shards: int) -> list[list[Routed]]:
-    news, known = news_types(None), branches(None)
-    found: list[list[Routed]] = [[] for _ in range(shards)]
+def _routed(batch: Sequence[Stamped], shards: int) -> list[list[Stamped]]:
+    targets = Targets(Shares(shards), None, (RunMeta, RunEnd, NodeUp))
+    found: list[list[Stamped]] = [[] for _ in range(shards)]
     for event in batch:
-        kind = type(event.body)
-        if kind is RunMeta or kind is RunEnd or kind in news:
-            for each in found:
-                each.append(Routed(NEWS, "", event))
-        for name, branch in known.items():
-            if kind in branch.types:
-                for key in branch.route.keys(event):
-                    found[shard_of(name, key, shards)].append(Routed(name, key, event))
+        kind = Kind(type(event.body), event.tp, event.node, event.cause.partition("/")[0])
+        for share in targets.of(kind):
+            found[share].append(event)
     return found
 
 

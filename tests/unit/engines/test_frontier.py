@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from orchestrator.engines.frontier import NOTHING_MORE, Frontier, Piece, Silence
+from orchestrator.engines.frontier import DRIVER, NOTHING_MORE, Frontier, Piece, Silence
 
 
 def piece(node: str, incarnation: int, first: int, last: int, wall: int, over: bool = False) -> Piece:
@@ -72,3 +72,18 @@ def test_patience_ends() -> None:
     assert (killed.advance(), killed.at) == ([], 85)
     unseen = frontier(piece("a", 0, 0, 9, 90), piece("b", 0, 0, 3, 30, True), piece("b", 2, 0, 9, 88), patience_us=20)
     assert (unseen.advance(), unseen.at) == ([], 88)
+
+
+def test_a_collected_trace_is_known_up_to_the_first_part_that_is_missing() -> None:
+    """Shows that the parts of a collected trace decide alone, in whichever order they come: nodes that are silent for
+    long hold nothing back, and nothing behind a part that is missing is taken for known."""
+    found = Frontier()
+    found.expect(["broker-1", DRIVER])
+    found.take_part(0, 10)
+    found.take_part(2, 30)
+    assert found.advance() == []
+    assert found.at == 10
+    found.take_part(1, 15)
+    found.take_part(1, 20)
+    found.advance()
+    assert found.at == 30

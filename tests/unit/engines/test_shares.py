@@ -10,7 +10,7 @@ import pytest
 from actors.trace.events import LogAppend, NodeUp, RpcReply, RunEnd, Stamped
 from orchestrator.engines.in_process import InProcessEngine, check
 from orchestrator.engines.routing import branches
-from orchestrator.engines.shares import Shares, shared_out, targets
+from orchestrator.engines.shares import Shares, Targets, shared_out
 from orchestrator.invariants.folds.conclusion import InvariantResult, conclude
 from orchestrator.invariants.folds.fold import Kind, Profile, profile_of
 from orchestrator.invariants.registry import folds, invariants_of
@@ -26,7 +26,8 @@ def check_in_shares(events: list[Stamped], number: int) -> list[InvariantResult]
     """As the batch engine does it, without Spark."""
     census = Counter(map(kind_of, events))
     shares = shared_out(census, number)
-    sent = {(each.kind, each.share) for each in targets(census, shares)}
+    targets = Targets(shares)
+    sent = {(kind, share) for kind in census for share in targets.of(kind)}
     profile = next((profile_of(each.body.profile) for each in events if each.type == "run.meta"), Profile())  # type: ignore[union-attr]  # that type has one
     ordered = sorted(events, key=lambda event: event.order)
     found = []
@@ -77,9 +78,8 @@ def test_who_gets_an_event() -> None:
     shares = Shares(
         3, {"partition": {"orders-0": dict.fromkeys((fold.name for fold in branches(None)["partition"].folds), 2)}}
     )
-    found = {
-        (each.kind.type, each.share): each.reads for each in targets(dict.fromkeys((append, reply, end), 1), shares)
-    }
+    targets = Targets(shares)
+    found = {(kind.type, share): reads for kind in (append, reply, end) for share, reads in targets.of(kind).items()}
     assert found[LogAppend, 2]
     assert {share for kind, share in found if kind is RpcReply} == {0, 1, 2}
     assert {share for kind, share in found if kind is RunEnd} == {0, 1, 2}
