@@ -74,6 +74,6 @@ $(INSTALLED): pyproject.toml constraints.txt hatch_build.py
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
-$(GENERATED): $(INSTALLED) $(PROTOS)
+$(GENERATED): $(INSTALLED) $(PROTOS) hatch_build.py generate_messages.py proto_sources.py
 	@$(BIN)/python hatch_build.py
 	@touch $@

@@ -1,4 +1,5 @@
-"""Build hook: compiles proto/krift/v1/*.proto into the import package krift.v1, in place."""
+"""Build hook: compiles proto/krift/v1/*.proto into the import package krift.v1, in place: protobuf's modules, and the
+messages of nodes (generate_messages.py)."""
 
 from __future__ import annotations
 
@@ -35,11 +36,15 @@ def generate() -> None:
         outputs += [f"--{kind}_out=quiet:{scratch}" for kind in ("mypy", "mypy_grpc")]
         plugins = [plugin("protoc-gen-mypy"), plugin("protoc-gen-mypy_grpc")]
         compiler = [sys.executable, "-m", "grpc_tools.protoc", "-I."]
+        descriptors = Path(scratch) / "descriptors"
+        outputs += [f"--descriptor_set_out={descriptors}", "--include_source_info"]
         subprocess.run([*compiler, *plugins, *outputs, *sources], cwd=SOURCES, check=True)
         fresh = Path(scratch) / "krift"
         for package in (fresh, fresh / "v1"):
             (package / "__init__.py").write_text(INIT, encoding="utf-8")
         (fresh / "py.typed").touch()
+        structs = [sys.executable, str(ROOT / "generate_messages.py"), str(descriptors), str(fresh / "v1")]
+        subprocess.run(structs, check=True)
         shutil.rmtree(PACKAGE, ignore_errors=True)
         shutil.move(fresh, PACKAGE)
 

@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from actors.node.effects import AnyEffect, Call, Record, Reply, Sync, Write
-from actors.node.messages import API_NAMES, MESSAGE_CODES
+from actors.node.messages import API_NAMES, API_OF_REQUEST, API_OF_RESPONSE
 from actors.node.spec import METADATA_PARTITION
 from actors.trace.events import PartAssume, QRole
 
@@ -128,7 +128,7 @@ def _partition(body: PartAssume | QRole) -> str:
 def _api(effect: AnyEffect | str) -> str:
     """API of a request that is sent, or of an answer; "" where there is none (acks=0)."""
     if isinstance(effect, Call):
-        return API_NAMES[MESSAGE_CODES[type(effect.request)]]
+        return API_NAMES[API_OF_REQUEST[type(effect.request)]]
     if isinstance(effect, Reply) and effect.response is not None:
-        return API_NAMES[-2 - MESSAGE_CODES[type(effect.response)]]
+        return API_NAMES[API_OF_RESPONSE[type(effect.response)]]
     return ""

@@ -12,11 +12,12 @@ from typing import Any
 
 import msgspec
 
-from actors.node.codec import encode
+from actors.node.codec import decode, encode
 from actors.node.contract import Node
-from actors.node.messages import MESSAGES_BY_CODE
+from actors.node.effects import AnyEffect
 from actors.node.spec import Role
 from actors.trace.journal import JournalEntry, Segment, in_order
+from krift.v1.message import Message
 
 NewNode = Callable[[Role], Node]
 RestoreNode = Callable[[Role, bytes], Node]
@@ -162,19 +163,29 @@ def _take(node: Node, segment: Segment, number: int, entry: JournalEntry) -> Dif
         entry.now_ms,
         type(entry.event).__name__,
         position,
-        plain(expected[position]) if position < len(expected) else None,
-        plain(actual[position]) if position < len(actual) else None,
+        _effect(expected[position]) if position < len(expected) else None,
+        _effect(actual[position]) if position < len(actual) else None,
     )
 
 
-def plain(data: bytes) -> Any:
-    """Encoded data as builtins, for showing; an embedded message as its text."""
-    return msgspec.msgpack.decode(data, ext_hook=_message_text)
+def plain(value: Any) -> Any:
+    """Node state, events and effects as builtins, for showing; a message as its text."""
+    match value:
+        case Message():
+            return str(value)
+        case list() | tuple():
+            return [plain(each) for each in value]
+        case dict():
+            return {str(key): plain(each) for key, each in value.items()}
+        case msgspec.Struct():
+            fields = {name: plain(getattr(value, name)) for name in value.__struct_fields__}
+            tag = value.__struct_config__.tag
+            return fields if tag is None else {"type": tag, **fields}
+    return value
 
 
-def _message_text(code: int, data: memoryview) -> str:
-    kind = MESSAGES_BY_CODE[code]
-    return f"{kind.DESCRIPTOR.name}({' '.join(str(kind.FromString(bytes(data))).split())})"
+def _effect(data: bytes) -> Any:
+    return plain(decode(data, AnyEffect))
 
 
 def _shown(effect: Any) -> str:

@@ -15,6 +15,7 @@ from actors.node.messages import Api
 from benchmarks.ring import WINDOW, request, response
 from krift.v1.common_pb2 import Clock
 from krift.v1.produce_pb2 import ProduceRequest, ProduceResponse
+from krift.v1.wire import to_protobuf
 
 SERVICE = method_path(Api.Produce).split("/")[1]
 
@@ -24,7 +25,7 @@ class BareActor:
 
     async def open(self) -> tuple[int, int]:
         """Serve; returns process id and port."""
-        answer = response(1)
+        answer: ProduceResponse = to_protobuf(response(1))
         answer.header.correlation_id = 1
         answer.header.clock.CopyFrom(_clock())
         answer.header.cause = "broker-1/0/1000"
@@ -70,7 +71,7 @@ class BareActor:
 
 def bare_request() -> ProduceRequest:
     """With the header that Krift's runtime adds."""
-    asked = request("broker-1", 1)
+    asked: ProduceRequest = to_protobuf(request("broker-1", 1))
     header = asked.header
     header.connection, header.number, header.cause = "broker-1>broker-2:ring:0.0", 1000, "broker-1/0/1000"
     header.clock.CopyFrom(_clock())

@@ -11,8 +11,8 @@ from actors.node.messages import Api
 from actors.node.spec import ClusterSpec, NodeSpec, Role
 from actors.node.step import Step
 from actors.trace.events import ReplyPartition, Rpc, RpcReply
-from krift.v1.produce_pb2 import ProduceRequest, ProduceResponse
-from krift.v1.records_pb2 import Record, RecordBatch
+from krift.v1.produce import ProduceRequest, ProduceResponse
+from krift.v1.records import Record, RecordBatch
 
 WINDOW = 5
 """Requests in flight per connection: Kafka's max.in.flight.requests.per.connection."""
@@ -31,17 +31,18 @@ def request(client: str, number: int) -> ProduceRequest:
     header = made.header
     header.api_key, header.api_version = int(Api.Produce), VERSION
     header.client_id, header.correlation_id = client, number
-    made.topic_data.add(topic_id=TOPIC_ID).partition_data.add(index=0, records=batch)
+    data = ProduceRequest.PartitionProduceData(index=0, records=batch)
+    made.topic_data.append(ProduceRequest.TopicProduceData(topic_id=TOPIC_ID, partition_data=[data]))
     return made
 
 
 def response(offset: int) -> ProduceResponse:
     """Its answer."""
-    made = ProduceResponse()
-    made.responses.add(topic_id=TOPIC_ID).partition_responses.add(
+    data = ProduceResponse.PartitionProduceResponse(
         index=0, base_offset=offset, log_append_time_ms=1, log_start_offset=0
     )
-    return made
+    topic = ProduceResponse.TopicProduceResponse(topic_id=TOPIC_ID, partition_responses=[data])
+    return ProduceResponse(responses=[topic])
 
 
 class RingNode(msgspec.Struct):

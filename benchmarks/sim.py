@@ -17,8 +17,9 @@ from chaos.conductor import ScenarioConductor
 from chaos.incidents import library
 from chaos.plan import Plan
 from chaos.scenario.resolve import resolve
-from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
-from krift.v1.records_pb2 import Record, RecordBatch
+from krift.v1.fetch import FetchRequest, FetchResponse
+from krift.v1.records import Record, RecordBatch
+from krift.v1.wire import to_protobuf
 from orchestrator.clusters.base import RunOrder
 from orchestrator.clusters.sim import SimCluster
 from orchestrator.engines.in_process import InProcessEngine
@@ -88,8 +89,9 @@ def loop_messages_per_s(count: int = LOOP_MESSAGES) -> float:
 
     Half are a consumer's Fetch, half its answer with one record, which is most of what the baseline sends.
     """
-    kinds = (FetchRequest, FetchResponse)
-    examples = (example_request(), example_response())
+    examples = (to_protobuf(example_request()), to_protobuf(example_response()))
+    examples[1].header.correlation_id = 1000
+    kinds = (type(examples[0]), type(examples[1]))
     heap: list[tuple[int, int, int, bytes]] = []
     began = time.process_time()
     for number in range(count):
@@ -107,8 +109,13 @@ def example_request() -> FetchRequest:
     request = FetchRequest(max_wait_ms=500, min_bytes=1, max_bytes=52_428_800)
     request.header.api_key, request.header.api_version = 1, 18
     request.header.client_id, request.header.correlation_id = "consumer-1", 1000
-    topic = request.topics.add(topic_id="AAAAAAAAAAAAAAAAAAAAAQ")
-    topic.partitions.add(partition=1, current_leader_epoch=3, fetch_offset=1000, partition_max_bytes=1_048_576)
+    topic = FetchRequest.FetchTopic(topic_id="AAAAAAAAAAAAAAAAAAAAAQ")
+    request.topics.append(topic)
+    topic.partitions.append(
+        FetchRequest.FetchPartition(
+            partition=1, current_leader_epoch=3, fetch_offset=1000, partition_max_bytes=1_048_576
+        )
+    )
     return request
 
 
@@ -117,9 +124,11 @@ def example_response() -> FetchResponse:
     record = Record(timestamp_ms=10_000, uid="producer-1/0/1000", key=b"", value=b"producer-1/0/1000")
     batch = RecordBatch(base_offset=1000, partition_leader_epoch=3, producer_id=1, base_sequence=1000, records=[record])
     response = FetchResponse()
-    response.header.correlation_id = 1000
-    topic = response.responses.add(topic_id="AAAAAAAAAAAAAAAAAAAAAQ")
-    topic.partitions.add(partition_index=1, high_watermark=1001, last_stable_offset=1001, records=[batch])
+    topic = FetchResponse.FetchableTopicResponse(topic_id="AAAAAAAAAAAAAAAAAAAAAQ")
+    response.responses.append(topic)
+    topic.partitions.append(
+        FetchResponse.PartitionData(partition_index=1, high_watermark=1001, last_stable_offset=1001, records=[batch])
+    )
     return response
 
 

@@ -9,7 +9,7 @@ from actors.broker.turn import Turn
 from actors.node.errors import KafkaError
 from actors.node.messages import Api
 from actors.node.network_client import Ended
-from krift.v1.controller_pb2 import AlterPartitionRequest, AlterPartitionResponse
+from krift.v1.controller import AlterPartitionRequest, AlterPartitionResponse
 
 CONNECTION = "controller"
 PURPOSE = "alter-partition"
@@ -86,13 +86,17 @@ class AlterPartitionManager(msgspec.Struct):
         topics: dict[str, AlterPartitionRequest.TopicData] = {}
         for item in self.items.values():
             if item.topic_id not in topics:
-                topics[item.topic_id] = request.topics.add(topic_id=item.topic_id)
-            data = topics[item.topic_id].partitions.add(
+                topics[item.topic_id] = AlterPartitionRequest.TopicData(topic_id=item.topic_id)
+                request.topics.append(topics[item.topic_id])
+            data = AlterPartitionRequest.PartitionData(
                 partition_index=item.index, leader_epoch=item.leader_epoch, partition_epoch=item.partition_epoch
             )
+            topics[item.topic_id].partitions.append(data)
             if version >= 3:
                 for broker_id, epoch in item.members.items():
-                    data.new_isr_with_epochs.add(broker_id=broker_id, broker_epoch=epoch)
+                    data.new_isr_with_epochs.append(
+                        AlterPartitionRequest.BrokerState(broker_id=broker_id, broker_epoch=epoch)
+                    )
             else:
                 data.new_isr.extend(item.members)
             self.in_flight[item.tp] = item.proposal

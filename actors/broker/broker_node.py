@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
-from google.protobuf.message import Message
 
 from actors.broker import (
     alter_partition,
@@ -50,13 +50,15 @@ from actors.node.events import (
 )
 from actors.node.fault import FatalFault
 from actors.node.files import Files
-from actors.node.messages import Api, api_of
+from actors.node.messages import AnyRequest, Api, api_of
 from actors.node.network_client import Ended, NetworkClient
 from actors.node.spec import ClusterSpec, NodeSpec, node_name
 from actors.node.step import Step
 from actors.quorum.raft_client import RaftClient
 from actors.versions import BROKER_APIS, PUSHED_BROKER_APIS
-from krift.v1.records_pb2 import MetadataRecord
+from krift.v1.api_versions import ApiVersionsRequest
+from krift.v1.records import MetadataRecord
+from krift.v1.wire import from_bytes
 
 IO_THREADS = "num.io.threads"
 
@@ -223,7 +225,7 @@ class BrokerNode(msgspec.Struct):
 
     # ---- requests ----------------------------------------------------------------------------------------
 
-    def _handle(self, turn: Turn, connection: str, request: Message) -> None:
+    def _handle(self, turn: Turn, connection: str, request: AnyRequest) -> None:
         self.requests += 1
         if "raise" in turn.step.defects and self.requests == RAISE_AT:
             raise RuntimeError("the defect raise")
@@ -232,30 +234,10 @@ class BrokerNode(msgspec.Struct):
             # Kafka's listener closes the connection on which an API or version arrives that it does not serve.
             turn.step.close(connection)
             return
-        typed: Any = request
-        match api:
-            case Api.Produce:
-                self.replicas.produce(turn, connection, typed)
-            case Api.Fetch:
-                self.replicas.fetch(turn, connection, typed)
-            case Api.ListOffsets:
-                list_offsets(self.replicas.partitions, turn, connection, typed)
-            case Api.Metadata:
-                metadata(turn, connection, typed, self._cache)
-            case Api.UpdateMetadata:
-                self.pushed.update(turn, connection, typed)
-            case Api.OffsetForLeaderEpoch:
-                offset_for_leader_epoch(self.replicas.partitions, turn, connection, typed)
-            case Api.InitProducerId:
-                self.producer_ids.init_producer_id(turn, connection, typed)
-            case Api.ElectLeaders | Api.DescribeQuorum | Api.AddRaftVoter | Api.RemoveRaftVoter:
-                self.forwarding.forward(turn, connection, typed)
-            case Api.IncrementalAlterConfigs:
-                incremental_alter_configs(self.forwarding, turn, connection, typed)
-            case Api.ApiVersions:
-                turn.step.reply(connection, api_versions_response(self.spec, self._apis, typed))
-            case _:
-                raise AssertionError(f"a broker serves {api.name}, and has nothing that does")
+        HANDLERS[api](self, turn, connection, request)
+
+    def _api_versions(self, turn: Turn, connection: str, request: ApiVersionsRequest) -> None:
+        turn.step.reply(connection, api_versions_response(self.spec, self._apis, request))
 
     @property
     def _is_pushed(self) -> bool:
@@ -317,7 +299,7 @@ class BrokerNode(msgspec.Struct):
         if commits and self.raft.is_snapshot_due(turn.step):
             records = records_of(self.image)
             if "snapshot-without-configs" in turn.step.defects:
-                records = [each for each in records if not MetadataRecord.FromString(each).HasField("config")]
+                records = [each for each in records if from_bytes(MetadataRecord, each).config is None]
             self.raft.create_snapshot(turn.step, self.files, records, self.image.digest)
 
     # ---- operations --------------------------------------------------------------------------------------
@@ -341,3 +323,23 @@ class BrokerNode(msgspec.Struct):
         self.replicas.checkpoint(turn)
         logs = [partition.log.file for partition in self.replicas.partitions.values()]
         self.clean_shutdown.begin(turn, [*logs, replica_manager.CHECKPOINT_FILE])
+
+
+HANDLERS: dict[Api, Callable[[BrokerNode, Turn, str, Any], None]] = {
+    Api.Produce: lambda node, turn, *asked: node.replicas.produce(turn, *asked),
+    Api.Fetch: lambda node, turn, *asked: node.replicas.fetch(turn, *asked),
+    Api.ListOffsets: lambda node, turn, *asked: list_offsets(node.replicas.partitions, turn, *asked),
+    Api.Metadata: lambda node, turn, connection, request: metadata(turn, connection, request, node._cache),
+    Api.UpdateMetadata: lambda node, turn, *asked: node.pushed.update(turn, *asked),
+    Api.ApiVersions: lambda node, turn, *asked: node._api_versions(turn, *asked),
+    Api.InitProducerId: lambda node, turn, *asked: node.producer_ids.init_producer_id(turn, *asked),
+    Api.OffsetForLeaderEpoch: lambda node, turn, *asked: offset_for_leader_epoch(
+        node.replicas.partitions, turn, *asked
+    ),
+    Api.ElectLeaders: lambda node, turn, *asked: node.forwarding.forward(turn, *asked),
+    Api.IncrementalAlterConfigs: lambda node, turn, *asked: incremental_alter_configs(node.forwarding, turn, *asked),
+    Api.DescribeQuorum: lambda node, turn, *asked: node.forwarding.forward(turn, *asked),
+    Api.AddRaftVoter: lambda node, turn, *asked: node.forwarding.forward(turn, *asked),
+    Api.RemoveRaftVoter: lambda node, turn, *asked: node.forwarding.forward(turn, *asked),
+}
+"""Who takes which request, with its connection: every API of the registry that a broker serves."""

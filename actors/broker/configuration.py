@@ -7,7 +7,7 @@ from actors.broker.forwarding import ForwardingManager
 from actors.broker.turn import Turn
 from actors.config import CONFIG, config_value
 from actors.node.errors import KafkaError
-from krift.v1.admin_pb2 import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
+from krift.v1.admin import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
 
 BROKER = 4
 RESOURCE_TYPES = (2, BROKER, 8, 16, 32)
@@ -28,19 +28,22 @@ def incremental_alter_configs(
     for each, name in zip(request.resources, names, strict=True):
         error = KafkaError.INVALID_REQUEST if names.count(name) > 1 else _refusal(turn, each)
         if error:
-            refused.responses.add(error_code=error, resource_type=each.resource_type, resource_name=each.resource_name)
+            refused.responses.append(
+                IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(
+                    error_code=error, resource_type=each.resource_type, resource_name=each.resource_name
+                )
+            )
         else:
-            passed_on.resources.add().CopyFrom(each)
+            passed_on.resources.append(each)
     if passed_on.resources or not request.resources:
         forwarding.forward(turn, connection, request, passed_on, refused)
         return
-    refused.header.correlation_id = request.header.correlation_id
     turn.step.reply(connection, refused)
 
 
 def _refusal(turn: Turn, resource: Resource) -> KafkaError:
     keys = [config.name for config in resource.configs]
-    nulls = [each for each in resource.configs if each.config_operation != DELETE and not each.HasField("value")]
+    nulls = [each for each in resource.configs if each.config_operation != DELETE and each.value is None]
     if nulls or len(set(keys)) != len(keys) or resource.resource_type not in RESOURCE_TYPES:
         return KafkaError.INVALID_REQUEST
     if resource.resource_type != BROKER:
@@ -53,7 +56,7 @@ def _refusal(turn: Turn, resource: Resource) -> KafkaError:
             continue
         if config.config_operation != SET:
             return KafkaError.INVALID_CONFIG
-        if not key.dynamic or not _is_valid(config.name, config.value):
+        if not key.dynamic or config.value is None or not _is_valid(config.name, config.value):
             # Not INVALID_CONFIG, as Kafka has it.
             return KafkaError.INVALID_REQUEST
     return KafkaError.NONE

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from actors.broker.partition import Partition
 from actors.broker.turn import Turn
 from actors.node.spec import node_name
-from krift.v1.common_pb2 import LeaderAndEpoch, NodeEndpoint
+from krift.v1.common import LeaderAndEpoch, NodeEndpoint
 
 BROKER_PORT = 9092
 """A broker's address is its name; the port is Kafka's."""
 
 
-def fill_current_leader(turn: Turn, tp: str, partition: Partition | None, hint: LeaderAndEpoch, endpoints: Any) -> None:
-    """Say who leads: as the replica knows it or, failing that, metadata; with where to find that broker."""
+def current_leader(turn: Turn, tp: str, partition: Partition | None, endpoints: list[NodeEndpoint]) -> LeaderAndEpoch:
+    """Who leads: as the replica knows it or, failing that, metadata. Where to find that broker is added to
+    ``endpoints``."""
     leader, epoch = -1, -1
     if partition is not None and partition.leader_epoch >= 0:
         leader, epoch = partition.leader, partition.leader_epoch
@@ -23,6 +22,6 @@ def fill_current_leader(turn: Turn, tp: str, partition: Partition | None, hint: 
     elif tp in turn.image.partitions:
         state = turn.image.partitions[tp]
         leader, epoch = state.leader, state.leader_epoch
-    hint.leader_id, hint.leader_epoch = leader, epoch
     if turn.image.is_alive(leader) and all(endpoint.node_id != leader for endpoint in endpoints):
         endpoints.append(NodeEndpoint(node_id=leader, host=node_name(leader), port=BROKER_PORT))
+    return LeaderAndEpoch(leader_id=leader, leader_epoch=epoch)

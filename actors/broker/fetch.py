@@ -3,20 +3,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
-from actors.broker.current_leader import fill_current_leader
+from actors.broker.current_leader import current_leader
 from actors.broker.fetch_request import TOPIC_IDS, FetchItem, FetchParams, ReadResult
 from actors.broker.fetch_session import FetchSessionCache
 from actors.broker.partition import Partition, find_partition
 from actors.broker.purgatory import ExpiryTimer, Watchers
 from actors.broker.turn import Turn
 from actors.node.errors import KafkaError
+from actors.node.messages import check_fields
 from actors.trace.events import FetchTold
-from actors.versions import check_fields
-from krift.v1.fetch_pb2 import FetchResponse
+from krift.v1.common import NodeEndpoint
+from krift.v1.fetch import FetchResponse
 
 
 def read_partition(
@@ -129,7 +128,6 @@ def must_answer(params: FetchParams, results: list[ReadResult], now_ms: int) -> 
 def refuse(turn: Turn, params: FetchParams, error: KafkaError) -> None:
     """The answer to a Fetch whose session is not what its sender believes."""
     response = FetchResponse(error_code=int(error))
-    response.header.correlation_id = params.correlation_id
     check_fields(response, params.version)
     turn.step.reply(params.connection, response)
 
@@ -145,7 +143,6 @@ def answer(turn: Turn, sessions: FetchSessionCache, params: FetchParams, results
         if result.error and not params.from_follower:
             record_told(turn, params, result)
     response = FetchResponse()
-    response.header.correlation_id = params.correlation_id
     if session_id:
         response.session_id = session_id
     topic: FetchResponse.FetchableTopicResponse | None = None
@@ -153,37 +150,39 @@ def answer(turn: Turn, sessions: FetchSessionCache, params: FetchParams, results
     for result in told:
         item = result.item
         if topic is None or last != (item.topic, item.topic_id):
-            topic = response.responses.add()
+            topic = FetchResponse.FetchableTopicResponse()
+            response.responses.append(topic)
             last = (item.topic, item.topic_id)
             if params.version >= TOPIC_IDS:
                 topic.topic_id = item.topic_id
             else:
                 topic.topic = item.topic
-        _answer_partition(turn, params, result, topic.partitions.add(), response.node_endpoints)
+        topic.partitions.append(_answer_partition(turn, params, result, response.node_endpoints))
     check_fields(response, params.version)
     turn.step.reply(params.connection, response)
 
 
 def _answer_partition(
-    turn: Turn, params: FetchParams, result: ReadResult, data: FetchResponse.PartitionData, endpoints: Any
-) -> None:
+    turn: Turn, params: FetchParams, result: ReadResult, endpoints: list[NodeEndpoint]
+) -> FetchResponse.PartitionData:
     version = params.version
-    data.partition_index = result.item.index
-    data.error_code = int(result.error)
+    data = FetchResponse.PartitionData(partition_index=result.item.index, error_code=int(result.error))
     if result.error:
         hinted = (KafkaError.NOT_LEADER_OR_FOLLOWER, KafkaError.FENCED_LEADER_EPOCH)
         if version >= 16 and result.error in hinted:
-            fill_current_leader(turn, result.item.tp, result.partition, data.current_leader, endpoints)
-        return
+            data.current_leader = current_leader(turn, result.item.tp, result.partition, endpoints)
+        return data
     data.high_watermark = result.high_watermark
     if version >= 4:
         data.last_stable_offset = result.high_watermark
     if version >= 5:
         data.log_start_offset = result.log_start
     if result.diverging is not None and version >= 12:
-        data.diverging_epoch.epoch, data.diverging_epoch.end_offset = result.diverging
+        epoch, end_offset = result.diverging
+        data.diverging_epoch = FetchResponse.EpochEndOffset(epoch=epoch, end_offset=end_offset)
     if result.batches:
-        data.records.extend([batch.to_proto() for batch in result.batches])
+        data.records = [batch.to_message() for batch in result.batches]
+    return data
 
 
 # ---- purgatory -------------------------------------------------------------------------------------------

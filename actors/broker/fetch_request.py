@@ -11,7 +11,7 @@ from actors.broker.turn import Turn
 from actors.log.batch import Batch
 from actors.node.errors import KafkaError
 from actors.node.spec import topic_partition
-from krift.v1.fetch_pb2 import FetchRequest
+from krift.v1.fetch import FetchRequest
 
 FETCH_FROM_ANY_REPLICA = 11
 """From this version on consumers are served by followers too (KIP-392)."""
@@ -99,7 +99,8 @@ def parse_params(turn: Turn, connection: str, request: FetchRequest) -> FetchPar
     version = header.api_version
     replica_id, broker_epoch = request.replica_id, -1
     if version >= 15:
-        replica_id, broker_epoch = request.replica_state.replica_id, request.replica_state.replica_epoch
+        state = request.replica_state
+        replica_id, broker_epoch = (-1, -1) if state is None else (state.replica_id, state.replica_epoch)
     epoch = request.session_epoch
     return FetchParams(
         connection,

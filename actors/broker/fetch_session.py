@@ -12,7 +12,7 @@ from actors.broker.turn import Turn
 from actors.node.errors import KafkaError
 from actors.node.fetch_session_handler import INVALID_SESSION_ID, next_epoch
 from actors.node.spec import topic_partition
-from krift.v1.fetch_pb2 import FetchRequest
+from krift.v1.fetch import FetchRequest
 
 EVICTION_MS = 120_000
 """A session that was idle for longer may be evicted by any other; one that is younger only by a more valuable one."""

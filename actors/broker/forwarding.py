@@ -6,15 +6,14 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from google.protobuf.message import Message
 
 from actors.broker.turn import Turn
 from actors.node.error_responses import error_response
 from actors.node.errors import KafkaError
-from actors.node.messages import api_of, response_errors
+from actors.node.messages import AnyRequest, api_of, check_fields, request_version, response_errors
 from actors.node.network_client import Ended
-from actors.versions import check_fields, request_version
-from krift.v1.admin_pb2 import IncrementalAlterConfigsResponse
+from krift.v1.admin import IncrementalAlterConfigsResponse
+from krift.v1.common import RequestHeader
 
 CONNECTION = "forwarding"
 PURPOSE = "forwarding"
@@ -30,8 +29,8 @@ class ForwardedRequest(msgspec.Struct):
     sent it; passed_on: as the controller gets it. refused: what this broker has answered of it by itself."""
 
     connection: str
-    request: Message
-    passed_on: Message
+    request: AnyRequest
+    passed_on: AnyRequest
     expires_ms: int
     refused: IncrementalAlterConfigsResponse | None = None
 
@@ -54,11 +53,9 @@ class ForwardingManager(msgspec.Struct):
         refused: IncrementalAlterConfigsResponse | None = None,
     ) -> None:
         """Pass a request on; the client is answered when the controller has answered, or the time is over."""
-        copy = type(request)()
-        copy.CopyFrom(request if passed_on is None else passed_on)
-        copy.ClearField("header")
         expires_ms = turn.step.now_ms + turn.net.request_timeout_ms
-        self.waiting.append(ForwardedRequest(connection, request, copy, expires_ms, refused))
+        asked = request if passed_on is None else passed_on
+        self.waiting.append(ForwardedRequest(connection, request, asked, expires_ms, refused))
 
     def on_disconnected(self, connection: str) -> None:
         """Nobody waits for what came on ``connection`` any more. What was sent already is carried out."""
@@ -90,8 +87,7 @@ class ForwardingManager(msgspec.Struct):
             return
         self.waiting.pop(0)
         self.in_flight = first
-        passed_on: Any = type(first.passed_on)()
-        passed_on.CopyFrom(first.passed_on)
+        passed_on = _with_header(first.passed_on, RequestHeader())
         # As in an envelope, the request keeps the client's version; a controller that does not know it says so.
         turn.net.send(turn.step, target[0], CONNECTION, passed_on, request_version(first.request), PURPOSE)
 
@@ -115,22 +111,21 @@ class ForwardingManager(msgspec.Struct):
 
 
 def _timed_out(forwarded: ForwardedRequest) -> Any:
-    asked: Any = type(forwarded.passed_on)()
-    asked.CopyFrom(forwarded.passed_on)
-    asked.header.api_version = request_version(forwarded.request)
-    return error_response(asked, KafkaError.REQUEST_TIMED_OUT)
+    header = RequestHeader(api_version=request_version(forwarded.request))
+    return error_response(_with_header(forwarded.passed_on, header), KafkaError.REQUEST_TIMED_OUT)
+
+
+def _with_header(request: AnyRequest, header: RequestHeader) -> AnyRequest:
+    """The same request under another header; what was sent once is not touched."""
+    return msgspec.structs.replace(request, header=header)
 
 
 def _reply(turn: Turn, forwarded: ForwardedRequest, answer: Any) -> None:
     if not forwarded.connection:
         return
-    response = type(answer)()
-    response.CopyFrom(answer)
-    response.ClearField("header")
-    request: Any = forwarded.request
-    response.header.correlation_id = request.header.correlation_id
+    response = answer
     if forwarded.refused is not None:
-        response.responses.extend(forwarded.refused.responses)
+        response = msgspec.structs.replace(answer, responses=[*answer.responses, *forwarded.refused.responses])
     if KafkaError.UNSUPPORTED_VERSION not in response_errors(response):
-        check_fields(response, request_version(request))
+        check_fields(response, request_version(forwarded.request))
     turn.step.reply(forwarded.connection, response)

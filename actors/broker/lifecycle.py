@@ -18,7 +18,7 @@ from actors.broker.turn import Turn
 from actors.node.errors import KafkaError
 from actors.node.messages import Api
 from actors.node.network_client import Ended
-from krift.v1.controller_pb2 import (
+from krift.v1.controller import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,

@@ -9,11 +9,10 @@ from actors.broker.partition import Partition, find_partition
 from actors.broker.reply_trace import reply_partition
 from actors.broker.turn import Turn
 from actors.node.errors import KafkaError
-from actors.node.messages import API_NAMES, Api
+from actors.node.messages import API_NAMES, Api, check_fields
 from actors.node.spec import topic_partition
 from actors.trace.events import ReplyPartition, RpcReply
-from actors.versions import check_fields
-from krift.v1.list_offsets_pb2 import ListOffsetsRequest, ListOffsetsResponse
+from krift.v1.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 
 LATEST = -1
 EARLIEST = -2
@@ -65,11 +64,11 @@ def list_offsets(partitions: dict[str, Partition], turn: Turn, connection: str, 
     header = request.header
     version = header.api_version
     response = ListOffsetsResponse()
-    response.header.correlation_id = header.correlation_id
     told: list[ReplyPartition] = []
     duplicates = _duplicates(request)
     for topic in request.topics:
-        answers = response.topics.add(name=topic.name)
+        answers = ListOffsetsResponse.ListOffsetsTopicResponse(name=topic.name)
+        response.topics.append(answers)
         for asked in topic.partitions:
             tp = topic_partition(topic.name, asked.partition_index)
             if tp in duplicates and any(other.tp == tp for other in told):
@@ -78,7 +77,10 @@ def list_offsets(partitions: dict[str, Partition], turn: Turn, connection: str, 
                 request.replica_id, request.isolation_level, version, asked.current_leader_epoch, asked.timestamp
             )
             found = Found(KafkaError.INVALID_REQUEST) if tp in duplicates else look_up(partitions, turn, tp, query)
-            data = answers.partitions.add(partition_index=asked.partition_index, error_code=int(found.error))
+            data = ListOffsetsResponse.ListOffsetsPartitionResponse(
+                partition_index=asked.partition_index, error_code=int(found.error)
+            )
+            answers.partitions.append(data)
             if not found.error:
                 data.timestamp, data.offset = found.timestamp, found.offset
                 if version >= 4:

@@ -7,9 +7,9 @@ from actors.broker.turn import Turn
 from actors.metadata.metadata_state import MetadataState
 from actors.metadata.registrations import NO_LEADER, PartitionRegistration, TopicRegistration
 from actors.node.errors import KafkaError
+from actors.node.messages import check_fields
 from actors.node.spec import is_valid_topic_name, node_name, topic_partition
-from actors.versions import check_fields
-from krift.v1.metadata_pb2 import MetadataRequest, MetadataResponse
+from krift.v1.metadata import MetadataRequest, MetadataResponse
 
 BY_ID = 12
 """Version from which on topics may be asked for by their ids; the two before it have the field, and refuse it."""
@@ -20,15 +20,18 @@ def metadata(turn: Turn, connection: str, request: MetadataRequest, cache: Metad
     offline."""
     version = request.header.api_version
     response = MetadataResponse()
-    response.header.correlation_id = request.header.correlation_id
     if version < BY_ID and any(asked.topic_id for asked in request.topics):
         for asked in request.topics:
-            response.topics.add(name=asked.name, error_code=KafkaError.INVALID_REQUEST)
+            response.topics.append(
+                MetadataResponse.MetadataResponseTopic(name=asked.name, error_code=KafkaError.INVALID_REQUEST)
+            )
         turn.step.reply(connection, response)
         return
     alive = [broker_id for broker_id in sorted(cache.brokers) if cache.is_alive(broker_id)]
     for broker_id in alive:
-        response.brokers.add(node_id=broker_id, host=node_name(broker_id), port=BROKER_PORT)
+        response.brokers.append(
+            MetadataResponse.MetadataResponseBroker(node_id=broker_id, host=node_name(broker_id), port=BROKER_PORT)
+        )
     if version >= 1:
         # Clients cannot reach the controller; Kafka names any broker that is alive.
         response.controller_id = alive[0] if alive else NO_LEADER
@@ -36,52 +39,47 @@ def metadata(turn: Turn, connection: str, request: MetadataRequest, cache: Metad
         response.cluster_id = turn.settings.cluster.cluster_id
     if request.all_topics or (version == 0 and not request.topics):
         for topic in cache.topics.values():
-            _answer_topic(cache, topic, version, response.topics.add())
+            response.topics.append(_answer_topic(cache, topic, version))
     for asked in {(asked.topic_id, asked.name): asked for asked in request.topics}.values():
-        _answer_asked(cache, asked, version, response.topics.add())
+        response.topics.append(_answer_asked(cache, asked, version))
     check_fields(response, version)
     turn.step.reply(connection, response)
 
 
 def _answer_asked(
-    cache: MetadataState,
-    asked: MetadataRequest.MetadataRequestTopic,
-    version: int,
-    answer: MetadataResponse.MetadataResponseTopic,
-) -> None:
+    cache: MetadataState, asked: MetadataRequest.MetadataRequestTopic, version: int
+) -> MetadataResponse.MetadataResponseTopic:
     topic_id = asked.topic_id or cache.topic_ids.get(asked.name, "")
     topic = cache.topics.get(topic_id)
     if topic is not None:
-        _answer_topic(cache, topic, version, answer)
-        return
+        return _answer_topic(cache, topic, version)
     if asked.topic_id:
-        answer.error_code = int(KafkaError.UNKNOWN_TOPIC_ID)
-        answer.topic_id = asked.topic_id
-        return
+        unknown = int(KafkaError.UNKNOWN_TOPIC_ID)
+        return MetadataResponse.MetadataResponseTopic(error_code=unknown, topic_id=asked.topic_id)
     known = is_valid_topic_name(asked.name)
-    answer.error_code = int(KafkaError.UNKNOWN_TOPIC_OR_PARTITION if known else KafkaError.INVALID_TOPIC_EXCEPTION)
-    answer.name = asked.name
+    error = KafkaError.UNKNOWN_TOPIC_OR_PARTITION if known else KafkaError.INVALID_TOPIC_EXCEPTION
+    return MetadataResponse.MetadataResponseTopic(error_code=int(error), name=asked.name)
 
 
 def _answer_topic(
-    cache: MetadataState, topic: TopicRegistration, version: int, answer: MetadataResponse.MetadataResponseTopic
-) -> None:
-    answer.name = topic.name
+    cache: MetadataState, topic: TopicRegistration, version: int
+) -> MetadataResponse.MetadataResponseTopic:
+    answer = MetadataResponse.MetadataResponseTopic(name=topic.name)
     if version >= 10:
         answer.topic_id = topic.topic_id
     for index in sorted(topic.partitions):
         state = cache.partitions[topic_partition(topic.name, index)]
-        _answer_partition(cache, state, version, answer.partitions.add())
+        answer.partitions.append(_answer_partition(cache, state, version))
+    return answer
 
 
 def _answer_partition(
-    cache: MetadataState,
-    state: PartitionRegistration,
-    version: int,
-    answer: MetadataResponse.MetadataResponsePartition,
-) -> None:
+    cache: MetadataState, state: PartitionRegistration, version: int
+) -> MetadataResponse.MetadataResponsePartition:
     """Epoch and ISR are told even where the leader is not available."""
-    answer.partition_index = state.partition
+    answer = MetadataResponse.MetadataResponsePartition(
+        partition_index=state.partition, replica_nodes=list(state.replicas), isr_nodes=list(state.isr)
+    )
     if state.leader == NO_LEADER or not cache.is_alive(state.leader):
         answer.error_code = int(KafkaError.LEADER_NOT_AVAILABLE)
         answer.leader_id = NO_LEADER
@@ -89,7 +87,6 @@ def _answer_partition(
         answer.leader_id = state.leader
     if version >= 7:
         answer.leader_epoch = state.leader_epoch
-    answer.replica_nodes.extend(state.replicas)
-    answer.isr_nodes.extend(state.isr)
     if version >= 5:
-        answer.offline_replicas.extend([replica for replica in state.replicas if not cache.is_alive(replica)])
+        answer.offline_replicas = [replica for replica in state.replicas if not cache.is_alive(replica)]
+    return answer

@@ -15,7 +15,8 @@ from actors.metadata.registrations import PartitionRegistration
 from actors.node.step import Step
 from actors.quorum.snapshots import Snapshot
 from actors.trace.events import MetaImage
-from krift.v1.records_pb2 import MetadataRecord
+from krift.v1.records import MetadataRecord
+from krift.v1.wire import from_bytes
 
 
 class MetadataImage(MetadataState):
@@ -41,8 +42,8 @@ class MetadataImage(MetadataState):
             for index, record in enumerate(batch.records):
                 if batch.is_control:
                     continue
-                decoded = MetadataRecord.FromString(record.value)
-                if "later-changes-dropped" in step.defects and index and decoded.HasField("partition_change"):
+                decoded = from_bytes(MetadataRecord, record.value)
+                if "later-changes-dropped" in step.defects and index and decoded.partition_change is not None:
                     continue
                 news = self._replay(decoded, batch.base_offset + index) or news
             self.offset = batch.end_offset
@@ -64,12 +65,11 @@ class MetadataImage(MetadataState):
         step.record(MetaImage(self.offset, self.digest))
 
     def _replay(self, record: MetadataRecord, offset: int) -> bool:
-        kind = record.WhichOneof("record")
         for changed in self.replay(record, offset):
             if isinstance(changed, PartitionRegistration):
                 self.changed[changed.tp] = True
-        self.reconfigured = self.reconfigured or kind == "config"
-        return kind not in ("no_op", None)
+        self.reconfigured = self.reconfigured or record.config is not None
+        return record.no_op is None and record != MetadataRecord()
 
     def take_reconfigured(self) -> bool:
         """Whether any configuration changed since the last call."""

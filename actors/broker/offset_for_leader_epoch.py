@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from actors.broker.partition import Partition, find_partition
 from actors.broker.turn import Turn
+from actors.node.messages import check_fields
 from actors.node.spec import topic_partition
 from actors.trace.events import EpochTold
-from actors.versions import check_fields
-from krift.v1.offset_for_leader_epoch_pb2 import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
+from krift.v1.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 
 REPLICA_ID = 3
 """Version from which on the request says who asks."""
@@ -22,11 +22,12 @@ def offset_for_leader_epoch(
     Only the leader answers. An epoch that the log cannot place is answered with epoch and offset -1, and no error.
     """
     response = OffsetForLeaderEpochResponse()
-    response.header.correlation_id = request.header.correlation_id
     for topic in request.topics:
-        answers = response.topics.add(topic=topic.topic)
+        answers = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult(topic=topic.topic)
+        response.topics.append(answers)
         for asked in topic.partitions:
-            data = answers.partitions.add(partition=asked.partition)
+            data = OffsetForLeaderEpochResponse.EpochEndOffset(partition=asked.partition)
+            answers.partitions.append(data)
             partition, error = find_partition(partitions, turn, topic_partition(topic.topic, asked.partition))
             if partition is not None:
                 error = partition.check_epoch(asked.current_leader_epoch, leader_only=True)

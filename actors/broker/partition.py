@@ -16,7 +16,7 @@ from actors.log.replica_log import AppendResult, ReplicaLog
 from actors.metadata.registrations import PartitionRegistration
 from actors.node.errors import KafkaError
 from actors.trace.events import OVERTAKEN, IsrPropose, PartAssume, RepFetch
-from krift.v1.records_pb2 import RecordBatch
+from krift.v1.records import RecordBatch
 
 UNKNOWN_OFFSET = -1
 

@@ -5,24 +5,24 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.broker.current_leader import fill_current_leader
+from actors.broker.current_leader import current_leader
 from actors.broker.partition import Partition, find_partition
 from actors.broker.purgatory import ExpiryTimer, Watchers
 from actors.broker.reply_trace import reply_partition
 from actors.broker.turn import Turn
-from actors.log.batch import Batch, make_batch, records_from_proto
+from actors.log.batch import Batch, make_batch
 from actors.log.replica_log import AppendResult
 from actors.node.errors import KafkaError
-from actors.node.messages import API_NAMES, Api
+from actors.node.messages import API_NAMES, Api, check_fields
 from actors.node.spec import topic_partition
 from actors.trace.events import ReplyPartition, RpcReply
-from actors.versions import check_fields
-from krift.v1.produce_pb2 import ProduceRequest, ProduceResponse
-from krift.v1.records_pb2 import RecordBatch
+from krift.v1.produce import ProduceRequest, ProduceResponse
+from krift.v1.records import RecordBatch
 
 ALL = -1
 WITHOUT_LOG_START = (KafkaError.NOT_LEADER_OR_FOLLOWER, KafkaError.MESSAGE_TOO_LARGE)
 """Refusals that do not say where the log starts (``ReplicaManager.appendRecordsToLeader``)."""
+NO_RECORDS = RecordBatch()
 LOST_EVERY = 50
 """The defect lose-acked drops one batch in so many."""
 
@@ -77,7 +77,7 @@ def parse_produce(turn: Turn, connection: str, request: ProduceRequest) -> tuple
         for data in topic.partition_data:
             tp = topic_partition(name, data.index) if name else ""
             appends.append(PartitionAppend(tp, name, topic.topic_id, data.index, error))
-            batches.append(data.records)
+            batches.append(data.records or NO_RECORDS)
     pending = PendingProduce(
         connection,
         header.client_id,
@@ -99,38 +99,42 @@ def answer(partitions: dict[str, Partition], turn: Turn, produce: PendingProduce
             turn.step.reply(produce.connection, None)
         return
     response = ProduceResponse()
-    response.header.correlation_id = produce.correlation_id
     topic: ProduceResponse.TopicProduceResponse | None = None
     last: tuple[str, str] | None = None
     for append in produce.appends:
         if topic is None or last != (append.topic, append.topic_id):
-            topic = response.responses.add()
+            topic = ProduceResponse.TopicProduceResponse()
+            response.responses.append(topic)
             last = (append.topic, append.topic_id)
             if produce.version >= 13:
                 topic.topic_id = append.topic_id
             else:
                 topic.name = append.topic
-        _answer_partition(produce.version, append, topic.partition_responses.add())
+        data = _answer_partition(produce.version, append)
+        topic.partition_responses.append(data)
         if append.error == KafkaError.NOT_LEADER_OR_FOLLOWER and produce.version >= 10:
             partition = partitions.get(append.tp)
-            data = topic.partition_responses[-1]
-            fill_current_leader(turn, append.tp, partition, data.current_leader, response.node_endpoints)
+            data.current_leader = current_leader(turn, append.tp, partition, response.node_endpoints)
     check_fields(response, produce.version)
     _record_reply(partitions, turn, produce)
     turn.step.reply(produce.connection, response)
 
 
-def _answer_partition(version: int, append: PartitionAppend, data: ProduceResponse.PartitionProduceResponse) -> None:
+def _answer_partition(version: int, append: PartitionAppend) -> ProduceResponse.PartitionProduceResponse:
     """What was appended keeps its offset though the waiting for the ISR failed (``DelayedProduce``)."""
-    data.index = append.index
-    data.error_code = int(append.error)
-    data.base_offset = append.base_offset
+    data = ProduceResponse.PartitionProduceResponse(
+        index=append.index, error_code=int(append.error), base_offset=append.base_offset
+    )
     if version >= 5:
         data.log_start_offset = append.log_start
     if version >= 8 and append.record_errors:
         data.error_message = "One or more records have been rejected due to invalid timestamp"
-        for index in append.record_errors:
-            data.record_errors.add(batch_index=index, batch_index_error_message="Its timestamp is out of range.")
+        text = "Its timestamp is out of range."
+        data.record_errors = [
+            ProduceResponse.BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=text)
+            for index in append.record_errors
+        ]
+    return data
 
 
 def _record_reply(partitions: dict[str, Partition], turn: Turn, produce: PendingProduce) -> None:
@@ -241,7 +245,7 @@ def pretend_to_append(partition: Partition, batch: RecordBatch) -> AppendResult:
         log.end_ph,
         log.end_offset,
         partition.leader_epoch,
-        records_from_proto(batch),
+        batch.records,
         producer_id=batch.producer_id,
         producer_epoch=batch.producer_epoch,
         base_sequence=batch.base_sequence,

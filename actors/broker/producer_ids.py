@@ -7,10 +7,9 @@ import msgspec
 
 from actors.broker.turn import Turn
 from actors.node.errors import KafkaError
-from actors.node.messages import Api
+from actors.node.messages import Api, check_fields
 from actors.node.network_client import Ended
-from actors.versions import check_fields
-from krift.v1.producer_ids_pb2 import (
+from krift.v1.producer_ids import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
     InitProducerIdRequest,
@@ -48,8 +47,7 @@ class ProducerIdManager(msgspec.Struct):
     def init_producer_id(self, turn: Turn, connection: str, request: InitProducerIdRequest) -> None:
         """Answer InitProducerId of a producer without a transactional id; transactions are not emulated yet."""
         response = InitProducerIdResponse()
-        response.header.correlation_id = request.header.correlation_id
-        if request.HasField("transactional_id"):
+        if request.transactional_id is not None:
             response.error_code = int(KafkaError.COORDINATOR_NOT_AVAILABLE)
         elif (request.producer_id < 0) != (request.producer_epoch < 0):
             response.error_code = int(KafkaError.INVALID_REQUEST)

@@ -20,9 +20,9 @@ from actors.node.messages import Api
 from actors.node.network_client import Ended
 from actors.node.spec import node_name, topic_partition
 from actors.trace.events import RepTruncate
-from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
-from krift.v1.list_offsets_pb2 import ListOffsetsRequest
-from krift.v1.offset_for_leader_epoch_pb2 import OffsetForLeaderEpochRequest
+from krift.v1.fetch import FetchRequest, FetchResponse
+from krift.v1.list_offsets import ListOffsetsRequest
+from krift.v1.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 
 CONNECTION = "fetcher"
 FETCH = "replica-fetch/"
@@ -141,8 +141,9 @@ class ReplicaFetcherManager(msgspec.Struct):
             max_bytes=settings.replica_fetch_response_max_bytes,
         )
         if version >= 15:
-            request.replica_state.replica_id = settings.node_id
-            request.replica_state.replica_epoch = turn.broker_epoch
+            request.replica_state = FetchRequest.ReplicaState(
+                replica_id=settings.node_id, replica_epoch=turn.broker_epoch
+            )
         else:
             request.replica_id = settings.node_id
         fetcher.sent = {}
@@ -173,9 +174,8 @@ class ReplicaFetcherManager(msgspec.Struct):
         if version is None:
             return
         request = ListOffsetsRequest(replica_id=turn.settings.node_id)
-        asked = request.topics.add(name=partition.topic).partitions.add(
-            partition_index=partition.index, timestamp=state.out_of_range
-        )
+        asked = ListOffsetsRequest.ListOffsetsPartition(partition_index=partition.index, timestamp=state.out_of_range)
+        request.topics.append(ListOffsetsRequest.ListOffsetsTopic(name=partition.topic, partitions=[asked]))
         if version >= 4:
             asked.current_leader_epoch = state.leader_epoch
         fetcher.sent = {state.tp: (state.run, partition.log.end_offset)}
@@ -199,11 +199,14 @@ class ReplicaFetcherManager(msgspec.Struct):
         for state in states:
             partition = partitions[state.tp]
             if partition.topic not in topics:
-                topics[partition.topic] = request.topics.add(topic=partition.topic)
-            topics[partition.topic].partitions.add(
-                partition=partition.index,
-                current_leader_epoch=state.leader_epoch,
-                leader_epoch=partition.log.epochs.latest_epoch,
+                topics[partition.topic] = OffsetForLeaderEpochRequest.OffsetForLeaderTopic(topic=partition.topic)
+                request.topics.append(topics[partition.topic])
+            topics[partition.topic].partitions.append(
+                OffsetForLeaderEpochRequest.OffsetForLeaderPartition(
+                    partition=partition.index,
+                    current_leader_epoch=state.leader_epoch,
+                    leader_epoch=partition.log.epochs.latest_epoch,
+                )
             )
             fetcher.sent[state.tp] = (state.run, partition.log.end_offset)
         fetcher.busy = True
@@ -264,7 +267,7 @@ class ReplicaFetcherManager(msgspec.Struct):
             del fetcher.states[state.tp]
         elif error:
             self._delay(turn, fetcher, state.tp, state.run)
-        elif data.HasField("diverging_epoch"):
+        elif data.diverging_epoch is not None:
             if "watermark-before-truncation" in turn.step.defects:
                 append_fetched(turn, partition, data)
             truncate_diverged(turn, partition, data.diverging_epoch.epoch, data.diverging_epoch.end_offset)

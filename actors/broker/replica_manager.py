@@ -21,9 +21,9 @@ from actors.node.errors import KafkaError
 from actors.node.events import DiskImage
 from actors.node.network_client import Ended
 from actors.node.spec import METADATA_PARTITION, split_topic_partition
-from krift.v1.fetch_pb2 import FetchRequest
-from krift.v1.produce_pb2 import ProduceRequest
-from krift.v1.records_pb2 import RecordBatch
+from krift.v1.fetch import FetchRequest
+from krift.v1.produce import ProduceRequest
+from krift.v1.records import RecordBatch
 
 CHECKPOINT_FILE = "replication-offset-checkpoint"
 CHECKPOINT_TIMER = "highwatermark-checkpoint"

@@ -8,8 +8,8 @@ that time. With 0, the default, it happens as it arrives.
 from __future__ import annotations
 
 import msgspec
-from google.protobuf.message import Message
 
+from actors.node.messages import AnyRequest
 from actors.node.step import Step
 
 TIMER = "request-handler"
@@ -19,14 +19,14 @@ class QueuedRequest(msgspec.Struct, frozen=True):
     """A request that no handler has taken yet."""
 
     connection: str
-    request: Message
+    request: AnyRequest
 
 
 class BusySlot(msgspec.Struct, frozen=True):
     """A request in a handler's hands until ``done_us``."""
 
     connection: str
-    request: Message
+    request: AnyRequest
     done_us: int
 
 
@@ -39,7 +39,7 @@ class RequestChannel(msgspec.Struct):
     busy: list[BusySlot] = []
     due_ms: int = -1
 
-    def offer(self, step: Step, connection: str, request: Message) -> bool:
+    def offer(self, step: Step, connection: str, request: AnyRequest) -> bool:
         """Take a request in; True: it is to be handled now."""
         if self.service_us == 0:
             return True

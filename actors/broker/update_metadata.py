@@ -14,9 +14,9 @@ from actors.broker.turn import Turn
 from actors.metadata.metadata_state import MetadataState
 from actors.metadata.registrations import BrokerRegistration, PartitionRegistration, TopicRegistration
 from actors.node.errors import KafkaError
+from actors.node.messages import check_fields
 from actors.node.spec import topic_partition
-from actors.versions import check_fields
-from krift.v1.update_metadata_pb2 import UpdateMetadataRequest, UpdateMetadataResponse
+from krift.v1.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
 
 UNKNOWN_EPOCH = -1
 LEADER_DURING_DELETE = -2
@@ -37,7 +37,6 @@ class PushedMetadata(msgspec.Struct):
             self.controller_epoch = request.controller_epoch
             self._take(request)
         response = UpdateMetadataResponse(error_code=error)
-        response.header.correlation_id = request.header.correlation_id
         check_fields(response, request.header.api_version)
         turn.step.reply(connection, response)
 

@@ -8,19 +8,18 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import msgspec
-from google.protobuf.message import Message
 
 from actors.client.client_base import ClientNode
 from actors.client.least_loaded_node import LeastLoadedNode
 from actors.node.backoff import backoff_range
 from actors.node.errors import KafkaError, error_name, traits
 from actors.node.events import Chosen, Invoked
-from actors.node.messages import Api, response_errors
+from actors.node.messages import AnyRequest, AnyResponse, Api, response_errors
 from actors.node.network_client import Ended
 from actors.node.spec import METADATA_TOPIC, node_id, split_topic_partition, topic_partition
 from actors.node.step import Step
 from actors.trace.events import ErrorSeen, OpInvoke, OpReturn
-from krift.v1.admin_pb2 import (
+from krift.v1.admin import (
     DescribeQuorumRequest,
     DescribeQuorumResponse,
     ElectLeadersRequest,
@@ -28,8 +27,8 @@ from krift.v1.admin_pb2 import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from krift.v1.common_pb2 import NodeEndpoint
-from krift.v1.quorum_pb2 import (
+from krift.v1.common import NodeEndpoint
+from krift.v1.quorum import (
     AddRaftVoterRequest,
     AddRaftVoterResponse,
     RemoveRaftVoterRequest,
@@ -236,19 +235,19 @@ def _split(kind: str, arguments: dict[str, Any]) -> list[tuple[int, dict[str, An
     return [(broker, {**arguments, "resources": resources}) for broker, resources in parts.items()]
 
 
-def _request(task: AdminTask, version: int, remaining_ms: int) -> Message:
+def _request(task: AdminTask, version: int, remaining_ms: int) -> AnyRequest:
     if task.kind == ELECT_LEADERS:
         return _elect_request(task.arguments, version, remaining_ms)
     if task.kind == ALTER_CONFIG:
         return _alter_request(task.arguments)
     if task.kind in (ADD_VOTER, REMOVE_VOTER):
         return _voter_request(task, remaining_ms)
-    describe = DescribeQuorumRequest()
-    describe.topics.add(topic_name=METADATA_TOPIC).partitions.add(partition_index=0)
-    return describe
+    metadata = DescribeQuorumRequest.PartitionData(partition_index=0)
+    topic = DescribeQuorumRequest.TopicData(topic_name=METADATA_TOPIC, partitions=[metadata])
+    return DescribeQuorumRequest(topics=[topic])
 
 
-def _voter_request(task: AdminTask, remaining_ms: int) -> Message:
+def _voter_request(task: AdminTask, remaining_ms: int) -> AnyRequest:
     voter, directory = node_id(task.arguments["controller"]), task.arguments["directory"]
     if task.kind == REMOVE_VOTER:
         return RemoveRaftVoterRequest(voter_id=voter, voter_directory_id=directory)
@@ -267,7 +266,7 @@ def _elect_request(arguments: dict[str, Any], version: int, remaining_ms: int) -
         topic, partition = split_topic_partition(tp)
         topics.setdefault(topic, []).append(partition)
     for topic, partitions in topics.items():
-        request.topic_partitions.add(topic=topic, partitions=partitions)
+        request.topic_partitions.append(ElectLeadersRequest.TopicPartitions(topic=topic, partitions=partitions))
     request.all_partitions = not topics
     return request
 
@@ -276,15 +275,20 @@ def _alter_request(arguments: dict[str, Any]) -> IncrementalAlterConfigsRequest:
     request = IncrementalAlterConfigsRequest(validate_only=arguments.get("validate_only", False))
     for each in arguments["resources"]:
         resource_type, _, name = each.partition("/")
-        resource = request.resources.add(resource_type=RESOURCE_TYPES[resource_type], resource_name=name)
+        resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
+            resource_type=RESOURCE_TYPES[resource_type], resource_name=name
+        )
+        request.resources.append(resource)
         for key, value in arguments["set"].items():
-            resource.configs.add(name=key, config_operation=SET, value=value)
+            resource.configs.append(
+                IncrementalAlterConfigsRequest.AlterableConfig(name=key, config_operation=SET, value=value)
+            )
         for key in arguments["delete"]:
-            resource.configs.add(name=key, config_operation=DELETE)
+            resource.configs.append(IncrementalAlterConfigsRequest.AlterableConfig(name=key, config_operation=DELETE))
     return request
 
 
-def _result(task: AdminTask, response: Message) -> tuple[int, dict[str, Any]]:
+def _result(task: AdminTask, response: AnyResponse) -> tuple[int, dict[str, Any]]:
     """(error of the whole request, what became of each part)."""
     if isinstance(response, ElectLeadersResponse):
         return response.error_code, {

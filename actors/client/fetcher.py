@@ -17,7 +17,7 @@ from actors.node.often import TOLD, Often
 from actors.node.spec import split_topic_partition
 from actors.node.step import Step
 from actors.trace.events import ErrorSeen, Polled, RpcQuiet
-from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
+from krift.v1.fetch import FetchRequest, FetchResponse
 
 PURPOSE = "fetch"
 PAUSE = "fetch/"
@@ -189,7 +189,7 @@ class Fetcher(msgspec.Struct):
             return
         if traits(error).invalid_metadata or error == KafkaError.OFFSET_NOT_AVAILABLE:
             metadata.request_update()
-        if data.HasField("current_leader") and error in (
+        if data.current_leader is not None and error in (
             KafkaError.NOT_LEADER_OR_FOLLOWER,
             KafkaError.FENCED_LEADER_EPOCH,
         ):

@@ -15,8 +15,8 @@ from actors.node.network_client import Ended, NetworkClient
 from actors.node.spec import ClusterSpec, node_name, topic_partition
 from actors.node.step import Step
 from actors.trace.events import ErrorSeen, MetaView
-from krift.v1.common_pb2 import LeaderAndEpoch, NodeEndpoint
-from krift.v1.metadata_pb2 import MetadataRequest, MetadataResponse
+from krift.v1.common import LeaderAndEpoch, NodeEndpoint
+from krift.v1.metadata import MetadataRequest, MetadataResponse
 
 CONNECTION = "metadata"
 """Connection of everything but data, so that a parked Fetch holds nothing up."""
@@ -129,7 +129,7 @@ class MetadataCache(msgspec.Struct):
             return
         request = MetadataRequest()
         for topic in self.topics:
-            request.topics.add(name=topic)
+            request.topics.append(MetadataRequest.MetadataRequestTopic(name=topic))
         self.wanted = False
         self.call = net.send(step, peer, CONNECTION, request, version, PURPOSE)
         self.node.release()

@@ -19,7 +19,7 @@ from actors.node.network_client import Ended, NetworkClient
 from actors.node.spec import split_topic_partition, topic_partition
 from actors.node.step import Step
 from actors.trace.events import ErrorSeen, OpReturn
-from krift.v1.list_offsets_pb2 import ListOffsetsRequest, ListOffsetsResponse
+from krift.v1.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 
 LATEST = -1
 EARLIEST = -2
@@ -150,8 +150,10 @@ class OffsetFetcher(msgspec.Struct):
         for lookup in wanted:
             name, index = split_topic_partition(lookup.tp)
             if name not in topics:
-                topics[name] = request.topics.add(name=name)
-            partition = topics[name].partitions.add(partition_index=index, timestamp=lookup.timestamp)
+                topics[name] = ListOffsetsRequest.ListOffsetsTopic(name=name)
+                request.topics.append(topics[name])
+            partition = ListOffsetsRequest.ListOffsetsPartition(partition_index=index, timestamp=lookup.timestamp)
+            topics[name].partitions.append(partition)
             if not lookup.failures or "retry-keeps-epoch" not in step.defects:
                 lookup.leader_epoch = leaders[lookup.tp].epoch if version >= 4 else -1
             if lookup.leader_epoch >= 0:

@@ -13,7 +13,7 @@ from actors.node.network_client import Ended, NetworkClient
 from actors.node.spec import split_topic_partition, topic_partition
 from actors.node.step import Step
 from actors.trace.events import ErrorSeen
-from krift.v1.offset_for_leader_epoch_pb2 import OffsetForLeaderEpochRequest
+from krift.v1.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 
 PURPOSE = "offset-for-leader-epoch"
 RETRY = "offset-for-leader-epoch/retry/"
@@ -83,10 +83,13 @@ class PositionValidator(msgspec.Struct):
         for position in group:
             name, index = split_topic_partition(position.tp)
             if name not in topics:
-                topics[name] = request.topics.add(topic=name)
+                topics[name] = OffsetForLeaderEpochRequest.OffsetForLeaderTopic(topic=name)
+                request.topics.append(topics[name])
             assert position.leader is not None
-            topics[name].partitions.add(
-                partition=index, current_leader_epoch=position.leader.epoch, leader_epoch=position.epoch
+            topics[name].partitions.append(
+                OffsetForLeaderEpochRequest.OffsetForLeaderPartition(
+                    partition=index, current_leader_epoch=position.leader.epoch, leader_epoch=position.epoch
+                )
             )
         call = net.send(step, peer, self.connection, request, version, PURPOSE)
         self.calls[call] = [position.tp for position in group]

@@ -8,7 +8,7 @@ import msgspec
 from actors.log.batch import LogRecord, add_sequence, batch_size_bytes
 from actors.node.backoff import backoff_range
 from actors.node.step import Step
-from krift.v1.records_pb2 import RecordBatch
+from krift.v1.records import RecordBatch
 
 NO_SEQUENCE = -1
 
@@ -61,16 +61,16 @@ class ProducerBatch(msgspec.Struct):
         """Sequence number after its last record."""
         return add_sequence(self.base_sequence, len(self.records))
 
-    def to_proto(self) -> RecordBatch:
+    def to_message(self) -> RecordBatch:
         """The batch as it travels to a leader."""
-        wire = RecordBatch()
-        if self.has_sequence:
-            wire.producer_id = self.producer_id
-            wire.producer_epoch = self.producer_epoch
-            wire.base_sequence = self.base_sequence
-        for record in self.records:
-            wire.records.add(timestamp_ms=record.timestamp_ms, uid=record.uid, key=record.key, value=record.value)
-        return wire
+        if not self.has_sequence:
+            return RecordBatch(records=list(self.records))
+        return RecordBatch(
+            producer_id=self.producer_id,
+            producer_epoch=self.producer_epoch,
+            base_sequence=self.base_sequence,
+            records=list(self.records),
+        )
 
 
 class RecordAccumulator(msgspec.Struct):

@@ -16,7 +16,7 @@ from actors.node.network_client import Ended, NetworkClient
 from actors.node.spec import split_topic_partition, topic_partition
 from actors.node.step import Step
 from actors.trace.events import ErrorSeen, OpReturn
-from krift.v1.produce_pb2 import ProduceRequest, ProduceResponse
+from krift.v1.produce import ProduceRequest, ProduceResponse
 
 PURPOSE = "produce"
 ACKS_ALL = -1
@@ -129,15 +129,17 @@ class Sender(msgspec.Struct):
         for batch in batches:
             topic, index = split_topic_partition(batch.tp)
             if topic not in data:
-                data[topic] = request.topic_data.add()
+                data[topic] = ProduceRequest.TopicProduceData()
+                request.topic_data.append(data[topic])
                 if version >= _TOPIC_ID_VERSION:
                     data[topic].topic_id = metadata.topic_ids[topic]
                 else:
                     data[topic].name = topic
-            records = batch.to_proto()
+            records = batch.to_message()
             if "reused-buffer" in step.defects and batch.attempts:
-                records.records[0].value = b"what another batch wrote there"
-            data[topic].partition_data.add(index=index, records=records)
+                overwritten = msgspec.structs.replace(records.records[0], value=b"what another batch wrote there")
+                records.records[0] = overwritten
+            data[topic].partition_data.append(ProduceRequest.PartitionProduceData(index=index, records=records))
             batch.on_wire = True
         call = net.send(step, peer, DATA, request, version, PURPOSE)
         self.requests[call] = [batch.id for batch in batches]
@@ -170,7 +172,7 @@ class Sender(msgspec.Struct):
                 else:
                     error = answer.error_code if answer is not None else KafkaError.UNKNOWN_SERVER_ERROR
                 self._complete(step, metadata, batch, error, answer, ended)
-                if answer is not None and answer.HasField("current_leader"):
+                if answer is not None and answer.current_leader is not None:
                     stale = error in (KafkaError.NOT_LEADER_OR_FOLLOWER, KafkaError.FENCED_LEADER_EPOCH)
                     if stale and "produce-keeps-leader" not in step.defects:
                         endpoints = list(ended.response.node_endpoints)

@@ -15,7 +15,7 @@ from actors.node.messages import Api
 from actors.node.network_client import Ended, NetworkClient
 from actors.node.step import Step
 from actors.trace.events import ErrorSeen
-from krift.v1.producer_ids_pb2 import InitProducerIdRequest
+from krift.v1.producer_ids import InitProducerIdRequest
 
 PURPOSE = "init-producer-id"
 RETRY_TIMER = "init-producer-id/retry"

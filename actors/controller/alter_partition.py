@@ -11,7 +11,7 @@ from actors.controller.controller_state import ControllerState
 from actors.controller.elections import Election, ElectionRules, PartitionChangeBuilder
 from actors.metadata.registrations import RECOVERED, RECOVERING, PartitionRegistration
 from actors.node.errors import KafkaError
-from krift.v1.controller_pb2 import AlterPartitionRequest, AlterPartitionResponse
+from krift.v1.controller import AlterPartitionRequest, AlterPartitionResponse
 
 WITH_EPOCHS = 3
 """From this version on the members of the ISR come with the broker epochs the leader knows them by."""
@@ -73,9 +73,11 @@ def alter_partition(
     response = AlterPartitionResponse()
     for topic_data in request.topics:
         topic = state.topics.get(topic_data.topic_id)
-        answer = response.topics.add(topic_id=topic_data.topic_id)
+        answer = AlterPartitionResponse.TopicData(topic_id=topic_data.topic_id)
+        response.topics.append(answer)
         for data in topic_data.partitions:
-            result = answer.partitions.add(partition_index=data.partition_index)
+            result = AlterPartitionResponse.PartitionData(partition_index=data.partition_index)
+            answer.partitions.append(result)
             if topic is None:
                 result.error_code = KafkaError.UNKNOWN_TOPIC_ID
                 continue
@@ -100,9 +102,8 @@ def alter_partition(
 
 
 def _after(partition: PartitionRegistration, change: Change) -> PartitionRegistration:
-    if change.record.HasField("partition_change"):
-        return partition.merge(change.record.partition_change)
-    return partition
+    changed = change.record.partition_change
+    return partition if changed is None else partition.merge(changed)
 
 
 def _describe(result: AlterPartitionResponse.PartitionData, partition: PartitionRegistration) -> None:

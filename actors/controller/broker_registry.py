@@ -5,8 +5,8 @@ from __future__ import annotations
 from actors.controller.changes import Change
 from actors.controller.controller_state import ControllerState
 from actors.node.errors import KafkaError
-from krift.v1.controller_pb2 import BrokerRegistrationRequest
-from krift.v1.records_pb2 import BrokerRegistrationChangeRecord, MetadataRecord, RegisterBrokerRecord
+from krift.v1.controller import BrokerRegistrationRequest
+from krift.v1.records import BrokerRegistrationChangeRecord, MetadataRecord, RegisterBrokerRecord
 
 
 def is_clean(state: ControllerState, request: BrokerRegistrationRequest) -> bool:

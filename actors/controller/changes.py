@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from krift.v1.records_pb2 import MetadataRecord
+from krift.v1.records import MetadataRecord
 
 
 class Change(msgspec.Struct, frozen=True):

@@ -8,8 +8,8 @@ from actors.controller.changes import Change
 from actors.controller.controller_config import MIN_ISR, ControllerConfig
 from actors.controller.controller_state import ControllerState
 from actors.node.errors import KafkaError
-from krift.v1.admin_pb2 import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
-from krift.v1.records_pb2 import ClearElrRecord, ConfigRecord, MetadataRecord
+from krift.v1.admin import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
+from krift.v1.records import ClearElrRecord, ConfigRecord, MetadataRecord
 
 TOPIC = 2
 BROKER = 4
@@ -38,8 +38,10 @@ def incremental_alter_configs(
             error = KafkaError.UNSUPPORTED_VERSION
         else:
             error = _alter(resource, state, config.controllers, records)
-        response.responses.add(
-            error_code=error, resource_type=resource.resource_type, resource_name=resource.resource_name
+        response.responses.append(
+            IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(
+                error_code=error, resource_type=resource.resource_type, resource_name=resource.resource_name
+            )
         )
     if request.validate_only:
         return [], response
@@ -63,7 +65,7 @@ def _alter(
             known = config.config_operation in (APPEND, SUBTRACT)
             return KafkaError.INVALID_CONFIG if known else KafkaError.INVALID_REQUEST
         before = values.get(config.name)
-        after = config.value if config.config_operation == SET and config.HasField("value") else None
+        after = config.value if config.config_operation == SET else None
         if after == before and resource_type == "topic":
             continue
         record = ConfigRecord(resource_type=resource_type, resource_name=resource.resource_name, name=config.name)
@@ -85,7 +87,7 @@ def _is_forbidden_with_elr(record: ConfigRecord, state: ControllerState) -> bool
     cluster's stays set."""
     if not state.elr_enabled or record.name != MIN_ISR or record.resource_type != "broker":
         return False
-    return bool(record.resource_name) or not record.HasField("value")
+    return bool(record.resource_name) or record.value is None
 
 
 def _validate(resource: Resource, values: dict[str, str], state: ControllerState, controllers: list[int]) -> KafkaError:

@@ -8,7 +8,6 @@ is dropped and everybody who waits is told NOT_CONTROLLER.
 from __future__ import annotations
 
 import msgspec
-from google.protobuf.message import Message
 
 from actors.controller.alter_partition import alter_partition
 from actors.controller.broker_registry import (
@@ -35,17 +34,17 @@ from actors.node.error_responses import error_response
 from actors.node.errors import KafkaError
 from actors.node.fault import FatalFault
 from actors.node.files import Files
+from actors.node.messages import AnyResponse, check_fields
 from actors.node.step import Step
 from actors.quorum.raft_client import RaftClient
 from actors.quorum.snapshots import Snapshot
-from actors.versions import check_fields
-from krift.v1.admin_pb2 import (
+from krift.v1.admin import (
     ElectLeadersRequest,
     ElectLeadersResponse,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from krift.v1.controller_pb2 import (
+from krift.v1.controller import (
     AlterPartitionRequest,
     AlterPartitionResponse,
     BrokerHeartbeatRequest,
@@ -53,8 +52,8 @@ from krift.v1.controller_pb2 import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
-from krift.v1.producer_ids_pb2 import AllocateProducerIdsRequest, AllocateProducerIdsResponse
-from krift.v1.records_pb2 import MetadataRecord, NoOpRecord
+from krift.v1.producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from krift.v1.records import MetadataRecord, NoOpRecord
 
 PREFIX = "controller/"
 """Prefix of this component's timers."""
@@ -258,8 +257,9 @@ class Controller(msgspec.Struct):
         # What the former incarnation leaves behind comes first, so that no log has the new one without it.
         cleanup = self._clean_up_after(step, request) if new_incarnation else []
         self.heartbeats.register(request.broker_id, new_incarnation)
-        broker_epoch = change.record.register_broker.broker_epoch
-        return [*cleanup, change], BrokerRegistrationResponse(broker_epoch=broker_epoch)
+        record = change.record.register_broker
+        assert record is not None
+        return [*cleanup, change], BrokerRegistrationResponse(broker_epoch=record.broker_epoch)
 
     def _clean_up_after(self, step: Step, request: BrokerRegistrationRequest) -> list[Change]:
         """What a broker's start anew means for the partitions (``ReplicationControlManager.handleBrokerShutdown``). One
@@ -448,6 +448,6 @@ def _digest(raft: RaftClient) -> int:
     return extend_digest(digest, raft.log.read(start, raft.delivered, 2**62))
 
 
-def _reply(step: Step, connection: str, response: Message, version: int) -> None:
+def _reply(step: Step, connection: str, response: AnyResponse, version: int) -> None:
     check_fields(response, version)
     step.reply(connection, response)

@@ -19,8 +19,9 @@ from actors.node.network_client import Ended, NetworkClient
 from actors.node.spec import node_name
 from actors.node.step import Step
 from actors.quorum.snapshots import Snapshot
-from krift.v1.records_pb2 import MetadataRecord
-from krift.v1.update_metadata_pb2 import UpdateMetadataRequest
+from krift.v1.records import MetadataRecord
+from krift.v1.update_metadata import UpdateMetadataRequest
+from krift.v1.wire import from_bytes
 
 PREFIX = "push/"
 """Prefix of the purposes of calls and of timers."""
@@ -63,7 +64,7 @@ class ControllerChannels(msgspec.Struct):
         if batch.is_control:
             return
         for index, record in enumerate(batch.records):
-            for changed in self.committed.replay(MetadataRecord.FromString(record.value), batch.base_offset + index):
+            for changed in self.committed.replay(from_bytes(MetadataRecord, record.value), batch.base_offset + index):
                 self._changed(changed)
 
     def load(self, snapshot: Snapshot) -> None:
@@ -158,32 +159,33 @@ class ControllerChannels(msgspec.Struct):
         for topic, states in by_topic.items():
             if version < TOPIC_STATES:
                 for partition in states:
-                    self._fill(request.ungrouped_partition_states.add(topic_name=topic), partition, version)
+                    state = self._state(partition, version)
+                    state.topic_name = topic
+                    request.ungrouped_partition_states.append(state)
                 continue
-            topic_state = request.topic_states.add(topic_name=topic)
+            topic_state = UpdateMetadataRequest.UpdateMetadataTopicState(topic_name=topic)
+            request.topic_states.append(topic_state)
             if version >= TOPIC_IDS:
                 topic_state.topic_id = states[0].topic_id
-            for partition in states:
-                self._fill(topic_state.partition_states.add(), partition, version)
+            topic_state.partition_states = [self._state(partition, version) for partition in states]
         for live in sorted(self.committed.brokers):
             if self.committed.is_alive(live):
-                request.live_brokers.add(id=live)
+                request.live_brokers.append(UpdateMetadataRequest.UpdateMetadataBroker(id=live))
         return request
 
-    def _fill(
-        self,
-        state: UpdateMetadataRequest.UpdateMetadataPartitionState,
-        partition: PartitionRegistration,
-        version: int,
-    ) -> None:
-        state.partition_index = partition.partition
-        state.controller_epoch = self.epoch
-        state.leader = partition.leader
-        state.leader_epoch = partition.leader_epoch
-        state.isr.extend(partition.isr)
-        state.zk_version = partition.partition_epoch
-        state.replicas.extend(partition.replicas)
+    def _state(
+        self, partition: PartitionRegistration, version: int
+    ) -> UpdateMetadataRequest.UpdateMetadataPartitionState:
+        state = UpdateMetadataRequest.UpdateMetadataPartitionState(
+            partition_index=partition.partition,
+            controller_epoch=self.epoch,
+            leader=partition.leader,
+            leader_epoch=partition.leader_epoch,
+            isr=list(partition.isr),
+            zk_version=partition.partition_epoch,
+            replicas=list(partition.replicas),
+        )
         if version >= OFFLINE_REPLICAS:
-            state.offline_replicas.extend(
-                [replica for replica in partition.replicas if not self.committed.is_alive(replica)]
-            )
+            alive = self.committed.is_alive
+            state.offline_replicas = [replica for replica in partition.replicas if not alive(replica)]
+        return state

@@ -27,13 +27,13 @@ from actors.node.events import (
 )
 from actors.node.fault import FatalFault
 from actors.node.files import Files
-from actors.node.messages import api_of
+from actors.node.messages import api_of, request_version
 from actors.node.network_client import NetworkClient
 from actors.node.spec import ClusterSpec, NodeSpec
 from actors.node.step import Step
 from actors.quorum.raft_client import METADATA_LOG_FILE, RaftClient
-from actors.versions import CONTROLLER_APIS, request_version
-from krift.v1.api_versions_pb2 import ApiVersionsRequest
+from actors.versions import CONTROLLER_APIS
+from krift.v1.api_versions import ApiVersionsRequest
 
 
 def _no_spec() -> NodeSpec:

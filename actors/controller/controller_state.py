@@ -10,7 +10,8 @@ from actors.metadata.metadata_state import MetadataState
 from actors.metadata.registrations import NO_LEADER, PartitionRegistration
 from actors.node.step import Step
 from actors.trace.events import BrokerReg, ConfigChange, PartChange
-from krift.v1.records_pb2 import MetadataRecord
+from krift.v1.records import MetadataRecord
+from krift.v1.wire import from_bytes
 
 
 class ControllerState(MetadataState):
@@ -52,7 +53,7 @@ class ControllerState(MetadataState):
         if batch.is_control:
             return
         for index, record in enumerate(batch.records):
-            self.replay(MetadataRecord.FromString(record.value), batch.base_offset + index)
+            self.replay(from_bytes(MetadataRecord, record.value), batch.base_offset + index)
 
     def replay_own(
         self,
@@ -63,11 +64,10 @@ class ControllerState(MetadataState):
         min_isr: Callable[[PartitionRegistration], int],
     ) -> None:
         """Replay a record that this controller, being active, has just appended, and tell the trace of it."""
-        if change.record.HasField("config"):
-            config = change.record.config
+        config = change.record.config
+        if config is not None:
             resource = f"{config.resource_type}/{config.resource_name}"
-            value = config.value if config.HasField("value") else None
-            step.record(ConfigChange(offset, quorum_epoch, resource, config.name, value))
+            step.record(ConfigChange(offset, quorum_epoch, resource, config.name, config.value))
         for changed in self.replay(change.record, offset):
             if isinstance(changed, PartitionRegistration):
                 step.record(

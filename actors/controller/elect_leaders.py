@@ -8,7 +8,7 @@ from actors.controller.elections import Election, ElectionRules, PartitionChange
 from actors.metadata.registrations import NO_LEADER
 from actors.node.error_responses import error_response
 from actors.node.errors import KafkaError
-from krift.v1.admin_pb2 import ElectLeadersRequest, ElectLeadersResponse
+from krift.v1.admin import ElectLeadersRequest, ElectLeadersResponse
 
 PREFERRED = 0
 UNCLEAN = 1
@@ -30,11 +30,13 @@ def elect_leaders(
     changes: list[Change] = []
     response = ElectLeadersResponse()
     for topic, indexes in _asked(request, state):
-        answer = response.replica_election_results.add(topic=topic)
+        answer = ElectLeadersResponse.ReplicaElectionResult(topic=topic)
+        response.replica_election_results.append(answer)
         for index in indexes:
             error = _elect(topic, index, request.election_type, state, rules, changes)
             if error != KafkaError.ELECTION_NOT_NEEDED or not request.all_partitions:
-                result = answer.partition_result.add(partition_id=index, error_code=error)
+                result = ElectLeadersResponse.PartitionResult(partition_id=index, error_code=error)
+                answer.partition_result.append(result)
                 if error:
                     result.error_message = MESSAGES.get(error, f"No such partition as {topic}-{index}")
     return changes, response

@@ -11,10 +11,11 @@ from actors.metadata.registrations import (
     LEADER_UNCHANGED,
     NO_LEADER,
     RECOVERING,
+    RECOVERY_UNCHANGED,
     PartitionRegistration,
     partition_record,
 )
-from krift.v1.records_pb2 import BrokerIds, MetadataRecord, PartitionChangeRecord, PartitionRecord
+from krift.v1.records import BrokerIds, MetadataRecord, PartitionChangeRecord, PartitionRecord
 
 Election = Literal["preferred", "online", "unclean"]
 """preferred: the first replica of the assignment, if it is eligible. online: the present leader if it still is, else
@@ -72,9 +73,8 @@ class PartitionChangeBuilder:
         cause = self._elect(record)
         self._set_isr_and_elr(record)
         self._set_last_known_leader(record)
-        if not record.HasField("leader_recovery_state") and (
-            self.target_recovery_state != partition.leader_recovery_state
-        ):
+        unsaid = record.leader_recovery_state == RECOVERY_UNCHANGED
+        if unsaid and self.target_recovery_state != partition.leader_recovery_state:
             record.leader_recovery_state = self.target_recovery_state
         if record == PartitionChangeRecord(topic_id=partition.topic_id, partition_id=partition.partition):
             return None
@@ -156,7 +156,7 @@ class PartitionChangeBuilder:
         if unclean or not self.rules.elr:
             self.target_elr = []
         if self.target_elr != partition.elr:
-            record.eligible_leader_replicas.CopyFrom(BrokerIds(ids=self.target_elr))
+            record.eligible_leader_replicas = BrokerIds(ids=list(self.target_elr))
         # Without eligible leader replicas an ISR never becomes empty: its last member stays, though it cannot lead.
         may_set = self.target_isr or self.rules.elr
         if not unclean and may_set and self.target_isr != partition.isr:
@@ -171,17 +171,17 @@ class PartitionChangeBuilder:
         partition, known = self.partition, self.partition.last_known_elr
         if record.isr_empty:
             if known != [partition.leader]:
-                record.last_known_elr.CopyFrom(BrokerIds(ids=[partition.leader]))
+                record.last_known_elr = BrokerIds(ids=[partition.leader])
         elif known and (record.leader >= 0 or NO_LEADER not in (partition.leader, record.leader)):
-            record.last_known_elr.CopyFrom(BrokerIds())
+            record.last_known_elr = BrokerIds()
 
 
 def _restated(after: PartitionRegistration, leader_epochs: int, partition_epochs: int) -> PartitionRecord:
     """The whole state after a change, with epochs from so many changes before: what brokers replay is as wrong as what
     the controller holds."""
     record = partition_record(after)
-    record.leader_epoch -= leader_epochs
-    record.partition_epoch -= partition_epochs
+    record.leader_epoch = after.leader_epoch - leader_epochs
+    record.partition_epoch = after.partition_epoch - partition_epochs
     return record
 
 

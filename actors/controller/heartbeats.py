@@ -11,7 +11,7 @@ import msgspec
 
 from actors.controller.controller_state import ControllerState
 from actors.metadata.registrations import BrokerRegistration
-from krift.v1.controller_pb2 import BrokerHeartbeatRequest
+from krift.v1.controller import BrokerHeartbeatRequest
 
 
 class BrokerControlState(Enum):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from actors.controller.changes import Change
-from krift.v1.producer_ids_pb2 import AllocateProducerIdsRequest, AllocateProducerIdsResponse
-from krift.v1.records_pb2 import MetadataRecord, ProducerIdsRecord
+from krift.v1.producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from krift.v1.records import MetadataRecord, ProducerIdsRecord
 
 PRODUCER_ID_BLOCK_SIZE = 1000
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import msgspec
-from google.protobuf.message import Message
+
+from actors.node.messages import AnyRequest, AnyResponse
 
 
 class DeferredReply(msgspec.Struct, frozen=True):
@@ -12,8 +13,8 @@ class DeferredReply(msgspec.Struct, frozen=True):
     offset: int
     connection: str
     version: int
-    request: Message
-    response: Message
+    request: AnyRequest
+    response: AnyResponse
 
 
 class ReplyPurgatory(msgspec.Struct):

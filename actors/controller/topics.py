@@ -7,7 +7,7 @@ from actors.controller.changes import Change
 from actors.controller.controller_config import MIN_ISR
 from actors.metadata.metadata_state import ELR_FEATURE
 from actors.node.spec import TopicSpec
-from krift.v1.records_pb2 import ConfigRecord, FeatureLevelRecord, MetadataRecord, PartitionRecord, TopicRecord
+from krift.v1.records import ConfigRecord, FeatureLevelRecord, MetadataRecord, PartitionRecord, TopicRecord
 
 METADATA_VERSION = "metadata.version"
 METADATA_VERSION_LEVEL = 25

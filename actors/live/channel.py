@@ -13,15 +13,14 @@ from typing import Any
 import grpc
 import grpc.aio
 import msgspec
-from google.protobuf.message import Message
 
 from actors.live.links import Direction, Fragile, Links
 from actors.live.timers import PatientTimer
-from actors.live.wire import CHANNEL_OPTIONS, NO_STAMP, Stamp, encode_request, method_path, stamp_of
+from actors.live.wire import CHANNEL_OPTIONS, NO_STAMP, Stamp, decode_response, encode_request, method_path
 from actors.machine_clock import Change
 from actors.node.effects import Call
 from actors.node.events import Answered, Failed
-from actors.node.messages import RESPONSES, Api, api_of
+from actors.node.messages import AnyResponse, Api, api_of
 from actors.trace.stamper import connection_id, request_id
 
 Deliver = Callable[[Answered | Failed, Stamp, str], None]
@@ -50,7 +49,7 @@ class Connection:
         self.sent = 0
         self.ended = 0
         self.calls: dict[int, OpenCall] = {}
-        self.answers: dict[int, Message] = {}
+        self.answers: dict[int, tuple[AnyResponse, Stamp]] = {}
         self.tasks: set[asyncio.Task[None]] = set()
         self.methods: dict[Api, grpc.aio.UnaryUnaryMultiCallable[Any, Any]] = {}
         self.established = False
@@ -148,11 +147,11 @@ class Connections:
             self._broken(connection)
             return
         connection.established = True
-        response = RESPONSES[api].FromString(answer)
+        response, stamp = decode_response(api, answer)
         self._links.arrive(
             ((connection.peer, self._node),),
             connection.id,
-            lambda: self._answered(connection, number, response),
+            lambda: self._answered(connection, number, response, stamp),
             Fragile(number, api.name, False, lambda rule, lost: self._lose(connection)),
         )
 
@@ -172,16 +171,16 @@ class Connections:
             directions += ((self._node, connection.peer),)
         self._links.arrive(directions, connection.id, lambda: self._disconnect(connection))
 
-    def _answered(self, connection: Connection, number: int, response: Message) -> None:
+    def _answered(self, connection: Connection, number: int, response: AnyResponse, stamp: Stamp) -> None:
         if connection.closed:
             return
-        connection.answers[number] = response
+        connection.answers[number] = (response, stamp)
         while connection.ended in connection.answers:
-            answer = connection.answers.pop(connection.ended)
+            answer, stamp = connection.answers.pop(connection.ended)
             call = connection.calls.pop(connection.ended)
             connection.ended += 1
             call.timer.cancel()
-            self._deliver(Answered(call.call, answer), stamp_of(answer), call.req)
+            self._deliver(Answered(call.call, answer), stamp, call.req)
 
     def _time_out(self, connection: Connection, number: int) -> None:
         call = connection.calls.pop(number)

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
-from google.protobuf.message import Message
 
 from actors.config import setting
 from actors.control import WATCHED, AnyRule, ClockSkew, DiskRule, Predicate, leaks
@@ -31,7 +30,7 @@ from actors.live.server import Server
 from actors.live.setup import Broken, Completed, Control, Matched, Reached, Report, Setup, Watched
 from actors.live.slow_disk import SlowDisk
 from actors.live.timers import Timers
-from actors.live.wire import NO_STAMP, Stamp, stamp_of
+from actors.live.wire import NO_STAMP, Arrived, Stamp
 from actors.live.writer import ChunkWriter
 from actors.machine_clock import Change
 from actors.node.contract import Node
@@ -310,8 +309,9 @@ class LiveRuntime:
             self._scheduled = True
             self._loop.call_soon(self._turn)
 
-    def _on_request(self, connection: str, number: int, request: Message) -> None:
-        self._push(Input(Received(connection, request), stamp_of(request), request_id(connection, number)))
+    def _on_request(self, connection: str, arrived: Arrived) -> None:
+        req = request_id(connection, arrived.number)
+        self._push(Input(Received(connection, arrived.request), arrived.stamp, req))
 
     def _on_disconnect(self, connection: str) -> None:
         self._push(Input(Disconnected(connection)))

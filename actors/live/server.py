@@ -10,21 +10,20 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import grpc
 import grpc.aio
 import msgspec
-from google.protobuf.message import Message
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1.health import SERVICE_NAME as HEALTH_SERVICE, aio as health
 from grpc_reflection.v1alpha import reflection
 
 from actors.live.links import Fragile, Links, Lost
-from actors.live.wire import SERVER_OPTIONS, SERVICE, Stamp, encode_response
-from actors.node.messages import REQUESTS, RESPONSES, Api, api_of
+from actors.live.wire import SERVER_OPTIONS, SERVICE, Arrived, Stamp, decode_request, encode_response
+from actors.node.messages import REQUESTS, RESPONSES, AnyResponse, Api, api_of
 from actors.trace.stamper import connection_source
-from actors.versions import request_header
 
 ANONYMOUS = "anonymous"
 """Source of the connections of callers that are no nodes: each of their calls is a connection of its own."""
@@ -40,7 +39,7 @@ class ServerConnection(msgspec.Struct, eq=False):
     source: str
     next: int = 0
     busy: int = -1
-    waiting: dict[int, Message] = {}
+    waiting: dict[int, Arrived] = {}
     answers: dict[int, asyncio.Future[bytes]] = {}
     correlation_ids: dict[int, int] = {}
     apis: dict[int, Api] = {}
@@ -54,7 +53,7 @@ class ServerConnection(msgspec.Struct, eq=False):
 
 
 class Server:
-    """Serves one node. ``on_request(connection, number, request)`` and ``on_disconnect(connection)`` are called on
+    """Serves one node. ``on_request(connection, what arrived)`` and ``on_disconnect(connection)`` are called on
     the event loop; they only queue what they are given."""
 
     def __init__(
@@ -62,7 +61,7 @@ class Server:
         node: str,
         links: Links,
         draws: random.Random,
-        on_request: Callable[[str, int, Message], None],
+        on_request: Callable[[str, Arrived], None],
         on_disconnect: Callable[[str], None],
     ) -> None:
         self._node = node
@@ -81,7 +80,7 @@ class Server:
         server = grpc.aio.server(options=SERVER_OPTIONS)
         handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
             api.name: grpc.unary_unary_rpc_method_handler(
-                self._serve, request_deserializer=kind.FromString, response_serializer=None
+                self._serve, request_deserializer=partial(decode_request, kind), response_serializer=None
             )
             for api, kind in REQUESTS.items()
         }
@@ -102,27 +101,21 @@ class Server:
         if self._server is not None:
             await self._server.stop(None)
 
-    async def _serve(self, request: Message, context: grpc.aio.ServicerContext[Any, Any]) -> bytes:
+    async def _serve(self, arrived: Arrived, context: grpc.aio.ServicerContext[Any, Any]) -> bytes:
         """One call: wait until the node answers."""
-        header = request_header(request)
-        connection = self._connection(header.connection)
-        number = header.number
+        connection = self._connection(arrived.connection)
+        number, api = arrived.number, api_of(arrived.request)
         if connection.closed or connection.gone or number in connection.answers:
             await _refuse(context)
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         connection.answers[number] = answer
-        connection.correlation_ids[number] = header.correlation_id
-        connection.apis[number] = api_of(request)
+        connection.correlation_ids[number] = arrived.correlation_id
+        connection.apis[number] = api
         self._links.arrive(
             ((connection.source, self._node),),
             connection.id,
-            lambda: self._arrived(connection, number, request),
-            Fragile(
-                number,
-                api_of(request).name,
-                True,
-                lambda rule, lost: self._lose(connection, number, request, rule, lost),
-            ),
+            lambda: self._arrived(connection, arrived),
+            Fragile(number, api.name, True, lambda rule, lost: self._lose(connection, arrived, rule, lost)),
         )
         try:
             return await answer
@@ -152,7 +145,7 @@ class Server:
                 self._gone(before)
         return found
 
-    def _arrived(self, connection: ServerConnection, number: int, request: Message) -> None:
+    def _arrived(self, connection: ServerConnection, arrived: Arrived) -> None:
         if connection.closed:
             return
         if connection.gone and not connection.lost:
@@ -160,24 +153,24 @@ class Server:
             connection.lost = self._draws.random() < 0.5
         if connection.lost:
             return
-        connection.waiting[number] = request
+        connection.waiting[arrived.number] = arrived
         self._hand_over(connection)
 
-    def _lose(self, connection: ServerConnection, number: int, request: Message, rule: str, lost: Lost) -> bool:
+    def _lose(self, connection: ServerConnection, arrived: Arrived, rule: str, lost: Lost) -> bool:
         """A rule hits a request: it is lost, or it is served and its answer is lost."""
         if connection.closed or connection.lost or connection.doomed >= 0:
             return False
         if lost == "request":
-            self._break(connection, number)
+            self._break(connection, arrived.number)
         else:
-            connection.doomed, connection.doomed_by = number, rule
-            self._arrived(connection, number, request)
+            connection.doomed, connection.doomed_by = arrived.number, rule
+            self._arrived(connection, arrived)
         return True
 
     def _break(self, connection: ServerConnection, number: int) -> None:
         """From a request on nothing arrives: the peer finds the end at once, the node after what came before."""
         connection.gone = connection.lost = connection.ended = True
-        connection.waiting = {n: request for n, request in connection.waiting.items() if n < number}
+        connection.waiting = {n: arrived for n, arrived in connection.waiting.items() if n < number}
         _abort(connection)
         self._hand_over(connection)
 
@@ -195,14 +188,14 @@ class Server:
             number = connection.busy = connection.next
             connection.next += 1
             connection.told = True
-            self._on_request(connection.id, number, connection.waiting.pop(number))
+            self._on_request(connection.id, connection.waiting.pop(number))
         elif connection.ended:
             connection.closed = True
             self._connections.pop(connection.id, None)
             if connection.told:
                 self._on_disconnect(connection.id)
 
-    def reply(self, name: str, response: Message | None, stamp: Stamp) -> None:
+    def reply(self, name: str, response: AnyResponse | None, stamp: Stamp) -> None:
         """Answer the request outstanding on a connection; without effect if the connection is gone. None travels
         as an empty message, as the caller's runtime must hear that the call is over."""
         connection = self._connections.get(name)

@@ -1,16 +1,14 @@
-"""What the runtime adds to a message on its way: clock, cause, connection and number.
-
-A node never sees its own message change. The runtime appends an encoded header to the encoded message, and whoever
-parses the two sees them merged, as protobuf defines it for an embedded message that occurs twice.
-"""
+"""Messages on their way between live nodes: protobuf, with what the runtime adds in the header (clock, cause,
+connection and number). Nodes have neither: ``krift.v1.wire`` converts here."""
 
 from __future__ import annotations
 
-import msgspec
-from google.protobuf.message import Message
+from typing import Any
 
-from actors.node.messages import REQUESTS, RESPONSES, Api
-from krift.v1.common_pb2 import Clock, RequestHeader, ResponseHeader
+import msgspec
+
+from actors.node.messages import RESPONSES, AnyRequest, AnyResponse, Api
+from krift.v1.wire import PROTOBUF, from_protobuf, to_protobuf
 
 SERVICE = "krift.v1.NodeService"
 
@@ -41,51 +39,56 @@ class Stamp(msgspec.Struct, frozen=True):
 NO_STAMP = Stamp()
 
 
+class Arrived(msgspec.Struct, frozen=True):
+    """A request with what came in its header: connection and number ("" and 0 of a caller that is no node)."""
+
+    request: AnyRequest
+    connection: str
+    number: int
+    correlation_id: int
+    stamp: Stamp
+
+
 def method_path(api: Api) -> str:
     """Full name of an API's gRPC method."""
     return f"/{SERVICE}/{api.name}"
 
 
-def encode_request(request: Message, connection: str, number: int, stamp: Stamp) -> bytes:
+def encode_request(request: AnyRequest, connection: str, number: int, stamp: Stamp) -> bytes:
     """A request as it travels."""
-    header = RequestHeader(
-        connection=connection,
-        number=number,
-        clock=Clock(wall_us=stamp.wall_us, logical=stamp.logical),
-        cause=stamp.cause,
-    )
-    return request.SerializeToString(deterministic=True) + _as_field_1(header)
+    made = to_protobuf(request)
+    made.header.connection = connection
+    made.header.number = number
+    return _stamped(made, stamp)
 
 
-def encode_response(response: Message, correlation_id: int, stamp: Stamp) -> bytes:
+def encode_response(response: AnyResponse, correlation_id: int, stamp: Stamp) -> bytes:
     """A response as it travels."""
-    header = ResponseHeader(
-        correlation_id=correlation_id,
-        clock=Clock(wall_us=stamp.wall_us, logical=stamp.logical),
-        cause=stamp.cause,
-    )
-    return response.SerializeToString(deterministic=True) + _as_field_1(header)
+    made = to_protobuf(response)
+    made.header.correlation_id = correlation_id
+    return _stamped(made, stamp)
 
 
-def stamp_of(message: Message) -> Stamp:
-    """Clock and cause that came with a request or a response."""
-    header = message.header  # type: ignore[attr-defined]  # field 1 of every request and response
+def _stamped(message: Any, stamp: Stamp) -> bytes:
+    header = message.header
+    header.clock.wall_us, header.clock.logical, header.cause = stamp.wall_us, stamp.logical, stamp.cause
+    data: bytes = message.SerializeToString(deterministic=True)
+    return data
+
+
+def decode_request(kind: type[Any], data: bytes) -> Arrived:
+    """What arrived. Raises google.protobuf.message.DecodeError for bytes that are no message."""
+    message: Any = PROTOBUF[kind].FromString(data)
+    header = message.header
+    return Arrived(from_protobuf(message), header.connection, header.number, header.correlation_id, _stamp_of(message))
+
+
+def decode_response(api: Api, data: bytes) -> tuple[AnyResponse, Stamp]:
+    """What arrived, and who sent it when."""
+    message: Any = PROTOBUF[RESPONSES[api]].FromString(data)
+    return from_protobuf(message), _stamp_of(message)
+
+
+def _stamp_of(message: Any) -> Stamp:
+    header = message.header
     return Stamp(header.clock.wall_us, header.clock.logical, header.cause)
-
-
-def _as_field_1(header: Message) -> bytes:
-    """``header`` encoded as field 1 of another message: key, length (a varint), content."""
-    content = header.SerializeToString(deterministic=True)
-    length = len(content)
-    prefix = bytearray(b"\x0a")
-    while length > 0x7F:
-        prefix.append(length & 0x7F | 0x80)
-        length >>= 7
-    prefix.append(length)
-    return bytes(prefix) + content
-
-
-def check_headers() -> None:
-    """Raise AssertionError unless the header is field 1 of every message, as ``_as_field_1`` relies on."""
-    for kind in (*REQUESTS.values(), *RESPONSES.values()):
-        assert kind.DESCRIPTOR.fields_by_name["header"].number == 1, kind.DESCRIPTOR.full_name

@@ -8,7 +8,7 @@ from hashlib import blake2b
 
 import msgspec
 
-from krift.v1.records_pb2 import Record, RecordBatch
+from krift.v1.records import Record, RecordBatch
 
 EMPTY_PREFIX_HASH = 0
 """Prefix hash at offset 0."""
@@ -19,13 +19,8 @@ _HEAD = struct.Struct(">QiqiiB")
 _TIMESTAMP = struct.Struct(">q")
 
 
-class LogRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One record. ``uid`` is ghost data: it names the record in the trace and no rule reads it."""
-
-    timestamp_ms: int
-    uid: str = ""
-    key: bytes = b""
-    value: bytes = b""
+LogRecord = Record
+"""One record, in a log as on its way: it is never changed, so that all who have it may have the same one."""
 
 
 class Batch(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -42,7 +37,7 @@ class Batch(msgspec.Struct, frozen=True, array_like=True, gc=False):
     producer_epoch: int
     base_sequence: int
     is_control: bool
-    records: list[LogRecord]
+    records: list[Record]
     ph: int
 
     @property
@@ -62,7 +57,7 @@ class Batch(msgspec.Struct, frozen=True, array_like=True, gc=False):
         """Size that fetch limits count: Kafka's overheads plus keys and values."""
         return batch_size_bytes(self.records)
 
-    def to_proto(self) -> RecordBatch:
+    def to_message(self) -> RecordBatch:
         """The batch as it travels."""
         return RecordBatch(
             base_offset=self.base_offset,
@@ -71,7 +66,7 @@ class Batch(msgspec.Struct, frozen=True, array_like=True, gc=False):
             producer_epoch=self.producer_epoch,
             base_sequence=self.base_sequence,
             is_control=self.is_control,
-            records=[Record(timestamp_ms=r.timestamp_ms, uid=r.uid, key=r.key, value=r.value) for r in self.records],
+            records=self.records,
         )
 
 
@@ -91,11 +86,6 @@ def batch_size_bytes(records: list[LogRecord]) -> int:
 def payload_digest(timestamp_ms: int, key: bytes, value: bytes) -> int:
     """What a record says, in 32 bits: equal for what an application sent and what another one got. For the trace."""
     return zlib.crc32(value, zlib.crc32(key, timestamp_ms & 0xFFFFFFFF))
-
-
-def records_from_proto(batch: RecordBatch) -> list[LogRecord]:
-    """The records of a batch that arrived."""
-    return [LogRecord(r.timestamp_ms, r.uid, r.key, r.value) for r in batch.records]
 
 
 def make_batch(

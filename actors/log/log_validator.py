@@ -8,7 +8,7 @@ import msgspec
 from actors.config import LONG_MAX
 from actors.log.batch import LogRecord, batch_size_bytes
 from actors.node.errors import KafkaError
-from krift.v1.records_pb2 import RecordBatch
+from krift.v1.records import RecordBatch
 
 NO_TIMESTAMP = -1
 

@@ -13,7 +13,6 @@ from actors.log.batch import (
     Batch,
     LogRecord,
     make_batch,
-    records_from_proto,
 )
 from actors.log.leader_epoch_cache import LeaderEpochCache
 from actors.log.log_validator import DEFAULT_LOG_CONFIG, LogConfig, invalid_timestamps, validate_batch
@@ -24,7 +23,7 @@ from actors.node.files import Files
 from actors.node.spec import METADATA_PARTITION
 from actors.node.step import Step
 from actors.trace.events import LogAppend, LogHw, LogStart, LogTrunc
-from krift.v1.records_pb2 import RecordBatch
+from krift.v1.records import RecordBatch
 
 LOG_SUFFIX = "/log"
 """A log's file is named after its partition, with this."""
@@ -185,7 +184,7 @@ class ReplicaLog(msgspec.Struct):
         config: LogConfig = DEFAULT_LOG_CONFIG,
     ) -> AppendResult:
         """Append a producer's batch, if nothing stands against it: offsets and leader epoch are assigned here."""
-        records = records_from_proto(batch)
+        records = batch.records
         refusal = validate_batch(batch, records, step.wall_ms, config)
         if refusal:
             to_blame = invalid_timestamps(records, step.wall_ms, config)
@@ -243,9 +242,9 @@ class ReplicaLog(msgspec.Struct):
                 continue
             if batch.base_offset != self.end_offset:
                 raise AssertionError(f"{self.tp}: batch at {batch.base_offset}, log ends at {self.end_offset}")
-            records = records_from_proto(batch)
+            records = batch.records
             if "follower-reorders-batch" in step.defects and self.tp != METADATA_PARTITION:
-                records.reverse()
+                records = records[::-1]
             copy = make_batch(
                 self.end_ph,
                 batch.base_offset,

@@ -8,7 +8,7 @@ from hashlib import blake2b
 from actors.log.batch import Batch
 from actors.metadata.metadata_state import MetadataState
 from actors.metadata.registrations import BrokerRegistration, partition_record
-from krift.v1.records_pb2 import (
+from krift.v1.records import (
     ConfigRecord,
     FeatureLevelRecord,
     MetadataRecord,
@@ -16,6 +16,7 @@ from krift.v1.records_pb2 import (
     RegisterBrokerRecord,
     TopicRecord,
 )
+from krift.v1.wire import from_bytes, to_bytes
 
 EMPTY_DIGEST = 0
 """Digest of a log without records."""
@@ -41,7 +42,7 @@ def records_of(state: MetadataState) -> list[bytes]:
         ]
     if state.next_producer_id:
         found.append(MetadataRecord(producer_ids=ProducerIdsRecord(next_producer_id=state.next_producer_id)))
-    return [record.SerializeToString(deterministic=True) for record in found]
+    return [to_bytes(record) for record in found]
 
 
 def _registration(broker: BrokerRegistration) -> RegisterBrokerRecord:
@@ -58,7 +59,7 @@ def load_records(state: MetadataState, records: Iterable[bytes], last_offset: in
     """Make an empty state that of a snapshot whose last record was at ``last_offset``: for the state machine, that is
     the offset of all of them (``QuorumController.handleLoadSnapshot``)."""
     for record in records:
-        state.replay(MetadataRecord.FromString(record), last_offset)
+        state.replay(from_bytes(MetadataRecord, record), last_offset)
 
 
 def extend_digest(digest: int, batches: Iterable[Batch]) -> int:

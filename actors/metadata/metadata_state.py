@@ -14,7 +14,7 @@ from actors.metadata.registrations import (
     partition_registration,
 )
 from actors.node.spec import topic_partition
-from krift.v1.records_pb2 import (
+from krift.v1.records import (
     BrokerIds,
     BrokerRegistrationChangeRecord,
     ClearElrRecord,
@@ -84,25 +84,24 @@ class MetadataState(msgspec.Struct):
     def replay(self, record: MetadataRecord, offset: int) -> list[PartitionRegistration | BrokerRegistration]:
         """Replay one record at its offset; the partitions or the broker that it changes. Raises AssertionError for a
         change of something that the log does not have."""
-        match record.WhichOneof("record"):
-            case "register_broker":
-                return [self._register_broker(record.register_broker, offset)]
-            case "broker_registration_change":
-                return self._change_broker(record.broker_registration_change)
-            case "topic":
-                self._add_topic(record.topic)
-            case "partition":
-                return [self._add_partition(record.partition)]
-            case "partition_change":
-                return [self._change_partition(record.partition_change)]
-            case "clear_elr":
-                return self._clear_elr(record.clear_elr)
-            case "config":
-                self._configure(record.config)
-            case "feature_level":
-                self.features[record.feature_level.name] = record.feature_level.feature_level
-            case "producer_ids":
-                self.next_producer_id = record.producer_ids.next_producer_id
+        if record.register_broker is not None:
+            return [self._register_broker(record.register_broker, offset)]
+        if record.broker_registration_change is not None:
+            return self._change_broker(record.broker_registration_change)
+        if record.partition is not None:
+            return [self._add_partition(record.partition)]
+        if record.partition_change is not None:
+            return [self._change_partition(record.partition_change)]
+        if record.clear_elr is not None:
+            return self._clear_elr(record.clear_elr)
+        if record.topic is not None:
+            self._add_topic(record.topic)
+        elif record.config is not None:
+            self._configure(record.config)
+        elif record.feature_level is not None:
+            self.features[record.feature_level.name] = record.feature_level.feature_level
+        elif record.producer_ids is not None:
+            self.next_producer_id = record.producer_ids.next_producer_id
         return []
 
     def _register_broker(self, record: RegisterBrokerRecord, offset: int) -> BrokerRegistration:
@@ -154,17 +153,17 @@ class MetadataState(msgspec.Struct):
                 continue
             change = PartitionChangeRecord(topic_id=partition.topic_id, partition_id=partition.partition)
             if partition.elr:
-                change.eligible_leader_replicas.CopyFrom(BrokerIds())
+                change.eligible_leader_replicas = BrokerIds()
             if partition.last_known_elr and not record.keeps_last_known:
-                change.last_known_elr.CopyFrom(BrokerIds())
-            if change.HasField("eligible_leader_replicas") or change.HasField("last_known_elr"):
+                change.last_known_elr = BrokerIds()
+            if change.eligible_leader_replicas is not None or change.last_known_elr is not None:
                 changed.append(self._change_partition(change))
         return changed
 
     def _configure(self, record: ConfigRecord) -> None:
         resource = f"{record.resource_type}/{record.resource_name}"
         values = self.configs.setdefault(resource, {})
-        if record.HasField("value"):
+        if record.value is not None:
             values[record.name] = record.value
         else:
             values.pop(record.name, None)

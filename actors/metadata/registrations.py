@@ -6,12 +6,13 @@ from __future__ import annotations
 import msgspec
 
 from actors.node.spec import topic_partition
-from krift.v1.records_pb2 import BrokerRegistrationChangeRecord, PartitionChangeRecord, PartitionRecord
+from krift.v1.records import BrokerRegistrationChangeRecord, PartitionChangeRecord, PartitionRecord
 
 NO_LEADER = -1
 LEADER_UNCHANGED = -2
 RECOVERED = 0
 RECOVERING = 1
+RECOVERY_UNCHANGED = -1
 
 FENCE = 1
 UNFENCE = -1
@@ -85,9 +86,9 @@ class PartitionRegistration(msgspec.Struct, frozen=True):
             leader=record.leader if names_leader else self.leader,
             leader_epoch=self.leader_epoch + 1 if names_leader else self.leader_epoch,
             partition_epoch=self.partition_epoch + 1,
-            leader_recovery_state=self.leader_recovery_state if recovery == -1 else recovery,
-            elr=list(elr.ids) if record.HasField("eligible_leader_replicas") else self.elr,
-            last_known_elr=list(last.ids) if record.HasField("last_known_elr") else self.last_known_elr,
+            leader_recovery_state=self.leader_recovery_state if recovery == RECOVERY_UNCHANGED else recovery,
+            elr=self.elr if elr is None else list(elr.ids),
+            last_known_elr=self.last_known_elr if last is None else list(last.ids),
         )
 
 
@@ -100,9 +101,9 @@ def partition_registration(topic: TopicRegistration, record: PartitionRecord) ->
         list(record.replicas),
         list(record.isr),
         record.leader,
-        record.leader_epoch,
-        record.partition_epoch,
-        record.leader_recovery_state,
+        record.leader_epoch or 0,
+        record.partition_epoch or 0,
+        record.leader_recovery_state or RECOVERED,
         list(record.eligible_leader_replicas),
         list(record.last_known_elr),
     )

@@ -6,13 +6,11 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from google.protobuf.message import Message
-
 from actors.node.errors import KafkaError
-from actors.node.messages import API_NAMES, Api, api_of
+from actors.node.messages import API_NAMES, AnyRequest, Api, api_of, request_version
 from actors.node.spec import NodeSpec
-from actors.versions import Ranges, request_version
-from krift.v1.api_versions_pb2 import ApiVersionsRequest, ApiVersionsResponse
+from actors.versions import Ranges
+from krift.v1.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
 PRODUCE_TOLD_FROM = 0
 """Lowest version of Produce that servers name, though they do not speak it: librdkafka will not compress for one that
@@ -21,7 +19,7 @@ leaves it out (KAFKA-18659, ``ApiKeys.PRODUCE_API_VERSIONS_RESPONSE_MIN_VERSION`
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
-def speaks(ranges: Ranges, request: Message) -> bool:
+def speaks(ranges: Ranges, request: AnyRequest) -> bool:
     """Whether a node with these ranges speaks the API and version of ``request``."""
     bounds = ranges.get(API_NAMES[api_of(request)])
     return bounds is not None and bounds[0] <= request_version(request) <= bounds[1]
@@ -49,4 +47,6 @@ def _add(response: ApiVersionsResponse, ranges: Ranges, apis: Iterable[Api]) -> 
         bounds: Any = ranges.get(api.name)
         if bounds is not None:
             low = PRODUCE_TOLD_FROM if api == Api.Produce else bounds[0]
-            response.api_keys.add(api_key=int(api), min_version=low, max_version=bounds[1])
+            response.api_keys.append(
+                ApiVersionsResponse.ApiVersion(api_key=int(api), min_version=low, max_version=bounds[1])
+            )

@@ -1,4 +1,5 @@
-"""Encoding of node state, events and effects: msgpack through msgspec, protobuf messages embedded.
+"""Encoding of node state, events and effects: msgpack through msgspec, messages as arrays under the number of their
+class (``tag`` in the generated modules).
 
 Used for snapshots, journals and digests. Decoding is typed; nothing is evaluated.
 """
@@ -8,36 +9,15 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 import msgspec
-from google.protobuf.message import Message
-
-from actors.node.messages import MESSAGE_CODES, MESSAGES_BY_CODE
 
 T = TypeVar("T")
 
-
-def _encode_hook(value: Any) -> Any:
-    if isinstance(value, Message):
-        code = MESSAGE_CODES[type(value)]
-        return msgspec.msgpack.Ext(code, value.SerializeToString(deterministic=True))
-    raise TypeError(f"cannot encode {type(value).__name__}")
-
-
-def _ext_hook(code: int, data: memoryview) -> Any:
-    return MESSAGES_BY_CODE[code].FromString(bytes(data))
-
-
-def _decode_hook(expected: type[Any], value: Any) -> Any:
-    if isinstance(value, expected):
-        return value
-    raise TypeError(f"expected {expected.__name__}, found {type(value).__name__}")
-
-
-_ENCODER = msgspec.msgpack.Encoder(enc_hook=_encode_hook)
+_ENCODER = msgspec.msgpack.Encoder()
 _DECODERS: dict[Any, msgspec.msgpack.Decoder[Any]] = {}
 
 
 def encode(value: object) -> bytes:
-    """Encode plain data (Structs, builtins, protobuf messages). Dict order is kept as it is."""
+    """Encode plain data (Structs, builtins). Dict order is kept as it is."""
     return _ENCODER.encode(value)
 
 
@@ -45,7 +25,7 @@ def decode(data: bytes, kind: type[T] | Any) -> T:
     """Decode what ``encode`` wrote as ``kind``. Raises msgspec.ValidationError or DecodeError on other data."""
     decoder = _DECODERS.get(kind)
     if decoder is None:
-        decoder = msgspec.msgpack.Decoder(kind, dec_hook=_decode_hook, ext_hook=_ext_hook)
+        decoder = msgspec.msgpack.Decoder(kind)
         _DECODERS[kind] = decoder
     result: T = decoder.decode(data)
     return result

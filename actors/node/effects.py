@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import msgspec
-from google.protobuf.message import Message
 
+from actors.node.messages import AnyRequest, AnyResponse
 from actors.trace.events import AnyTraceEvent
 
 
@@ -22,7 +22,7 @@ class Call(Effect, frozen=True):
     call: int
     peer: str
     connection: str
-    request: Message
+    request: AnyRequest
     timeout_ms: int
 
 
@@ -31,7 +31,7 @@ class Reply(Effect, frozen=True):
     is just free for its next request, and the peer's Call ends in Answered with an empty response."""
 
     connection: str
-    response: Message | None
+    response: AnyResponse | None
 
 
 class Close(Effect, frozen=True):

@@ -5,51 +5,93 @@ from __future__ import annotations
 
 from typing import Any
 
-from google.protobuf.message import Message
-
 from actors.node.errors import KafkaError
-from actors.node.messages import RESPONSES, Api, api_of
+from actors.node.messages import RESPONSES, AnyRequest, api_of
+from krift.v1.admin import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from krift.v1.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from krift.v1.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
+from krift.v1.produce import ProduceRequest, ProduceResponse
 
 
-def error_response(request: Message, error: KafkaError, message: str = "") -> Any:
+def error_response(request: AnyRequest, error: KafkaError, message: str = "") -> Any:
     """The answer to a request that fails as a whole. Where the response, or its version, has no place for that, each
     part that was asked for fails; of an ElectLeaders each part fails as well, with the same ``message``."""
-    api = api_of(request)
-    response: Any = RESPONSES[api]()
-    asked: Any = request
-    if asked.header.correlation_id:
-        response.header.correlation_id = asked.header.correlation_id
-    if api == Api.Produce:
-        for data in asked.topic_data:
-            topic = response.responses.add(name=data.name)
-            for partition in data.partition_data:
-                topic.partition_responses.add(index=partition.index, error_code=error)
-    elif api == Api.ListOffsets:
-        for data in asked.topics:
-            topic = response.topics.add(name=data.name)
-            for partition in data.partitions:
-                topic.partitions.add(partition_index=partition.partition_index, error_code=error)
-    elif api == Api.OffsetForLeaderEpoch:
-        for data in asked.topics:
-            topic = response.topics.add(topic=data.topic)
-            for partition in data.partitions:
-                topic.partitions.add(partition=partition.partition, error_code=error)
-    elif api == Api.IncrementalAlterConfigs:
-        for resource in asked.resources:
-            response.responses.add(
-                error_code=error, resource_type=resource.resource_type, resource_name=resource.resource_name
-            )
-    elif api == Api.ElectLeaders:
-        _elect_leaders(asked, response, error, message)
-    else:
-        response.error_code = error
+    match request:
+        case ProduceRequest():
+            return _produce(request, error)
+        case ListOffsetsRequest():
+            return _list_offsets(request, error)
+        case OffsetForLeaderEpochRequest():
+            return _offset_for_leader_epoch(request, error)
+        case IncrementalAlterConfigsRequest():
+            return _incremental_alter_configs(request, error)
+        case ElectLeadersRequest():
+            return _elect_leaders(request, error, message)
+    response = RESPONSES[api_of(request)]()
+    response.error_code = error
     return response
 
 
-def _elect_leaders(asked: Any, response: Any, error: KafkaError, message: str) -> None:
+def _produce(asked: ProduceRequest, error: KafkaError) -> ProduceResponse:
+    response = ProduceResponse()
+    for data in asked.topic_data:
+        topic = ProduceResponse.TopicProduceResponse(name=data.name)
+        response.responses.append(topic)
+        for partition in data.partition_data:
+            failed = ProduceResponse.PartitionProduceResponse(index=partition.index, error_code=error)
+            topic.partition_responses.append(failed)
+    return response
+
+
+def _list_offsets(asked: ListOffsetsRequest, error: KafkaError) -> ListOffsetsResponse:
+    response = ListOffsetsResponse()
+    for data in asked.topics:
+        topic = ListOffsetsResponse.ListOffsetsTopicResponse(name=data.name)
+        response.topics.append(topic)
+        for partition in data.partitions:
+            index = partition.partition_index
+            failed = ListOffsetsResponse.ListOffsetsPartitionResponse(partition_index=index, error_code=error)
+            topic.partitions.append(failed)
+    return response
+
+
+def _offset_for_leader_epoch(asked: OffsetForLeaderEpochRequest, error: KafkaError) -> OffsetForLeaderEpochResponse:
+    response = OffsetForLeaderEpochResponse()
+    for data in asked.topics:
+        topic = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult(topic=data.topic)
+        response.topics.append(topic)
+        for partition in data.partitions:
+            index = partition.partition
+            failed = OffsetForLeaderEpochResponse.EpochEndOffset(partition=index, error_code=error)
+            topic.partitions.append(failed)
+    return response
+
+
+def _incremental_alter_configs(
+    asked: IncrementalAlterConfigsRequest, error: KafkaError
+) -> IncrementalAlterConfigsResponse:
+    response = IncrementalAlterConfigsResponse()
+    for resource in asked.resources:
+        failed = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(
+            error_code=error, resource_type=resource.resource_type, resource_name=resource.resource_name
+        )
+        response.responses.append(failed)
+    return response
+
+
+def _elect_leaders(asked: ElectLeadersRequest, error: KafkaError, message: str) -> ElectLeadersResponse:
+    response = ElectLeadersResponse()
     if asked.header.api_version >= 1:
         response.error_code = error
     for each in asked.topic_partitions:
-        answer = response.replica_election_results.add(topic=each.topic)
+        answer = ElectLeadersResponse.ReplicaElectionResult(topic=each.topic)
+        response.replica_election_results.append(answer)
         for index in each.partitions:
-            answer.partition_result.add(partition_id=index, error_code=error, error_message=message)
+            result = ElectLeadersResponse.PartitionResult(partition_id=index, error_code=error, error_message=message)
+            answer.partition_result.append(result)
+    return response

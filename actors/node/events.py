@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import msgspec
-from google.protobuf.message import Message
 
+from actors.node.messages import AnyRequest, AnyResponse
 from actors.node.spec import NodeSpec
 
 DiskImage = dict[str, list[bytes]]
@@ -35,7 +35,7 @@ class Received(Event, frozen=True):
     delivered only after this one was answered with Reply, as Kafka mutes a channel."""
 
     connection: str
-    request: Message
+    request: AnyRequest
 
 
 class Disconnected(Event, frozen=True):
@@ -49,7 +49,7 @@ class Answered(Event, frozen=True):
     """The response to a Call. Exactly one of Answered and Failed ends each Call."""
 
     call: int
-    response: Message
+    response: AnyResponse
 
 
 class Failed(Event, frozen=True):

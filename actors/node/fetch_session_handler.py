@@ -7,7 +7,7 @@ import msgspec
 
 from actors.node.errors import KafkaError
 from actors.node.spec import topic_partition
-from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
+from krift.v1.fetch import FetchRequest, FetchResponse
 
 INVALID_SESSION_ID = 0
 INITIAL_EPOCH = 0
@@ -81,7 +81,8 @@ class FetchSessionHandler(msgspec.Struct):
             by_id = version >= _TOPIC_IDS
             name = each.topic_id if by_id else each.topic
             if name not in forgotten:
-                topic = forgotten[name] = request.forgotten_topics_data.add()
+                topic = forgotten[name] = FetchRequest.ForgottenTopic()
+                request.forgotten_topics_data.append(topic)
                 if by_id:
                     topic.topic_id = name
                 else:
@@ -123,14 +124,16 @@ def _add(request: FetchRequest, version: int, wanted: dict[str, PartitionRequest
     for asked in wanted.values():
         topic = topics.get(asked.topic)
         if topic is None:
-            topic = topics[asked.topic] = request.topics.add()
+            topic = topics[asked.topic] = FetchRequest.FetchTopic()
+            request.topics.append(topic)
             if version >= _TOPIC_IDS:
                 topic.topic_id = asked.topic_id
             else:
                 topic.topic = asked.topic
-        partition = topic.partitions.add(
+        partition = FetchRequest.FetchPartition(
             partition=asked.index, fetch_offset=asked.offset, partition_max_bytes=asked.max_bytes
         )
+        topic.partitions.append(partition)
         if version >= 5 and asked.log_start >= 0:
             partition.log_start_offset = asked.log_start
         if version >= 9 and asked.current_leader_epoch >= 0:

@@ -7,20 +7,19 @@ polls its components again after the event that changes it (an answer, a failure
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
-from google.protobuf.message import Message
 
 from actors.node.backoff import backoff_range
 from actors.node.events import Answered, Failed, FailureReason
-from actors.node.messages import API_NAMES, Api, api_of, response_errors
+from actors.node.messages import API_NAMES, AnyRequest, AnyResponse, Api, api_of, check_fields, response_errors
 from actors.node.often import TOLD, Often
 from actors.node.step import Step
 from actors.trace.events import Rpc, RpcQuiet
-from actors.versions import Ranges, check_fields, negotiate, request_header
-from krift.v1.api_versions_pb2 import ApiVersionsRequest, ApiVersionsResponse
-from krift.v1.fetch_pb2 import FetchResponse
+from actors.versions import Ranges, negotiate
+from krift.v1.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from krift.v1.fetch import FetchResponse
 
 RECONNECT = "reconnect/"
 SETUP = "setup/"
@@ -54,9 +53,18 @@ class InFlight(msgspec.Struct, gc=False):
     api: int
     version: int
     purpose: str
-    request: Message
+    request: AnyRequest
     sent_ms: int = 0
     timeout_ms: int = 0
+
+
+if TYPE_CHECKING:
+    # Whoever takes the end of a call knows by its purpose what was asked and answered.
+    SentRequest: TypeAlias = Any
+    GivenResponse: TypeAlias = Any
+else:
+    SentRequest = AnyRequest
+    GivenResponse = AnyResponse | None
 
 
 class Ended(msgspec.Struct, frozen=True, gc=False):
@@ -68,8 +76,8 @@ class Ended(msgspec.Struct, frozen=True, gc=False):
     api: int
     version: int
     purpose: str
-    request: Any
-    response: Any
+    request: SentRequest
+    response: GivenResponse
     reason: FailureReason | None
 
 
@@ -145,7 +153,7 @@ class NetworkClient(msgspec.Struct):
         step: Step,
         peer: str,
         connection: str,
-        request: Message,
+        request: AnyRequest,
         version: int,
         purpose: str,
         timeout_ms: int | None = None,
@@ -155,7 +163,7 @@ class NetworkClient(msgspec.Struct):
         Raises VersionError if the request sets a field that the version lacks.
         """
         self.calls += 1
-        header = request_header(request)
+        header = request.header
         api = api_of(request)
         header.api_key = int(api)
         header.api_version = version
@@ -206,7 +214,7 @@ class NetworkClient(msgspec.Struct):
             return True
         return False
 
-    def _ended(self, flight: InFlight, response: Message | None, reason: FailureReason | None) -> Ended:
+    def _ended(self, flight: InFlight, response: AnyResponse | None, reason: FailureReason | None) -> Ended:
         return Ended(
             flight.call,
             flight.peer,
@@ -263,7 +271,7 @@ class NetworkClient(msgspec.Struct):
         state.backing_off = True
         step.set_timer(f"{RECONNECT}{state.peer}/{state.connection}", low, high)
 
-    def _record(self, step: Step, flight: InFlight, response: Message | None, reason: FailureReason | None) -> None:
+    def _record(self, step: Step, flight: InFlight, response: AnyResponse | None, reason: FailureReason | None) -> None:
         errors: list[int] = []
         if response is not None:
             errors = response_errors(response)
@@ -293,6 +301,6 @@ class NetworkClient(msgspec.Struct):
 def _has_news(response: FetchResponse) -> bool:
     for topic in response.responses:
         for data in topic.partitions:
-            if data.records or data.HasField("diverging_epoch"):
+            if data.records or data.diverging_epoch is not None:
                 return True
     return False

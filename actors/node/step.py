@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from google.protobuf.message import Message
-
 from actors.node.effects import (
     AnyEffect,
     Call,
@@ -22,6 +20,7 @@ from actors.node.effects import (
     Sync,
     Write,
 )
+from actors.node.messages import AnyRequest, AnyResponse
 from actors.trace.events import AnyTraceEvent
 
 
@@ -42,11 +41,11 @@ class Step:
         self.effects: list[AnyEffect] = []
         self.defects = defects
 
-    def call(self, call: int, peer: str, connection: str, request: Message, timeout_ms: int) -> None:
+    def call(self, call: int, peer: str, connection: str, request: AnyRequest, timeout_ms: int) -> None:
         """Emit Call. Nodes go through ``NetworkClient`` instead, which negotiates versions."""
         self.effects.append(Call(call, peer, connection, request, timeout_ms))
 
-    def reply(self, connection: str, response: Message | None) -> None:
+    def reply(self, connection: str, response: AnyResponse | None) -> None:
         """Emit Reply."""
         self.effects.append(Reply(connection, response))
 

@@ -11,7 +11,8 @@ import msgspec
 from actors.log.batch import Batch
 from actors.quorum.snapshots import Snapshot
 from actors.quorum.voter_set import ReplicaKey, VoterSet, voters_of_record
-from krift.v1.records_pb2 import ControlRecord
+from krift.v1.records import ControlRecord
+from krift.v1.wire import from_bytes
 
 BOOTSTRAP_OFFSET = -1
 """Offset of what a directory was formatted with (Kafka: the checkpoint 0-0): before the log."""
@@ -82,10 +83,10 @@ class ControlRecords(msgspec.Struct):
         One of a cluster at kraft.version 0 has nothing, and changes nothing."""
         level, voters = 0, VoterSet()
         for content in snapshot.control:
-            record = ControlRecord.FromString(content)
-            if record.WhichOneof("record") == "voters":
+            record = from_bytes(ControlRecord, content)
+            if record.voters is not None:
                 voters = voters_of_record(record.voters)
-            else:
+            elif record.k_raft_version is not None:
                 level = record.k_raft_version.k_raft_version
         if level:
             self.load(snapshot.end - 1, snapshot.epoch, voters, level)
@@ -99,16 +100,15 @@ class ControlRecords(msgspec.Struct):
         if not batch.is_control:
             return changed
         for offset, record in enumerate(batch.records, batch.base_offset):
-            message = ControlRecord.FromString(record.value)
-            match message.WhichOneof("record"):
-                case "k_raft_version":
-                    self.kraft_versions.append(KRaftVersionEntry(offset, message.k_raft_version.k_raft_version))
-                case "voters":
-                    voters = voters_of_record(message.voters)
-                    if self.voter_sets and not self.voters.has_overlapping_majority(voters):
-                        raise AssertionError(f"voters {self.voters.members} cannot be followed by {voters.members}")
-                    self.voter_sets.append(VotersEntry(offset, batch.epoch, voters))
-                    changed = True
+            message = from_bytes(ControlRecord, record.value)
+            if message.k_raft_version is not None:
+                self.kraft_versions.append(KRaftVersionEntry(offset, message.k_raft_version.k_raft_version))
+            elif message.voters is not None:
+                voters = voters_of_record(message.voters)
+                if self.voter_sets and not self.voters.has_overlapping_majority(voters):
+                    raise AssertionError(f"voters {self.voters.members} cannot be followed by {voters.members}")
+                self.voter_sets.append(VotersEntry(offset, batch.epoch, voters))
+                changed = True
         return changed
 
     def truncate_new(self, end_offset: int) -> bool:

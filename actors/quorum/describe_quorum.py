@@ -4,13 +4,13 @@ KIP-595, KIP-836, KIP-853)."""
 from __future__ import annotations
 
 from actors.node.errors import KafkaError
+from actors.node.messages import request_version
 from actors.node.spec import METADATA_TOPIC
 from actors.node.step import Step
 from actors.quorum.raft_state import RaftState
 from actors.quorum.roles import Leader, ReplicaProgress
 from actors.quorum.voter_set import ReplicaKey
-from actors.versions import request_version
-from krift.v1.admin_pb2 import DescribeQuorumRequest, DescribeQuorumResponse
+from krift.v1.admin import DescribeQuorumRequest, DescribeQuorumResponse
 
 OBSERVER_SESSION_MS = 300_000
 """An observer that has not fetched for so long is no longer told of."""
@@ -32,21 +32,22 @@ def _response(raft: RaftState, now_ms: int, request: DescribeQuorumRequest) -> D
     if not isinstance(role, Leader) or not role.started:
         return _refusal(request, KafkaError.NOT_LEADER_OR_FOLLOWER)
     response = DescribeQuorumResponse()
-    data = response.topics.add(topic_name=METADATA_TOPIC).partitions.add(
+    data = DescribeQuorumResponse.PartitionData(
         leader_id=raft.config.node_id,
         leader_epoch=role.epoch,
         high_watermark=raft.log.high_watermark if role.high_watermark_known else -1,
     )
+    response.topics.append(DescribeQuorumResponse.TopicData(topic_name=METADATA_TOPIC, partitions=[data]))
     for voter in raft.voters.ids:
         known = role.replicas.get(voter, ReplicaProgress(directory_id=raft.voters.node(voter).directory_id))
-        _describe(raft, now_ms, data.current_voters.add(), voter, known, version)
+        data.current_voters.append(_describe(raft, now_ms, voter, known, version))
     for key in sorted(role.observers, key=lambda key: (int(key.partition("/")[0]), key)):
         known, replica_id = role.observers[key], int(key.partition("/")[0])
         if replica_id == raft.config.node_id or now_ms - known.last_fetch_ms < OBSERVER_SESSION_MS:
-            _describe(raft, now_ms, data.observers.add(), replica_id, known, version)
+            data.observers.append(_describe(raft, now_ms, replica_id, known, version))
     if version >= 2:
         for voter in raft.voters.ids:
-            response.nodes.add(node_id=voter, listeners=[raft.voters.endpoint(voter)])
+            response.nodes.append(DescribeQuorumResponse.Node(node_id=voter, listeners=[raft.voters.endpoint(voter)]))
     return response
 
 
@@ -58,26 +59,24 @@ def _is_for_metadata(request: DescribeQuorumRequest) -> bool:
 def _refusal(request: DescribeQuorumRequest, error: KafkaError) -> DescribeQuorumResponse:
     response = DescribeQuorumResponse()
     for topic in request.topics:
-        answer = response.topics.add(topic_name=topic.topic_name)
+        answer = DescribeQuorumResponse.TopicData(topic_name=topic.topic_name)
+        response.topics.append(answer)
         for partition in topic.partitions:
-            answer.partitions.add(partition_index=partition.partition_index, error_code=error)
+            answer.partitions.append(
+                DescribeQuorumResponse.PartitionData(partition_index=partition.partition_index, error_code=error)
+            )
     return response
 
 
 def _describe(
-    raft: RaftState,
-    now_ms: int,
-    state: DescribeQuorumResponse.ReplicaState,
-    replica_id: int,
-    known: ReplicaProgress,
-    version: int,
-) -> None:
+    raft: RaftState, now_ms: int, replica_id: int, known: ReplicaProgress, version: int
+) -> DescribeQuorumResponse.ReplicaState:
     """The leader itself is always caught up."""
     mine = ReplicaKey(replica_id, known.directory_id) == raft.config.key
-    state.replica_id = replica_id
-    state.log_end_offset = known.end_offset
+    state = DescribeQuorumResponse.ReplicaState(replica_id=replica_id, log_end_offset=known.end_offset)
     if version >= 2:
         state.replica_directory_id = known.directory_id
     if version >= 1:
         state.last_fetch_timestamp = now_ms if mine else known.last_fetch_ms
         state.last_caught_up_timestamp = now_ms if mine else known.last_caught_up_ms
+    return state

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from actors.node.errors import KafkaError
-from actors.node.messages import Api
+from actors.node.messages import Api, request_version
 from actors.node.network_client import Ended, NetworkClient
 from actors.node.spec import node_name
 from actors.node.step import Step
@@ -12,8 +12,7 @@ from actors.quorum.raft_state import CONNECTION, RaftState
 from actors.quorum.roles import Candidate, Follower, Prospective, Resigned, Unattached
 from actors.quorum.voter_set import ReplicaKey
 from actors.trace.events import QVote
-from actors.versions import request_version
-from krift.v1.quorum_pb2 import VoteRequest, VoteResponse
+from krift.v1.quorum import VoteRequest, VoteResponse
 
 PRE_VOTE_VERSION = 2
 """First version of Vote that has PreVote."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 from actors.node.errors import KafkaError
 from actors.node.fault import FatalFault
 from actors.node.files import Files
-from actors.node.messages import Api
+from actors.node.messages import Api, request_version
 from actors.node.network_client import Ended, NetworkClient
 from actors.node.spec import METADATA_TOPIC, node_name
 from actors.node.step import Step
@@ -17,8 +17,8 @@ from actors.quorum.roles import Follower, Leader
 from actors.quorum.snapshots import Download, SnapshotId, StoredSnapshot
 from actors.quorum.voter_set import ReplicaKey
 from actors.trace.events import QSnapFetch
-from actors.versions import request_version
-from krift.v1.quorum_pb2 import FetchSnapshotRequest, FetchSnapshotResponse
+from krift.v1.common import LeaderAndEpoch
+from krift.v1.quorum import FetchSnapshotRequest, FetchSnapshotResponse, SnapshotId as WireSnapshotId
 
 # ---- the leader's side -------------------------------------------------------------------------------------
 
@@ -30,15 +30,14 @@ def on_fetch_snapshot_request(raft: RaftState, step: Step, connection: str, requ
         raft.answer(step, connection, request, FetchSnapshotResponse(error_code=refusal))
         return
     response = _piece(raft, request)
-    response.current_leader.leader_id = raft.quorum.leader_id
-    response.current_leader.leader_epoch = raft.quorum.epoch
+    response.current_leader = LeaderAndEpoch(leader_id=raft.quorum.leader_id, leader_epoch=raft.quorum.epoch)
     if request_version(request) >= 1:
         response.node_endpoints.extend(raft.leader_endpoints())
     role = raft.quorum.role
     if isinstance(role, Leader) and not response.partition_error_code:
         key = ReplicaKey(request.replica_id, request.replica_directory_id)
         if raft.voters.has(key) and key.id != raft.config.node_id:
-            step.record(QSnapFetch(key.id, role.epoch, request.snapshot_id.end_offset, request.position))
+            step.record(QSnapFetch(key.id, role.epoch, _id(request.snapshot_id).end, request.position))
             count_for_check_quorum(raft, step, role, key.id)
     raft.answer(step, connection, request, response)
 
@@ -50,8 +49,8 @@ def _piece(raft: RaftState, request: FetchSnapshotRequest) -> FetchSnapshotRespo
     error = raft.leader_error(request.current_leader_epoch, raft.config.check_epoch)
     if error:
         return FetchSnapshotResponse(partition_error_code=error)
-    wanted = request.snapshot_id
-    stored = raft.snapshots.find(SnapshotId(wanted.end_offset, wanted.epoch))
+    wanted = _id(request.snapshot_id)
+    stored = raft.snapshots.find(wanted)
     if stored is None or not stored.id.end:
         # The one with which a quorum is formatted ends at 0; what it holds gets into the log by the first leader.
         return FetchSnapshotResponse(partition_error_code=KafkaError.SNAPSHOT_NOT_FOUND)
@@ -59,11 +58,19 @@ def _piece(raft: RaftState, request: FetchSnapshotRequest) -> FetchSnapshotRespo
     if not 0 <= position < size:
         return FetchSnapshotResponse(partition_error_code=KafkaError.POSITION_OUT_OF_RANGE)
     return FetchSnapshotResponse(
-        snapshot_id=wanted,
+        snapshot_id=_wire_id(wanted),
         size=size,
         position=position,
         unaligned_records=stored.content[position : position + request.max_bytes],
     )
+
+
+def _id(told: WireSnapshotId | None) -> SnapshotId:
+    return SnapshotId(0, 0) if told is None else SnapshotId(told.end_offset, told.epoch)
+
+
+def _wire_id(snapshot_id: SnapshotId) -> WireSnapshotId:
+    return WireSnapshotId(end_offset=snapshot_id.end, epoch=snapshot_id.epoch)
 
 
 # ---- the follower's side -----------------------------------------------------------------------------------
@@ -89,9 +96,9 @@ def send(raft: RaftState, step: Step, net: NetworkClient, download: Download, le
         max_bytes=raft.config.fetch_snapshot_max_bytes,
         topic=METADATA_TOPIC,
         current_leader_epoch=raft.quorum.epoch,
+        snapshot_id=_wire_id(download.id),
         position=len(download.content),
     )
-    request.snapshot_id.end_offset, request.snapshot_id.epoch = download.id.end, download.id.epoch
     if version >= 1:
         request.replica_directory_id = raft.config.directory_id
     raft.fetch_from(step, net, leader, "snapshot", request, version)
@@ -105,7 +112,7 @@ def on_fetch_snapshot_ended(raft: RaftState, step: Step, files: Files, ended: En
     response: FetchSnapshotResponse | None = ended.response
     if response is None or response.error_code:
         return False
-    error, leader = response.partition_error_code, response.current_leader
+    error, leader = response.partition_error_code, response.current_leader or LeaderAndEpoch()
     gone = error in (KafkaError.SNAPSHOT_NOT_FOUND, KafkaError.POSITION_OUT_OF_RANGE)
     known = (raft.quorum.epoch, raft.quorum.leader_id)
     common = KafkaError.NONE if gone else error
@@ -125,7 +132,7 @@ def on_fetch_snapshot_ended(raft: RaftState, step: Step, files: Files, ended: En
 
 def _take(raft: RaftState, step: Step, files: Files, download: Download, response: FetchSnapshotResponse) -> None:
     """Take over a piece. Raises FatalFault for one of another snapshot, or of another place in it."""
-    got, at = SnapshotId(response.snapshot_id.end_offset, response.snapshot_id.epoch), len(download.content)
+    got, at = _id(response.snapshot_id), len(download.content)
     if got != download.id or response.position != at:
         raise FatalFault(f"got bytes {response.position}- of snapshot {got.file}, not {at}- of {download.id.file}")
     download.content += response.unaligned_records

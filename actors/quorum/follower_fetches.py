@@ -16,8 +16,8 @@ from actors.quorum.raft_config import FETCH_MAX_WAIT_MS
 from actors.quorum.raft_state import FETCH_CONNECTION, RaftState
 from actors.quorum.roles import Follower, Unattached
 from actors.quorum.snapshots import SnapshotId
-from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
-from krift.v1.records_pb2 import RecordBatch
+from krift.v1.fetch import FetchRequest, FetchResponse
+from krift.v1.records import RecordBatch
 
 SEED_VERSION = 12
 """The version of Fetch that KIP-595 was first proposed for."""
@@ -102,7 +102,8 @@ def _send(raft: RaftState, step: Step, net: NetworkClient, peer: int) -> None:
 def _fetch_request(raft: RaftState, version: int, last_epoch: int, seed: bool) -> FetchRequest:
     request = FetchRequest(max_wait_ms=FETCH_MAX_WAIT_MS, max_bytes=raft.config.fetch_max_bytes)
     partition = FetchRequest.FetchPartition(fetch_offset=raft.log.end_offset)
-    topic = request.topics.add()
+    topic = FetchRequest.FetchTopic()
+    request.topics.append(topic)
     if version >= 9:
         partition.current_leader_epoch = raft.quorum.epoch
     if seed:
@@ -116,7 +117,7 @@ def _fetch_request(raft: RaftState, version: int, last_epoch: int, seed: bool) -
     else:
         topic.topic = METADATA_TOPIC
     if version >= 15:
-        request.replica_state.replica_id = raft.config.node_id
+        request.replica_state = FetchRequest.ReplicaState(replica_id=raft.config.node_id)
     else:
         request.replica_id = raft.config.node_id
     if version >= 17:
@@ -146,10 +147,10 @@ def on_fetch_ended(raft: RaftState, step: Step, files: Files, ended: Ended) -> N
         _back_off(raft, step)
         return
     data = response.responses[0].partitions[0]
-    epoch = data.current_leader.leader_epoch if data.HasField("current_leader") else fetch.epoch
-    leader_id = data.current_leader.leader_id if data.HasField("current_leader") else -1
+    told = data.current_leader
+    epoch, leader_id = (fetch.epoch, -1) if told is None else (told.leader_epoch, told.leader_id)
     known = (raft.quorum.epoch, raft.quorum.leader_id)
-    error = KafkaError.NONE if data.HasField("seed_next_fetch_offset") else data.error_code
+    error = KafkaError.NONE if data.seed_next_fetch_offset is not None else data.error_code
     if raft.learn_from_response(step, error, epoch, leader_id, response.node_endpoints):
         if known == (raft.quorum.epoch, raft.quorum.leader_id):
             _back_off(raft, step)
@@ -163,13 +164,13 @@ def on_fetch_ended(raft: RaftState, step: Step, files: Files, ended: Ended) -> N
 
 def _take(raft: RaftState, step: Step, files: Files, role: Follower, data: FetchResponse.PartitionData) -> None:
     """Take over what the leader sent: where to cut the log, a snapshot's name, or batches and the high watermark."""
-    if data.HasField("diverging_epoch"):
-        diverging = data.diverging_epoch
+    diverging, snapshot = data.diverging_epoch, data.snapshot_id
+    if diverging is not None:
         _truncate(raft, step, files, cut_for_diverging_epoch(raft.log, diverging.epoch, diverging.end_offset))
-    elif data.HasField("seed_next_fetch_offset"):
+    elif data.seed_next_fetch_offset is not None:
         _truncate(raft, step, files, cut_for_next_offset(raft.log, data.seed_next_fetch_offset))
-    elif data.HasField("snapshot_id"):
-        fetch_snapshots.begin(raft, role, SnapshotId(data.snapshot_id.end_offset, data.snapshot_id.epoch))
+    elif snapshot is not None:
+        fetch_snapshots.begin(raft, role, SnapshotId(snapshot.end_offset, snapshot.epoch))
     else:
         batches = list(data.records)
         if not _joins(raft, batches):

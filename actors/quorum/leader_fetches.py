@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from actors.node.errors import KafkaError
-from actors.node.messages import Api
+from actors.node.messages import Api, request_version
 from actors.node.spec import METADATA_TOPIC, METADATA_TOPIC_ID
 from actors.node.step import Step
 from actors.quorum.divergence import diverging_epoch
@@ -15,12 +15,14 @@ from actors.quorum.roles import Leader
 from actors.quorum.snapshots import SnapshotId
 from actors.quorum.voter_set import ReplicaKey
 from actors.trace.events import QSnapFetch, RepFetch
-from actors.versions import request_version
-from krift.v1.common_pb2 import LeaderAndEpoch
-from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
+from krift.v1.common import LeaderAndEpoch
+from krift.v1.fetch import FetchRequest, FetchResponse
 
 NODE_ENDPOINTS_VERSION = 17
 """First version of Fetch in which members of a quorum tell where the leader listens."""
+
+NO_REPLICA = -1
+"""Id of whoever fetches and is no replica."""
 
 PARKED = "raft/parked/"
 """Prefix of the timers that end the parking of a Fetch: ``raft/parked/<connection>``."""
@@ -74,7 +76,8 @@ def is_metadata_fetch(request: FetchRequest) -> bool:
 
 def last_fetched_epoch(fetch: FetchRequest.FetchPartition) -> int:
     """Epoch of the fetcher's last record, in whichever form it was given."""
-    return max(fetch.last_fetched_epoch, fetch.seed_last_fetched_epoch)
+    seed = fetch.seed_last_fetched_epoch
+    return fetch.last_fetched_epoch if seed is None else max(fetch.last_fetched_epoch, seed)
 
 
 def expire(raft: RaftState, step: Step, connection: str) -> None:
@@ -138,7 +141,9 @@ def _needs_snapshot(raft: RaftState, offset: int, epoch: int) -> bool:
 
 def _replica(request: FetchRequest, version: int) -> ReplicaKey:
     """Who fetches; its directory is "" below version 17."""
-    replica_id = request.replica_state.replica_id if version >= 15 else request.replica_id
+    replica_id = request.replica_id
+    if version >= 15:
+        replica_id = NO_REPLICA if request.replica_state is None else request.replica_state.replica_id
     return ReplicaKey(replica_id, request.topics[0].partitions[0].replica_directory_id)
 
 
@@ -207,20 +212,21 @@ def _response(raft: RaftState, request: FetchRequest, answer: FetchAnswer) -> Fe
     if version >= 5:
         data.log_start_offset = raft.log.start_offset
     if version >= 12:
-        leader = LeaderAndEpoch(leader_id=raft.quorum.leader_id, leader_epoch=raft.quorum.epoch)
-        data.current_leader.CopyFrom(leader)
-        if answer.diverging is not None and request.topics[0].partitions[0].HasField("seed_last_fetched_epoch"):
+        data.current_leader = LeaderAndEpoch(leader_id=raft.quorum.leader_id, leader_epoch=raft.quorum.epoch)
+        if answer.diverging is not None and request.topics[0].partitions[0].seed_last_fetched_epoch is not None:
             data.error_code, data.seed_next_fetch_offset = KafkaError.OFFSET_OUT_OF_RANGE, answer.diverging[1]
         elif answer.diverging is not None:
-            data.diverging_epoch.epoch, data.diverging_epoch.end_offset = answer.diverging
+            epoch, end_offset = answer.diverging
+            data.diverging_epoch = FetchResponse.EpochEndOffset(epoch=epoch, end_offset=end_offset)
         if answer.snapshot is not None:
-            data.snapshot_id.end_offset, data.snapshot_id.epoch = answer.snapshot.end, answer.snapshot.epoch
+            snapshot_id = FetchResponse.SnapshotId(end_offset=answer.snapshot.end, epoch=answer.snapshot.epoch)
+            data.snapshot_id = snapshot_id
     if answer.valid:
         fetch = request.topics[0].partitions[0]
         batches = raft.log.read(
             fetch.fetch_offset, raft.log.end_offset, min(request.max_bytes, raft.config.fetch_max_bytes)
         )
-        data.records.extend(batch.to_proto() for batch in batches)
+        data.records = [batch.to_message() for batch in batches]
     topic = FetchResponse.FetchableTopicResponse(partitions=[data])
     if version >= 13:
         topic.topic_id = METADATA_TOPIC_ID

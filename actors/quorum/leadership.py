@@ -5,7 +5,7 @@ from __future__ import annotations
 from actors.log.batch import LogRecord
 from actors.node.errors import KafkaError
 from actors.node.files import Files
-from actors.node.messages import Api
+from actors.node.messages import Api, request_version
 from actors.node.network_client import Ended, NetworkClient
 from actors.node.spec import node_name
 from actors.node.step import Step
@@ -13,14 +13,13 @@ from actors.quorum.control_records import BOOTSTRAP_OFFSET
 from actors.quorum.quorum_state import BEGIN_QUORUM, FETCH_TIMEOUT
 from actors.quorum.raft_state import CONNECTION, PendingRecords, RaftState
 from actors.quorum.roles import Follower, Leader, Resigned
-from actors.versions import request_version
-from krift.v1.quorum_pb2 import (
+from krift.v1.quorum import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
     EndQuorumEpochRequest,
     EndQuorumEpochResponse,
 )
-from krift.v1.records_pb2 import ControlRecord, KRaftVersionRecord, LeaderChangeMessage
+from krift.v1.records import ControlRecord, KRaftVersionRecord, LeaderChangeMessage
 
 APPEND_LINGER = "raft/append-linger"
 

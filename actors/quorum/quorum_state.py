@@ -13,9 +13,9 @@ from __future__ import annotations
 from typing import Literal
 
 import msgspec
-from google.protobuf.message import Message
 
 from actors.node.files import Files
+from actors.node.messages import AnyResponse
 from actors.node.step import Step
 from actors.quorum.control_records import ControlRecords
 from actors.quorum.quorum_state_store import (
@@ -102,7 +102,7 @@ class HeldReply(msgspec.Struct, frozen=True, tag=True):
     """A reply that waits for the Sync."""
 
     connection: str
-    response: Message
+    response: AnyResponse
 
 
 class HeldRecord(msgspec.Struct, frozen=True, tag=True):
@@ -420,7 +420,7 @@ class QuorumState(msgspec.Struct):
         else:
             step.record(event)
 
-    def reply(self, step: Step, connection: str, response: Message) -> None:
+    def reply(self, step: Step, connection: str, response: AnyResponse) -> None:
         """Answer a request: now, or when the present role is durable."""
         if self.waiting:
             self.held.append(HeldReply(connection, response))

@@ -7,15 +7,15 @@ The parts are ``quorum_state`` (roles and what is durable), ``elections``, ``lea
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
-from google.protobuf.message import Message
 
 from actors.log.batch import Batch
 from actors.node.events import Chosen, DiskImage, Synced
 from actors.node.files import Files
-from actors.node.messages import Api, api_of
+from actors.node.messages import AnyRequest, Api, api_of
 from actors.node.network_client import Ended, NetworkClient
 from actors.node.spec import METADATA_PARTITION, NodeSpec
 from actors.node.step import Step
@@ -37,16 +37,12 @@ from actors.quorum.raft_state import BACKOFF, PendingRecords, RaftState
 from actors.quorum.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
 from actors.quorum.snapshots import CHECKPOINT_SUFFIX, Snapshot
 from actors.trace.events import QApply
-from krift.v1.records_pb2 import MetadataRecord
+from krift.v1.records import MetadataRecord
+from krift.v1.wire import to_bytes
 
 METADATA_LOG_FILE = f"{METADATA_PARTITION}/log"
 PREFIX = "raft/"
 """Prefix of this component's timers, choices and purposes of calls."""
-SERVED = (
-    *(Api.Vote, Api.BeginQuorumEpoch, Api.EndQuorumEpoch, Api.Fetch, Api.FetchSnapshot, Api.DescribeQuorum),
-    *(Api.AddRaftVoter, Api.RemoveRaftVoter, Api.UpdateRaftVoter),
-)
-"""What a controller answers as a member of the quorum."""
 SHUTDOWN = "raft/shutdown"
 SHUTDOWN_TIMEOUT_MS = 5000
 """How long a leader that stops waits for its successor (``KafkaRaftClientDriver``)."""
@@ -64,7 +60,7 @@ class QueuedRequest(msgspec.Struct, frozen=True, tag=True):
     """A request that waits for the Sync."""
 
     connection: str
-    request: Message
+    request: AnyRequest
 
 
 class QueuedEnd(msgspec.Struct, frozen=True, tag=True):
@@ -156,7 +152,7 @@ class RaftClient(RaftState):
         """Append records, all or none of which will be committed; the offset of the last, None if not leader."""
         if not self.is_leader or self.quorum.waiting:
             return None
-        offset = leadership.accept(self, step, [record.SerializeToString(deterministic=True) for record in records])
+        offset = leadership.accept(self, step, [to_bytes(record) for record in records])
         if self.config.append_linger_ms == 0:
             self._drain(step, files)
         return offset
@@ -246,12 +242,12 @@ class RaftClient(RaftState):
             self.flush(step, files)
         self._advance(step, files)
 
-    def on_request(self, step: Step, files: Files, net: NetworkClient, connection: str, request: Message) -> bool:
+    def on_request(self, step: Step, files: Files, net: NetworkClient, connection: str, request: AnyRequest) -> bool:
         """Take a request; False if it is not one of the quorum's, or this node does not serve them."""
         if not self.config.serves:
             return False
         api = api_of(request)
-        if api not in SERVED:
+        if api not in HANDLERS:
             return False
         self._take(step, files, QueuedRequest(connection, request))
         return True
@@ -332,7 +328,7 @@ class RaftClient(RaftState):
 
     def _handle(self, step: Step, files: Files, item: Queued) -> None:
         if isinstance(item, QueuedRequest):
-            self._on_request(step, files, item.connection, item.request)
+            HANDLERS[api_of(item.request)](self, step, files, item.connection, item.request)
         elif isinstance(item, QueuedEnd):
             self._on_ended(step, files, item.ended)
         elif isinstance(item, QueuedTimer):
@@ -344,29 +340,6 @@ class RaftClient(RaftState):
         else:
             follower_fetches.on_bootstrap_chosen(self, step, item.value)
         self._advance(step, files)
-
-    def _on_request(self, step: Step, files: Files, connection: str, request: Any) -> None:
-        match api_of(request):
-            case Api.Vote:
-                elections.on_vote_request(self, step, connection, request)
-            case Api.BeginQuorumEpoch:
-                leadership.on_begin_request(self, step, connection, request)
-            case Api.DescribeQuorum:
-                describe_quorum.on_describe_request(self, step, connection, request)
-            case Api.EndQuorumEpoch:
-                leadership.on_end_request(self, step, connection, request)
-            case Api.FetchSnapshot:
-                fetch_snapshots.on_fetch_snapshot_request(self, step, connection, request)
-            case Api.AddRaftVoter:
-                voter_changes.on_add_request(self, step, connection, request)
-            case Api.RemoveRaftVoter:
-                voter_changes.on_remove_request(self, step, files, connection, request)
-            case Api.UpdateRaftVoter:
-                voter_changes.on_update_request(self, step, files, connection, request)
-            case Api.Fetch:
-                leader_fetches.on_fetch_request(self, step, connection, request)
-            case other:
-                raise AssertionError(f"the quorum serves {other.name}, and has nothing that does")
 
     def _on_ended(self, step: Step, files: Files, ended: Ended) -> None:
         _, kind, number = ended.purpose.split("/")
@@ -456,3 +429,17 @@ class RaftClient(RaftState):
             step.cancel_timer(leadership.APPEND_LINGER)
         if quorum.dirty:
             quorum.settle(step, files)
+
+
+HANDLERS: dict[Api, Callable[[RaftClient, Step, Files, str, Any], None]] = {
+    Api.Fetch: lambda raft, step, files, *asked: leader_fetches.on_fetch_request(raft, step, *asked),
+    Api.Vote: lambda raft, step, files, *asked: elections.on_vote_request(raft, step, *asked),
+    Api.BeginQuorumEpoch: lambda raft, step, files, *asked: leadership.on_begin_request(raft, step, *asked),
+    Api.EndQuorumEpoch: lambda raft, step, files, *asked: leadership.on_end_request(raft, step, *asked),
+    Api.DescribeQuorum: lambda raft, step, files, *asked: describe_quorum.on_describe_request(raft, step, *asked),
+    Api.FetchSnapshot: lambda raft, step, files, *asked: fetch_snapshots.on_fetch_snapshot_request(raft, step, *asked),
+    Api.AddRaftVoter: lambda raft, step, files, *asked: voter_changes.on_add_request(raft, step, *asked),
+    Api.RemoveRaftVoter: voter_changes.on_remove_request,
+    Api.UpdateRaftVoter: voter_changes.on_update_request,
+}
+"""What a controller answers as a member of the quorum, and who does, with the connection and the request."""

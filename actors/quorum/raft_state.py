@@ -6,14 +6,13 @@ from collections.abc import Iterable
 from typing import Any
 
 import msgspec
-from google.protobuf.message import Message
 
 from actors.log.batch import Batch, LogRecord
 from actors.log.replica_log import ReplicaLog
 from actors.node.errors import KafkaError
 from actors.node.fault import FatalFault
 from actors.node.files import Files
-from actors.node.messages import Api
+from actors.node.messages import AnyRequest, AnyResponse, Api, check_fields, request_version
 from actors.node.network_client import Ended, NetworkClient
 from actors.node.spec import node_name
 from actors.node.step import Step
@@ -24,10 +23,10 @@ from actors.quorum.roles import Follower, Leader
 from actors.quorum.snapshots import Snapshots
 from actors.quorum.voter_set import ReplicaKey, VoterSet
 from actors.trace.events import LogFlush, QVoters, VotersCause
-from actors.versions import check_fields, request_version
-from krift.v1.common_pb2 import NodeEndpoint
-from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
-from krift.v1.records_pb2 import ControlRecord, KRaftVersionRecord
+from krift.v1.common import NodeEndpoint
+from krift.v1.fetch import FetchRequest, FetchResponse
+from krift.v1.records import ControlRecord, KRaftVersionRecord
+from krift.v1.wire import to_bytes
 
 CONNECTION = "raft"
 """Connection of all requests to members of the quorum but Fetch and FetchSnapshot; a parked Fetch on it would hold them
@@ -81,7 +80,7 @@ class VoterChange(msgspec.Struct):
     waits for the answer to ``request``, "" nobody. offset: of the VotersRecord, -1 before it is appended."""
 
     connection: str
-    request: Message
+    request: AnyRequest
     voter: ReplicaKey
     offset: int = -1
 
@@ -155,7 +154,7 @@ class RaftState(msgspec.Struct):
             ControlRecord(k_raft_version=KRaftVersionRecord(k_raft_version=level)),
             ControlRecord(voters=entry.voters.to_record()),
         )
-        return [record.SerializeToString(deterministic=True) for record in records]
+        return [to_bytes(record) for record in records]
 
     # ---- serving -----------------------------------------------------------------------------------------
 
@@ -198,7 +197,7 @@ class RaftState(msgspec.Struct):
             return KafkaError.FENCED_LEADER_EPOCH if epoch < mine else KafkaError.UNKNOWN_LEADER_EPOCH
         return KafkaError.NONE if isinstance(role, Leader) and role.started else KafkaError.NOT_LEADER_OR_FOLLOWER
 
-    def answer(self, step: Step, connection: str, request: Any, response: Message) -> None:
+    def answer(self, step: Step, connection: str, request: Any, response: AnyResponse) -> None:
         """Reply with ``response`` once the present role is durable."""
         check_fields(response, request_version(request))
         self.quorum.reply(step, connection, response)
@@ -212,7 +211,7 @@ class RaftState(msgspec.Struct):
             return False
         return self.backing_off.get(peer) != self.quorum.term and net.ready(step, node_name(peer), CONNECTION)
 
-    def call(self, step: Step, net: NetworkClient, peer: int, kind: str, request: Message, version: int) -> None:
+    def call(self, step: Step, net: NetworkClient, peer: int, kind: str, request: AnyRequest, version: int) -> None:
         """Send a quorum RPC; its end arrives with the purpose ``raft/<kind>/<peer>``."""
         number = net.send(
             step,
@@ -225,7 +224,9 @@ class RaftState(msgspec.Struct):
         )
         self.outstanding[peer] = Outstanding(number, self.quorum.term)
 
-    def fetch_from(self, step: Step, net: NetworkClient, peer: int, kind: str, request: Message, version: int) -> None:
+    def fetch_from(
+        self, step: Step, net: NetworkClient, peer: int, kind: str, request: AnyRequest, version: int
+    ) -> None:
         """Send a Fetch or FetchSnapshot, the one in flight; its end arrives with the purpose ``raft/<kind>/<peer>``."""
         purpose, timeout_ms = f"raft/{kind}/{peer}", self.config.request_timeout_ms
         number = net.send(step, node_name(peer), FETCH_CONNECTION, request, version, purpose, timeout_ms)
@@ -312,7 +313,7 @@ class RaftState(msgspec.Struct):
     def append_control(self, step: Step, files: Files, epoch: int, records: list[ControlRecord]) -> int:
         """Append control records of this leader's own as one batch, and follow them at once; the offset of the last.
         Whatever was accepted before must have been appended before."""
-        values = [record.SerializeToString(deterministic=True) for record in records]
+        values = [to_bytes(record) for record in records]
         lines = [LogRecord(step.wall_ms, value=value) for value in values]
         batch = self.log.append_records(step, files, lines, epoch, is_control=True)
         self.take_control_batch(step, batch, "append")

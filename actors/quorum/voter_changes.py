@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from actors.node.error_responses import error_response
 from actors.node.errors import KafkaError
 from actors.node.files import Files
-from actors.node.messages import Api
+from actors.node.messages import Api, request_version
 from actors.node.network_client import NetworkClient
 from actors.node.spec import node_name
 from actors.node.step import Step
@@ -24,9 +24,8 @@ from actors.quorum.raft_state import CONNECTION, RaftState, VoterChange
 from actors.quorum.roles import Leader, ReplicaProgress
 from actors.quorum.snapshots import read_snapshot
 from actors.quorum.voter_set import ReplicaKey, VoterNode, VoterSet, voter_node
-from actors.versions import request_version
-from krift.v1.common_pb2 import NodeEndpoint
-from krift.v1.quorum_pb2 import (
+from krift.v1.common import NodeEndpoint
+from krift.v1.quorum import (
     AddRaftVoterRequest,
     AddRaftVoterResponse,
     RemoveRaftVoterRequest,
@@ -34,7 +33,7 @@ from krift.v1.quorum_pb2 import (
     UpdateRaftVoterRequest,
     UpdateRaftVoterResponse,
 )
-from krift.v1.records_pb2 import ControlRecord
+from krift.v1.records import ControlRecord
 
 VOTER_CHANGE = "raft/voter-change"
 """Timer that ends the wait for a change to be committed."""

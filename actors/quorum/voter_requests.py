@@ -4,10 +4,8 @@
 
 from __future__ import annotations
 
-from google.protobuf.message import Message
-
 from actors.node.errors import KafkaError
-from actors.node.messages import api_of
+from actors.node.messages import AnyRequest, api_of
 from actors.node.network_client import Ended, NetworkClient
 from actors.node.spec import node_name
 from actors.node.step import Step
@@ -16,8 +14,8 @@ from actors.quorum.raft_state import CONNECTION, RaftState
 from actors.quorum.roles import Follower
 from actors.quorum.voter_changes import ACK_WHEN_COMMITTED_VERSION
 from actors.quorum.voter_set import endpoint
-from krift.v1.common_pb2 import NodeEndpoint
-from krift.v1.quorum_pb2 import (
+from krift.v1.common import NodeEndpoint
+from krift.v1.quorum import (
     AddRaftVoterRequest,
     RemoveRaftVoterRequest,
     UpdateRaftVoterRequest,
@@ -54,7 +52,7 @@ def poll(raft: RaftState, step: Step, net: NetworkClient, role: Follower) -> Non
     raft.call(step, net, leader, KIND, request, version)
 
 
-def _request(raft: RaftState) -> Message | None:
+def _request(raft: RaftState) -> AnyRequest | None:
     config, voters = raft.config, raft.voters
     me, mine = config.key, config.voter_node
     if raft.quorum.records.kraft_version < 1:
@@ -101,7 +99,7 @@ def on_ended(raft: RaftState, step: Step, ended: Ended, peer: int) -> None:
 
 def _on_updated(raft: RaftState, step: Step, response: UpdateRaftVoterResponse) -> None:
     """The answer to UpdateRaftVoter also tells who leads; one without an error is as good as that to a Fetch."""
-    told = response.current_leader
+    told = response.current_leader or UpdateRaftVoterResponse.CurrentLeader()
     endpoints = [NodeEndpoint(node_id=told.leader_id, host=told.host, port=told.port)] if told.host else []
     over = raft.learn_from_response(step, response.error_code, told.leader_epoch, told.leader_id, endpoints)
     role = raft.quorum.role

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from actors.node.spec import node_name
-from krift.v1.common_pb2 import NodeEndpoint
-from krift.v1.records_pb2 import VotersRecord
+from krift.v1.common import NodeEndpoint
+from krift.v1.records import VotersRecord
 
 LATEST_KRAFT_VERSION = 1
 """Highest level of the feature kraft.version: 1 has the voters in the log."""
@@ -129,24 +129,26 @@ class VoterSet(msgspec.Struct, frozen=True):
         record = VotersRecord()
         for voter in self.ids:
             node = self.node(voter)
-            entry = record.voters.add(voter_id=voter, voter_directory_id=node.directory_id)
-            entry.endpoints.append(self.endpoint(voter))
-            entry.k_raft_version_feature.min_supported_version = node.min_kraft_version
-            entry.k_raft_version_feature.max_supported_version = node.max_kraft_version
+            supported = VotersRecord.KRaftVersionFeature(
+                min_supported_version=node.min_kraft_version, max_supported_version=node.max_kraft_version
+            )
+            entry = VotersRecord.Voter(
+                voter_id=voter,
+                voter_directory_id=node.directory_id,
+                endpoints=[self.endpoint(voter)],
+                k_raft_version_feature=supported,
+            )
+            record.voters.append(entry)
         return record
 
 
 def voters_of_record(record: VotersRecord) -> VoterSet:
     """The set that a control record has."""
-    nodes = {
-        voter.voter_id: VoterNode(
-            voter.voter_directory_id,
-            voter.k_raft_version_feature.min_supported_version,
-            voter.k_raft_version_feature.max_supported_version,
-            voter.endpoints[0].host,
-        )
-        for voter in record.voters
-    }
+    nodes = {}
+    for voter in record.voters:
+        supported = voter.k_raft_version_feature or VotersRecord.KRaftVersionFeature()
+        levels = (supported.min_supported_version, supported.max_supported_version)
+        nodes[voter.voter_id] = VoterNode(voter.voter_directory_id, *levels, voter.endpoints[0].host)
     return VoterSet(sorted(nodes), nodes)
 
 

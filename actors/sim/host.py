@@ -32,6 +32,7 @@ from actors.node.effects import (
 )
 from actors.node.events import AnyEvent, Chosen, ClockStepped, Invoked, Started, Synced, TimedOut
 from actors.node.spec import NodeSpec, Role, with_new_directory
+from actors.sim.carriage import MessageWatch
 from actors.sim.digest import StepDigests
 from actors.sim.disk import Disk
 from actors.sim.draws import uniform
@@ -71,6 +72,7 @@ class Surroundings(Protocol):
     queue: EventQueue
     network: Network
     digests: StepDigests | None
+    watch: MessageWatch | None
 
     def record(self, host: Host, body: AnyTraceEvent, cause: str = "", req: str = "") -> None:
         """Put an event of this host into the trace; what the conductor makes of it is done on return."""
@@ -394,6 +396,8 @@ class Host:
         world = self._world
         try:
             effects = node.step(self.machine.monotonic_us(self._queue.now_us) // 1000, event)
+            if world.watch is not None:
+                world.watch.look(self.name)
         except Exception as error:  # noqa: BLE001 any exception of a node is a finding, and ends the run
             world.failed(self, error, event)
             return

@@ -1,7 +1,7 @@
 """The links between the nodes of a sim run. They carry connections, as TCP does.
 
-* What travels is bytes: a message is serialised when it is sent and parsed when it is delivered, so that no two nodes
-  ever share one. The runtime's stamps (clock, cause, connection, number, correlation id) go onto the delivered copy.
+* What travels is the message itself, or its bytes (``actors.sim.carriage``). The runtime's stamps (clock, cause,
+  connection, number) travel beside it.
 * Each direction of a connection is a queue. Every message draws its latency, but none overtakes another of its
   direction; connections overtake one another freely.
 * A server is handed the next request of a connection once the one before was answered, as Kafka mutes a channel; the
@@ -22,13 +22,12 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
-from google.protobuf.message import Message
 
 from actors.control import LinkRule
 from actors.machine_clock import Change
 from actors.node.effects import Call, Close, Reply
 from actors.node.events import Answered, Disconnected, Failed, Received
-from actors.node.messages import API_OF_REQUEST, API_OF_RESPONSE, RESPONSES
+from actors.node.messages import API_OF_REQUEST, API_OF_RESPONSE, RESPONSES, AnyMessage
 from actors.sim.draws import uniform
 from actors.sim.links import LinkRules
 from actors.sim.queue import EventQueue
@@ -40,9 +39,9 @@ if TYPE_CHECKING:
 
 NEVER = 1 << 62
 
-Packet = tuple[type[Message], bytes, int, int, str, int, int] | None
-"""Class and bytes of a message, clock (wall, logical) and cause of the sender, the number of the request on its
-connection and, in a reply, its correlation id. None: the end of the connection."""
+Packet = tuple[AnyMessage, int, int, str, int] | None
+"""A message, clock (wall, logical) and cause of the sender, and the number of the request on its connection. None: the
+end of the connection."""
 
 
 class ContractError(AssertionError):
@@ -79,8 +78,8 @@ class Connection:
     """A connection, named by its client, which opens a new one under the same name after this one broke.
 
     flights: calls without an answer yet, in order, as (call, number, deadline). check_at_us: when the client next
-    looks for one that has run out of time. incarnation: of the server's process that it leads to. serving: number,
-    correlation id and class of the request the server is at work on, None if there is none. inbox: what arrived
+    looks for one that has run out of time. incarnation: of the server's process that it leads to. serving: number
+    and class of the request the server is at work on, None if there is none. inbox: what arrived
     behind it. broken: its end has reached the client while nothing was under way. doomed: number of the request
     before whose answer the connection breaks, by a rule.
     """
@@ -117,7 +116,7 @@ class Connection:
         self.broken = False
         self.client_closed = False
         self.server_closed = False
-        self.serving: tuple[int, int, type[Message]] | None = None
+        self.serving: tuple[int, type[Any]] | None = None
         self.inbox: deque[Packet] = deque()
         self.to_server = Direction(self, client, server, True)
         self.to_client = Direction(self, server, client, False)
@@ -125,7 +124,8 @@ class Connection:
 
 class Network:
     """All connections between the hosts, under the link rules in force. ``delivered`` counts messages; ``on_hit``
-    hears of every connection that a rule breaks."""
+    hears of every connection that a rule breaks; ``carriage`` makes of what is sent (sender, receiver, message) what
+    arrives, None: the message itself does."""
 
     def __init__(
         self,
@@ -135,9 +135,11 @@ class Network:
         link_draws: Random,
         link_stream: Callable[[str, str], Random],
         on_hit: Callable[[LinkHit], None],
+        carriage: Callable[[str, str, AnyMessage], AnyMessage] | None = None,
     ) -> None:
         self.hosts: dict[str, Host] = {}
         self.delivered = 0
+        self._carriage = carriage
         self._queue = queue
         self._latency_us = model.latency_min_us
         self._spread_us = model.latency_max_us - model.latency_min_us + 1
@@ -196,7 +198,7 @@ class Network:
         struck = self._rules.strike(direction.pair, api, direction.to_server)
         if struck is None:
             return
-        (rule, lost), number = struck, packet[5]
+        (rule, lost), number = struck, packet[4]
         if direction.to_server and lost == "reply":
             connection.doomed = number
             self._doomed.setdefault(rule.id, []).append(connection)
@@ -268,7 +270,6 @@ class Network:
         connection = host.outbound.get(key)
         if connection is None:
             connection = host.outbound[key] = self._open(host, effect)
-        request = effect.request
         now_us = self._queue.now_us
         clock = host.clock
         clock.tick(now_us)
@@ -279,8 +280,10 @@ class Network:
                 self._queue.at(now_us, self._find_broken, connection)
             connection.flights.append((effect.call, number, NEVER))
             return
-        payload = request.SerializeToString()
-        packet = (request.__class__, payload, clock.wall_us, clock.logical, host.last_id(), number, 0)
+        request: Any = effect.request
+        if self._carriage is not None:
+            request = self._carriage(host.name, effect.peer, request)
+        packet = (request, clock.wall_us, clock.logical, host.last_id(), number)
         to_server = connection.to_server
         to_server.packets.append(packet)
         self._schedule(to_server, packet)
@@ -308,16 +311,10 @@ class Network:
             if connection.flights:
                 self._find_broken(connection)
             return
-        kind, payload, wall_us, logical, cause, number, correlation_id = packet
+        response: Any
+        response, wall_us, logical, cause, number = packet
         call, answered, _ = connection.flights.popleft()
         assert answered == number, f"{connection.id}: an answer to {number} where {answered} was next"
-        response: Any = kind.FromString(payload)
-        header = response.header
-        header.correlation_id = correlation_id
-        stamp = header.clock
-        stamp.wall_us = wall_us
-        stamp.logical = logical
-        header.cause = cause
         host.clock.merge(self._queue.now_us, wall_us, logical)
         self.delivered += 1
         host.take(Answered(call, response), cause, connection.id, number)
@@ -416,17 +413,10 @@ class Network:
             if host.inbound.pop(identity, None) is not None:
                 host.take(Disconnected(identity), "", "", 0)
             return
-        kind, payload, wall_us, logical, cause, number, _ = packet
+        request: Any
+        request, wall_us, logical, cause, number = packet
         host.inbound[identity] = connection
-        request: Any = kind.FromString(payload)
-        header = request.header
-        stamp = header.clock
-        stamp.wall_us = wall_us
-        stamp.logical = logical
-        header.connection = identity
-        header.number = number
-        header.cause = cause
-        connection.serving = (number, header.correlation_id, kind)
+        connection.serving = (number, request.__class__)
         host.clock.merge(self._queue.now_us, wall_us, logical)
         self.delivered += 1
         host.take(Received(identity, request), cause, identity, number)
@@ -445,20 +435,20 @@ class Network:
             return
         if connection.serving is None:
             raise ContractError(f"{host.name} answers on {connection.id}, where no request is outstanding")
-        number, correlation_id, asked = connection.serving
+        number, asked = connection.serving
         connection.serving = None
         if connection.doomed == number:
             self._break(connection)
             return
-        response = effect.response
+        response: Any = effect.response
         if response is None:
             # Travels as an empty message, as live: the client's runtime must hear that the call is over.
             response = RESPONSES[API_OF_REQUEST[asked]]()
         clock = host.clock
         clock.tick(self._queue.now_us)
-        payload = response.SerializeToString()
-        kind, cause = response.__class__, host.last_id()
-        packet = (kind, payload, clock.wall_us, clock.logical, cause, number, correlation_id)
+        if self._carriage is not None:
+            response = self._carriage(host.name, connection.client.name, response)
+        packet = (response, clock.wall_us, clock.logical, host.last_id(), number)
         to_client = connection.to_client
         to_client.packets.append(packet)
         self._schedule(to_client, packet)
@@ -492,5 +482,6 @@ def _api_of(packet: Packet) -> str:
     """Name of the API of a message, "" for the end of a connection."""
     if packet is None:
         return ""
-    api = API_OF_REQUEST.get(packet[0])
-    return API_OF_RESPONSE[packet[0]].name if api is None else api.name
+    kind = type(packet[0])
+    api = API_OF_REQUEST.get(kind)
+    return API_OF_RESPONSE[kind].name if api is None else api.name

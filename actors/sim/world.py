@@ -39,7 +39,9 @@ from actors.control import (
 from actors.crash_points import CrashPoint
 from actors.node.effects import AnyEffect, Exit
 from actors.node.events import AnyEvent, Invoked
+from actors.node.messages import AnyMessage
 from actors.node.spec import NodeSpec
+from actors.sim.carriage import Carriage, MessageWatch, by_wire
 from actors.sim.digest import StepDigests, TraceDigest
 from actors.sim.draws import DISK, LINKS, NETWORK, SLOW_DISK, choices_of, link_of, stream, timers_of
 from actors.sim.host import DiskModel, Draws, Host, NewNode
@@ -98,7 +100,7 @@ class World:
     every event of the trace but in no digest. observer: gets each event as it is recorded. record: keep the trace in
     the result. meta: the first event (one without scenario and profile is made up if none is given). step_digests:
     keep a digest of every step; probe: keep this one step (number in the run) in full; steps_max: stop after so many.
-    new_node: makes a node of a role.
+    new_node: makes a node of a role. carriage: how messages travel; no run depends on it.
     """
 
     def __init__(
@@ -117,6 +119,7 @@ class World:
         step_digests: bool = False,
         probe: int | None = None,
         steps_max: int | None = None,
+        carriage: Carriage = "shared",
     ) -> None:
         names = [spec.name for spec in specs]
         self.queue = EventQueue()
@@ -128,7 +131,9 @@ class World:
             links,
             lambda source, target: stream(seed, link_of(source, target)),
             self._record_own,
+            None if carriage == "shared" else self._carry,
         )
+        self.watch = MessageWatch() if carriage == "watched" else None
         self.digests = StepDigests(names) if step_digests or probe is not None or steps_max is not None else None
         self.trace: list[Stamped] = []
         self._conductor = conductor
@@ -170,6 +175,8 @@ class World:
             self.queue.run(limit_us)
         finished = self._conductor.finished
         self._finish()
+        if self.watch is not None and not self._failures:
+            self.watch.look_at_all()
         return RunResult(
             digest=self._digest.hexdigest(),
             steps=sum(host.steps for host in self.hosts.values()),
@@ -186,6 +193,13 @@ class World:
     def stop(self) -> None:
         """End the run after the present event; to be called while it goes on, from wherever (a signal handler)."""
         self.queue.stopped = True
+
+    def _carry(self, sender: str, receiver: str, message: AnyMessage) -> AnyMessage:
+        """What arrives of a message."""
+        if self.watch is None:
+            return by_wire(message)
+        self.watch.sent(sender, receiver, message)
+        return message
 
     def _finish(self) -> None:
         """End every fault, then every node, then the trace."""

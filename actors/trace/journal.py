@@ -7,8 +7,8 @@ begins with the step of Started; a later one begins with a snapshot of the node'
 thrown away.
 
 These functions are pure; the live runtime does the writing. An entry is encoded before its effects are carried out.
-A runtime stamps copies of a node's messages, never the messages themselves: they may still be in the node's state, and
-a snapshot must be what replay arrives at.
+A runtime's stamps are in no message of a node's: these may still be in the node's state, and a snapshot must be what
+replay arrives at.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from actors.node.effects import AnyEffect
 from actors.node.events import AnyEvent
 from actors.node.spec import Role
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 _FRAME = struct.Struct(">II")
 _USUAL_BYTES_MAX = 1 << 16

@@ -11,7 +11,6 @@ from typing import Any
 import click
 import msgspec
 
-from actors.node.codec import encode
 from actors.node.contract import Node
 from actors.replay import JournalGap, plain, replay_node, state_at
 from actors.sim.digest import StepDigests
@@ -241,7 +240,7 @@ def _span(segments: Iterable[Segment]) -> str:
 
 
 def _show_state(shown: Page, node: Node) -> None:
-    state: Any = plain(encode(node))
+    state: Any = plain(node)
     shown.raw(msgspec.json.format(msgspec.json.encode(state, enc_hook=_hex), indent=2).decode() + "\n")
 
 

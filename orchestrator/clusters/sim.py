@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from actors.control import Conductor
+from actors.sim.carriage import Carriage
 from actors.sim.digest import StepDigests
 from actors.sim.world import ProbedStep, World
 from actors.trace.events import Stamped
@@ -23,7 +24,8 @@ STEPS_FILE = "steps.bin"
 class SimCluster:
     """The simulator as a cluster. ``keep``: write the trace and the digests of all steps into the run's directory.
     ``digest_steps``: have those digests in ``steps`` also where they are not kept. ``observer``: gets every event of a
-    run in order while it goes on. ``probe``: keep this step in full. ``steps_max``: stop after so many steps."""
+    run in order while it goes on. ``probe``: keep this step in full. ``steps_max``: stop after so many steps.
+    ``carriage``: how messages travel, on which no run depends."""
 
     runtime: Literal["live", "sim"] = "sim"
 
@@ -33,6 +35,7 @@ class SimCluster:
         probe: int | None = None,
         steps_max: int | None = None,
         digest_steps: bool = False,
+        carriage: Carriage = "shared",
     ) -> None:
         self.keep = keep
         self._digest_steps = keep or digest_steps
@@ -42,6 +45,7 @@ class SimCluster:
         self.probed: ProbedStep | None = None
         self._probe = probe
         self._steps_max = steps_max
+        self._carriage: Carriage = carriage
         self._stop: Callable[[], None] = lambda: None
         self._stopped = False
 
@@ -70,6 +74,7 @@ class SimCluster:
             step_digests=self._digest_steps,
             probe=self._probe,
             steps_max=self._steps_max,
+            carriage=self._carriage,
         )
         self._stop, self._stopped = world.stop, False
         with Interrupts(world.stop) as interrupts:

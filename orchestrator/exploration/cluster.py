@@ -14,7 +14,7 @@ from typing import NamedTuple
 from actors.node.spec import NodeSpec
 from actors.quorum.quorum_state_store import QUORUM_STATE_FILE
 from actors.quorum.raft_state import FETCH_CONNECTION
-from krift.v1.quorum_pb2 import VoteRequest, VoteResponse
+from krift.v1.quorum import VoteRequest, VoteResponse
 from orchestrator.exploration.place import Input, Outcome, Places
 
 REQUEST, SERVING, RESPONSE, BROKEN, ORPHAN = range(5)

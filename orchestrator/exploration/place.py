@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from google.protobuf.message import Message
-
 from actors.log.batch import Batch
 from actors.node.api_versions import api_versions_response
 from actors.node.codec import decode, encode
@@ -43,6 +41,7 @@ from actors.node.events import (
     Synced,
     TimedOut,
 )
+from actors.node.messages import AnyMessage
 from actors.node.network_client import RECONNECT
 from actors.node.spec import NodeSpec
 from actors.quorum.follower_fetches import FETCH_BACKOFF
@@ -52,8 +51,8 @@ from actors.quorum.raft_client import METADATA_LOG_FILE
 from actors.quorum.raft_state import BACKOFF
 from actors.quorum.roles import Candidate, Leader, Resigned
 from actors.trace.events import AnyTraceEvent, LogHw, LogTrunc, QRole, QVote
-from actors.versions import CONTROLLER_APIS, request_header
-from krift.v1.api_versions_pb2 import ApiVersionsRequest
+from actors.versions import CONTROLLER_APIS
+from krift.v1.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from orchestrator.exploration.voter import APPEND, NOW_MS, VoterNode, normalise
 
 PAUSES = (BACKOFF, FETCH_BACKOFF, RECONNECT)
@@ -146,9 +145,9 @@ class Messages:
 
     def __init__(self) -> None:
         self._numbers: dict[bytes, int] = {}
-        self.all: list[Message] = []
+        self.all: list[Any] = []
 
-    def number(self, message: Message) -> int:
+    def number(self, message: AnyMessage) -> int:
         """The number of a message."""
         key = encode(message)
         found = self._numbers.get(key)
@@ -298,7 +297,7 @@ class Places:
             case Call(call, peer, _, ApiVersionsRequest() as request):
                 run.todo.append(Answered(call, self._versions_of(peer, request)))
             case Call(_, _, _, request):
-                request_header(request).correlation_id = 0
+                request.header.correlation_id = 0
                 run.calls.append(effect)
             case Reply():
                 run.replies.append(effect)
@@ -308,7 +307,7 @@ class Places:
                 raise AssertionError("a voter closes no connection of another one")
         return 0
 
-    def _versions_of(self, peer: str, request: ApiVersionsRequest) -> Message:
+    def _versions_of(self, peer: str, request: ApiVersionsRequest) -> ApiVersionsResponse:
         """A connection is made in the step that needs it."""
         spec = next(spec for spec in self.specs if spec.name == peer)
         return api_versions_response(spec, CONTROLLER_APIS, request)

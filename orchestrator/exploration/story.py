@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from google.protobuf.message import Message
-
 from actors.node.errors import KafkaError
-from actors.node.messages import api_of
+from actors.node.messages import AnyRequest, AnyResponse, api_of
 from actors.node.spec import METADATA_PARTITION
 from actors.trace.events import AnyTraceEvent, NodeDown, NodeUp, Stamped
 from actors.trace.stamper import Stamper
-from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
-from krift.v1.quorum_pb2 import (
+from krift.v1.fetch import FetchRequest, FetchResponse
+from krift.v1.quorum import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
     EndQuorumEpochRequest,
@@ -66,7 +64,7 @@ def _what(cluster: Cluster, step: Step) -> str:
     return f"{cluster.names[about[0]]} notices that its connection {about[2]} to {cluster.names[about[1]]} is gone"
 
 
-def _asked(request: Message) -> str:
+def _asked(request: AnyRequest) -> str:
     if isinstance(request, VoteRequest):
         return f"{'PreVote' if request.pre_vote else 'Vote'} (epoch {request.replica_epoch})"
     if isinstance(request, FetchRequest):
@@ -76,7 +74,7 @@ def _asked(request: Message) -> str:
     return f"{api_of(request).name} (epoch {request.leader_epoch})"
 
 
-def _said(response: Message) -> str:
+def _said(response: AnyResponse) -> str:
     if isinstance(response, FetchResponse):
         return _fetched(response)
     assert isinstance(response, VoteResponse | BeginQuorumEpochResponse | EndQuorumEpochResponse)
@@ -91,8 +89,9 @@ def _said(response: Message) -> str:
 def _fetched(response: FetchResponse) -> str:
     data = response.responses[0].partitions[0]
     if data.error_code:
-        return f"{KafkaError(data.error_code).name}, epoch {data.current_leader.leader_epoch}"
-    if data.HasField("diverging_epoch"):
+        epoch = -1 if data.current_leader is None else data.current_leader.leader_epoch
+        return f"{KafkaError(data.error_code).name}, epoch {epoch}"
+    if data.diverging_epoch is not None:
         return f"diverging from epoch {data.diverging_epoch.epoch}, which ends at {data.diverging_epoch.end_offset}"
     held = ", ".join(f"{batch.base_offset} of epoch {batch.partition_leader_epoch}" for batch in data.records)
     return f"{held or 'no records'}, high watermark {data.high_watermark}"

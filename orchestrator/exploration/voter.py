@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-from google.protobuf.message import Message
 
 from actors.config import setting
 from actors.log.batch import Batch
@@ -33,7 +32,8 @@ from actors.node.network_client import NetworkClient
 from actors.node.spec import ClusterSpec, NodeSpec
 from actors.node.step import Step
 from actors.quorum.raft_client import RaftClient
-from krift.v1.records_pb2 import MetadataRecord, NoOpRecord
+from krift.v1.message import Message
+from krift.v1.records import MetadataRecord, NoOpRecord
 
 NOW_MS = 1_000
 """The clock stands still."""

@@ -1,48 +1,65 @@
-"""Every API that a node says it serves has somebody who does; what was forgotten fails at once."""
+"""Every API of the registry has somebody who serves it, and a transcript; what was forgotten fails by name."""
 
 from __future__ import annotations
 
-import ast
 from typing import get_args
 
 import pytest
 
+from actors.broker import broker_node
 from actors.controller.controller import ControllerRequest
-from actors.node.messages import API_OF_REQUEST
-from actors.quorum.raft_client import SERVED
+from actors.node.errors import KafkaError
+from actors.node.messages import API_OF_REQUEST, APIS, Api
+from actors.quorum import raft_client
 from actors.versions import CONTROLLER_APIS, PUSHED_BROKER_APIS
+from krift.v1 import node_service_pb2
 from tests.architecture.sources import ROOT
 
-DISPATCHERS = {
-    "actors/broker/broker_node.py": {api.name for api in PUSHED_BROKER_APIS},
-    "actors/quorum/raft_client.py": {api.name for api in SERVED},
-}
+CONTROLLERS_OWN = {API_OF_REQUEST[kind] for kind in get_args(ControllerRequest)}
+"""What the controller's state machine serves, beside the quorum."""
 
 
-@pytest.mark.parametrize("path", DISPATCHERS)
-def test_every_api_has_its_case(path: str) -> None:
-    """Shows that a match over APIs names each of them, and that what it does not name is an error and no other API."""
-    [found] = [
-        node
-        for node in ast.walk(ast.parse((ROOT / path).read_text(encoding="utf-8")))
-        if isinstance(node, ast.Match) and "Api." in ast.unparse(node.cases[0].pattern)
-    ]
-    *cases, last = found.cases
-    named = {
-        value.attr
-        for case in cases
-        for value in ast.walk(case.pattern)
-        if isinstance(value, ast.Attribute) and ast.unparse(value.value) == "Api"
-    }
-    assert named == DISPATCHERS[path]
-    assert isinstance(last.body[0], ast.Raise), "whoever comes here was forgotten"
+@pytest.mark.parametrize("api", Api, ids=lambda api: api.name)
+def test_every_api_has_its_handler(api: Api) -> None:
+    """Shows that whoever serves an API, by its option in node_service.proto, has a handler for it, and nobody else."""
+    assert (api in PUSHED_BROKER_APIS) == (api in broker_node.HANDLERS)
+    of_a_controller = {*raft_client.HANDLERS, *CONTROLLERS_OWN, Api.ApiVersions}
+    assert (api in CONTROLLER_APIS) == (api in of_a_controller)
 
 
-def test_a_controller_serves_what_it_says() -> None:
-    """Shows that its APIs are those of the quorum, ApiVersions, and those whose requests the controller tells apart."""
-    own = {API_OF_REQUEST[kind] for kind in get_args(ControllerRequest)}
-    named = {api.name for api in {*SERVED, *own} | {api for api in CONTROLLER_APIS if api.name == "ApiVersions"}}
-    assert named == {api.name for api in CONTROLLER_APIS}
+def test_the_controller_tells_its_requests_apart() -> None:
+    """Shows that the controller's state machine names each of its requests."""
     source = (ROOT / "actors" / "controller" / "controller.py").read_text(encoding="utf-8")
     told = {kind.__name__ for kind in get_args(ControllerRequest) if f"isinstance(request, {kind.__name__})" in source}
     assert told == {kind.__name__ for kind in get_args(ControllerRequest)}
+
+
+@pytest.mark.parametrize("api", Api, ids=lambda api: api.name)
+def test_every_api_has_a_transcript(api: Api) -> None:
+    """Shows that some data-driven test speaks of the API: by the name of the file, or of a request in it."""
+    words = "".join(api.name[:1].lower() + api.name[1:])
+    verb = "".join(f"-{letter.lower()}" if letter.isupper() else letter for letter in words)
+    scripts = list((ROOT / "tests" / "datadriven").rglob("*.txt"))
+    assert any(
+        verb.replace("-", "_") in path.stem or verb in text or api.name in text
+        for path in scripts
+        for text in [path.read_text(encoding="utf-8")]
+    )
+
+
+@pytest.mark.parametrize("api", Api, ids=lambda api: api.name)
+def test_the_registry_is_whole(api: Api) -> None:
+    """Shows that an API has its messages under Kafka's names, a range of versions, and errors that there are."""
+    spec = APIS[api]
+    assert (spec.request.__name__, spec.response.__name__) == (f"{api.name}Request", f"{api.name}Response")
+    assert 0 <= spec.versions[0] <= spec.versions[1]
+    unknown = [name for name in spec.errors if name not in KafkaError.__members__]
+    assert not unknown, "no such errors"
+    assert sorted(spec.errors, key=KafkaError.__getitem__) == list(spec.errors), "in the order of their codes"
+    assert spec.errors, "every API of Kafka's has errors"
+
+
+def test_the_registry_has_every_method() -> None:
+    """Shows that what gRPC serves is what the registry has."""
+    [service] = node_service_pb2.DESCRIPTOR.services_by_name.values()
+    assert {method.name for method in service.methods} == {api.name for api in Api}

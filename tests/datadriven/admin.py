@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from google.protobuf.message import Message
-
 from actors.node.errors import error_name
+from actors.node.messages import AnyRequest, AnyResponse
 from actors.node.spec import METADATA_TOPIC, split_topic_partition
-from krift.v1.admin_pb2 import (
+from krift.v1.admin import (
     DescribeQuorumRequest,
     DescribeQuorumResponse,
     ElectLeadersRequest,
@@ -14,7 +13,7 @@ from krift.v1.admin_pb2 import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from krift.v1.quorum_pb2 import AddRaftVoterRequest, RemoveRaftVoterRequest
+from krift.v1.quorum import AddRaftVoterRequest, RemoveRaftVoterRequest
 from tests.datadriven.runner import Command
 
 
@@ -26,7 +25,7 @@ def elect_request(command: Command) -> ElectLeadersRequest:
         request.election_type = {"preferred": 0, "unclean": 1}.get(kind, 7)
     for tp in [] if request.all_partitions else partitions:
         topic, index = split_topic_partition(tp)
-        request.topic_partitions.add(topic=topic, partitions=[index])
+        request.topic_partitions.append(ElectLeadersRequest.TopicPartitions(topic=topic, partitions=[index]))
     return request
 
 
@@ -39,26 +38,31 @@ def alter_configs_request(command: Command) -> IncrementalAlterConfigsRequest:
             continue
         kind, _, name = word.partition("/")
         number = int(kind) if kind.isdigit() else {"topic": 2, "broker": 4}.get(kind, 32)
-        resource = request.resources.add(resource_type=number, resource_name=name)
+        resource = IncrementalAlterConfigsRequest.AlterConfigsResource(resource_type=number, resource_name=name)
+        request.resources.append(resource)
         for number, verb in enumerate(("set", "delete", "append", "subtract")):
             for item in command.many(verb, "()"):
                 key, _, value = item.partition(":")
-                config = resource.configs.add(name=key, config_operation=number)
+                config = IncrementalAlterConfigsRequest.AlterableConfig(name=key, config_operation=number)
+                resource.configs.append(config)
                 if verb != "delete":
                     config.value = value
         for item in command.many("operation", "()"):
             operation, _, key = item.partition(":")
-            resource.configs.add(name=key, config_operation=int(operation), value="1")
+            resource.configs.append(
+                IncrementalAlterConfigsRequest.AlterableConfig(name=key, config_operation=int(operation), value="1")
+            )
         for key in command.many("null", "()"):
-            resource.configs.add(name=key)
+            resource.configs.append(IncrementalAlterConfigsRequest.AlterableConfig(name=key))
     return request
 
 
 def describe_quorum_request(command: Command) -> DescribeQuorumRequest:
     """``describe-quorum [topic=__cluster_metadata] [partition=0]``."""
     request = DescribeQuorumRequest()
-    topic = request.topics.add(topic_name=command.text("topic", METADATA_TOPIC))
-    topic.partitions.add(partition_index=command.number("partition", 0))
+    topic = DescribeQuorumRequest.TopicData(topic_name=command.text("topic", METADATA_TOPIC))
+    request.topics.append(topic)
+    topic.partitions.append(DescribeQuorumRequest.PartitionData(partition_index=command.number("partition", 0)))
     return request
 
 
@@ -67,7 +71,7 @@ def plain(ids: list[int]) -> str:
     return f"[{','.join(str(number) for number in ids)}]"
 
 
-def describe_admin_request(request: Message) -> str:
+def describe_admin_request(request: AnyRequest) -> str:
     """A line for a request that is passed on, or sent."""
     match request:
         case ElectLeadersRequest():
@@ -91,13 +95,13 @@ def describe_admin_request(request: Message) -> str:
 
 
 def _change(config: IncrementalAlterConfigsRequest.AlterableConfig) -> str:
-    return f"{config.name}={config.value}" if config.HasField("value") else f"no {config.name}"
+    return f"{config.name}={config.value}" if config.value is not None else f"no {config.name}"
 
 
 _KINDS = {2: "topic", 4: "broker"}
 
 
-def describe_admin(response: Message) -> str:
+def describe_admin(response: AnyResponse) -> str:
     """A line per answer, with every part; several for a quorum."""
     error = getattr(response, "error_code", 0)
     if isinstance(response, ElectLeadersResponse):
@@ -130,10 +134,10 @@ def _quorum(response: DescribeQuorumResponse) -> str:
         return f"{response.topics[0].topic_name}-{data.partition_index} {error_name(data.error_code)}"
 
     def replica(state: DescribeQuorumResponse.ReplicaState) -> str:
-        directory = f" {state.replica_directory_id}" if state.HasField("replica_directory_id") else ""
+        directory = f" {state.replica_directory_id}" if state.replica_directory_id else ""
         times = (
             f" fetched={state.last_fetch_timestamp} caught-up={state.last_caught_up_timestamp}"
-            if state.HasField("last_fetch_timestamp")
+            if state.last_fetch_timestamp != -1
             else ""
         )
         return f"\n    {state.replica_id}{directory} end={state.log_end_offset}{times}"

@@ -10,7 +10,7 @@ from actors.node.effects import AnyEffect
 from actors.node.events import AnyEvent, Received
 from actors.node.spec import Role
 from actors.nodes import new_node
-from krift.v1.produce_pb2 import ProduceRequest
+from krift.v1.produce import ProduceRequest
 
 STATUS = 7
 

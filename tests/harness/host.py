@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from google.protobuf.message import Message
-
 from actors.node.effects import (
     AnyEffect,
     Append,
@@ -26,6 +24,7 @@ from actors.node.effects import (
     Write,
 )
 from actors.node.events import AnyEvent, Chosen, DiskImage, Synced
+from actors.node.messages import AnyResponse
 from actors.trace.events import TraceEvent
 
 
@@ -51,7 +50,7 @@ class Host:
     def called(self, call: Call) -> None:
         """It sends a request."""
 
-    def replied(self, connection: str, response: Message | None) -> None:
+    def replied(self, connection: str, response: AnyResponse | None) -> None:
         """It answers a request."""
 
     def closed(self, connection: str) -> None:

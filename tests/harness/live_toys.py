@@ -14,7 +14,7 @@ from actors.node.messages import Api
 from actors.node.spec import ClusterSpec, NodeSpec, Role
 from actors.node.step import Step
 from actors.trace.events import LogAppend, LogFlush, OpReturn, Rpc
-from krift.v1.metadata_pb2 import MetadataRequest, MetadataResponse
+from krift.v1.metadata import MetadataRequest, MetadataResponse
 
 PINGS = "pings-0"
 

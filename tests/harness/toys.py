@@ -13,7 +13,7 @@ from actors.node.events import Answered, AnyEvent, Chosen, Failed, Invoked, Rece
 from actors.node.spec import ClusterSpec, NodeSpec, Role
 from actors.sim.world import World
 from actors.trace.events import ErrorSeen, MetaImage, Stamped
-from krift.v1.api_versions_pb2 import ApiVersionsRequest, ApiVersionsResponse
+from krift.v1.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
 CLUSTER = ClusterSpec(cluster_id="toys", voters=[], brokers=[1])
 

@@ -17,6 +17,8 @@ Byte equality of the traces is not parity, and cannot be had: live, the machine 
 fetches fit into a second, and which of two concurrent events comes first; two live runs of one seed differ in this
 as well. Only the sim promises the same bytes for the same seed, and ``tests/property/test_sim.py`` holds it to that.
 So nothing here looks at times, counts, offsets or the order of concurrent events.
+
+The sim's messages travel as bytes here, as live ones do.
 """
 
 from __future__ import annotations
@@ -154,7 +156,7 @@ def often_held(run: Judged) -> set[str]:
 def run_sim(case: Case, directory: Path, seeds: Sequence[int] = SEEDS) -> list[Judged]:
     """The case in the sim, once for each seed."""
     runs = []
-    with SimCluster() as sim:
+    with SimCluster(carriage="wire") as sim:
         for seed in seeds:
             plan = case.plan(seed)
             run = play(sim, plan, directory / f"sim-{seed}")
@@ -213,7 +215,7 @@ def test_incidental_kinds_exist(tmp_path: Path) -> None:
     """Shows that runs show the exempted roles and exchanges, and that all events are known, so that none is a slip of
     the pen."""
     kinds: set[tuple[str, str]] = set()
-    with SimCluster() as sim:
+    with SimCluster(carriage="wire") as sim:
         for name in ("follower-crash", "leader-crash", "quorum-leader-cut", "operator", "disk-faults"):
             kinds |= play(sim, CASES[name].plan(1), tmp_path / name).kinds
     assert {role for role, _ in INCIDENTAL} <= {role for role, _ in kinds}

@@ -11,9 +11,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from actors.controller.controller_state import ControllerState
 from actors.metadata.registrations import NO_LEADER, RECOVERING, PartitionRegistration
-from krift.v1.controller_pb2 import AlterPartitionResponse, BrokerRegistrationResponse
-from krift.v1.producer_ids_pb2 import AllocateProducerIdsResponse
-from krift.v1.records_pb2 import MetadataRecord
+from krift.v1.controller import AlterPartitionResponse, BrokerRegistrationResponse
+from krift.v1.producer_ids import AllocateProducerIdsResponse
+from krift.v1.records import MetadataRecord
+from krift.v1.wire import from_bytes
 from tests.datadriven.controller.environment import Environment
 from tests.datadriven.controller.voters import Voter
 from tests.datadriven.runner import parse_command
@@ -54,30 +55,27 @@ class Replay:
         assert len(values) >= end
         for offset, value in enumerate(values[:end]):
             if value is not None:
-                self._take(MetadataRecord.FromString(value), offset)
+                self._take(from_bytes(MetadataRecord, value), offset)
 
     def _take(self, record: MetadataRecord, offset: int) -> None:
         before = {p.tp: p for p in self.state.partitions.values()}
         ids_before = self.state.next_producer_id
-        old = self.state.brokers.get(record.register_broker.broker_id)
+        registered = record.register_broker
+        old = None if registered is None else self.state.brokers.get(registered.broker_id)
         self.state.replay(record, offset)
-        match record.WhichOneof("record"):
-            case "partition" | "partition_change" | "clear_elr":
-                after = {p.tp: p for p in self.state.partitions.values()}
-                for tp, partition in after.items():
-                    if partition != before.get(tp):
-                        self.history[tp, partition.partition_epoch] = partition
-                        check_change(before.get(tp), partition, self.state.elr_enabled)
-                        self._check_leader(partition)
-            case "register_broker":
-                registered = record.register_broker
-                if old is None or old.incarnation_id != registered.incarnation_id:
-                    assert self.broker_epoch < registered.broker_epoch <= offset, "a broker epoch is used again"
-                    self.broker_epoch = registered.broker_epoch
-                else:
-                    assert registered.broker_epoch == old.epoch, "an incarnation changed its broker epoch"
-            case "producer_ids":
-                assert self.state.next_producer_id > ids_before, "producer ids are handed out again"
+        for tp, partition in self.state.partitions.items():
+            if partition != before.get(tp):
+                self.history[tp, partition.partition_epoch] = partition
+                check_change(before.get(tp), partition, self.state.elr_enabled)
+                self._check_leader(partition)
+        if registered is not None:
+            if old is None or old.incarnation_id != registered.incarnation_id:
+                assert self.broker_epoch < registered.broker_epoch <= offset, "a broker epoch is used again"
+                self.broker_epoch = registered.broker_epoch
+            else:
+                assert registered.broker_epoch == old.epoch, "an incarnation changed its broker epoch"
+        if record.producer_ids is not None:
+            assert self.state.next_producer_id > ids_before, "producer ids are handed out again"
 
     def _check_leader(self, partition: PartitionRegistration) -> None:
         leader = self.state.brokers.get(partition.leader)

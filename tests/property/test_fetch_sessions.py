@@ -10,9 +10,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from actors.node.errors import KafkaError
 from actors.node.fetch_session_handler import FetchSessionHandler, PartitionRequest
-from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
-from krift.v1.produce_pb2 import ProduceRequest
-from krift.v1.records_pb2 import (
+from krift.v1.fetch import FetchRequest, FetchResponse
+from krift.v1.produce import ProduceRequest
+from krift.v1.records import (
     MetadataRecord,
     PartitionChangeRecord,
     PartitionRecord,
@@ -40,7 +40,8 @@ class View(msgspec.Struct):
     def hear(self, data: FetchResponse.PartitionData) -> None:
         """Take in what an answer says."""
         self.error = data.error_code
-        self.diverging = (data.diverging_epoch.epoch, data.diverging_epoch.end_offset)
+        parts = data.diverging_epoch or FetchResponse.EpochEndOffset()
+        self.diverging = (parts.epoch, parts.end_offset)
         if data.error_code:
             self.high_watermark = self.log_start = -1
             return
@@ -91,7 +92,8 @@ class TwoFetchers(RuleBasedStateMachine):
         """Records arrive; alone in the ISR, the leader commits them at once."""
         request = ProduceRequest(acks=1, timeout_ms=1000)
         records = [Record(timestamp_ms=0, uid="u", value=b"v") for _ in range(count)]
-        request.topic_data.add(topic_id=f"id-{topic}").partition_data.add(records=RecordBatch(records=records))
+        data = ProduceRequest.PartitionProduceData(records=RecordBatch(records=records))
+        request.topic_data.append(ProduceRequest.TopicProduceData(topic_id=f"id-{topic}", partition_data=[data]))
         self.scene.receive("p", request, 13)
         self.fetch()
 
@@ -140,7 +142,7 @@ class TwoFetchers(RuleBasedStateMachine):
     def someone_else(self) -> None:
         """Another fetcher begins a session, as a follower, which may push this one out."""
         request = FetchRequest(max_wait_ms=0, min_bytes=1, session_epoch=0)
-        request.replica_state.replica_id, request.replica_state.replica_epoch = 2, -1
+        request.replica_state = FetchRequest.ReplicaState(replica_id=2)
         self._send("other", request)
 
     @rule()

@@ -15,8 +15,8 @@ from actors.node.effects import Call
 from actors.node.errors import KafkaError
 from actors.node.messages import Api
 from actors.trace.events import OpInvoke, OpReturn
-from krift.v1.produce_pb2 import ProduceRequest, ProduceResponse
-from krift.v1.producer_ids_pb2 import InitProducerIdResponse
+from krift.v1.produce import ProduceRequest, ProduceResponse
+from krift.v1.producer_ids import InitProducerIdResponse
 from tests.unit.client.driver import TOPIC_ID, Driver, spec
 
 PARTITIONS = 2
@@ -42,9 +42,11 @@ class ToyLeader:
     def process(self, broker: str, request: ProduceRequest, refusal: int = 0) -> ProduceResponse:
         """What a broker does with a request; ``refusal``: an error that it has for every partition."""
         response = ProduceResponse()
-        topic = response.responses.add(topic_id=TOPIC_ID)
+        topic = ProduceResponse.TopicProduceResponse(topic_id=TOPIC_ID)
+        response.responses.append(topic)
         for data in request.topic_data[0].partition_data:
-            answer = topic.partition_responses.add(index=data.index)
+            answer = ProduceResponse.PartitionProduceResponse(index=data.index)
+            topic.partition_responses.append(answer)
             if broker != f"broker-{self.leader}":
                 answer.error_code = KafkaError.NOT_LEADER_OR_FOLLOWER
             elif refusal and refusal not in AFTER_APPEND:

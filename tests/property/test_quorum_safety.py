@@ -13,7 +13,7 @@ from actors.node.step import Step
 from actors.quorum.raft_client import METADATA_LOG_FILE
 from actors.quorum.roles import Leader
 from actors.trace.events import LogAppend, LogHw, QPersist, QRole, QVote, TraceEvent
-from krift.v1.records_pb2 import MetadataRecord, NoOpRecord
+from krift.v1.records import MetadataRecord, NoOpRecord
 from tests.datadriven.quorum.members import Quorum
 
 VOTERS = ["controller-1", "controller-2", "controller-3"]

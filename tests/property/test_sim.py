@@ -100,8 +100,10 @@ def test_a_connection_neither_reorders_nor_duplicates(schedule: list[tuple[int, 
     the client ends twice."""
     talker, stage, trace = talk(schedule, seed)
     numbers: dict[str, list[int]] = {}
-    for event in stage.events("server", Received):
-        numbers.setdefault(event.connection, []).append(event.request.header.number)
+    for event in trace:
+        if event.node == "server" and isinstance(event.body, MetaImage):
+            connection, _, number = event.req.rpartition("#")
+            numbers.setdefault(connection, []).append(int(number))
     for connection, found in numbers.items():
         assert found == list(range(len(found))), connection
     assert_the_lost_are_lost(stage, trace, numbers)

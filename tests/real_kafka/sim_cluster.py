@@ -10,22 +10,20 @@ import base64
 import threading
 import uuid
 from collections.abc import Sequence
-from typing import Any
-
-from google.protobuf.message import Message
+from typing import Any, get_args, get_type_hints
 
 from actors import nodes
 from actors.control import AnyAction, Barrier, Crash, Invoke, Restart
 from actors.node.effects import AnyEffect, Call, Complete
 from actors.node.events import Answered, AnyEvent, Failed, Invoked
-from actors.node.messages import REQUESTS, Api
+from actors.node.messages import REQUESTS, AnyResponse, Api, check_fields
 from actors.node.spec import NodeSpec, Role, node_name
 from actors.sim.world import World
 from actors.trace.events import Stamped
-from actors.versions import check_fields
 from chaos.scenario.loader import load_value
 from chaos.scenario.resolve import resolve
-from krift.v1.records_pb2 import RecordBatch
+from krift.v1.message import Message
+from krift.v1.records import Record, RecordBatch
 from tests.real_kafka.cluster import BROKERS, CONFIG, CONTROLLERS, Batch, CannotBeAsked, Closed, Fields, Topic, wait
 from tests.real_kafka.requests import metadata
 
@@ -201,7 +199,7 @@ class SimPending:
         response = handover.results.pop(self.operation).get("response")
         if response is None:
             raise Closed
-        return _nested_votes(response)
+        return _nested_votes(_with_parts(response))
 
 
 class SimConnection:
@@ -268,41 +266,65 @@ def _scenario(topics: dict[str, Topic]) -> dict[str, Any]:
 
 def _fill(message: Any, fields: Fields) -> None:
     """Set a message's fields from plain data; AttributeError for one that it lacks, None leaves its default."""
+    kinds = get_type_hints(type(message))
     for name, value in fields.items():
         if name == "records":
-            _fill_batch(message.records, value)
+            message.records = _batch(value)
         elif value is None:
             getattr(message, name)
         elif isinstance(value, dict):
-            _fill(getattr(message, name), value)
+            setattr(message, name, _made(kinds[name], value))
         elif isinstance(value, list):
             for item in value:
-                if isinstance(item, dict):
-                    _fill(getattr(message, name).add(), item)
-                else:
-                    getattr(message, name).append(item)
+                getattr(message, name).append(_made(kinds[name], item) if isinstance(item, dict) else item)
         elif isinstance(value, uuid.UUID):
             setattr(message, name, base64.urlsafe_b64encode(value.bytes).decode().rstrip("="))
         else:
             setattr(message, name, value)
 
 
-def _fill_batch(message: RecordBatch, batch: Batch | list[Batch] | None) -> None:
+def _made(annotation: Any, fields: Fields) -> Any:
+    """A part of a message, of the one class in the annotation of its field."""
+    part = next(kind for kind in get_args(annotation) if kind is not type(None))()
+    _fill(part, fields)
+    return part
+
+
+def _batch(batch: Batch | list[Batch] | None) -> RecordBatch | None:
     if batch is None:
-        return
+        return None
     if isinstance(batch, list) or batch.corrupt:
         raise CannotBeAsked
-    message.base_offset, message.is_control = batch.base_offset, batch.is_control
-    message.producer_id, message.producer_epoch = batch.producer_id, batch.producer_epoch
-    message.base_sequence = batch.base_sequence
-    for index, value in enumerate(batch.values):
-        message.records.add(timestamp_ms=batch.timestamp(index, 0), value=value)
+    return RecordBatch(
+        base_offset=batch.base_offset,
+        is_control=batch.is_control,
+        producer_id=batch.producer_id,
+        producer_epoch=batch.producer_epoch,
+        base_sequence=batch.base_sequence,
+        records=[
+            Record(timestamp_ms=batch.timestamp(index, 0), value=value) for index, value in enumerate(batch.values)
+        ],
+    )
 
 
 def _flat_votes(fields: Fields) -> Fields:
     """Krift's Vote is of the one partition that there is."""
     inner = {key: value for key, value in fields["topics"][0]["partitions"][0].items() if key != "partition_index"}
     return {key: value for key, value in fields.items() if key != "topics"} | inner
+
+
+def _with_parts(message: Any) -> Any:
+    """A message as Kafka has it: a part that is absent has defaults."""
+    if isinstance(message, list):
+        return [_with_parts(each) for each in message]
+    if not isinstance(message, Message):
+        return message
+    parts: dict[str, Any] = {}
+    for name, annotation in get_type_hints(type(message)).items():
+        value, kinds = getattr(message, name), [kind for kind in get_args(annotation) if kind is not type(None)]
+        absent = value is None and kinds and issubclass(kinds[0], Message)
+        parts[name] = kinds[0]() if absent else _with_parts(value)
+    return type(message)(**parts)
 
 
 class _Nested:
@@ -316,8 +338,8 @@ class _Nested:
         self.partitions = [self]
 
 
-def _nested_votes(response: Message) -> Any:
-    if "partition_error_code" not in response.DESCRIPTOR.fields_by_name:
+def _nested_votes(response: AnyResponse) -> Any:
+    if not hasattr(response, "partition_error_code"):
         return response
     whole, inner = _Nested(response), _Nested(response)
     inner.error_code = response.partition_error_code  # type: ignore[attr-defined]

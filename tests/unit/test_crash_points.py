@@ -7,8 +7,8 @@ import pytest
 from actors.crash_points import POINTS, CrashPoint, CrashPoints
 from actors.node.effects import AnyEffect, Append, Call, Record, Reply, Sync, Write
 from actors.trace.events import MetaImage, PartAssume, QRole
-from krift.v1.produce_pb2 import ProduceResponse
-from krift.v1.quorum_pb2 import VoteRequest
+from krift.v1.produce import ProduceResponse
+from krift.v1.quorum import VoteRequest
 
 WRITE = Write("orders-0/log", 1, Append([b"a"]))
 SYNC = Sync("quorum-state")

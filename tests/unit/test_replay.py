@@ -11,6 +11,7 @@ from actors.node.events import AnyEvent, Invoked, Received, Started, Synced
 from actors.node.spec import Role
 from actors.replay import JournalGap, replay_node, state_at
 from actors.trace.journal import (
+    FORMAT_VERSION,
     JournalError,
     JournalHeader,
     JournalNotBegun,
@@ -41,10 +42,12 @@ def journal(rotate_at: int | None = None, change: dict[int, list[AnyEffect]] | N
     """What a live broker would have written: segments, the second from step ``rotate_at`` on; ``change`` falsifies the
     effects of a step."""
     node = PongNode()
-    segments = [encode_header(JournalHeader(1, "run", "broker-1", "broker", 0, 0, None))]
+    segments = [encode_header(JournalHeader(FORMAT_VERSION, "run", "broker-1", "broker", 0, 0, None))]
     for step, event in enumerate(EVENTS):
         if step == rotate_at:
-            segments.append(encode_header(JournalHeader(1, "run", "broker-1", "broker", 0, step, encode(node))))
+            segments.append(
+                encode_header(JournalHeader(FORMAT_VERSION, "run", "broker-1", "broker", 0, step, encode(node)))
+            )
         effects = node.step(step * 10, event)
         segments[-1] += encode_entry(step * 10, event, (change or {}).get(step, effects))
     return segments
@@ -71,7 +74,7 @@ def test_the_first_difference_is_named() -> None:
     assert not report.same
     assert str(report.difference) == (
         "broker-1/0 step 20 at 200 ms (Received), effect 0: the journal has {'type': 'Reply', 'connection': 'c', "
-        "'response': 'ApiVersionsResponse(error_code: 5)'}, replay gives {'type': 'Record', 'event': "
+        "'response': 'ApiVersionsResponse(error_code=5)'}, replay gives {'type': 'Record', 'event': "
         "{'type': 'meta.image', 'offset': 20, 'digest': 0}}"
     )
 
@@ -124,7 +127,7 @@ def test_a_changed_byte_is_damage() -> None:
 def test_a_segment_that_was_not_begun_is_told_from_damage() -> None:
     """Shows that a process killed within the write of a header leaves a segment without a step, which is no error of
     the journal's."""
-    header = encode_header(JournalHeader(1, "run", "broker-1", "broker", 0, 0, None))
+    header = encode_header(JournalHeader(FORMAT_VERSION, "run", "broker-1", "broker", 0, 0, None))
     for size in range(len(header)):
         with pytest.raises(JournalNotBegun):
             read_segment(header[:size])

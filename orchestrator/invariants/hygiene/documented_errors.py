@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from actors.node.errors import KafkaError, error_name
+from actors.node.messages import APIS
 from actors.trace.events import (
     LogAppend,
     LogTrunc,
@@ -21,131 +22,11 @@ from orchestrator.invariants.mirrors.producer_state import SEQUENCE_ERRORS, Prod
 E = KafkaError
 
 _ANY = frozenset({E.UNSUPPORTED_VERSION, E.INVALID_REQUEST})
-_TOPIC = frozenset({E.UNKNOWN_TOPIC_OR_PARTITION, E.UNKNOWN_TOPIC_ID, E.INCONSISTENT_TOPIC_ID})
-_LEADER = frozenset({E.NOT_LEADER_OR_FOLLOWER, E.KAFKA_STORAGE_ERROR})
+"""Of an API that the registry lacks."""
 _EPOCH = frozenset({E.FENCED_LEADER_EPOCH, E.UNKNOWN_LEADER_EPOCH})
-_QUORUM = frozenset(
-    {
-        E.INCONSISTENT_CLUSTER_ID,
-        E.FENCED_LEADER_EPOCH,
-        E.INCONSISTENT_VOTER_SET,
-        E.INVALID_VOTER_KEY,
-        E.INVALID_REQUEST,
-    }
-)
-_CONTROLLER = frozenset({E.NOT_CONTROLLER, E.REQUEST_TIMED_OUT, E.STALE_BROKER_EPOCH, E.BROKER_ID_NOT_REGISTERED})
-_VOTERS = frozenset({E.INCONSISTENT_CLUSTER_ID, E.NOT_LEADER_OR_FOLLOWER, E.REQUEST_TIMED_OUT})
 
 DOCUMENTED: dict[str, frozenset[KafkaError]] = {
-    "Produce": _ANY
-    | _TOPIC
-    | _LEADER
-    | {
-        E.CORRUPT_MESSAGE,
-        E.MESSAGE_TOO_LARGE,
-        E.INVALID_TIMESTAMP,
-        E.INVALID_RECORD,
-        E.INVALID_REQUIRED_ACKS,
-        E.NOT_ENOUGH_REPLICAS,
-        E.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-        E.REQUEST_TIMED_OUT,
-        E.OUT_OF_ORDER_SEQUENCE_NUMBER,
-        E.DUPLICATE_SEQUENCE_NUMBER,
-        E.INVALID_PRODUCER_EPOCH,
-        E.UNKNOWN_PRODUCER_ID,
-        E.INVALID_TXN_STATE,
-    },
-    "Fetch": _ANY
-    | _TOPIC
-    | _LEADER
-    | _EPOCH
-    | {
-        E.OFFSET_OUT_OF_RANGE,
-        E.REPLICA_NOT_AVAILABLE,
-        E.CORRUPT_MESSAGE,
-        E.OFFSET_NOT_AVAILABLE,
-        E.FETCH_SESSION_ID_NOT_FOUND,
-        E.INVALID_FETCH_SESSION_EPOCH,
-        E.FETCH_SESSION_TOPIC_ID_ERROR,
-        E.INCONSISTENT_CLUSTER_ID,
-        E.INVALID_VOTER_KEY,
-        E.BROKER_NOT_AVAILABLE,
-        E.POSITION_OUT_OF_RANGE,
-        E.SNAPSHOT_NOT_FOUND,
-    },
-    "ListOffsets": _ANY
-    | _TOPIC
-    | _LEADER
-    | _EPOCH
-    | {
-        E.REPLICA_NOT_AVAILABLE,
-        E.LEADER_NOT_AVAILABLE,
-        E.OFFSET_NOT_AVAILABLE,
-        E.UNSUPPORTED_FOR_MESSAGE_FORMAT,
-        E.REQUEST_TIMED_OUT,
-    },
-    "OffsetForLeaderEpoch": _ANY | _TOPIC | _LEADER | _EPOCH | {E.REPLICA_NOT_AVAILABLE},
-    "Metadata": _ANY
-    | _TOPIC
-    | {
-        E.LEADER_NOT_AVAILABLE,
-        E.LISTENER_NOT_FOUND,
-        E.REPLICA_NOT_AVAILABLE,
-        E.INVALID_TOPIC_EXCEPTION,
-        E.REBOOTSTRAP_REQUIRED,
-    },
-    "UpdateMetadata": _ANY | {E.STALE_CONTROLLER_EPOCH, E.STALE_BROKER_EPOCH},
-    "ApiVersions": _ANY,
-    "InitProducerId": _ANY
-    | {
-        E.COORDINATOR_NOT_AVAILABLE,
-        E.COORDINATOR_LOAD_IN_PROGRESS,
-        E.NOT_COORDINATOR,
-        E.INVALID_PRODUCER_EPOCH,
-        E.UNKNOWN_PRODUCER_ID,
-        E.REQUEST_TIMED_OUT,
-    },
-    "ElectLeaders": _ANY
-    | _CONTROLLER
-    | {
-        E.UNKNOWN_TOPIC_OR_PARTITION,
-        E.PREFERRED_LEADER_NOT_AVAILABLE,
-        E.ELIGIBLE_LEADERS_NOT_AVAILABLE,
-        E.ELECTION_NOT_NEEDED,
-        E.OPERATION_NOT_ATTEMPTED,
-    },
-    "IncrementalAlterConfigs": _ANY | _CONTROLLER | {E.UNKNOWN_TOPIC_OR_PARTITION, E.INVALID_CONFIG},
-    "Vote": _ANY | _QUORUM,
-    "BeginQuorumEpoch": _ANY | _QUORUM,
-    "EndQuorumEpoch": _ANY | _QUORUM,
-    "DescribeQuorum": _ANY | {E.NOT_LEADER_OR_FOLLOWER, E.UNKNOWN_TOPIC_OR_PARTITION, E.REQUEST_TIMED_OUT},
-    "FetchSnapshot": _ANY
-    | _QUORUM
-    | {
-        E.UNKNOWN_TOPIC_OR_PARTITION,
-        E.NOT_LEADER_OR_FOLLOWER,
-        E.UNKNOWN_LEADER_EPOCH,
-        E.SNAPSHOT_NOT_FOUND,
-        E.POSITION_OUT_OF_RANGE,
-    },
-    "AlterPartition": _ANY
-    | _TOPIC
-    | _CONTROLLER
-    | {
-        E.FENCED_LEADER_EPOCH,
-        E.INVALID_UPDATE_VERSION,
-        E.INELIGIBLE_REPLICA,
-        E.NEW_LEADER_ELECTED,
-        E.OPERATION_NOT_ATTEMPTED,
-    },
-    "BrokerRegistration": _ANY
-    | _CONTROLLER
-    | {E.DUPLICATE_BROKER_REGISTRATION, E.INCONSISTENT_CLUSTER_ID, E.INVALID_REGISTRATION},
-    "BrokerHeartbeat": _ANY | _CONTROLLER,
-    "AllocateProducerIds": _ANY | _CONTROLLER,
-    "AddRaftVoter": _ANY | _VOTERS | {E.DUPLICATE_VOTER},
-    "RemoveRaftVoter": _ANY | _VOTERS | {E.VOTER_NOT_FOUND},
-    "UpdateRaftVoter": _ANY | _VOTERS | {E.FENCED_LEADER_EPOCH, E.UNKNOWN_LEADER_EPOCH, E.VOTER_NOT_FOUND},
+    api.name: frozenset(KafkaError[name] for name in spec.errors) for api, spec in APIS.items()
 }
 """API -> errors that its answers may carry, in whichever version knows them (X7 looks at versions)."""
 

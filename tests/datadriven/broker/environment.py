@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from actors.node.effects import Call
 from actors.node.error_responses import error_response
 from actors.node.errors import KafkaError
@@ -16,16 +18,16 @@ from actors.node.events import ClockStepped, Disconnected, Invoked
 from actors.node.messages import Api, api_of
 from actors.node.spec import split_topic_partition
 from actors.versions import Ranges
-from krift.v1.admin_pb2 import ElectLeadersResponse
-from krift.v1.api_versions_pb2 import ApiVersionsRequest
-from krift.v1.controller_pb2 import AlterPartitionResponse, BrokerHeartbeatResponse, BrokerRegistrationResponse
-from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
-from krift.v1.list_offsets_pb2 import ListOffsetsRequest, ListOffsetsResponse
-from krift.v1.metadata_pb2 import MetadataRequest
-from krift.v1.offset_for_leader_epoch_pb2 import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
-from krift.v1.produce_pb2 import ProduceRequest
-from krift.v1.producer_ids_pb2 import InitProducerIdRequest
-from krift.v1.records_pb2 import (
+from krift.v1.admin import ElectLeadersResponse
+from krift.v1.api_versions import ApiVersionsRequest
+from krift.v1.controller import AlterPartitionResponse, BrokerHeartbeatResponse, BrokerRegistrationResponse
+from krift.v1.fetch import FetchRequest, FetchResponse
+from krift.v1.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from krift.v1.metadata import MetadataRequest
+from krift.v1.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
+from krift.v1.produce import ProduceRequest
+from krift.v1.producer_ids import InitProducerIdRequest
+from krift.v1.records import (
     ConfigRecord,
     MetadataRecord,
     PartitionChangeRecord,
@@ -35,7 +37,7 @@ from krift.v1.records_pb2 import (
     RegisterBrokerRecord,
     TopicRecord,
 )
-from krift.v1.update_metadata_pb2 import UpdateMetadataRequest
+from krift.v1.update_metadata import UpdateMetadataRequest
 from tests.datadriven.admin import alter_configs_request, describe_quorum_request, elect_request
 from tests.datadriven.broker.scene import Scene
 from tests.datadriven.runner import Command
@@ -244,7 +246,7 @@ class Environment:
         error = KafkaError[command.text("error", "NONE")]
         response = error_response(call.request, error)
         if isinstance(response, ElectLeadersResponse) and error != KafkaError.NOT_CONTROLLER:
-            response.ClearField("error_code")
+            response.error_code = 0
         self.scene.answer(call, response)
         return self.scene.told()
 
@@ -277,20 +279,22 @@ class Environment:
         topic, index = split_topic_partition(command.words[0])
         version = command.number("v", 13)
         request = ProduceRequest(acks=command.number("acks", 1), timeout_ms=command.number("timeout", 30000))
-        data = request.topic_data.add()
+        data = ProduceRequest.TopicProduceData()
+        request.topic_data.append(data)
         if version >= 13:
             data.topic_id = topic_id(topic)
         else:
             data.name = topic
         start, value = command.number("ts", 0), b"v" * command.number("size", 1)
         batch = RecordBatch(
-            records=[Record(timestamp_ms=start + n, uid=f"u{n}", value=value) for n in range(command.number("n", 1))]
+            base_offset=command.number("base", 0),
+            is_control=command.has("control"),
+            records=[Record(timestamp_ms=start + n, uid=f"u{n}", value=value) for n in range(command.number("n", 1))],
         )
-        batch.base_offset, batch.is_control = command.number("base", 0), command.has("control")
         if "pid" in command.arguments:
-            batch.producer_id, batch.producer_epoch = command.number("pid"), command.number("pepoch", 0)
-            batch.base_sequence = command.number("seq")
-        data.partition_data.add(index=index, records=batch)
+            pid, epoch, sequence = command.number("pid"), command.number("pepoch", 0), command.number("seq")
+            batch = replace(batch, producer_id=pid, producer_epoch=epoch, base_sequence=sequence)
+        data.partition_data.append(ProduceRequest.PartitionProduceData(index=index, records=batch))
         told = self.scene.receive(command.text("on", "p1"), request, version)
         return "" if command.has("quiet") else told
 
@@ -302,8 +306,8 @@ class Environment:
         follower = command.number("follower", -1)
         request = FetchRequest(max_wait_ms=command.number("wait", 500), min_bytes=command.number("min", 1))
         if follower >= 0 and version >= 15:
-            request.replica_state.replica_id = follower
-            request.replica_state.replica_epoch = command.number("bepoch", self.epochs.get(follower, -1))
+            epoch = command.number("bepoch", self.epochs.get(follower, -1))
+            request.replica_state = FetchRequest.ReplicaState(replica_id=follower, replica_epoch=epoch)
         elif follower >= 0:
             request.replica_id = follower
         asked = FetchRequest.FetchPartition(partition=index, fetch_offset=command.number("at"))
@@ -312,7 +316,8 @@ class Environment:
             asked.current_leader_epoch = command.number("epoch", -1)
         if version >= 12:
             asked.last_fetched_epoch = command.number("last", -1)
-        data = request.topics.add()
+        data = FetchRequest.FetchTopic()
+        request.topics.append(data)
         if version >= 13:
             data.topic_id = topic_id(topic)
         else:
@@ -331,8 +336,8 @@ class Environment:
         request = FetchRequest(max_wait_ms=command.number("wait", 0), min_bytes=1)
         request.max_bytes = command.number("max", 1048576)
         if follower >= 0:
-            request.replica_state.replica_id = follower
-            request.replica_state.replica_epoch = self.epochs.get(follower, -1)
+            epoch = self.epochs.get(follower, -1)
+            request.replica_state = FetchRequest.ReplicaState(replica_id=follower, replica_epoch=epoch)
         if version >= 7:
             request.session_id = command.number("session", self.scene.sessions.get(command.text("of", connection), 0))
             request.session_epoch = command.number("epoch", 0)
@@ -340,19 +345,22 @@ class Environment:
             name, _, rest = word.partition("@")
             offset, _, epoch = rest.partition(":")
             topic, index = split_topic_partition(name)
-            data = request.topics.add()
+            data = FetchRequest.FetchTopic()
+            request.topics.append(data)
             if version >= 13:
                 data.topic_id = topic_id(topic)
             else:
                 data.topic = topic
-            asked = data.partitions.add(partition=index, fetch_offset=int(offset), partition_max_bytes=1048576)
+            asked = FetchRequest.FetchPartition(partition=index, fetch_offset=int(offset), partition_max_bytes=1048576)
+            data.partitions.append(asked)
             if epoch:
                 asked.current_leader_epoch = int(epoch)
             if version >= 12:
                 asked.last_fetched_epoch = command.number("last", -1)
         for name in command.many("forget", "()"):
             topic, index = split_topic_partition(name)
-            gone = request.forgotten_topics_data.add(partitions=[index])
+            gone = FetchRequest.ForgottenTopic(partitions=[index])
+            request.forgotten_topics_data.append(gone)
             if version >= 13:
                 gone.topic_id = topic_id(topic)
             else:
@@ -374,10 +382,14 @@ class Environment:
         request = ListOffsetsRequest(replica_id=command.number("replica", -1))
         if version >= 2:
             request.isolation_level = command.number("isolation", 0)
-        data = request.topics.add(name=topic)
+        data = ListOffsetsRequest.ListOffsetsTopic(name=topic)
+        request.topics.append(data)
         for _ in range(2 if command.has("twice") else 1):
             text = command.text("ts", "latest")
-            asked = data.partitions.add(partition_index=index, timestamp=TIMESTAMPS.get(text) or int(text))
+            asked = ListOffsetsRequest.ListOffsetsPartition(
+                partition_index=index, timestamp=TIMESTAMPS.get(text) or int(text)
+            )
+            data.partitions.append(asked)
             if "epoch" in command.arguments:
                 asked.current_leader_epoch = command.number("epoch")
         return self.scene.receive(command.text("on", "l1"), request, version)
@@ -389,7 +401,8 @@ class Environment:
         request = OffsetForLeaderEpochRequest()
         if version >= 3:
             request.replica_id = command.number("replica", -1)
-        asked = request.topics.add(topic=topic).partitions.add(partition=index, leader_epoch=command.number("of"))
+        asked = OffsetForLeaderEpochRequest.OffsetForLeaderPartition(partition=index, leader_epoch=command.number("of"))
+        request.topics.append(OffsetForLeaderEpochRequest.OffsetForLeaderTopic(topic=topic, partitions=[asked]))
         if "epoch" in command.arguments:
             asked.current_leader_epoch = command.number("epoch")
         return self.scene.receive(command.text("on", "e1"), request, version)
@@ -409,9 +422,9 @@ class Environment:
         request = MetadataRequest(all_topics=not command.words)
         for name in command.words:
             if name.startswith("id-"):
-                request.topics.add(topic_id=name)
+                request.topics.append(MetadataRequest.MetadataRequestTopic(topic_id=name))
             elif name != "brokers-only":
-                request.topics.add(name=name)
+                request.topics.append(MetadataRequest.MetadataRequestTopic(name=name))
         return self.scene.receive("m1", request, command.number("v", 12))
 
     def verb_update_metadata(self, command: Command) -> str:
@@ -425,17 +438,20 @@ class Environment:
             tp, leader, leader_epoch = word.split("/")
             topic, index = split_topic_partition(tp)
             if version < 5:
-                state = request.ungrouped_partition_states.add(topic_name=topic)
+                state = UpdateMetadataRequest.UpdateMetadataPartitionState(topic_name=topic)
+                request.ungrouped_partition_states.append(state)
             else:
-                of_topic = request.topic_states.add(topic_name=topic)
+                of_topic = UpdateMetadataRequest.UpdateMetadataTopicState(topic_name=topic)
+                request.topic_states.append(of_topic)
                 if version >= 7:
                     of_topic.topic_id = topic_id(topic)
-                state = of_topic.partition_states.add()
+                state = UpdateMetadataRequest.UpdateMetadataPartitionState()
+                of_topic.partition_states.append(state)
             state.partition_index, state.leader, state.leader_epoch = index, int(leader), int(leader_epoch)
             state.replicas.extend([1, 2, 3])
             state.isr.extend([1, 2, 3])
         for live in command.many("live", "()"):
-            request.live_brokers.add(id=int(live))
+            request.live_brokers.append(UpdateMetadataRequest.UpdateMetadataBroker(id=int(live)))
         return self.scene.receive("c1", request, version)
 
     def verb_init_producer_id(self, command: Command) -> str:
@@ -460,9 +476,13 @@ class Environment:
         response = AlterPartitionResponse(error_code=KafkaError[command.text("top", "NONE")])
         error = KafkaError[command.text("error", "NONE")]
         for topic in request.topics:
-            answers = response.topics.add(topic_id=topic.topic_id)
+            answers = AlterPartitionResponse.TopicData(topic_id=topic.topic_id)
+            response.topics.append(answers)
             for asked in topic.partitions:
-                data = answers.partitions.add(partition_index=asked.partition_index, error_code=int(error))
+                data = AlterPartitionResponse.PartitionData(
+                    partition_index=asked.partition_index, error_code=int(error)
+                )
+                answers.partitions.append(data)
                 if not error:
                     data.leader_id, data.leader_epoch = self.scene.node_id, asked.leader_epoch
                     data.isr.extend(member.broker_id for member in asked.new_isr_with_epochs)
@@ -484,7 +504,8 @@ class Environment:
             self.scene.answer(call, response)
             return self.scene.told()
         tp = command.text("of", "")
-        topic = response.responses.add()
+        topic = FetchResponse.FetchableTopicResponse()
+        response.responses.append(topic)
         if tp:
             name, index = split_topic_partition(tp)
             topic.topic_id, base = topic_id(name), self.scene.node.replicas.partitions[tp].log.end_offset
@@ -495,17 +516,19 @@ class Environment:
                 topic.topic_id = request.topics[0].topic_id
             else:
                 topic.topic = request.topics[0].topic
-        data = topic.partitions.add(partition_index=index)
+        data = FetchResponse.PartitionData(partition_index=index)
+        topic.partitions.append(data)
         data.error_code = KafkaError[command.text("error", "NONE")]
         data.high_watermark = command.number("hw", 0)
         data.log_start_offset = command.number("log-start", 0)
         if "diverging" in command.arguments:
-            data.diverging_epoch.epoch, data.diverging_epoch.end_offset = command.numbers("diverging")
+            epoch, end_offset = command.numbers("diverging")
+            data.diverging_epoch = FetchResponse.EpochEndOffset(epoch=epoch, end_offset=end_offset)
         base = command.number("base", base)
         for item in command.many("batches", "()"):
             epoch, count = (int(part) for part in item.split(":"))
             records = [Record(timestamp_ms=base + n, uid=f"r{base + n}") for n in range(count)]
-            data.records.add(base_offset=base, partition_leader_epoch=epoch, records=records)
+            data.records.append(RecordBatch(base_offset=base, partition_leader_epoch=epoch, records=records))
             base += count
         self.scene.answer(call, response)
         return self.scene.told()
@@ -515,8 +538,11 @@ class Environment:
         call = self._held(Api.ListOffsets, command)
         request: Any = call.request
         response = ListOffsetsResponse()
-        topic = response.topics.add(name=request.topics[0].name)
-        topic.partitions.add(partition_index=0, offset=command.number("offset"))
+        topic = ListOffsetsResponse.ListOffsetsTopicResponse(name=request.topics[0].name)
+        response.topics.append(topic)
+        topic.partitions.append(
+            ListOffsetsResponse.ListOffsetsPartitionResponse(partition_index=0, offset=command.number("offset"))
+        )
         self.scene.answer(call, response)
         return self.scene.told()
 
@@ -526,9 +552,11 @@ class Environment:
         request: Any = call.request
         response = OffsetForLeaderEpochResponse()
         for asked in request.topics:
-            topic = response.topics.add(topic=asked.topic)
+            topic = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult(topic=asked.topic)
+            response.topics.append(topic)
             for each in asked.partitions:
-                data = topic.partitions.add(partition=each.partition)
+                data = OffsetForLeaderEpochResponse.EpochEndOffset(partition=each.partition)
+                topic.partitions.append(data)
                 data.error_code = KafkaError[command.text("error", "NONE")]
                 data.leader_epoch, data.end_offset = command.number("epoch", -1), command.number("end", -1)
         self.scene.answer(call, response)

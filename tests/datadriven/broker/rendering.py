@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from google.protobuf.message import Message
-
 from actors.node.errors import error_name
-from actors.node.messages import Api
+from actors.node.messages import AnyRequest, AnyResponse, Api
 from actors.trace.events import (
     IsrPropose,
     LogAppend,
@@ -16,7 +14,7 @@ from actors.trace.events import (
     RpcReply,
     TraceEvent,
 )
-from krift.v1.admin_pb2 import (
+from krift.v1.admin import (
     DescribeQuorumRequest,
     DescribeQuorumResponse,
     ElectLeadersRequest,
@@ -24,16 +22,16 @@ from krift.v1.admin_pb2 import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from krift.v1.api_versions_pb2 import ApiVersionsResponse
-from krift.v1.controller_pb2 import AlterPartitionRequest, BrokerHeartbeatRequest, BrokerRegistrationRequest
-from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
-from krift.v1.list_offsets_pb2 import ListOffsetsRequest, ListOffsetsResponse
-from krift.v1.metadata_pb2 import MetadataResponse
-from krift.v1.offset_for_leader_epoch_pb2 import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
-from krift.v1.produce_pb2 import ProduceResponse
-from krift.v1.producer_ids_pb2 import AllocateProducerIdsRequest, InitProducerIdResponse
-from krift.v1.records_pb2 import RecordBatch
-from krift.v1.update_metadata_pb2 import UpdateMetadataResponse
+from krift.v1.api_versions import ApiVersionsResponse
+from krift.v1.controller import AlterPartitionRequest, BrokerHeartbeatRequest, BrokerRegistrationRequest
+from krift.v1.fetch import FetchRequest, FetchResponse
+from krift.v1.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from krift.v1.metadata import MetadataResponse
+from krift.v1.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
+from krift.v1.produce import ProduceResponse
+from krift.v1.producer_ids import AllocateProducerIdsRequest, InitProducerIdResponse
+from krift.v1.records import RecordBatch
+from krift.v1.update_metadata import UpdateMetadataResponse
 from tests.datadriven.admin import describe_admin, describe_admin_request
 
 
@@ -72,7 +70,7 @@ def _describe_fetch(event: RepFetch) -> str:
     return f"* {event.tp} follower {event.follower} at {event.offset}{outcome}"
 
 
-def describe_reply(connection: str, response: Message | None) -> str:
+def describe_reply(connection: str, response: AnyResponse | None) -> str:
     """A line per answer, with every partition."""
     if response is None:
         return f"{connection} <- nothing"
@@ -122,7 +120,7 @@ def _produced(data: ProduceResponse.PartitionProduceResponse, response: ProduceR
         text += f" offset {data.base_offset}"
     if data.record_errors:
         text += f" records {[each.batch_index for each in data.record_errors]}"
-    if data.HasField("current_leader"):
+    if data.current_leader is not None:
         nodes = [node.node_id for node in response.node_endpoints]
         text += f" leader={data.current_leader.leader_id} epoch={data.current_leader.leader_epoch} nodes={nodes}"
     return text
@@ -132,10 +130,10 @@ def _fetched(data: FetchResponse.PartitionData) -> str:
     text = f"{data.partition_index}: "
     if data.error_code:
         text += error_name(data.error_code)
-        if data.HasField("current_leader"):
+        if data.current_leader is not None:
             text += f" leader={data.current_leader.leader_id} epoch={data.current_leader.leader_epoch}"
         return text
-    if data.HasField("diverging_epoch"):
+    if data.diverging_epoch is not None:
         return f"{text}diverging ({data.diverging_epoch.epoch},{data.diverging_epoch.end_offset})"
     return f"{text}{describe_batches(list(data.records))} hw={data.high_watermark}"
 
@@ -173,12 +171,12 @@ def _metadata(response: MetadataResponse) -> list[str]:
     return parts
 
 
-def describe_request(peer: str, request: Message) -> str:
+def describe_request(peer: str, request: AnyRequest) -> str:
     """A line for a call that the broker makes."""
     return f"-> {peer} {_request(request)}"
 
 
-def _request(request: Message) -> str:
+def _request(request: AnyRequest) -> str:
     match request:
         case FetchRequest():
             asked = [

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from google.protobuf.message import Message
-
 from actors.broker.broker_node import BrokerNode
 from actors.config import default_config
 from actors.features import default_features
@@ -13,15 +11,17 @@ from actors.log.batch import EMPTY_PREFIX_HASH, Batch, LogRecord, make_batch
 from actors.node.codec import decode, encode
 from actors.node.effects import Call, Complete, Exit, SetTimer
 from actors.node.events import Answered, AnyEvent, Failed, Received, Started, TimedOut
-from actors.node.messages import Api, api_of
+from actors.node.messages import AnyMessage, AnyResponse, Api, api_of, check_fields
 from actors.node.spec import ClusterSpec, NodeSpec
 from actors.trace.events import TraceEvent
-from actors.versions import check_fields, default_ranges
-from krift.v1.api_versions_pb2 import ApiVersionsResponse
-from krift.v1.controller_pb2 import BrokerHeartbeatResponse, BrokerRegistrationResponse
-from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
-from krift.v1.producer_ids_pb2 import AllocateProducerIdsResponse
-from krift.v1.records_pb2 import BrokerRegistrationChangeRecord, MetadataRecord, RegisterBrokerRecord
+from actors.versions import default_ranges
+from krift.v1.api_versions import ApiVersionsResponse
+from krift.v1.common import LeaderAndEpoch
+from krift.v1.controller import BrokerHeartbeatResponse, BrokerRegistrationResponse
+from krift.v1.fetch import FetchRequest, FetchResponse
+from krift.v1.producer_ids import AllocateProducerIdsResponse
+from krift.v1.records import BrokerRegistrationChangeRecord, MetadataRecord, RegisterBrokerRecord
+from krift.v1.wire import to_bytes
 from tests.datadriven.broker.rendering import describe_event, describe_reply, describe_request
 from tests.harness.host import Host
 
@@ -54,7 +54,7 @@ class Scene(Host):
         self.refuse_ids = False
         self.caught_up = True
         self.sessions: dict[str, int] = {}
-        self.responses: dict[str, Message | None] = {}
+        self.responses: dict[str, AnyResponse | None] = {}
         self.scripted = False
 
     # ---- the broker's life -------------------------------------------------------------------------------
@@ -87,7 +87,7 @@ class Scene(Host):
         if text is not None:
             self.lines.append(text)
 
-    def replied(self, connection: str, response: Message | None) -> None:
+    def replied(self, connection: str, response: AnyResponse | None) -> None:
         self.responses[connection] = response
         if isinstance(response, FetchResponse) and response.session_id:
             self.sessions[connection] = response.session_id
@@ -134,13 +134,15 @@ class Scene(Host):
             self.held.append(call)
             self.lines.append(describe_request(call.peer, call.request))
 
-    def _automatic_answer(self, api: Api, call: Call) -> Message | None:
+    def _automatic_answer(self, api: Api, call: Call) -> AnyMessage | None:
         request: Any = call.request
         if api == Api.ApiVersions:
             response = ApiVersionsResponse()
             ranges = self.peer_ranges if call.peer.startswith("broker") else default_ranges()
             for name, (low, high) in ranges.items():
-                response.api_keys.add(api_key=int(Api[name]), min_version=low, max_version=high)
+                response.api_keys.append(
+                    ApiVersionsResponse.ApiVersion(api_key=int(Api[name]), min_version=low, max_version=high)
+                )
             return response
         if api == Api.Fetch and call.peer.startswith("controller"):
             return self._metadata_answer(call, request)
@@ -172,7 +174,7 @@ class Scene(Host):
             is_caught_up=caught_up, is_fenced=request.want_fence, should_shut_down=request.want_shut_down
         )
 
-    def answer(self, call: Call, response: Message) -> None:
+    def answer(self, call: Call, response: AnyResponse) -> None:
         """Answer a held call."""
         self.held.remove(call)
         self.give(Answered(call.call, response))
@@ -187,7 +189,7 @@ class Scene(Host):
     def commit(self, records: list[MetadataRecord]) -> None:
         """Append records to the metadata log and let the broker have them."""
         ph, end = (self.metadata[-1].ph, self.metadata[-1].end_offset) if self.metadata else (EMPTY_PREFIX_HASH, 0)
-        values = [LogRecord(0, "", b"", record.SerializeToString(deterministic=True)) for record in records]
+        values = [LogRecord(0, "", b"", to_bytes(record)) for record in records]
         self.metadata.append(make_batch(ph, end, QUORUM_EPOCH, values))
         call, self.metadata_call = self.metadata_call, None
         if call is not None:
@@ -206,14 +208,16 @@ class Scene(Host):
         asked = request.topics[0].partitions[0]
         end = self.metadata[-1].end_offset if self.metadata else 0
         response = FetchResponse()
-        topic = response.responses.add(topic_id=request.topics[0].topic_id)
-        data = topic.partitions.add(high_watermark=end, last_stable_offset=end, log_start_offset=0)
-        data.current_leader.leader_id, data.current_leader.leader_epoch = CONTROLLER, QUORUM_EPOCH
+        topic = FetchResponse.FetchableTopicResponse(topic_id=request.topics[0].topic_id)
+        response.responses.append(topic)
+        data = FetchResponse.PartitionData(high_watermark=end, last_stable_offset=end, log_start_offset=0)
+        topic.partitions.append(data)
+        data.current_leader = LeaderAndEpoch(leader_id=CONTROLLER, leader_epoch=QUORUM_EPOCH)
         if asked.current_leader_epoch == QUORUM_EPOCH and asked.fetch_offset >= end == asked.high_watermark:
             self.metadata_call = call
             return None
         if asked.current_leader_epoch == QUORUM_EPOCH:
-            data.records.extend(b.to_proto() for b in self.metadata if b.end_offset > asked.fetch_offset)
+            data.records.extend(b.to_message() for b in self.metadata if b.end_offset > asked.fetch_offset)
         return response
 
     def receive(self, connection: str, request: Any, version: int) -> str:

@@ -16,14 +16,15 @@ from actors.node.events import Invoked
 from actors.node.messages import Api, api_of
 from actors.node.spec import Role
 from actors.versions import Ranges
-from krift.v1.admin_pb2 import DescribeQuorumRequest, ElectLeadersRequest
-from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
-from krift.v1.list_offsets_pb2 import ListOffsetsRequest, ListOffsetsResponse
-from krift.v1.metadata_pb2 import MetadataResponse
-from krift.v1.offset_for_leader_epoch_pb2 import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
-from krift.v1.produce_pb2 import ProduceRequest, ProduceResponse
-from krift.v1.producer_ids_pb2 import InitProducerIdResponse
-from krift.v1.records_pb2 import RecordBatch
+from krift.v1.admin import DescribeQuorumRequest, DescribeQuorumResponse, ElectLeadersRequest
+from krift.v1.common import LeaderAndEpoch, NodeEndpoint
+from krift.v1.fetch import FetchRequest, FetchResponse
+from krift.v1.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from krift.v1.metadata import MetadataResponse
+from krift.v1.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
+from krift.v1.produce import ProduceRequest, ProduceResponse
+from krift.v1.producer_ids import InitProducerIdResponse
+from krift.v1.records import Record, RecordBatch
 from tests.datadriven.client.scene import PRODUCER_ID, TOPIC_ID, Scene
 from tests.datadriven.runner import Command
 
@@ -180,13 +181,18 @@ class Environment:
         """answer c1 [error=NAME] [whole]: each part that was asked for, or the request as a ``whole``."""
         response: Any = error_response(request, KafkaError(error))
         if not command.has("whole") and isinstance(request, ElectLeadersRequest):
-            response.ClearField("error_code")
+            response.error_code = 0
         if isinstance(request, DescribeQuorumRequest) and not command.has("whole"):
-            response.ClearField("error_code")
-            topic = response.topics.add(topic_name=request.topics[0].topic_name)
-            data = topic.partitions.add(error_code=error, leader_id=101, leader_epoch=3, high_watermark=8)
-            for voter, end in ((101, 9), (102, 8)):
-                data.current_voters.add(replica_id=voter, log_end_offset=end)
+            response.error_code = 0
+            voters = [
+                DescribeQuorumResponse.ReplicaState(replica_id=voter, log_end_offset=end)
+                for voter, end in ((101, 9), (102, 8))
+            ]
+            data = DescribeQuorumResponse.PartitionData(
+                error_code=error, leader_id=101, leader_epoch=3, high_watermark=8, current_voters=voters
+            )
+            topic = DescribeQuorumResponse.TopicData(topic_name=request.topics[0].topic_name, partitions=[data])
+            response.topics.append(topic)
         return response
 
     def verb_elect(self, command: Command) -> str:
@@ -233,22 +239,25 @@ class Environment:
         offset = command.number("offset", -1)
         log_start = command.number("log-start", -1)
         for data in request.topic_data:
-            topic = response.responses.add()
+            topic = ProduceResponse.TopicProduceResponse()
+            response.responses.append(topic)
             if data.topic_id:
                 topic.topic_id = data.topic_id
             else:
                 topic.name = data.name
             for each in data.partition_data:
                 mine = error if only in (-1, each.index) else 0
-                partition = topic.partition_responses.add(index=each.index, error_code=mine)
+                partition = ProduceResponse.PartitionProduceResponse(index=each.index, error_code=mine)
+                topic.partition_responses.append(partition)
                 if not mine:
                     partition.base_offset = offset
                 elif log_start >= 0:
                     partition.log_start_offset = log_start
                 if mine and leader:
-                    partition.current_leader.leader_id, partition.current_leader.leader_epoch = leader_of(leader)
+                    leader_id, leader_epoch = leader_of(leader)
+                    partition.current_leader = LeaderAndEpoch(leader_id=leader_id, leader_epoch=leader_epoch)
         for node_id in command.numbers("endpoints", "()"):
-            response.node_endpoints.add(node_id=node_id)
+            response.node_endpoints.append(NodeEndpoint(node_id=node_id))
         return response
 
     def _fetched(self, command: Command, request: FetchRequest, error: int) -> FetchResponse:
@@ -264,33 +273,34 @@ class Environment:
             return response
         if "of" in command.arguments:
             request = FetchRequest()
-            request.topics.add(topic_id=self.scene.topic_id).partitions.add(partition=command.number("of"))
+            of = FetchRequest.FetchPartition(partition=command.number("of"))
+            request.topics.append(FetchRequest.FetchTopic(topic_id=self.scene.topic_id, partitions=[of]))
         only = command.number("partition", -1)
         leader = command.text("leader", "")
         batches = [self._batch(text, command.has("control")) for text in command.many("batches", "()")]
         for asked in request.topics:
-            topic = response.responses.add(topic_id=asked.topic_id) if asked.topic_id else response.responses.add()
-            if not asked.topic_id:
-                topic.topic = asked.topic
+            topic = FetchResponse.FetchableTopicResponse(topic_id=asked.topic_id, topic=asked.topic)
+            response.responses.append(topic)
             for each in asked.partitions:
                 chosen = only in (-1, each.partition)
-                data = topic.partitions.add(partition_index=each.partition, error_code=error if chosen else 0)
+                data = FetchResponse.PartitionData(partition_index=each.partition, error_code=error if chosen else 0)
+                topic.partitions.append(data)
                 if chosen and not error:
                     data.records.extend(batches)
                 if chosen and leader:
-                    data.current_leader.leader_id, data.current_leader.leader_epoch = leader_of(leader)
+                    leader_id, leader_epoch = leader_of(leader)
+                    data.current_leader = LeaderAndEpoch(leader_id=leader_id, leader_epoch=leader_epoch)
         return response
 
     @staticmethod
     def _batch(text: str, control: bool) -> RecordBatch:
         span, _, epoch = text.partition("e")
         first, _, last = span.partition("-")
-        batch = RecordBatch(base_offset=int(first), partition_leader_epoch=int(epoch))
-        if control:
-            batch.is_control = True
-        for offset in range(int(first), int(last or first) + 1):
-            batch.records.add(timestamp_ms=0, uid=f"producer-1:{offset}")
-        return batch
+        offsets = range(int(first), int(last or first) + 1)
+        records = [Record(timestamp_ms=0, uid=f"producer-1:{offset}") for offset in offsets]
+        return RecordBatch(
+            base_offset=int(first), partition_leader_epoch=int(epoch), is_control=control, records=records
+        )
 
     def _epoch_ends(
         self, command: Command, request: OffsetForLeaderEpochRequest, error: int
@@ -300,10 +310,15 @@ class Environment:
         only = command.number("partition", -1)
         epoch, end = command.number("epoch", -1), command.number("end", -1)
         for asked in request.topics:
-            topic = response.topics.add(topic=asked.topic)
+            topic = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult(topic=asked.topic)
+            response.topics.append(topic)
             for each in asked.partitions:
                 if only in (-1, each.partition):
-                    topic.partitions.add(partition=each.partition, error_code=error, leader_epoch=epoch, end_offset=end)
+                    topic.partitions.append(
+                        OffsetForLeaderEpochResponse.EpochEndOffset(
+                            partition=each.partition, error_code=error, leader_epoch=epoch, end_offset=end
+                        )
+                    )
         return response
 
     def _listed(self, command: Command, request: ListOffsetsRequest, error: int) -> ListOffsetsResponse:
@@ -313,11 +328,15 @@ class Environment:
         offset, timestamp = command.number("offset", -1), command.number("timestamp", -1)
         epoch = command.number("epoch", -1)
         for asked in request.topics:
-            topic = response.topics.add(name=asked.name)
+            topic = ListOffsetsResponse.ListOffsetsTopicResponse(name=asked.name)
+            response.topics.append(topic)
             for each in asked.partitions:
                 if only not in (-1, each.partition_index):
                     continue
-                data = topic.partitions.add(partition_index=each.partition_index, error_code=error)
+                data = ListOffsetsResponse.ListOffsetsPartitionResponse(
+                    partition_index=each.partition_index, error_code=error
+                )
+                topic.partitions.append(data)
                 data.offset, data.timestamp = offset, timestamp
                 if request.header.api_version >= 4:
                     data.leader_epoch = epoch

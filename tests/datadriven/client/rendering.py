@@ -5,20 +5,18 @@ from __future__ import annotations
 from itertools import groupby
 from typing import Any
 
-from google.protobuf.message import Message
-
 from actors.node.effects import Call, SetTimer
 from actors.node.errors import error_name
-from actors.node.messages import api_of
+from actors.node.messages import AnyRequest, api_of
 from actors.trace.events import ConsPos, ErrorSeen, MetaView, OpInvoke, OpReturn, TraceEvent
-from krift.v1.admin_pb2 import DescribeQuorumRequest, ElectLeadersRequest, IncrementalAlterConfigsRequest
-from krift.v1.fetch_pb2 import FetchRequest
-from krift.v1.list_offsets_pb2 import ListOffsetsRequest
-from krift.v1.metadata_pb2 import MetadataRequest
-from krift.v1.offset_for_leader_epoch_pb2 import OffsetForLeaderEpochRequest
-from krift.v1.produce_pb2 import ProduceRequest
-from krift.v1.quorum_pb2 import AddRaftVoterRequest, RemoveRaftVoterRequest
-from krift.v1.records_pb2 import RecordBatch
+from krift.v1.admin import DescribeQuorumRequest, ElectLeadersRequest, IncrementalAlterConfigsRequest
+from krift.v1.fetch import FetchRequest
+from krift.v1.list_offsets import ListOffsetsRequest
+from krift.v1.metadata import MetadataRequest
+from krift.v1.offset_for_leader_epoch import OffsetForLeaderEpochRequest
+from krift.v1.produce import ProduceRequest
+from krift.v1.quorum import AddRaftVoterRequest, RemoveRaftVoterRequest
+from krift.v1.records import RecordBatch
 from tests.datadriven.admin import describe_admin_request
 
 PAUSES = (
@@ -155,7 +153,7 @@ def describe_call(name: str, call: Call) -> str:
     return " ".join([text, *_details(call.request)])
 
 
-def _details(request: Message) -> list[str]:
+def _details(request: AnyRequest) -> list[str]:
     match request:
         case (
             ElectLeadersRequest()

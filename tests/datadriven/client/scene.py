@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from google.protobuf.message import Message
-
 from actors.client.admin import AdminNode
 from actors.client.client_base import ClientNode
 from actors.client.consumer import ConsumerNode
@@ -15,14 +13,14 @@ from actors.config import default_config
 from actors.node.codec import decode, encode
 from actors.node.effects import Call, Complete, SetTimer
 from actors.node.events import Answered, AnyEvent, Failed, FailureReason, Invoked, Started, TimedOut
-from actors.node.messages import Api, api_of
+from actors.node.messages import AnyMessage, AnyResponse, Api, api_of, check_fields
 from actors.node.spec import ClusterSpec, NodeSpec, Role, TopicSpec
 from actors.trace.events import TraceEvent
-from actors.versions import Ranges, check_fields, default_ranges
-from krift.v1.api_versions_pb2 import ApiVersionsResponse
-from krift.v1.metadata_pb2 import MetadataResponse
-from krift.v1.offset_for_leader_epoch_pb2 import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
-from krift.v1.producer_ids_pb2 import InitProducerIdResponse
+from actors.versions import Ranges, default_ranges
+from krift.v1.api_versions import ApiVersionsResponse
+from krift.v1.metadata import MetadataResponse
+from krift.v1.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
+from krift.v1.producer_ids import InitProducerIdResponse
 from tests.datadriven.client.rendering import describe_call, describe_events, describe_timer, join_sends
 from tests.harness.host import Host
 
@@ -172,7 +170,7 @@ class Scene(Host):
             self.held[name], self.sent_ms[name] = call, self.now_ms
             self.lines.append(describe_call(name, call))
 
-    def _automatic_answer(self, api: Api, request: Any) -> Message:
+    def _automatic_answer(self, api: Api, request: Any) -> AnyMessage:
         if api == Api.ApiVersions:
             return self.api_versions(self.broker_ranges)
         if api == Api.InitProducerId:
@@ -187,9 +185,14 @@ class Scene(Host):
         """A log that reaches every position."""
         response = OffsetForLeaderEpochResponse()
         for asked in request.topics:
-            topic = response.topics.add(topic=asked.topic)
+            topic = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult(topic=asked.topic)
+            response.topics.append(topic)
             for each in asked.partitions:
-                topic.partitions.add(partition=each.partition, leader_epoch=each.leader_epoch, end_offset=ENDLESS)
+                topic.partitions.append(
+                    OffsetForLeaderEpochResponse.EpochEndOffset(
+                        partition=each.partition, leader_epoch=each.leader_epoch, end_offset=ENDLESS
+                    )
+                )
                 self.lines.append(f"position {asked.topic}-{each.partition} epoch {each.leader_epoch} valid")
         return response
 
@@ -197,24 +200,30 @@ class Scene(Host):
         """What a broker with these ranges answers."""
         response = ApiVersionsResponse(error_code=error)
         for name, (low, high) in ranges.items():
-            response.api_keys.add(api_key=int(Api[name]), min_version=low, max_version=high)
+            response.api_keys.append(
+                ApiVersionsResponse.ApiVersion(api_key=int(Api[name]), min_version=low, max_version=high)
+            )
         return response
 
     def metadata(self, version: int, topic_error: int = 0) -> MetadataResponse:
         """Metadata as the brokers have it now; leader -1 is LEADER_NOT_AVAILABLE."""
         response = MetadataResponse()
         for broker in self.brokers:
-            response.brokers.add(node_id=broker)
-        topic = response.topics.add(name=TOPIC, error_code=topic_error)
+            response.brokers.append(MetadataResponse.MetadataResponseBroker(node_id=broker))
+        topic = MetadataResponse.MetadataResponseTopic(name=TOPIC, error_code=topic_error)
+        response.topics.append(topic)
         if version >= 10:
             topic.topic_id = self.topic_id
         for index, (leader, epoch) in self.leaders.items():
-            partition = topic.partitions.add(partition_index=index, error_code=5 if leader < 0 else 0, leader_id=leader)
+            partition = MetadataResponse.MetadataResponsePartition(
+                partition_index=index, error_code=5 if leader < 0 else 0, leader_id=leader
+            )
+            topic.partitions.append(partition)
             if version >= 7:
                 partition.leader_epoch = epoch
         return response
 
-    def answer(self, name: str, response: Message) -> None:
+    def answer(self, name: str, response: AnyResponse) -> None:
         """End a call with an answer."""
         self.give(Answered(self.held.pop(name).call, response))
 

@@ -16,10 +16,11 @@ from actors.metadata.metadata_state import ELR_FEATURE
 from actors.node.spec import ClusterSpec, NodeSpec, TopicSpec, node_name, split_topic_partition
 from actors.quorum.quorum_state import role_name
 from actors.versions import default_ranges
-from krift.v1.controller_pb2 import AlterPartitionRequest, BrokerHeartbeatRequest, BrokerRegistrationRequest
-from krift.v1.metadata_pb2 import MetadataRequest
-from krift.v1.producer_ids_pb2 import AllocateProducerIdsRequest
-from krift.v1.records_pb2 import MetadataRecord
+from krift.v1.controller import AlterPartitionRequest, BrokerHeartbeatRequest, BrokerRegistrationRequest
+from krift.v1.metadata import MetadataRequest
+from krift.v1.producer_ids import AllocateProducerIdsRequest
+from krift.v1.records import MetadataRecord
+from krift.v1.wire import from_bytes
 from tests.datadriven.admin import alter_configs_request, describe_quorum_request, elect_request, plain
 from tests.datadriven.controller.rendering import describe_record
 from tests.datadriven.controller.voters import Voter, Voters
@@ -167,7 +168,9 @@ class Environment:
         for item in command.many("features", "()"):
             name, _, bounds = item.partition(":")
             low, high = (int(bound) for bound in bounds.split("-"))
-            request.features.add(name=name, min_supported_version=low, max_supported_version=high)
+            request.features.append(
+                BrokerRegistrationRequest.Feature(name=name, min_supported_version=low, max_supported_version=high)
+            )
         response: Any = self.voters.replies.get(self._ask(command, broker, request, 4))
         if response is not None and not response.error_code:
             self.epochs[broker] = response.broker_epoch
@@ -217,19 +220,20 @@ class Environment:
     def _proposal(self, request: AlterPartitionRequest, command: Command, target: str, version: int) -> None:
         topic, index = split_topic_partition(command.words[0])
         known = self.voters.voters[target].node.controller.state.partition(f"id-{topic}", index)
-        data = request.topics.add(topic_id=f"id-{topic}").partitions.add(
+        data = AlterPartitionRequest.PartitionData(
             partition_index=index,
             leader_epoch=command.number("leader-epoch", known.leader_epoch if known else 0),
             partition_epoch=command.number("partition-epoch", known.partition_epoch if known else 0),
             leader_recovery_state=1 if command.has("recovering") else 0,
         )
+        request.topics.append(AlterPartitionRequest.TopicData(topic_id=f"id-{topic}", partitions=[data]))
         isr = command.numbers("isr")
         if version < 3:
             data.new_isr.extend(isr)
             return
         epochs = command.numbers("epochs", plain([self.epochs.get(member, -1) for member in isr]).strip("[]"))
         for member, epoch in zip(isr, epochs, strict=True):
-            data.new_isr_with_epochs.add(broker_id=member, broker_epoch=epoch)
+            data.new_isr_with_epochs.append(AlterPartitionRequest.BrokerState(broker_id=member, broker_epoch=epoch))
 
     def verb_allocate(self, command: Command) -> str:
         """allocate 1 [epoch=..] [to=c1]: a broker wants a block of producer ids."""
@@ -313,7 +317,7 @@ class Environment:
         for batch in self._voter(command).node.raft.log.batches:
             for index, record in enumerate(batch.records):
                 offset = batch.base_offset + index
-                told = "control" if batch.is_control else describe_record(MetadataRecord.FromString(record.value))
+                told = "control" if batch.is_control else describe_record(from_bytes(MetadataRecord, record.value))
                 if offset >= command.number("from", 0):
                     lines.append(f"{offset} e{batch.epoch} {told}")
         return "\n".join(lines)

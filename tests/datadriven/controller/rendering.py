@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any
 
-from google.protobuf.message import Message
-
+from actors.metadata.registrations import LEADER_UNCHANGED, RECOVERY_UNCHANGED
 from actors.node.errors import error_name
+from actors.node.messages import AnyResponse
 from actors.trace.events import BrokerReg, ConfigChange, PartChange, TraceEvent
-from krift.v1.admin_pb2 import (
+from krift.v1.admin import (
     DescribeQuorumResponse,
     ElectLeadersResponse,
     IncrementalAlterConfigsResponse,
 )
-from krift.v1.controller_pb2 import (
+from krift.v1.controller import (
     AlterPartitionResponse,
     BrokerHeartbeatResponse,
     BrokerRegistrationResponse,
 )
-from krift.v1.producer_ids_pb2 import AllocateProducerIdsResponse
-from krift.v1.records_pb2 import MetadataRecord, PartitionChangeRecord, PartitionRecord
+from krift.v1.producer_ids import AllocateProducerIdsResponse
+from krift.v1.records import MetadataRecord, PartitionChangeRecord, PartitionRecord
+from krift.v1.wire import to_protobuf
 from tests.datadriven.admin import describe_admin, plain
 
 
@@ -47,13 +48,13 @@ def _eligible(event: PartChange) -> str:
     return elr + (f" last-known={plain(event.last_known_elr)}" if event.last_known_elr else "")
 
 
-def describe_reply(connection: str, response: Message | None) -> str:
+def describe_reply(connection: str, response: AnyResponse | None) -> str:
     """A line per answer, with every partition."""
     who = connection.partition("/")[0]
     return f"{who} <- {'connection closed' if response is None else _response(response)}"
 
 
-def _response(response: Message) -> str:
+def _response(response: AnyResponse) -> str:
     error = getattr(response, "error_code", 0)
     if error:
         return error_name(error)
@@ -87,31 +88,31 @@ def _altered(data: AlterPartitionResponse.PartitionData) -> str:
 
 def describe_record(record: MetadataRecord) -> str:
     """A record of the metadata log, with the fields that say something."""
-    name = record.WhichOneof("record") or "nothing"
-    value = getattr(record, name)
+    name, value = next(iter(_said(record).items()), ("nothing", None))
     if isinstance(value, PartitionChangeRecord | PartitionRecord):
         return f"{name} {_partition(value)}"
-    fields = " ".join(f"{field.name}={text}" for field, text in value.ListFields())
+    # What protobuf writes is what is in the log: a field may be there though its value is zero.
+    written = to_protobuf(record).ListFields()
+    fields = " ".join(f"{field.name}={text}" for _, inner in written for field, text in inner.ListFields())
     return f"{name} {fields}".strip()
 
 
-_FIELDS: dict[str, Literal["eligible_leader_replicas", "last_known_elr"]] = {
-    "elr": "eligible_leader_replicas",
-    "last-known": "last_known_elr",
-}
+def _said(record: MetadataRecord) -> dict[str, Any]:
+    fields = {name: getattr(record, name) for name in record.__struct_fields__}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _partition(record: PartitionChangeRecord | PartitionRecord) -> str:
     said = [f"{record.topic_id}/{record.partition_id}"]
     if record.isr or (isinstance(record, PartitionChangeRecord) and record.isr_empty):
-        said.append(f"isr={plain(list(record.isr))}")
+        said.append(f"isr={plain(record.isr)}")
     if isinstance(record, PartitionChangeRecord):
         for field, ids in (("elr", record.eligible_leader_replicas), ("last-known", record.last_known_elr)):
-            said += [f"{field}={plain(list(ids.ids))}"] if record.HasField(_FIELDS[field]) else []
-    if record.HasField("leader"):
+            said += [] if ids is None else [f"{field}={plain(ids.ids)}"]
+    if isinstance(record, PartitionRecord) or record.leader != LEADER_UNCHANGED:
         said.append(f"leader={record.leader}")
     if isinstance(record, PartitionRecord):
-        said.append(f"epoch={record.leader_epoch}/{record.partition_epoch}")
-    if record.HasField("leader_recovery_state"):
+        said.append(f"epoch={record.leader_epoch or 0}/{record.partition_epoch or 0}")
+    if record.leader_recovery_state not in (None, RECOVERY_UNCHANGED):
         said.append(f"recovery={record.leader_recovery_state}")
     return " ".join(said)

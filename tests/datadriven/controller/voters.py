@@ -6,13 +6,11 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
-from google.protobuf.message import Message
-
 from actors.controller.controller_node import ControllerNode
 from actors.node.codec import decode, encode
 from actors.node.effects import Call, SetTimer
 from actors.node.events import Answered, AnyEvent, Disconnected, Failed, Received, Started, TimedOut
-from actors.node.messages import api_of
+from actors.node.messages import AnyResponse, api_of
 from actors.node.spec import NodeSpec
 from actors.trace.events import TraceEvent
 from tests.datadriven.controller.rendering import describe_event, describe_reply
@@ -54,7 +52,7 @@ class Voter(Host):
         self.voters.exchanges[connection] = Exchange(self.spec.name, call.call, call.peer)
         self.voters.send(self.spec.name, call.peer, Received(connection, call.request))
 
-    def replied(self, connection: str, response: Message | None) -> None:
+    def replied(self, connection: str, response: AnyResponse | None) -> None:
         self.voters.answer(self.spec.name, connection, response)
 
     def closed(self, connection: str) -> None:
@@ -86,7 +84,7 @@ class Voters:
     exchanges: dict[str, Exchange] = field(default_factory=dict)
     queue: deque[tuple[str, int, AnyEvent]] = field(default_factory=deque)
     lines: list[str] = field(default_factory=list)
-    replies: dict[str, Message | None] = field(default_factory=dict)
+    replies: dict[str, AnyResponse | None] = field(default_factory=dict)
     requests: int = 0
 
     # ---- what a test does --------------------------------------------------------------------------------
@@ -197,7 +195,7 @@ class Voters:
         del voter.calls[call]
         self.push(voter.spec.name, Failed(call, reason))
 
-    def answer(self, server: str, connection: str, response: Message | None) -> None:
+    def answer(self, server: str, connection: str, response: AnyResponse | None) -> None:
         """A controller answers on a connection, or closes it."""
         exchange = self.exchanges.pop(connection, None)
         if exchange is None:

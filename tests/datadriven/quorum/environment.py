@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from google.protobuf.message import Message
-
 from actors.log.batch import EMPTY_PREFIX_HASH, Batch, LogRecord, make_batch
 from actors.node.codec import decode, encode
 from actors.node.errors import KafkaError
+from actors.node.messages import AnyRequest, AnyResponse
 from actors.node.spec import METADATA_TOPIC, METADATA_TOPIC_ID, ClusterSpec
 from actors.node.step import Step
 from actors.quorum.quorum_state import role_name
@@ -22,8 +21,9 @@ from actors.quorum.raft_client import METADATA_LOG_FILE
 from actors.quorum.roles import Follower, Prospective, Unattached
 from actors.quorum.snapshots import CHECKPOINT_SUFFIX, Snapshot, write_snapshot
 from actors.quorum.voter_set import ReplicaKey, endpoint
-from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
-from krift.v1.quorum_pb2 import (
+from krift.v1.common import LeaderAndEpoch
+from krift.v1.fetch import FetchRequest, FetchResponse
+from krift.v1.quorum import (
     AddRaftVoterRequest,
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
@@ -33,12 +33,14 @@ from krift.v1.quorum_pb2 import (
     FetchSnapshotResponse,
     RemoveRaftVoterRequest,
     SnapshotId,
+    SnapshotId as WireSnapshotId,
     UpdateRaftVoterRequest,
     UpdateRaftVoterResponse,
     VoteRequest,
     VoteResponse,
 )
-from krift.v1.records_pb2 import MetadataRecord, NoOpRecord, Record, RecordBatch
+from krift.v1.records import MetadataRecord, NoOpRecord, Record, RecordBatch
+from krift.v1.wire import to_bytes
 from tests.datadriven.quorum.members import Letter, Member, Quorum
 from tests.datadriven.quorum.rendering import describe_message, short, who
 from tests.datadriven.runner import Command
@@ -88,7 +90,7 @@ def snapshot_of(entries: list[bytes], end: int, epoch: int) -> Snapshot:
     return Snapshot(end, epoch, 0, ph, 0, [], [NO_OP] * 4)
 
 
-NO_OP = MetadataRecord(no_op=NoOpRecord()).SerializeToString()
+NO_OP = to_bytes(MetadataRecord(no_op=NoOpRecord()))
 
 
 class Environment:
@@ -351,7 +353,7 @@ class Environment:
 
     # ---- scripted peers --------------------------------------------------------------------------------------
 
-    def _request(self, command: Command, request: Message, version: int) -> str:
+    def _request(self, command: Command, request: AnyRequest, version: int) -> str:
         """Send a request of the transcript's own; prints what it leads to."""
         request.header.api_version = version  # type: ignore[attr-defined]
         self.requests += 1
@@ -412,12 +414,14 @@ class Environment:
         seed = command.has("seed")
         version = 12 if seed else command.number("version", 18)
         request = FetchRequest(max_wait_ms=command.number("wait", 500), max_bytes=1 << 20)
-        topic = request.topics.add()
+        topic = FetchRequest.FetchTopic()
+        request.topics.append(topic)
         replica = node_id(command.text("from"))
-        partition = topic.partitions.add(
+        partition = FetchRequest.FetchPartition(
             current_leader_epoch=command.number("epoch"),
             fetch_offset=command.number("offset"),
         )
+        topic.partitions.append(partition)
         cluster_id, last_epoch = command.text("cluster", "krift"), command.number("last-epoch")
         if seed:
             request.seed_cluster_id, partition.seed_last_fetched_epoch = cluster_id, last_epoch
@@ -430,7 +434,7 @@ class Environment:
         else:
             topic.topic = METADATA_TOPIC
         if version >= 15:
-            request.replica_state.replica_id = replica
+            request.replica_state = FetchRequest.ReplicaState(replica_id=replica)
         else:
             request.replica_id = replica
         if version >= 17:
@@ -524,7 +528,7 @@ class Environment:
         top = KafkaError[command.text("top-error", "NONE")]
         leader, epoch = node_id(command.text("leader", "none")), command.number("epoch", 0)
         endpoints = [endpoint(leader)] if command.has("endpoint") else []
-        response: Message
+        response: AnyResponse
         match letter.message:
             case VoteRequest():
                 response = VoteResponse(
@@ -541,10 +545,10 @@ class Environment:
                 response = EndQuorumEpochResponse(partition_error_code=error, leader_id=leader, leader_epoch=epoch)
                 response.node_endpoints.extend(endpoints)
             case UpdateRaftVoterRequest():
-                response = UpdateRaftVoterResponse(error_code=error)
-                response.current_leader.leader_id, response.current_leader.leader_epoch = leader, epoch
+                told = UpdateRaftVoterResponse.CurrentLeader(leader_id=leader, leader_epoch=epoch)
                 for each in endpoints:
-                    response.current_leader.host = each.host
+                    told.host = each.host
+                response = UpdateRaftVoterResponse(error_code=error, current_leader=told)
             case FetchSnapshotRequest():
                 response = self._fetch_snapshot_response(command, error, leader, epoch)
             case _:
@@ -554,26 +558,28 @@ class Environment:
         return self._told()
 
     def _fetch_snapshot_response(self, command: Command, error: int, leader: int, epoch: int) -> FetchSnapshotResponse:
-        response = FetchSnapshotResponse(partition_error_code=error)
-        response.current_leader.leader_id, response.current_leader.leader_epoch = leader, epoch
+        known = LeaderAndEpoch(leader_id=leader, leader_epoch=epoch)
+        response = FetchSnapshotResponse(partition_error_code=error, current_leader=known)
         if not error:
             end, last_epoch = command.numbers("id")
             content = write_snapshot(snapshot_of([], end, last_epoch))
             first, last = command.numbers("bytes")
-            response.snapshot_id.end_offset, response.snapshot_id.epoch = end, last_epoch
+            response.snapshot_id = WireSnapshotId(end_offset=end, epoch=last_epoch)
             response.size, response.position = len(content), first
             response.unaligned_records = content[first : len(content) if last < 0 else last]
         return response
 
     def _fetch_response(self, command: Command, error: int, leader: int, epoch: int) -> FetchResponse:
         data = FetchResponse.PartitionData(error_code=error, high_watermark=command.number("hw", -1))
-        data.current_leader.leader_id, data.current_leader.leader_epoch = leader, epoch
+        data.current_leader = LeaderAndEpoch(leader_id=leader, leader_epoch=epoch)
         if "diverging" in command.arguments:
-            data.diverging_epoch.epoch, data.diverging_epoch.end_offset = command.numbers("diverging")
+            parts, ends = command.numbers("diverging")
+            data.diverging_epoch = FetchResponse.EpochEndOffset(epoch=parts, end_offset=ends)
         if "next" in command.arguments:
             data.error_code, data.seed_next_fetch_offset = KafkaError.OFFSET_OUT_OF_RANGE, command.number("next")
         if "snapshot" in command.arguments:
-            data.snapshot_id.end_offset, data.snapshot_id.epoch = command.numbers("snapshot")
+            end, last = command.numbers("snapshot")
+            data.snapshot_id = FetchResponse.SnapshotId(end_offset=end, epoch=last)
         base = command.number("base", 0)
         for batch in command.many("records", "()"):
             batch_epoch, count = (int(part) for part in batch.split(":"))

@@ -7,20 +7,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
-from google.protobuf.message import Message
 
 from actors.node.codec import decode, encode
 from actors.node.effects import Call, Delete, DropHead, SetTimer, Write
 from actors.node.events import Answered, AnyEvent, Chosen, Failed, Synced
 from actors.node.fault import FatalFault
 from actors.node.files import Files
+from actors.node.messages import AnyRequest, AnyResponse
 from actors.node.network_client import NetworkClient
 from actors.node.spec import ClusterSpec, NodeSpec, node_name
 from actors.node.step import Step
 from actors.quorum.raft_client import RaftClient
 from actors.trace.events import TraceEvent
 from actors.versions import Ranges, default_ranges
-from krift.v1.api_versions_pb2 import ApiVersionsRequest, ApiVersionsResponse
+from krift.v1.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from tests.datadriven.quorum.rendering import describe_event, describe_message, short
 from tests.harness.host import Host
 
@@ -33,7 +33,7 @@ class Letter:
     target: str
     connection: str
     call: int
-    message: Message
+    message: Any
     is_reply: bool
 
 
@@ -73,7 +73,7 @@ class Member(Host):
         self.quorum.say(describe_message(name, call.peer, call.request))
         self.quorum.queue.append(Letter(name, call.peer, connection, call.call, call.request, False))
 
-    def replied(self, connection: str, response: Message | None) -> None:
+    def replied(self, connection: str, response: AnyResponse | None) -> None:
         self.quorum.replying(self.spec.name)
         if response is None:
             return
@@ -230,10 +230,9 @@ class Quorum:
         elif member is None:
             self.fail(letter.source, letter.call, "disconnect")
         else:
-            request = type(letter.message).FromString(letter.message.SerializeToString())
-            self.request(member, letter.connection, request)
+            self.request(member, letter.connection, letter.message)
 
-    def request(self, member: Member, connection: str, request: Message) -> None:
+    def request(self, member: Member, connection: str, request: AnyRequest) -> None:
         """Let a member receive a request."""
         self.step(
             member,
@@ -255,7 +254,9 @@ class Quorum:
             return
         response = ApiVersionsResponse()
         for api, (low, high) in {**default_ranges(), **self.versions.get(letter.target, {})}.items():
-            response.api_keys.add(api_key=api_key(api), min_version=low, max_version=high)
+            response.api_keys.append(
+                ApiVersionsResponse.ApiVersion(api_key=api_key(api), min_version=low, max_version=high)
+            )
         reply = Letter(letter.target, letter.source, letter.connection, letter.call, response, True)
         self._answer(self.members[letter.source], reply)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from google.protobuf.message import Message
-
+from actors.config import LONG_MAX
 from actors.node.errors import error_name
+from actors.node.messages import AnyMessage
 from actors.node.spec import node_name
 from actors.trace.events import (
     LogAppend,
@@ -19,8 +19,9 @@ from actors.trace.events import (
     QVoters,
     TraceEvent,
 )
-from krift.v1.fetch_pb2 import FetchRequest, FetchResponse
-from krift.v1.quorum_pb2 import (
+from krift.v1.common import LeaderAndEpoch
+from krift.v1.fetch import FetchRequest, FetchResponse
+from krift.v1.quorum import (
     AddRaftVoterRequest,
     AddRaftVoterResponse,
     BeginQuorumEpochRequest,
@@ -31,6 +32,7 @@ from krift.v1.quorum_pb2 import (
     FetchSnapshotResponse,
     RemoveRaftVoterRequest,
     RemoveRaftVoterResponse,
+    SnapshotId,
     UpdateRaftVoterRequest,
     UpdateRaftVoterResponse,
     VoteRequest,
@@ -81,13 +83,13 @@ def describe_event(name: str, event: TraceEvent) -> str | None:
     return None
 
 
-def describe_message(source: str, target: str, message: Message) -> str | None:
+def describe_message(source: str, target: str, message: AnyMessage) -> str | None:
     """A line for a request or a response; None for version negotiation."""
     text = _request(message) or _response(message)
     return None if text is None else f"{short(source)} -> {short(target)} {text}"
 
 
-def _request(message: Message) -> str | None:
+def _request(message: AnyMessage) -> str | None:
     match message:
         case VoteRequest():
             kind = "PreVote" if message.pre_vote else "Vote"
@@ -109,16 +111,20 @@ def _request(message: Message) -> str | None:
             return f"UpdateRaftVoter v{message.header.api_version} {_voter(message)} host={hosts}"
         case FetchRequest():
             fetch = message.topics[0].partitions[0]
-            wish = f" hw={fetch.high_watermark}" if fetch.HasField("high_watermark") else ""
+            wish = f" hw={fetch.high_watermark}" if fetch.high_watermark != LONG_MAX else ""
             where = f"offset={fetch.fetch_offset} last-epoch={fetch.last_fetched_epoch}"
-            if fetch.HasField("seed_last_fetched_epoch"):
+            if fetch.seed_last_fetched_epoch is not None:
                 where = f"offset={fetch.fetch_offset} seed-last-epoch={fetch.seed_last_fetched_epoch}"
             return f"Fetch v{message.header.api_version} epoch={fetch.current_leader_epoch} {where}{wish}"
         case FetchSnapshotRequest():
-            wanted = f"({message.snapshot_id.end_offset},{message.snapshot_id.epoch})"
+            wanted = _snapshot(message.snapshot_id)
             where = f"epoch={message.current_leader_epoch} snapshot={wanted} position={message.position}"
             return f"FetchSnapshot v{message.header.api_version} {where}"
     return None
+
+
+def _snapshot(told: SnapshotId | FetchResponse.SnapshotId | None) -> str:
+    return "(0,0)" if told is None else f"({told.end_offset},{told.epoch})"
 
 
 def _voter(message: AddRaftVoterRequest | RemoveRaftVoterRequest | UpdateRaftVoterRequest) -> str:
@@ -129,22 +135,22 @@ def _error(*codes: int) -> str:
     return "".join(f" {error_name(code)}" for code in codes if code)
 
 
-def _response(message: Message) -> str | None:
+def _response(message: AnyMessage) -> str | None:
     match message:
         case VoteResponse():
             error = _error(message.error_code, message.partition_error_code)
             verdict = "granted" if message.vote_granted else "refused"
             return f"=Vote{error or ' ' + verdict} epoch={message.leader_epoch} leader={who(message.leader_id)}"
         case BeginQuorumEpochResponse() | EndQuorumEpochResponse():
-            name = message.DESCRIPTOR.name.removesuffix("Response")
+            name = type(message).__name__.removesuffix("Response")
             error = _error(message.error_code, message.partition_error_code)
             return f"={name}{error} epoch={message.leader_epoch} leader={who(message.leader_id)}"
         case AddRaftVoterResponse() | RemoveRaftVoterResponse():
-            name = message.DESCRIPTOR.name.removesuffix("Response")
+            name = type(message).__name__.removesuffix("Response")
             reason = f" ({message.error_message})" if message.error_message else ""
             return f"={name}{_error(message.error_code)}{reason}"
         case UpdateRaftVoterResponse():
-            leader = message.current_leader
+            leader = message.current_leader or UpdateRaftVoterResponse.CurrentLeader()
             error = _error(message.error_code)
             where = f" host={leader.host}" if leader.host else ""
             return f"=UpdateRaftVoter{error} epoch={leader.leader_epoch} leader={who(leader.leader_id)}{where}"
@@ -160,14 +166,14 @@ def _fetch_response(message: FetchResponse) -> str:
         return _error(message.error_code)
     data = message.responses[0].partitions[0]
     text = _error(data.error_code)
-    leader = data.current_leader
+    leader = data.current_leader or LeaderAndEpoch()
     text += f" epoch={leader.leader_epoch} leader={who(leader.leader_id)} hw={data.high_watermark}"
-    if data.HasField("diverging_epoch"):
+    if data.diverging_epoch is not None:
         text += f" diverging=({data.diverging_epoch.epoch},{data.diverging_epoch.end_offset})"
-    if data.HasField("seed_next_fetch_offset"):
+    if data.seed_next_fetch_offset is not None:
         text += f" next={data.seed_next_fetch_offset}"
-    if data.HasField("snapshot_id"):
-        text += f" snapshot=({data.snapshot_id.end_offset},{data.snapshot_id.epoch})"
+    if data.snapshot_id is not None:
+        text += f" snapshot={_snapshot(data.snapshot_id)}"
     if data.records:
         last = data.records[-1]
         text += f" records={data.records[0].base_offset}-{last.base_offset + len(last.records) - 1}"
@@ -177,10 +183,10 @@ def _fetch_response(message: FetchResponse) -> str:
 def _fetch_snapshot_response(message: FetchSnapshotResponse) -> str:
     if message.error_code:
         return _error(message.error_code)
-    leader = message.current_leader
+    leader = message.current_leader or LeaderAndEpoch()
     text = f"{_error(message.partition_error_code)} epoch={leader.leader_epoch} leader={who(leader.leader_id)}"
     if message.partition_error_code:
         return text
-    got = f"({message.snapshot_id.end_offset},{message.snapshot_id.epoch})"
+    got = _snapshot(message.snapshot_id)
     end = message.position + len(message.unaligned_records)
     return f"{text} snapshot={got} bytes={message.position}-{end} of {message.size}"

@@ -11,7 +11,7 @@ from actors.log.batch import EMPTY_PREFIX_HASH, Batch, LogRecord, make_batch
 from actors.node.effects import Record
 from actors.node.step import Step
 from actors.trace.events import MetaImage
-from krift.v1.records_pb2 import (
+from krift.v1.records import (
     BrokerRegistrationChangeRecord,
     ConfigRecord,
     MetadataRecord,
@@ -21,6 +21,7 @@ from krift.v1.records_pb2 import (
     RegisterBrokerRecord,
     TopicRecord,
 )
+from krift.v1.wire import to_bytes
 
 NO_OP = MetadataRecord(no_op=NoOpRecord())
 TOPIC = MetadataRecord(topic=TopicRecord(name="orders", topic_id="t"))
@@ -33,7 +34,7 @@ def log_of(*batches: list[MetadataRecord]) -> list[Batch]:
     made: list[Batch] = []
     for records in batches:
         ph, end = (made[-1].ph, made[-1].end_offset) if made else (EMPTY_PREFIX_HASH, 0)
-        values = [LogRecord(0, "", b"", record.SerializeToString(deterministic=True)) for record in records]
+        values = [LogRecord(0, "", b"", to_bytes(record)) for record in records]
         made.append(make_batch(ph, end, 1, values))
     return made
 
@@ -81,7 +82,7 @@ def test_registrations() -> None:
     image = MetadataImage()
 
     def apply(*records: MetadataRecord) -> None:
-        values = [LogRecord(0, "", b"", record.SerializeToString()) for record in records]
+        values = [LogRecord(0, "", b"", to_bytes(record)) for record in records]
         image.apply(Step(0), [make_batch(0, image.offset, 1, values)])
 
     def news(epoch: int, **fields: int) -> MetadataRecord:
@@ -106,7 +107,7 @@ def test_topic_configuration() -> None:
 
     def apply(resource_type: str, name: str, **value: str) -> None:
         record = ConfigRecord(resource_type=resource_type, resource_name=name, name="min.insync.replicas", **value)
-        values = [LogRecord(0, "", b"", MetadataRecord(config=record).SerializeToString())]
+        values = [LogRecord(0, "", b"", to_bytes(MetadataRecord(config=record)))]
         image.apply(Step(0), [make_batch(0, image.offset, 1, values)])
 
     assert least(1) == 1

@@ -15,12 +15,12 @@ from actors.node.errors import KafkaError
 from actors.node.files import Files
 from actors.node.messages import REQUESTS, response_errors
 from actors.node.step import Step
-from krift.v1.admin_pb2 import ElectLeadersRequest, IncrementalAlterConfigsRequest
-from krift.v1.api_versions_pb2 import ApiVersionsRequest
-from krift.v1.list_offsets_pb2 import ListOffsetsRequest
-from krift.v1.offset_for_leader_epoch_pb2 import OffsetForLeaderEpochRequest
-from krift.v1.produce_pb2 import ProduceRequest
-from krift.v1.quorum_pb2 import VoteRequest
+from krift.v1.admin import ElectLeadersRequest, IncrementalAlterConfigsRequest
+from krift.v1.api_versions import ApiVersionsRequest
+from krift.v1.list_offsets import ListOffsetsRequest
+from krift.v1.offset_for_leader_epoch import OffsetForLeaderEpochRequest
+from krift.v1.produce import ProduceRequest
+from krift.v1.quorum import VoteRequest
 
 
 def test_services_shorter_than_a_millisecond_add_up() -> None:
@@ -82,15 +82,18 @@ def test_a_broker_closes_the_connection_of_an_api_that_it_does_not_serve() -> No
 def test_an_unsupported_version_is_refused_wherever_an_error_fits() -> None:
     """Shows that every API of a broker and of a controller has an answer to a version that nobody speaks."""
     produce = ProduceRequest()
-    produce.topic_data.add(name="t").partition_data.add(index=0)
+    data = ProduceRequest.PartitionProduceData(index=0)
+    produce.topic_data.append(ProduceRequest.TopicProduceData(name="t", partition_data=[data]))
     listed = ListOffsetsRequest()
-    listed.topics.add(name="t").partitions.add(partition_index=0)
+    looked_up = ListOffsetsRequest.ListOffsetsPartition(partition_index=0)
+    listed.topics.append(ListOffsetsRequest.ListOffsetsTopic(name="t", partitions=[looked_up]))
     ends = OffsetForLeaderEpochRequest()
-    ends.topics.add(topic="t").partitions.add(partition=0)
+    asked = OffsetForLeaderEpochRequest.OffsetForLeaderPartition(partition=0)
+    ends.topics.append(OffsetForLeaderEpochRequest.OffsetForLeaderTopic(topic="t", partitions=[asked]))
     altered = IncrementalAlterConfigsRequest()
-    altered.resources.add(resource_type=2, resource_name="t")
+    altered.resources.append(IncrementalAlterConfigsRequest.AlterConfigsResource(resource_type=2, resource_name="t"))
     elected = ElectLeadersRequest()
-    elected.topic_partitions.add(topic="t", partitions=[0])
+    elected.topic_partitions.append(ElectLeadersRequest.TopicPartitions(topic="t", partitions=[0]))
     samples = {type(request): request for request in (produce, listed, ends, altered, elected)}
     for kind in REQUESTS.values():
         assert response_errors(error_response(samples.get(kind, kind()), KafkaError.UNSUPPORTED_VERSION)) == [35]

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from google.protobuf.message import Message
-
 from actors.client.client_base import ClientNode
 from actors.config import default_config
 from actors.node import codec
 from actors.node.effects import Call, Complete
 from actors.node.events import Answered, AnyEvent, Failed, FailureReason, Invoked, Started, TimedOut
-from actors.node.messages import Api, api_of
+from actors.node.messages import AnyResponse, Api, api_of
 from actors.node.spec import ClusterSpec, NodeSpec, Role, TopicSpec
 from actors.trace.events import TraceEvent
 from actors.versions import Ranges, default_ranges
-from krift.v1.api_versions_pb2 import ApiVersionsResponse
-from krift.v1.metadata_pb2 import MetadataRequest, MetadataResponse
+from krift.v1.api_versions import ApiVersionsResponse
+from krift.v1.metadata import MetadataRequest, MetadataResponse
 from tests.harness.host import Host
 
 E = TypeVar("E", bound=TraceEvent)
@@ -96,7 +94,8 @@ class Driver(Host):
         elif api_of(call.request) == Api.ApiVersions:
             answer = ApiVersionsResponse()
             for name, (low, high) in self.ranges.items():
-                answer.api_keys.add(api_key=Api[name], min_version=low, max_version=high)
+                spoken = ApiVersionsResponse.ApiVersion(api_key=Api[name], min_version=low, max_version=high)
+                answer.api_keys.append(spoken)
             self.owe(Answered(call.call, answer))
         elif isinstance(call.request, MetadataRequest) and self.leaders is not None:
             self.metadata_requests += 1
@@ -132,7 +131,7 @@ class Driver(Host):
         """The oldest waiting call of an API; it must exist, and the test has to end it."""
         return self.calls.pop(self.open(api)[0].call)
 
-    def answer(self, call: Call, response: Message) -> None:
+    def answer(self, call: Call, response: AnyResponse) -> None:
         """End a call with an answer."""
         self.feed(Answered(call.call, response))
 
@@ -150,12 +149,16 @@ def metadata(leaders: dict[int, tuple[int, int]], version: int = 13) -> Metadata
     """A Metadata answer: partition -> (leader, leader epoch); leader -1 gives LEADER_NOT_AVAILABLE."""
     response = MetadataResponse()
     for broker in (1, 2, 3):
-        response.brokers.add(node_id=broker)
-    topic = response.topics.add(name="orders")
+        response.brokers.append(MetadataResponse.MetadataResponseBroker(node_id=broker))
+    topic = MetadataResponse.MetadataResponseTopic(name="orders")
+    response.topics.append(topic)
     if version >= 10:
         topic.topic_id = TOPIC_ID
     for index, (leader, epoch) in leaders.items():
-        partition = topic.partitions.add(partition_index=index, error_code=5 if leader < 0 else 0, leader_id=leader)
+        partition = MetadataResponse.MetadataResponsePartition(
+            partition_index=index, error_code=5 if leader < 0 else 0, leader_id=leader
+        )
+        topic.partitions.append(partition)
         if version >= 7:
             partition.leader_epoch = epoch
     return response

@@ -9,8 +9,9 @@ from actors.node.effects import Call
 from actors.node.errors import KafkaError
 from actors.node.messages import Api
 from actors.trace.events import ErrorSeen, MetaView, OpInvoke, OpReturn
-from krift.v1.produce_pb2 import ProduceRequest, ProduceResponse
-from krift.v1.producer_ids_pb2 import InitProducerIdResponse
+from krift.v1.common import LeaderAndEpoch
+from krift.v1.produce import ProduceRequest, ProduceResponse
+from krift.v1.producer_ids import InitProducerIdResponse
 from tests.unit.client.driver import TOPIC_ID, Driver, spec
 
 
@@ -33,16 +34,19 @@ def batch(call: Call) -> tuple[int, int, list[str]]:
     """Epoch, base sequence and uids of the one batch in a Produce call."""
     assert isinstance(call.request, ProduceRequest)
     wire = call.request.topic_data[0].partition_data[0].records
+    assert wire is not None
     return wire.producer_epoch, wire.base_sequence, [record.uid for record in wire.records]
 
 
 def answer(driver: Driver, call: Call, error: int = 0, offset: int = -1, leader: tuple[int, int] | None = None) -> None:
     """Answer a Produce call for orders-0."""
     response = ProduceResponse()
-    topic = response.responses.add(topic_id=TOPIC_ID)
-    partition = topic.partition_responses.add(index=0, error_code=error, base_offset=offset)
+    topic = ProduceResponse.TopicProduceResponse(topic_id=TOPIC_ID)
+    response.responses.append(topic)
+    partition = ProduceResponse.PartitionProduceResponse(index=0, error_code=error, base_offset=offset)
+    topic.partition_responses.append(partition)
     if leader is not None:
-        partition.current_leader.leader_id, partition.current_leader.leader_epoch = leader
+        partition.current_leader = LeaderAndEpoch(leader_id=leader[0], leader_epoch=leader[1])
     driver.answer(call, response)
 
 

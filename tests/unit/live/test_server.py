@@ -9,9 +9,8 @@ from typing import Any
 from actors.control import LinkRule
 from actors.live.links import Links
 from actors.live.server import Server
-from actors.live.wire import NO_STAMP
-from krift.v1.common_pb2 import RequestHeader
-from krift.v1.metadata_pb2 import MetadataRequest
+from actors.live.wire import NO_STAMP, Arrived
+from krift.v1.metadata import MetadataRequest
 
 NAME = "asker>broker-1:c:0.0"
 
@@ -30,14 +29,14 @@ class Callers:
             "broker-1",
             self.links,
             random.Random(1),
-            lambda connection, number, request: self.seen.append(number),
+            lambda connection, arrived: self.seen.append(arrived.number),
             self.seen.append,
         )
 
     async def call(self, numbers: range) -> list[asyncio.Task[bytes]]:
         """So many calls arrive."""
         context: Any = Context()
-        requests = [MetadataRequest(header=RequestHeader(connection=NAME, number=number)) for number in numbers]
+        requests = [Arrived(MetadataRequest(), NAME, number, 0, NO_STAMP) for number in numbers]
         calls = [self.loop.create_task(self.server._serve(request, context)) for request in requests]
         await asyncio.wait(calls, timeout=0)
         return calls
@@ -120,10 +119,10 @@ def test_the_end_of_a_connection_waits_for_its_turn() -> None:
         loop = asyncio.get_running_loop()
         links = Links("broker-1", loop, random.Random, lambda hit: None)
         server = Server(
-            "broker-1", links, random.Random(1), lambda connection, number, request: seen.append(number), seen.append
+            "broker-1", links, random.Random(1), lambda connection, arrived: seen.append(arrived.number), seen.append
         )
         context: Any = None
-        requests = [MetadataRequest(header=RequestHeader(connection=NAME, number=number)) for number in range(3)]
+        requests = [Arrived(MetadataRequest(), NAME, number, 0, NO_STAMP) for number in range(3)]
         calls = [loop.create_task(server._serve(request, context)) for request in requests]
         await asyncio.wait(calls, timeout=0)
         assert seen == [0]

@@ -6,15 +6,15 @@ from actors.node.effects import Record, Write
 from actors.node.errors import KafkaError
 from actors.node.files import Files
 from actors.node.step import Step
-from krift.v1 import records_pb2
+from krift.v1.records import RecordBatch
 
 
-def producer_batch(sequence: int, *uids: str, epoch: int = 0, producer_id: int = 7) -> records_pb2.RecordBatch:
-    return records_pb2.RecordBatch(
+def producer_batch(sequence: int, *uids: str, epoch: int = 0, producer_id: int = 7) -> RecordBatch:
+    return RecordBatch(
         producer_id=producer_id,
         producer_epoch=epoch,
         base_sequence=sequence,
-        records=[records_pb2.Record(timestamp_ms=100 + i, uid=uid) for i, uid in enumerate(uids)],
+        records=[LogRecord(timestamp_ms=100 + i, uid=uid) for i, uid in enumerate(uids)],
     )
 
 
@@ -77,7 +77,7 @@ def test_a_batch_of_a_later_epoch_is_not_appended() -> None:
     for epoch in (3, 4, 5):
         leader.append_records(step, files, [LogRecord(0, f"u{epoch}")], epoch)
     follower = ReplicaLog("orders-0", "orders-0/log")
-    sent = [batch.to_proto() for batch in leader.read(0, 3, 1000)]
+    sent = [batch.to_message() for batch in leader.read(0, 3, 1000)]
     assert follower.append_as_follower(step, files, sent, 4) == 2
     assert follower.end_ph == leader.ph_at(2)
 

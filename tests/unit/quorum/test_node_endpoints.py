@@ -6,7 +6,7 @@ import pytest
 
 from actors.node.effects import Reply
 from actors.node.step import Step
-from krift.v1.quorum_pb2 import (
+from krift.v1.quorum import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
     EndQuorumEpochRequest,

@@ -7,7 +7,8 @@ import pytest
 from actors.log.batch import EMPTY_PREFIX_HASH, Batch, LogRecord, make_batch
 from actors.quorum.control_records import BOOTSTRAP_OFFSET, ControlRecords
 from actors.quorum.voter_set import ReplicaKey, VoterNode, VoterSet, endpoint, voters_of_record
-from krift.v1.records_pb2 import ControlRecord, KRaftVersionRecord, LeaderChangeMessage
+from krift.v1.records import ControlRecord, KRaftVersionRecord, LeaderChangeMessage
+from krift.v1.wire import to_bytes
 
 
 def a_set(*directories: str) -> VoterSet:
@@ -57,7 +58,7 @@ def test_sets_that_differ_by_one_share_a_voter_in_every_two_majorities() -> None
 
 def batch(offset: int, epoch: int, *records: ControlRecord, control: bool = True) -> Batch:
     """A batch with these records."""
-    lines = [LogRecord(0, value=record.SerializeToString()) for record in records]
+    lines = [LogRecord(0, value=to_bytes(record)) for record in records]
     return make_batch(EMPTY_PREFIX_HASH, offset, epoch, lines, is_control=control)
 
 

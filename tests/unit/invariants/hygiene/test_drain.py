@@ -18,7 +18,7 @@ from actors.leftovers import leftovers
 from actors.node.contract import Node
 from actors.node.network_client import InFlight
 from actors.nodes import NODE_TYPES, new_node
-from krift.v1.list_offsets_pb2 import ListOffsetsRequest
+from krift.v1.list_offsets import ListOffsetsRequest
 from tests.unit.invariants.trace_builder import TraceBuilder
 
 
