@@ -13,7 +13,7 @@ PACKAGES = ("actors", "chaos", "orchestrator")
 
 def test_every_module_says_what_it_is() -> None:
     """Shows that a reader who opens any file learns in its first line what the file is for."""
-    paths = [*python_files(*PACKAGES, "tests", "benchmarks"), ROOT / "hatch_build.py"]
+    paths = [*python_files(*PACKAGES, "tests", "benchmarks"), *ROOT.glob("*.py")]
     silent = [name(path) for path in paths if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))]
     assert not silent, f"without a docstring: {silent}"
 
@@ -21,7 +21,7 @@ def test_every_module_says_what_it_is() -> None:
 def test_functions_fit_a_screen() -> None:
     """Shows that no function is longer than a screen, its docstring and decorators included."""
     long = []
-    for path in python_files(*PACKAGES, "tests", "benchmarks"):
+    for path in [*python_files(*PACKAGES, "tests", "benchmarks"), *ROOT.glob("*.py")]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 lines = (node.end_lineno or node.lineno) - node.lineno + 1
