@@ -34,6 +34,20 @@ def test_no_file_names_a_package_registry() -> None:
     assert not found, found
 
 
+def test_nobody_but_the_wire_has_protobuf_messages() -> None:
+    """Shows that nodes, runtimes and everybody above them have messages as Structs: only ``krift.v1.wire``, which is
+    generated, knows protobuf's."""
+    known = [
+        f"{name(path)} imports {module}"
+        for path in python_files("actors", "chaos", "orchestrator")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for module in [getattr(node, "module", None) or "", *(each.name for each in node.names)]
+        if module.startswith("google.protobuf") or (module.endswith("_pb2") and not module.startswith("health"))
+    ]
+    assert not known, known
+
+
 SLEEPERS = {"tests/real_kafka/real_cluster.py": "the real Kafka knows no time but that of the wall"}
 
 
