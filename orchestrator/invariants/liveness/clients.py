@@ -35,6 +35,7 @@ from orchestrator.invariants.folds.windows import (
 )
 from orchestrator.invariants.liveness.cluster import NO_MEMBER, TOO_FEW
 from orchestrator.invariants.mirrors.hung_brokers import HungBrokers
+from orchestrator.invariants.mirrors.late_pushes import LATE_PUSH, LatePushes
 from orchestrator.invariants.mirrors.producer_state import NO_PRODUCER_STATE
 
 LINK_FAULTS = kinds_of(LinkFault)
@@ -52,7 +53,7 @@ class OpenSend(msgspec.Struct, frozen=True):
 class Sends(PartitionState):
     """sends: those that are open, by operation. min_isr: as of the topic. producers: ids that leaders have appended
     batches of. overtaken: producer -> up to which number its open sends have missed their turn. hung: what is known of
-    brokers that hang; known: the finding about them, if it is one here."""
+    brokers that hang; known: the finding about them, if it is one here. pushes: of UpdateMetadata."""
 
     sends: dict[str, OpenSend] = {}
     min_isr: int = 1
@@ -60,6 +61,7 @@ class Sends(PartitionState):
     overtaken: dict[str, int] = {}
     hung: HungBrokers = msgspec.field(default_factory=HungBrokers)
     known: str = ""
+    pushes: LatePushes = msgspec.field(default_factory=LatePushes)
 
 
 class SendsReturn(PartitionInvariant[Sends]):
@@ -76,7 +78,7 @@ class SendsReturn(PartitionInvariant[Sends]):
     route = PARTITION
     types = (OpInvoke, OpReturn, PartChange, LogAppend)
     cases = {OpInvoke: ("send",), OpReturn: ("send",), LogAppend: ("leader",)}
-    exemptions = {"isr-away": TOO_FEW, "no-producer-state": NO_PRODUCER_STATE}
+    exemptions = {"isr-away": TOO_FEW, "no-producer-state": NO_PRODUCER_STATE, "late-push": LATE_PUSH}
     unseen = (
         "a send whose own time-out is shorter than the bound: it ends as unknown, and is counted as cut",
         "acks=0, which is told ok when it is sent",
@@ -85,11 +87,13 @@ class SendsReturn(PartitionInvariant[Sends]):
     def initial(self, key: str, profile: Profile) -> Sends:
         min_isr = int(profile.topic_setting(key, "min.insync.replicas", default=1))
         hung, known = HungBrokers.among(profile), known_as(profile, "finding-hung-brokers")
-        return Sends(key, beta_us=beta(profile, self.id), min_isr=min_isr, hung=hung, known=known)
+        pushes = LatePushes.of(profile)
+        return Sends(key, beta_us=beta(profile, self.id), min_isr=min_isr, hung=hung, known=known, pushes=pushes)
 
     def hear(self, state: Sends, event: Stamped) -> Emissions:
         if type(event.body) is CtlFault:
             state.hung.take(event.body)
+            state.pushes.take(event.body)
         return super().hear(state, event)
 
     def step(self, state: Sends, event: Stamped) -> Emissions:
@@ -145,6 +149,8 @@ class SendsReturn(PartitionInvariant[Sends]):
             return self.excused("isr-away", state.key, sentence, obligation.by, newest)
         if send is not None and self._is_overtaken(state, send):
             return self.excused("no-producer-state", state.key, sentence, obligation.by, newest)
+        if state.pushes.possible:
+            return self.excused("late-push", state.key, sentence, obligation.by, newest)
         sentence += f": its ISR is {', '.join(map(node_name, state.isr))}, led by {state.leader or 'nobody'}"
         hung = state.hung.of(client, state.core)
         if len(hung) > 1:
@@ -162,7 +168,7 @@ class Reading(PartitionState):
     """positions: consumer -> its position. high_watermark, told: of the leader of the newest leader epoch. unclean:
     newest leader epoch of an unclean election, -1 none. pursued: consumer -> leader epoch of the high watermark that it
     is to reach. waits: consumer -> bounds that it has for that, or has had. hung: what is known of brokers that hang;
-    known: the finding about them, if it is one here."""
+    known: the finding about them, if it is one here. pushes: of UpdateMetadata."""
 
     positions: dict[str, int] = {}
     high_watermark: int = 0
@@ -173,6 +179,7 @@ class Reading(PartitionState):
     waits: dict[str, int] = {}
     hung: HungBrokers = msgspec.field(default_factory=HungBrokers)
     known: str = ""
+    pushes: LatePushes = msgspec.field(default_factory=LatePushes)
 
 
 class ConsumersCatchUp(PartitionInvariant[Reading]):
@@ -194,15 +201,17 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
     exemptions = {
         "isr-away": NO_MEMBER,
         "unclean-election": "An unclean election since then gave up what the consumer was to read.",
+        "late-push": LATE_PUSH,
     }
 
     def initial(self, key: str, profile: Profile) -> Reading:
         hung, known = HungBrokers.among(profile), known_as(profile, "finding-hung-brokers")
-        return Reading(key, beta_us=beta(profile, self.id), hung=hung, known=known)
+        return Reading(key, beta_us=beta(profile, self.id), hung=hung, known=known, pushes=LatePushes.of(profile))
 
     def hear(self, state: Reading, event: Stamped) -> Emissions:
         if type(event.body) is CtlFault:
             state.hung.take(event.body)
+            state.pushes.take(event.body)
         return super().hear(state, event)
 
     def step(self, state: Reading, event: Stamped) -> Emissions:
@@ -276,6 +285,8 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
             since_us = max(obligation.since_us, state.since_us) + state.beta_us
             state.due[name] = Obligation(since_us, obligation.by, obligation.target)
             return NOTHING
+        if state.pushes.possible:
+            return self.excused("late-push", state.key, sentence, obligation.by, newest)
         if len(hung) > 1:
             sentence += f", nor as long again for each of {', '.join(hung)}, which hang"
         return self.violated(state.key, sentence, state.told, obligation.by, known=state.known if len(hung) > 1 else "")

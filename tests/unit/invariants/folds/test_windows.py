@@ -316,6 +316,38 @@ def test_a_producer_that_does_not_find_its_leader_for_brokers_that_hang(
     )
 
 
+@pytest.mark.parametrize(
+    ("propagation", "kind", "sides", "excused"),
+    [
+        ("push", "reorder", ("controller-1", "broker-1"), True),
+        ("push", "delay", ("broker-1", "controller-1"), True),
+        ("push", "delay", ("broker-1", "broker-2"), False),
+        ("push", "partition", ("controller-1", "broker-1"), False),
+        ("log", "reorder", ("controller-1", "broker-1"), False),
+    ],
+)
+def test_a_push_that_comes_late_may_hide_the_leader(
+    propagation: str, kind: str, sides: tuple[str, str], excused: bool
+) -> None:
+    """Shows that a send or a read which does not get to the leader is excused where a broker may have taken an older
+    UpdateMetadata for the newest, and nowhere else."""
+    run = Run(config={"metadata.propagation": propagation})
+    run.lead(1, 0)
+    run.high_watermark("broker-1", 1)
+    run.polled("consumer-1", (0, "a"))
+    parameters = {"from": [sides[0]], "to": [sides[1]], "both_ways": False, "delay_min_us": 0, "delay_max_us": 1}
+    run.emit("driver", CtlFault("f1", kind, "start", list(sides), parameters))
+    run.emit("driver", CtlFault("f1", kind, "stop", list(sides), parameters))
+    run.window()
+    run.high_watermark("broker-1", 2)
+    run.send("producer-1:1")
+    run.past("L5")
+    run.past("L6")
+    for name in ("L5", "L6"):
+        result = run.result(name)
+        assert (result.violated, result.excused) == ((0, {"late-push": 1}) if excused else (1, {}))
+
+
 def test_an_operation_returns_before_its_time_out_unless_its_client_was_stopped() -> None:
     """Shows a send beyond delivery.timeout.ms; one of a client that a fault stopped; and a client that is gone."""
     run = Run()
