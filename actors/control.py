@@ -18,6 +18,9 @@ from actors.trace.run_events import RuleKind
 CERTAIN = 1_000_000
 """A chance of one, in parts per million."""
 
+Link = tuple[str, str]
+"""Source and target node of what goes over it."""
+
 Draw = Callable[[int], int]
 """A number from 0 up to, and without, the one given."""
 
@@ -52,8 +55,8 @@ class LinkRule(msgspec.Struct, frozen=True):
     apis: list[str] = []
 
     @property
-    def breaks(self) -> bool:
-        """Whether it breaks connections."""
+    def severs(self) -> bool:
+        """Whether it severs connections."""
         return self.kind in ("drop", "duplicate")
 
     @property
@@ -68,7 +71,7 @@ class LinkRule(msgspec.Struct, frozen=True):
         return self.chance_ppm >= CERTAIN or draw(CERTAIN) < self.chance_ppm
 
     def loses(self, request: bool, draw: Draw) -> Literal["request", "reply"]:
-        """What of an exchange is lost, if the rule breaks connections and hits its request, or else its reply."""
+        """What of an exchange is lost, if the rule severs connections and hits its request, or else its reply."""
         return "request" if request and self.kind == "drop" and draw(2) else "reply"
 
 

@@ -1,7 +1,7 @@
 """A node's outgoing connections: one gRPC channel, and so one socket, for each.
 
 A connection is used until it breaks or one of its calls runs into its time-out, as in Kafka's NetworkClient; then all
-its calls fail and the next Call opens a new one. Answers are handed over in the order of the requests.
+its calls fail and the next Call opens a new one. Responses are handed over in the order of the requests.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import grpc
 import grpc.aio
 import msgspec
 
-from actors.live.links import Direction, Fragile, Links
+from actors.control import Link
+from actors.live.links import Links, Severable
 from actors.live.timers import PatientTimer
 from actors.live.wire import CHANNEL_OPTIONS, NO_STAMP, Stamp, decode_response, encode_request, method_path
 from actors.machine_clock import Change
@@ -31,8 +32,8 @@ OVERDUE_S = 1.0
 """How late the event loop may be."""
 
 
-class OpenCall(msgspec.Struct, eq=False):
-    """A call that has not ended: its number on the connection and its time-out."""
+class InFlightRequest(msgspec.Struct, eq=False):
+    """A request without a response yet: its call, its name in the trace and its time-out."""
 
     call: int
     req: str
@@ -40,7 +41,7 @@ class OpenCall(msgspec.Struct, eq=False):
 
 
 class Connection:
-    """One connection and the calls on it, by number."""
+    """One connection. in_flight: by number; responses: those that came before their turn."""
 
     def __init__(self, name: str, peer: str, channel: grpc.aio.Channel | None) -> None:
         self.id = name
@@ -48,12 +49,12 @@ class Connection:
         self.channel = channel
         self.sent = 0
         self.ended = 0
-        self.calls: dict[int, OpenCall] = {}
-        self.answers: dict[int, tuple[AnyResponse, Stamp]] = {}
+        self.in_flight: dict[int, InFlightRequest] = {}
+        self.responses: dict[int, tuple[AnyResponse, Stamp]] = {}
         self.tasks: set[asyncio.Task[None]] = set()
         self.methods: dict[Api, grpc.aio.UnaryUnaryMultiCallable[Any, Any]] = {}
         self.established = False
-        self.closed = False
+        self.client_closed = False
 
     def method(self, api: Api) -> grpc.aio.UnaryUnaryMultiCallable[Any, Any]:
         """The gRPC method of an API on this channel; messages are passed as bytes."""
@@ -96,7 +97,7 @@ class Connections:
         number = connection.sent
         connection.sent += 1
         timer = PatientTimer(self._loop, self._true_s(effect.timeout_ms), self._time_out, connection, number)
-        connection.calls[number] = OpenCall(effect.call, request_id(connection.id, number), timer)
+        connection.in_flight[number] = InFlightRequest(effect.call, request_id(connection.id, number), timer)
         if connection.channel is None:
             self._loop.call_soon(self._broken, connection)
             return
@@ -111,21 +112,21 @@ class Connections:
         return [
             call.req
             for connection in self._open.values()
-            for call in connection.calls.values()
+            for call in connection.in_flight.values()
             if call.timer.when() < late
         ]
 
     def clock_changed(self, change: Change) -> None:
         """Go on by the machine's clock as it is now; time-outs are measured by its wall clock."""
         for connection in self._open.values():
-            for call in connection.calls.values():
+            for call in connection.in_flight.values():
                 call.timer.adjust(change, True)
 
     async def close(self) -> None:
         """Close every connection; nothing is delivered any more."""
         for connection in list(self._open.values()):
             self._close(connection)
-            for call in connection.calls.values():
+            for call in connection.in_flight.values():
                 call.timer.cancel()
         await asyncio.gather(*self._closing)
 
@@ -152,55 +153,55 @@ class Connections:
             ((connection.peer, self._node),),
             connection.id,
             lambda: self._answered(connection, number, response, stamp),
-            Fragile(number, api.name, False, lambda rule, lost: self._lose(connection)),
+            Severable(number, api.name, False, lambda rule, lost: self._sever(connection)),
         )
 
-    def _lose(self, connection: Connection) -> bool:
-        """An answer is lost, and its connection with it; the peer finds the socket closed."""
-        if connection.closed:
+    def _sever(self, connection: Connection) -> bool:
+        """A rule severs the connection of a response; the peer finds the socket closed."""
+        if connection.client_closed:
             return False
         self._disconnect(connection)
         return True
 
     def _broken(self, connection: Connection) -> None:
         """The socket is closed, or was refused; the refusal of a first call travelled both ways."""
-        if connection.closed:
+        if connection.client_closed:
             return
-        directions: tuple[Direction, ...] = ((connection.peer, self._node),)
+        links: tuple[Link, ...] = ((connection.peer, self._node),)
         if not connection.established:
-            directions += ((self._node, connection.peer),)
-        self._links.arrive(directions, connection.id, lambda: self._disconnect(connection))
+            links += ((self._node, connection.peer),)
+        self._links.arrive(links, connection.id, lambda: self._disconnect(connection))
 
     def _answered(self, connection: Connection, number: int, response: AnyResponse, stamp: Stamp) -> None:
-        if connection.closed:
+        if connection.client_closed:
             return
-        connection.answers[number] = (response, stamp)
-        while connection.ended in connection.answers:
-            answer, stamp = connection.answers.pop(connection.ended)
-            call = connection.calls.pop(connection.ended)
+        connection.responses[number] = (response, stamp)
+        while connection.ended in connection.responses:
+            answer, stamp = connection.responses.pop(connection.ended)
+            call = connection.in_flight.pop(connection.ended)
             connection.ended += 1
             call.timer.cancel()
             self._deliver(Answered(call.call, answer), stamp, call.req)
 
     def _time_out(self, connection: Connection, number: int) -> None:
-        call = connection.calls.pop(number)
+        call = connection.in_flight.pop(number)
         self._close(connection)
         self._deliver(Failed(call.call, "timeout"), NO_STAMP, call.req)
         self._fail_rest(connection)
 
     def _disconnect(self, connection: Connection) -> None:
-        if not connection.closed:
+        if not connection.client_closed:
             self._close(connection)
             self._fail_rest(connection)
 
     def _fail_rest(self, connection: Connection) -> None:
-        for number in sorted(connection.calls):
-            call = connection.calls.pop(number)
+        for number in sorted(connection.in_flight):
+            call = connection.in_flight.pop(number)
             call.timer.cancel()
             self._deliver(Failed(call.call, "disconnect"), NO_STAMP, call.req)
 
     def _close(self, connection: Connection) -> None:
-        connection.closed = True
+        connection.client_closed = True
         for key, value in list(self._open.items()):
             if value is connection:
                 del self._open[key]

@@ -1,7 +1,7 @@
-"""Link rules, enforced where a message arrives: requests at the server, answers and broken connections at the client.
+"""Link rules, enforced where a message arrives: requests at the server, responses and broken connections at the client.
 
 A link carries what TCP would: under ``hold`` nothing of the source arrives, neither data nor the end of a connection,
-until the rule is removed, and then in order; ``drop`` and ``duplicate`` break the connection of a message that they
+until the rule is removed, and then in order; ``drop`` and ``duplicate`` sever the connection of a message that they
 hit, when it would arrive. Control travels over Ray, so no rule can cut it.
 """
 
@@ -14,43 +14,39 @@ from typing import Literal
 
 import msgspec
 
-from actors.control import LinkRule
+from actors.control import Link, LinkRule
 from actors.trace.events import LinkHit
-
-Direction = tuple[str, str]
-"""Source and target node of a message."""
-
 
 Lost = Literal["request", "reply"]
 
 
-class Fragile(msgspec.Struct, frozen=True):
+class Severable(msgspec.Struct, frozen=True):
     """What a rule may hit of something that arrives: a message. number, api: of the request, or of the one that is
-    answered. request: whether it is the request. lose: called in place of delivery, with the rule and what is lost;
-    False: its connection is broken or about to break already, so it is delivered as ever."""
+    answered. request: whether it is the request. sever: called in place of delivery, with the rule and what is lost;
+    False: its connection is severed or about to be already, so it is delivered as ever."""
 
     number: int
     api: str
     request: bool
-    lose: Callable[[str, Lost], bool]
+    sever: Callable[[str, Lost], bool]
 
 
-class Waiting(msgspec.Struct):
-    """Something that has not arrived yet. ``due_us``: when a delay lets it through (0 not delayed). ``fragile``: None
-    for the end of a connection."""
+class InTransit(msgspec.Struct):
+    """A message, or the end of a connection, that has not arrived yet. ``due_us``: when a delay lets it through (0 not
+    delayed). ``severable``: None for the end of a connection."""
 
-    directions: tuple[Direction, ...]
+    links: tuple[Link, ...]
     connection: str
     due_us: int
     deliver: Callable[[], None]
-    fragile: Fragile | None = None
+    severable: Severable | None = None
 
 
 class Links:
-    """What is under way to one node, and the rules that keep it.
+    """What is in transit to one node, and the rules that keep it.
 
     Within a connection the order is kept, always; a ``delay`` or a ``reorder`` may change it between connections.
-    ``stream`` gives the stream of draws for a source; ``on_hit`` hears of every connection that a rule breaks.
+    ``stream`` gives the stream of draws for a source; ``on_hit`` hears of every connection that a rule severs.
     ``leaky``: a defect, by which nothing is held.
     """
 
@@ -70,7 +66,7 @@ class Links:
         self._streams: dict[str, random.Random] = {}
         self._rules: dict[str, LinkRule] = {}
         self._held: dict[str, int] = {}
-        self._waiting: list[Waiting] = []
+        self._in_transit: list[InTransit] = []
         self._timer: asyncio.TimerHandle | None = None
 
     def enforces(self, rule: LinkRule) -> bool:
@@ -99,66 +95,66 @@ class Links:
 
     def arrive(
         self,
-        directions: tuple[Direction, ...],
+        links: tuple[Link, ...],
         connection: str,
         deliver: Callable[[], None],
-        fragile: Fragile | None = None,
+        severable: Severable | None = None,
     ) -> bool:
-        """Something came in on ``connection`` that had to take ``directions`` (a refused connection takes both).
-        Calls ``deliver`` now or later, or ``fragile.lose`` in its place; True: now."""
-        if not self._rules and not self._waiting:
+        """Something came in on ``connection`` that had to take ``links`` (a refused connection takes both).
+        Calls ``deliver`` now or later, or ``severable.sever`` in its place; True: now."""
+        if not self._rules and not self._in_transit:
             deliver()
             return True
-        waiting = Waiting(directions, connection, 0, deliver, fragile)
-        holding = self._holding(directions)
+        sent = InTransit(links, connection, 0, deliver, severable)
+        holding = self._holding(links)
         for rule in holding:
             self._held[rule.id] += 1
-        waiting.due_us = self._draw_due(waiting)
-        behind = any(other.connection == connection for other in self._waiting)
-        if not holding and not waiting.due_us and not behind:
-            self._let_in(waiting)
+        sent.due_us = self._draw_due(sent)
+        behind = any(other.connection == connection for other in self._in_transit)
+        if not holding and not sent.due_us and not behind:
+            self._accept(sent)
             return True
-        self._waiting.append(waiting)
+        self._in_transit.append(sent)
         self._arm()
         return False
 
-    def _holding(self, directions: tuple[Direction, ...]) -> list[LinkRule]:
+    def _holding(self, links: tuple[Link, ...]) -> list[LinkRule]:
         if self._leaky:
             return []
-        return [rule for rule in self._rules.values() if rule.kind == "hold" and _covers(rule, directions)]
+        return [rule for rule in self._rules.values() if rule.kind == "hold" and _covers(rule, links)]
 
-    def _draw_due(self, waiting: Waiting) -> int:
+    def _draw_due(self, sent: InTransit) -> int:
         """When the delays of a message are over, 0 if there is none."""
-        draws = self._drawn_for(waiting)
-        api = "" if waiting.fragile is None else waiting.fragile.api
+        draws = self._drawn_for(sent)
+        api = "" if sent.severable is None else sent.severable.api
         due_us = 0
         for rule in self._rules.values():
-            if rule.slows and _covers(rule, waiting.directions) and rule.hits(api, draws.randrange):
+            if rule.slows and _covers(rule, sent.links) and rule.hits(api, draws.randrange):
                 self._held[rule.id] += 1
                 due_us = (due_us or self._now_us()) + draws.randint(rule.delay_min_us, rule.delay_max_us)
         return due_us
 
-    def _let_in(self, waiting: Waiting) -> None:
+    def _accept(self, sent: InTransit) -> None:
         """Deliver something, unless a rule hits it now that it arrives."""
-        fragile = waiting.fragile
-        if fragile is not None:
-            draws = self._drawn_for(waiting)
+        severable = sent.severable
+        if severable is not None:
+            draws = self._drawn_for(sent)
             for rule in self._rules.values():
-                may = rule.breaks and (fragile.request or rule.kind == "drop") and _covers(rule, waiting.directions)
-                if may and rule.hits(fragile.api, draws.randrange):
-                    lost = rule.loses(fragile.request, draws.randrange)
-                    if fragile.lose(rule.id, lost):
-                        self._hit(rule, waiting.connection, fragile, lost)
+                may = rule.severs and (severable.request or rule.kind == "drop") and _covers(rule, sent.links)
+                if may and rule.hits(severable.api, draws.randrange):
+                    lost = rule.loses(severable.request, draws.randrange)
+                    if severable.sever(rule.id, lost):
+                        self._hit(rule, sent.connection, severable, lost)
                         return
-        waiting.deliver()
+        sent.deliver()
 
-    def _hit(self, rule: LinkRule, connection: str, fragile: Fragile, lost: Lost) -> None:
+    def _hit(self, rule: LinkRule, connection: str, severable: Severable, lost: Lost) -> None:
         self._held[rule.id] += 1
         kind: Literal["drop", "duplicate"] = "duplicate" if rule.kind == "duplicate" else "drop"
-        self._on_hit(LinkHit(rule.id, kind, connection, fragile.number, fragile.api, lost))
+        self._on_hit(LinkHit(rule.id, kind, connection, severable.number, severable.api, lost))
 
-    def _drawn_for(self, waiting: Waiting) -> random.Random:
-        source = waiting.directions[0][0]
+    def _drawn_for(self, sent: InTransit) -> random.Random:
+        source = sent.links[0][0]
         found = self._streams.get(source)
         if found is None:
             found = self._streams[source] = self._stream(source)
@@ -167,18 +163,18 @@ class Links:
     def _pump(self) -> None:
         """Deliver, in order of arrival, all that no rule and nothing before it on its connection keeps."""
         now_us = self._now_us()
-        kept: list[Waiting] = []
-        free: list[Waiting] = []
+        kept: list[InTransit] = []
+        free: list[InTransit] = []
         blocked: set[str] = set()
-        for waiting in self._waiting:
-            if waiting.connection in blocked or waiting.due_us > now_us or self._holding(waiting.directions):
-                blocked.add(waiting.connection)
-                kept.append(waiting)
+        for sent in self._in_transit:
+            if sent.connection in blocked or sent.due_us > now_us or self._holding(sent.links):
+                blocked.add(sent.connection)
+                kept.append(sent)
             else:
-                free.append(waiting)
-        self._waiting = kept
-        for waiting in free:
-            self._let_in(waiting)
+                free.append(sent)
+        self._in_transit = kept
+        for sent in free:
+            self._accept(sent)
         self._arm()
 
     def _arm(self) -> None:
@@ -187,7 +183,7 @@ class Links:
             self._timer.cancel()
             self._timer = None
         now_us = self._now_us()
-        due = [waiting.due_us for waiting in self._waiting if waiting.due_us > now_us]
+        due = [sent.due_us for sent in self._in_transit if sent.due_us > now_us]
         if due:
             self._timer = self._loop.call_at(min(due) / 1e6, self._pump)
 
@@ -195,5 +191,5 @@ class Links:
         return int(self._loop.time() * 1e6)
 
 
-def _covers(rule: LinkRule, directions: tuple[Direction, ...]) -> bool:
-    return any(source in rule.sources and target in rule.targets for source, target in directions)
+def _covers(rule: LinkRule, links: tuple[Link, ...]) -> bool:
+    return any(source in rule.sources and target in rule.targets for source, target in links)

@@ -20,7 +20,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1.health import SERVICE_NAME as HEALTH_SERVICE, aio as health
 from grpc_reflection.v1alpha import reflection
 
-from actors.live.links import Fragile, Links, Lost
+from actors.live.links import Links, Lost, Severable
 from actors.live.wire import SERVER_OPTIONS, SERVICE, Arrived, Stamp, decode_request, encode_response
 from actors.node.messages import REQUESTS, RESPONSES, AnyResponse, Api, api_of
 from actors.trace.stamper import connection_source
@@ -29,27 +29,35 @@ ANONYMOUS = "anonymous"
 """Source of the connections of callers that are no nodes: each of their calls is a connection of its own."""
 
 
+class InFlightRequest(msgspec.Struct, frozen=True):
+    """A request without a response yet, and where the bytes of its response are waited for."""
+
+    api: Api
+    correlation_id: int
+    response: asyncio.Future[bytes]
+
+
 class ServerConnection(msgspec.Struct, eq=False):
-    """A connection on which this node serves. ``gone``: the peer's socket is closed; ``told``: whether the node
-    ever got a request of it; ``lost``: what was under way when it closed does not arrive any more; ``ended``: its end
-    has arrived, and has its turn after the requests that arrived before. ``doomed``: the request before whose answer
-    it breaks (-1 none), by the rule ``doomed_by``."""
+    """A connection on which this node serves. ``next``: number of the request that it is given next. ``serving``:
+    number of the one it is at work on (-1 none); ``queued``: those that arrived behind it; ``in_flight``: all of them,
+    and those that have not arrived yet. ``client_closed``: the peer's socket is closed; ``end_queued``: its end has
+    arrived, and has its turn after the requests that arrived before; ``tail_lost``: what was in transit when it closed
+    does not arrive any more. ``told``: whether the node ever got a request of it. ``severed_at``: number of the request
+    in place of whose response the rule ``severed_by`` severs the connection (-1 none)."""
 
     id: str
     source: str
     next: int = 0
-    busy: int = -1
-    waiting: dict[int, Arrived] = {}
-    answers: dict[int, asyncio.Future[bytes]] = {}
-    correlation_ids: dict[int, int] = {}
-    apis: dict[int, Api] = {}
-    gone: bool = False
-    closed: bool = False
+    serving: int = -1
+    queued: dict[int, Arrived] = {}
+    in_flight: dict[int, InFlightRequest] = {}
+    client_closed: bool = False
+    server_closed: bool = False
     told: bool = False
-    lost: bool = False
-    ended: bool = False
-    doomed: int = -1
-    doomed_by: str = ""
+    tail_lost: bool = False
+    end_queued: bool = False
+    severed_at: int = -1
+    severed_by: str = ""
 
 
 class Server:
@@ -105,20 +113,18 @@ class Server:
         """One call: wait until the node answers."""
         connection = self._connection(arrived.connection)
         number, api = arrived.number, api_of(arrived.request)
-        if connection.closed or connection.gone or number in connection.answers:
+        if connection.server_closed or connection.client_closed or number in connection.in_flight:
             await _refuse(context)
-        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        connection.answers[number] = answer
-        connection.correlation_ids[number] = arrived.correlation_id
-        connection.apis[number] = api
+        response: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        connection.in_flight[number] = InFlightRequest(api, arrived.correlation_id, response)
         self._links.arrive(
             ((connection.source, self._node),),
             connection.id,
             lambda: self._arrived(connection, arrived),
-            Fragile(number, api.name, True, lambda rule, lost: self._lose(connection, arrived, rule, lost)),
+            Severable(number, api.name, True, lambda rule, lost: self._hit(connection, arrived, rule, lost)),
         )
         try:
-            return await answer
+            return await response
         except ConnectionAbortedError:
             await _refuse(context)
             raise
@@ -146,51 +152,51 @@ class Server:
         return found
 
     def _arrived(self, connection: ServerConnection, arrived: Arrived) -> None:
-        if connection.closed:
+        if connection.server_closed:
             return
-        if connection.gone and not connection.lost:
-            # It was under way when its connection closed: TCP may still deliver it, or not, and then nothing after.
-            connection.lost = self._draws.random() < 0.5
-        if connection.lost:
+        if connection.client_closed and not connection.tail_lost:
+            # It was in transit when its connection closed: TCP may still deliver it, or not, and then nothing after.
+            connection.tail_lost = self._draws.random() < 0.5
+        if connection.tail_lost:
             return
-        connection.waiting[arrived.number] = arrived
+        connection.queued[arrived.number] = arrived
         self._hand_over(connection)
 
-    def _lose(self, connection: ServerConnection, arrived: Arrived, rule: str, lost: Lost) -> bool:
-        """A rule hits a request: it is lost, or it is served and its answer is lost."""
-        if connection.closed or connection.lost or connection.doomed >= 0:
+    def _hit(self, connection: ServerConnection, arrived: Arrived, rule: str, lost: Lost) -> bool:
+        """A rule hits a request: it is lost, or it is served and its response is lost."""
+        if connection.server_closed or connection.tail_lost or connection.severed_at >= 0:
             return False
         if lost == "request":
-            self._break(connection, arrived.number)
+            self._sever(connection, arrived.number)
         else:
-            connection.doomed, connection.doomed_by = arrived.number, rule
+            connection.severed_at, connection.severed_by = arrived.number, rule
             self._arrived(connection, arrived)
         return True
 
-    def _break(self, connection: ServerConnection, number: int) -> None:
+    def _sever(self, connection: ServerConnection, number: int) -> None:
         """From a request on nothing arrives: the peer finds the end at once, the node after what came before."""
-        connection.gone = connection.lost = connection.ended = True
-        connection.waiting = {n: arrived for n, arrived in connection.waiting.items() if n < number}
+        connection.client_closed = connection.tail_lost = connection.end_queued = True
+        connection.queued = {n: arrived for n, arrived in connection.queued.items() if n < number}
         _abort(connection)
         self._hand_over(connection)
 
     def rule_ended(self, rule: str) -> None:
-        """Peers whose connections the rule has doomed are told so now; what was to be served is served."""
+        """Peers whose connections the rule is about to sever are told so now; what was to be served is served."""
         for connection in self._connections.values():
-            if connection.doomed >= 0 and connection.doomed_by == rule:
+            if connection.severed_at >= 0 and connection.severed_by == rule:
                 _abort(connection)
 
     def _hand_over(self, connection: ServerConnection) -> None:
         """Give the node what is next on the connection, unless it is at work for it."""
-        if connection.busy >= 0:
+        if connection.serving >= 0:
             return
-        if connection.next in connection.waiting:
-            number = connection.busy = connection.next
+        if connection.next in connection.queued:
+            number = connection.serving = connection.next
             connection.next += 1
             connection.told = True
-            self._on_request(connection.id, connection.waiting.pop(number))
-        elif connection.ended:
-            connection.closed = True
+            self._on_request(connection.id, connection.queued.pop(number))
+        elif connection.end_queued:
+            connection.server_closed = True
             self._connections.pop(connection.id, None)
             if connection.told:
                 self._on_disconnect(connection.id)
@@ -199,20 +205,16 @@ class Server:
         """Answer the request outstanding on a connection; without effect if the connection is gone. None travels
         as an empty message, as the caller's runtime must hear that the call is over."""
         connection = self._connections.get(name)
-        if connection is None or connection.busy < 0:
+        if connection is None or connection.serving < 0:
             return
-        number, connection.busy = connection.busy, -1
-        answer = connection.answers.pop(number)
-        correlation_id = connection.correlation_ids.pop(number)
-        api = connection.apis.pop(number)
-        if number == connection.doomed:
-            connection.answers[number] = answer
-            self._break(connection, number)
+        number, connection.serving = connection.serving, -1
+        if number == connection.severed_at:
+            self._sever(connection, number)
             return
-        if not answer.done():
-            answer.set_result(
-                encode_response(RESPONSES[api]() if response is None else response, correlation_id, stamp)
-            )
+        request = connection.in_flight.pop(number)
+        if not request.response.done():
+            made = RESPONSES[request.api]() if response is None else response
+            request.response.set_result(encode_response(made, request.correlation_id, stamp))
         self._hand_over(connection)
 
     def close(self, name: str) -> None:
@@ -220,28 +222,28 @@ class Server:
         connection = self._connections.pop(name, None)
         if connection is None:
             return
-        connection.closed = True
+        connection.server_closed = True
         _abort(connection)
 
     def _gone(self, connection: ServerConnection) -> None:
         """The peer's end is closed: the news takes the same way as its requests did."""
-        if connection.gone or connection.closed or self._stopping:
+        if connection.client_closed or connection.server_closed or self._stopping:
             return
-        connection.gone = True
+        connection.client_closed = True
         self._links.arrive(((connection.source, self._node),), connection.id, lambda: self._end(connection))
 
     def _end(self, connection: ServerConnection) -> None:
         """The end has arrived. It waits for its turn, as Kafka does not read a muted channel."""
-        if not connection.closed:
-            connection.ended = True
+        if not connection.server_closed:
+            connection.end_queued = True
             self._hand_over(connection)
 
 
 def _abort(connection: ServerConnection) -> None:
     """End everything that the peer still waits for on a connection."""
-    for answer in connection.answers.values():
-        if not answer.done():
-            answer.set_exception(ConnectionAbortedError())
+    for request in connection.in_flight.values():
+        if not request.response.done():
+            request.response.set_exception(ConnectionAbortedError())
 
 
 def _refuse(context: grpc.aio.ServicerContext[Any, Any]) -> Awaitable[None]:

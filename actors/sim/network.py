@@ -6,11 +6,11 @@
   direction; connections overtake one another freely.
 * A server is handed the next request of a connection once the one before was answered, as Kafka mutes a channel; the
   end of the connection waits for its turn as well, as Kafka does not read a muted channel.
-* A server is reached only by connections that were opened to its present process: a first packet that comes late, after
-  a cut, is refused by a process that was started meanwhile, as live nodes get a new address with every process.
+* A server is reached only by connections that were opened to its present process: a first request that comes late,
+  after a cut, is refused by a process that was started meanwhile, as live nodes get a new address with every process.
 * ``hold`` keeps what arrives in that direction, data and ends of connections alike, until the rule is removed. What is
   held of a connection that its client has closed meanwhile is lost from a drawn point on, as TCP can lose only a tail.
-* ``drop`` and ``duplicate`` break connections where a message of theirs arrives: in its place the target finds the end
+* ``drop`` and ``duplicate`` sever connections where a message of theirs arrives: in its place the target finds the end
   of the connection, and so does the source. Neither is told of anything that was sent behind it.
 """
 
@@ -39,9 +39,13 @@ if TYPE_CHECKING:
 
 NEVER = 1 << 62
 
-Packet = tuple[AnyMessage, int, int, str, int] | None
+InTransit = tuple[AnyMessage, int, int, str, int] | None
 """A message, clock (wall, logical) and cause of the sender, and the number of the request on its connection. None: the
 end of the connection."""
+
+
+InFlightRequest = tuple[int, int, int]
+"""A request without a response yet: its call, its number on its connection, and when its time is over (us)."""
 
 
 class ContractError(AssertionError):
@@ -56,19 +60,19 @@ class NetworkModel(msgspec.Struct, frozen=True):
 
 
 class Direction:
-    """One direction of a connection. packets: on their way, in order. last_us: no later packet arrives before this
-    moment. held: arrivals that a rule has kept back. waiting: how many packets, the first ones, have reached the
-    machine of a process that is paused."""
+    """One direction of a connection. in_transit: in order. last_us: nothing later arrives before this moment. held:
+    arrivals that a rule has kept back. waiting: how many, the first ones, have reached the machine of a process that is
+    paused."""
 
-    __slots__ = ("connection", "held", "last_us", "packets", "pair", "source", "target", "to_server", "waiting")
+    __slots__ = ("connection", "held", "in_transit", "last_us", "link", "source", "target", "to_server", "waiting")
 
     def __init__(self, connection: Connection, source: Host, target: Host, to_server: bool) -> None:
         self.connection = connection
         self.source = source
         self.target = target
-        self.pair = (source.name, target.name)
+        self.link = (source.name, target.name)
         self.to_server = to_server
-        self.packets: deque[Packet] = deque()
+        self.in_transit: deque[InTransit] = deque()
         self.last_us = 0
         self.held = 0
         self.waiting = 0
@@ -77,11 +81,11 @@ class Direction:
 class Connection:
     """A connection, named by its client, which opens a new one under the same name after this one broke.
 
-    flights: calls without an answer yet, in order, as (call, number, deadline). check_at_us: when the client next
-    looks for one that has run out of time. incarnation: of the server's process that it leads to. serving: number
-    and class of the request the server is at work on, None if there is none. inbox: what arrived
-    behind it. broken: its end has reached the client while nothing was under way. doomed: number of the request
-    before whose answer the connection breaks, by a rule.
+    in_flight: requests without a response yet, in order. check_at_us: when the client next looks for one that has run
+    out of time. incarnation: of the server's process that it leads to. serving: number and class of the request the
+    server is at work on, None if there is none. queued: what arrived behind it. broken: its end has reached the client
+    while nothing was in flight. severed_at: number of the request in place of whose response a rule severs the
+    connection.
     """
 
     __slots__ = (
@@ -89,16 +93,16 @@ class Connection:
         "check_at_us",
         "client",
         "client_closed",
-        "doomed",
-        "flights",
         "id",
-        "inbox",
+        "in_flight",
         "incarnation",
         "name",
         "number",
+        "queued",
         "server",
         "server_closed",
         "serving",
+        "severed_at",
         "to_client",
         "to_server",
     )
@@ -110,21 +114,21 @@ class Connection:
         self.server = server
         self.number = 0
         self.incarnation = max(server.incarnation, 0)
-        self.doomed: int | None = None
-        self.flights: deque[tuple[int, int, int]] = deque()
+        self.severed_at: int | None = None
+        self.in_flight: deque[InFlightRequest] = deque()
         self.check_at_us = NEVER
         self.broken = False
         self.client_closed = False
         self.server_closed = False
         self.serving: tuple[int, type[Any]] | None = None
-        self.inbox: deque[Packet] = deque()
+        self.queued: deque[InTransit] = deque()
         self.to_server = Direction(self, client, server, True)
         self.to_client = Direction(self, server, client, False)
 
 
 class Network:
     """All connections between the hosts, under the link rules in force. ``delivered`` counts messages; ``on_hit``
-    hears of every connection that a rule breaks; ``carriage`` makes of what is sent (sender, receiver, message) what
+    hears of every connection that a rule severs; ``carriage`` makes of what is sent (sender, receiver, message) what
     arrives, None: the message itself does."""
 
     def __init__(
@@ -147,8 +151,8 @@ class Network:
         self._link_draws = link_draws
         self._rules = LinkRules(link_draws, link_stream)
         self._on_hit = on_hit
-        self._kept: dict[Direction, None] = {}
-        self._doomed: dict[str, list[Connection]] = {}
+        self._held: dict[Direction, None] = {}
+        self._severing: dict[str, list[Connection]] = {}
 
     # ---- link rules ----------------------------------------------------------------------------------------
 
@@ -157,14 +161,14 @@ class Network:
         self._rules.install(rule)
 
     def remove(self, rule_id: str) -> tuple[LinkRule, int]:
-        """End a rule; what no other rule keeps back is on its way again, and clients whose connections it has doomed
-        are told so now. Returns it and how many messages it concerned."""
+        """End a rule; what no other rule keeps back is on its way again, and clients whose connections it is about to
+        sever are told so now. Returns it and how many messages it concerned."""
         removed = self._rules.remove(rule_id)
-        for direction in [kept for kept in self._kept if kept.pair not in self._rules.holds]:
-            del self._kept[direction]
+        for direction in [held for held in self._held if held.link not in self._rules.holds]:
+            del self._held[direction]
             self._release(direction)
-        for connection in self._doomed.pop(rule_id, ()):
-            if connection.doomed is not None and not connection.server_closed:
+        for connection in self._severing.pop(rule_id, ()):
+            if connection.severed_at is not None and not connection.server_closed:
                 self._send(connection.to_client, None)
         return removed
 
@@ -172,62 +176,62 @@ class Network:
         count, direction.held = direction.held, 0
         if direction.to_server and direction.connection.client_closed:
             self._lose_tail(direction, count)
-        packets = list(direction.packets)[direction.waiting : direction.waiting + count]
-        for packet in [*packets, *[None] * (count - len(packets))]:
-            self._schedule(direction, packet)
+        held = list(direction.in_transit)[direction.waiting : direction.waiting + count]
+        for sent in [*held, *[None] * (count - len(held))]:
+            self._schedule(direction, sent)
 
     def _lose_tail(self, direction: Direction, count: int) -> None:
         """Of the requests held back on a closed connection a drawn number still arrives, and then its end; what is
         behind a lost one is lost as well."""
-        packets = list(direction.packets)
+        in_transit = list(direction.in_transit)
         first = direction.waiting
-        requests = sum(packet is not None for packet in packets[first : first + count])
+        requests = sum(sent is not None for sent in in_transit[first : first + count])
         arriving = uniform(self._link_draws, 0, requests)
         if arriving < requests:
-            ends = [packet for packet in packets if packet is None]
-            direction.packets = deque([*packets[: first + arriving], *ends])
+            ends = [sent for sent in in_transit if sent is None]
+            direction.in_transit = deque([*in_transit[: first + arriving], *ends])
 
-    def _strike(self, direction: Direction) -> None:
-        """Draw whether what has just arrived, the first packet behind those that wait, breaks its connection."""
+    def _hit(self, direction: Direction) -> None:
+        """Draw whether what has just arrived, the first behind what waits, severs its connection."""
         connection, place = direction.connection, direction.waiting
         closed = connection.server_closed if direction.to_server else connection.client_closed
-        packet = direction.packets[place] if len(direction.packets) > place else None
-        if packet is None or closed or connection.doomed is not None:
+        sent = direction.in_transit[place] if len(direction.in_transit) > place else None
+        if sent is None or closed or connection.severed_at is not None:
             return
-        api = _api_of(packet)
-        struck = self._rules.strike(direction.pair, api, direction.to_server)
-        if struck is None:
+        api = _api_of(sent)
+        hit = self._rules.hit(direction.link, api, direction.to_server)
+        if hit is None:
             return
-        (rule, lost), number = struck, packet[4]
+        (rule, lost), number = hit, sent[4]
         if direction.to_server and lost == "reply":
-            connection.doomed = number
-            self._doomed.setdefault(rule.id, []).append(connection)
+            connection.severed_at = number
+            self._severing.setdefault(rule.id, []).append(connection)
         else:
-            direction.packets[place] = None
+            direction.in_transit[place] = None
             self._send(connection.to_client if direction.to_server else connection.to_server, None)
         kind: Literal["drop", "duplicate"] = "duplicate" if rule.kind == "duplicate" else "drop"
         self._on_hit(LinkHit(rule.id, kind, connection.id, number, api, lost))
 
-    def _break(self, connection: Connection) -> None:
-        """The doomed request was served, and its connection breaks: both ends find nothing more than the end."""
-        connection.doomed = None
-        connection.inbox.clear()
-        connection.inbox.append(None)
+    def _sever(self, connection: Connection) -> None:
+        """The request was served, and a rule severs its connection: both ends find nothing more than the end."""
+        connection.severed_at = None
+        connection.queued.clear()
+        connection.queued.append(None)
         self._send(connection.to_client, None)
         self._queue.at(self._queue.now_us, self._serve_next, connection)
 
-    # ---- under way -----------------------------------------------------------------------------------------
+    # ---- in transit ----------------------------------------------------------------------------------------
 
-    def _send(self, direction: Direction, packet: Packet) -> None:
-        direction.packets.append(packet)
-        self._schedule(direction, packet)
+    def _send(self, direction: Direction, sent: InTransit) -> None:
+        direction.in_transit.append(sent)
+        self._schedule(direction, sent)
 
-    def _schedule(self, direction: Direction, packet: Packet) -> None:
-        """Some packet of this direction arrives after a drawn latency, and not before those ahead of it."""
+    def _schedule(self, direction: Direction, sent: InTransit) -> None:
+        """Something of this direction arrives after a drawn latency, and not before those ahead of it."""
         queue = self._queue
         due_us = queue.now_us + self._latency_us + int(self._draw() * self._spread_us)
         if self._rules.slows:
-            due_us += self._rules.delay_us(direction.pair, _api_of(packet))
+            due_us += self._rules.delay_us(direction.link, _api_of(sent))
         if due_us < direction.last_us:
             due_us = direction.last_us
         direction.last_us = due_us
@@ -235,27 +239,27 @@ class Network:
 
     def _arrive(self, direction: Direction) -> None:
         rules = self._rules
-        if rules.holds and direction.pair in rules.holds and not direction.target.leaks:
-            rules.kept(direction.pair)
+        if rules.holds and direction.link in rules.holds and not direction.target.leaks:
+            rules.count_held(direction.link)
             direction.held += 1
-            self._kept[direction] = None
+            self._held[direction] = None
             return
-        if rules.breaks and direction.pair in rules.breaks:
-            self._strike(direction)
+        if rules.severs and direction.link in rules.severs:
+            self._hit(direction)
         self._accept(direction)
 
     def _accept(self, direction: Direction) -> None:
-        """The first packet of the direction has reached the target's machine."""
+        """The first that is in transit has reached the target's machine."""
         host = direction.target
         if host.paused:
             direction.waiting += 1
             host.arrivals.append((self._accept_late, direction))
-        elif direction.packets:  # a tail that was lost has left its arrivals behind
-            packet = direction.packets.popleft()
+        elif direction.in_transit:  # a tail that was lost has left its arrivals behind
+            sent = direction.in_transit.popleft()
             if direction.to_server:
-                self._at_server(direction.connection, host, packet)
+                self._at_server(direction.connection, host, sent)
             else:
-                self._at_client(direction.connection, host, packet)
+                self._at_client(direction.connection, host, sent)
 
     def _accept_late(self, direction: Direction) -> None:
         """The same, after the target was paused for a while."""
@@ -276,19 +280,19 @@ class Network:
         number = connection.number
         connection.number = number + 1
         if connection.broken:
-            if not connection.flights:
+            if not connection.in_flight:
                 self._queue.at(now_us, self._find_broken, connection)
-            connection.flights.append((effect.call, number, NEVER))
+            connection.in_flight.append((effect.call, number, NEVER))
             return
         request: Any = effect.request
         if self._carriage is not None:
             request = self._carriage(host.name, effect.peer, request)
-        packet = (request, clock.wall_us, clock.logical, host.last_id(), number)
+        sent = (request, clock.wall_us, clock.logical, host.last_id(), number)
         to_server = connection.to_server
-        to_server.packets.append(packet)
-        self._schedule(to_server, packet)
+        to_server.in_transit.append(sent)
+        self._schedule(to_server, sent)
         deadline_us = now_us + host.machine.true_us(effect.timeout_ms * 1000)
-        connection.flights.append((effect.call, number, deadline_us))
+        connection.in_flight.append((effect.call, number, deadline_us))
         if deadline_us < connection.check_at_us:
             connection.check_at_us = deadline_us
             self._queue.at(deadline_us, self._check_deadlines, (connection, deadline_us))
@@ -303,17 +307,17 @@ class Network:
         identity = connection_id(host.name, effect.peer, effect.connection, host.incarnation, count)
         return Connection(identity, effect.connection, host, server)
 
-    def _at_client(self, connection: Connection, host: Host, packet: Packet) -> None:
+    def _at_client(self, connection: Connection, host: Host, sent: InTransit) -> None:
         if connection.client_closed:
             return
-        if packet is None:
+        if sent is None:
             connection.broken = True
-            if connection.flights:
+            if connection.in_flight:
                 self._find_broken(connection)
             return
         response: Any
-        response, wall_us, logical, cause, number = packet
-        call, answered, _ = connection.flights.popleft()
+        response, wall_us, logical, cause, number = sent
+        call, answered, _ = connection.in_flight.popleft()
         assert answered == number, f"{connection.id}: an answer to {number} where {answered} was next"
         host.clock.merge(self._queue.now_us, wall_us, logical)
         self.delivered += 1
@@ -337,9 +341,9 @@ class Network:
             host.overdue.append((self._check_deadlines, check))
             return
         now_us = self._queue.now_us
-        next_us = min((deadline for _, _, deadline in connection.flights), default=NEVER)
+        next_us = min((deadline for _, _, deadline in connection.in_flight), default=NEVER)
         if next_us <= now_us:
-            late = next(flight for flight in connection.flights if flight[2] <= now_us)
+            late = next(request for request in connection.in_flight if request[2] <= now_us)
             self._client_closes(connection)
             self._send(connection.to_server, None)
             self._fail(host, connection, late)
@@ -355,7 +359,7 @@ class Network:
         return [
             request_id(connection.id, number)
             for connection in host.outbound.values()
-            for _, number, deadline_us in connection.flights
+            for _, number, deadline_us in connection.in_flight
             if deadline_us < self._queue.now_us
         ]
 
@@ -363,11 +367,11 @@ class Network:
         """The clock of a host was changed: the time-outs of its calls are measured by its wall clock."""
         now_us = self._queue.now_us
         for connection in host.outbound.values():
-            connection.flights = deque(
+            connection.in_flight = deque(
                 (call, number, now_us + change.left_us(due_us - now_us, True))
-                for call, number, due_us in connection.flights
+                for call, number, due_us in connection.in_flight
             )
-            next_us = min((due_us for _, _, due_us in connection.flights), default=NEVER)
+            next_us = min((due_us for _, _, due_us in connection.in_flight), default=NEVER)
             if next_us != connection.check_at_us:
                 connection.check_at_us = next_us
                 if next_us < NEVER:
@@ -380,41 +384,41 @@ class Network:
         if host.outbound.get(key) is connection:
             del host.outbound[key]
 
-    def _fail(self, host: Host, connection: Connection, late: tuple[int, int, int] | None) -> None:
+    def _fail(self, host: Host, connection: Connection, late: InFlightRequest | None) -> None:
         """The connection broke: every call on it ends, first the one whose time-out broke it."""
         identity = connection.id
         if late is not None:
             host.soon.append((Failed(late[0], "timeout"), "", identity, late[1]))
-        for flight in connection.flights:
-            if flight is not late:
-                host.soon.append((Failed(flight[0], "disconnect"), "", identity, flight[1]))
-        connection.flights.clear()
+        for request in connection.in_flight:
+            if request is not late:
+                host.soon.append((Failed(request[0], "disconnect"), "", identity, request[1]))
+        connection.in_flight.clear()
         host.take_soon()
 
     # ---- server --------------------------------------------------------------------------------------------
 
-    def _at_server(self, connection: Connection, host: Host, packet: Packet) -> None:
+    def _at_server(self, connection: Connection, host: Host, sent: InTransit) -> None:
         if connection.server_closed:
             return
         if host.node is None or host.incarnation != connection.incarnation:
-            if packet is not None:  # nobody listens, or another process does: the connection is refused
+            if sent is not None:  # nobody listens, or another process does: the connection is refused
                 connection.server_closed = True
                 self._send(connection.to_client, None)
             return
-        if connection.serving is not None or connection.inbox:
-            connection.inbox.append(packet)
+        if connection.serving is not None or connection.queued:
+            connection.queued.append(sent)
         else:
-            self._serve(connection, host, packet)
+            self._serve(connection, host, sent)
 
-    def _serve(self, connection: Connection, host: Host, packet: Packet) -> None:
+    def _serve(self, connection: Connection, host: Host, sent: InTransit) -> None:
         identity = connection.id
-        if packet is None:
+        if sent is None:
             connection.server_closed = True
             if host.inbound.pop(identity, None) is not None:
                 host.take(Disconnected(identity), "", "", 0)
             return
         request: Any
-        request, wall_us, logical, cause, number = packet
+        request, wall_us, logical, cause, number = sent
         host.inbound[identity] = connection
         connection.serving = (number, request.__class__)
         host.clock.merge(self._queue.now_us, wall_us, logical)
@@ -425,8 +429,8 @@ class Network:
         host = connection.server
         if host.paused:
             host.arrivals.append((self._serve_next, connection))
-        elif not connection.server_closed and connection.serving is None and connection.inbox:
-            self._serve(connection, host, connection.inbox.popleft())
+        elif not connection.server_closed and connection.serving is None and connection.queued:
+            self._serve(connection, host, connection.queued.popleft())
 
     def reply(self, host: Host, effect: Reply) -> None:
         """Carry out a Reply. It is ignored if the connection is gone. Raises ContractError if nothing was asked."""
@@ -437,8 +441,8 @@ class Network:
             raise ContractError(f"{host.name} answers on {connection.id}, where no request is outstanding")
         number, asked = connection.serving
         connection.serving = None
-        if connection.doomed == number:
-            self._break(connection)
+        if connection.severed_at == number:
+            self._sever(connection)
             return
         response: Any = effect.response
         if response is None:
@@ -448,11 +452,11 @@ class Network:
         clock.tick(self._queue.now_us)
         if self._carriage is not None:
             response = self._carriage(host.name, connection.client.name, response)
-        packet = (response, clock.wall_us, clock.logical, host.last_id(), number)
+        sent = (response, clock.wall_us, clock.logical, host.last_id(), number)
         to_client = connection.to_client
-        to_client.packets.append(packet)
-        self._schedule(to_client, packet)
-        if connection.inbox:
+        to_client.in_transit.append(sent)
+        self._schedule(to_client, sent)
+        if connection.queued:
             self._queue.at(self._queue.now_us, self._serve_next, connection)
 
     def close(self, host: Host, effect: Close) -> None:
@@ -464,24 +468,24 @@ class Network:
     def _server_closes(self, connection: Connection) -> None:
         connection.server_closed = True
         connection.serving = None
-        connection.inbox.clear()
+        connection.queued.clear()
         self._send(connection.to_client, None)
 
     def process_died(self, host: Host) -> None:
         """Reset all connections of a host: the operating system tells the other ends, where the links let it."""
         for connection in list(host.outbound.values()):
             self._client_closes(connection)
-            connection.flights.clear()
+            connection.in_flight.clear()
             self._send(connection.to_server, None)
         for connection in host.inbound.values():
             self._server_closes(connection)
         host.inbound.clear()
 
 
-def _api_of(packet: Packet) -> str:
+def _api_of(sent: InTransit) -> str:
     """Name of the API of a message, "" for the end of a connection."""
-    if packet is None:
+    if sent is None:
         return ""
-    kind = type(packet[0])
+    kind = type(sent[0])
     api = API_OF_REQUEST.get(kind)
     return API_OF_RESPONSE[kind].name if api is None else api.name

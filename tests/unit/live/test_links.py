@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from actors.control import CERTAIN, LinkRule
-from actors.live.links import Fragile, Links, Lost
+from actors.live.links import Links, Lost, Severable
 from actors.trace.events import LinkHit
 from actors.trace.run_events import RuleKind
 from tests.unit.live.loop import HandLoop
@@ -25,21 +25,21 @@ class Arrivals:
         self.through: list[str] = []
         self.lost: list[tuple[int, str]] = []
 
-    def send(self, what: str, connection: str = "c", *directions: tuple[str, str]) -> bool:
-        """Something of a reaches b, unless the directions are others."""
-        return self.links.arrive(directions or (("a", "b"),), connection, lambda: self.through.append(what))
+    def send(self, what: str, connection: str = "c", *links: tuple[str, str]) -> bool:
+        """Something of a reaches b, unless the links are others."""
+        return self.links.arrive(links or (("a", "b"),), connection, lambda: self.through.append(what))
 
-    def send_message(self, number: int, api: str, request: bool = True, breakable: bool = True) -> None:
+    def send_message(self, number: int, api: str, request: bool = True, whole: bool = True) -> None:
         """A request of a, or its answer to b, which reaches b unless a rule hits it."""
 
-        def lose(rule: str, lost: Lost) -> bool:
+        def sever(rule: str, lost: Lost) -> bool:
             assert rule == "hit"
-            if breakable:
+            if whole:
                 self.lost.append((number, lost))
-            return breakable
+            return whole
 
-        fragile = Fragile(number, api, request, lose)
-        self.links.arrive((("a", "b"),), "c", lambda: self.through.append(str(number)), fragile)
+        severable = Severable(number, api, request, sever)
+        self.links.arrive((("a", "b"),), "c", lambda: self.through.append(str(number)), severable)
 
 
 def test_without_rules_everything_arrives_at_once() -> None:
@@ -176,11 +176,11 @@ def test_a_duplicate_hits_requests_and_loses_their_answers() -> None:
     assert arrivals.through == ["20"]
 
 
-def test_a_connection_that_is_broken_already_is_not_hit_again() -> None:
+def test_a_connection_that_is_severed_already_is_not_hit_again() -> None:
     """Shows that nothing is told or counted where there was nothing left to break."""
     arrivals = Arrivals()
     arrivals.links.install(hit("drop"))
-    arrivals.send_message(0, "Fetch", breakable=False)
+    arrivals.send_message(0, "Fetch", whole=False)
     assert (arrivals.through, arrivals.hits, arrivals.links.held("hit")) == (["0"], [], 0)
 
 

@@ -56,7 +56,7 @@ class RefusedError(Exception):
 DUPLICATE = LinkRule("hit", "duplicate", ["asker"], ["broker-1"])
 
 
-def test_a_doomed_request_is_served_and_its_answer_lost() -> None:
+def test_a_request_is_served_and_its_connection_severed() -> None:
     """Shows what a duplicate does: the first request is served, and then the connection ends at both ends, with all
     that was behind it."""
 
@@ -73,7 +73,7 @@ def test_a_doomed_request_is_served_and_its_answer_lost() -> None:
     asyncio.run(scenario())
 
 
-def test_the_end_of_a_rule_tells_the_peers_that_it_has_doomed() -> None:
+def test_the_end_of_a_rule_tells_the_peers_whose_connections_it_severs() -> None:
     """Shows that the peer finds its connection broken when the rule ends, while the node goes on with the request and
     hears of the end when that is done."""
 

@@ -206,7 +206,7 @@ def test_a_duplicate_hits_no_answers() -> None:
     assert [answer.call for answer in stage.events("client", Answered)] == [1]
 
 
-def test_the_end_of_a_rule_breaks_what_it_had_doomed() -> None:
+def test_the_end_of_a_rule_severs_what_it_was_about_to() -> None:
     """Shows that a client whose request is being served when the rule ends is told then, not at the answer: a fault
     that is over breaks nothing any more. The server hears of the end after it has answered."""
 
@@ -254,7 +254,7 @@ def test_reorder_lets_connections_overtake_but_not_messages() -> None:
 
 
 def test_a_connection_leads_to_one_process() -> None:
-    """Shows that the first packet of a connection that a cut has kept back is refused by a process that was started
+    """Shows that the first request of a connection that a cut has kept back is refused by a process that was started
     meanwhile: it was sent to the one before."""
     script = Script(
         200_000,
