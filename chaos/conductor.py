@@ -24,6 +24,7 @@ import msgspec
 from actors.control import AnyAction, Barrier, Invoke, RecordEvent
 from actors.node.spec import NodeSpec
 from actors.trace.events import (
+    OP_RETURNS,
     ClockSet,
     CtlPhase,
     CtlWindow,
@@ -111,7 +112,7 @@ class ScenarioConductor:
     def _interesting(self) -> set[type[TraceEvent]]:
         types = {*VIEWED, *self.injector.types(), *(TRIGGERS[p.name].type for p in self._unseen.values())}
         if self.phase in ("starting", "warming"):
-            types.add(OpReturn)
+            types.update(OP_RETURNS)
         return types
 
     # ---- the runtime's side -------------------------------------------------------------------------------
@@ -182,7 +183,7 @@ class ScenarioConductor:
             self._clocks.forget(event.node)
         elif kind is NodeUp:
             actions += self._start_again(event)
-        elif kind is OpReturn:
+        elif kind in OP_RETURNS:
             self._succeeded(event)
         actions += self.injector.on_event(now_us, event, sighted)
         if kind in (PartChange, QVoters, NodeUp):

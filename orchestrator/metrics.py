@@ -31,16 +31,21 @@ from actors.node.errors import KafkaError, error_name
 from actors.node.messages import Api
 from actors.node.spec import NodeSpec, topic_partition
 from actors.trace.events import (
+    OP_RETURNS,
     CtlPhase,
     ErrorSeen,
+    ListInvoke,
+    ListReturn,
     LogAppend,
     LogTrunc,
     NodeDown,
-    OpInvoke,
     OpReturn,
     PartAssume,
     PartChange,
+    PollReturn,
     Rpc,
+    SendInvoke,
+    SendReturn,
     Stamped,
     TraceEvent,
 )
@@ -130,8 +135,9 @@ class RunMetrics:
             CtlPhase: self._phase,
             Rpc: self._rpc,
             ErrorSeen: self._error,
-            OpInvoke: self._invoke,
-            OpReturn: self._return,
+            SendInvoke: self._send,
+            ListInvoke: self._list,
+            **dict.fromkeys(OP_RETURNS, self._return),
             LogAppend: self._append,
             LogTrunc: self._truncate,
             NodeDown: self._down,
@@ -185,32 +191,35 @@ class RunMetrics:
 
     # ---- clients -----------------------------------------------------------------------------------------
 
-    def _invoke(self, event: Stamped, body: OpInvoke) -> None:
-        if body.kind == "send":
-            self._sent[body.uid] = event.wall
-        if body.kind in ("send", "list") and self._measuring:
-            self._begun[body.op] = ("send" if body.kind == "send" else PROBE, event.wall)
-        if body.kind == "list" and body.timestamp == LATEST and body.replica_id < 0:
+    def _send(self, event: Stamped, body: SendInvoke) -> None:
+        self._sent[body.uid] = event.wall
+        if self._measuring:
+            self._begun[body.op] = ("send", event.wall)
+
+    def _list(self, event: Stamped, body: ListInvoke) -> None:
+        if self._measuring:
+            self._begun[body.op] = (PROBE, event.wall)
+        if body.timestamp == LATEST and body.replica_id < 0:
             self._floors[body.op] = self._told.get((body.tp, body.isolation), -1)
 
     def _return(self, event: Stamped, body: OpReturn) -> None:
         begun = self._begun.pop(body.op, None)
         if begun is not None:
             self._latencies[begun[0]].append(event.wall - begun[1])
-        if body.kind == "send":
+        if type(body) is SendReturn:
             self._counts[f"records.{'acked' if body.outcome == 'ok' else body.outcome}"] += 1
             if body.outcome == "ok" and body.acks:
                 self._acknowledged.setdefault(body.tp, []).append(body.uid)
-        elif body.kind == "list":
+        elif type(body) is ListReturn:
             self._told_latest(body)
-        elif body.kind == "poll":
+        elif type(body) is PollReturn:
             self._polled(event, body)
-        if body.outcome == "ok" and (body.kind != "poll" or body.records) and self._measuring:
-            watch = self._watches.get((event.node, body.tp))
+        if body.outcome == "ok" and (type(body) is not PollReturn or body.records) and self._measuring:
+            watch = self._watches.get((event.node, event.tp))
             if watch is not None:
                 watch.succeed(event.wall)
 
-    def _polled(self, event: Stamped, body: OpReturn) -> None:
+    def _polled(self, event: Stamped, body: PollReturn) -> None:
         for record in body.records:
             sent_us = self._sent.get(record.uid, -1)
             if (event.node, record.uid) not in self._read and 0 <= self._start_us <= sent_us:
@@ -218,7 +227,7 @@ class RunMetrics:
                 if self._end_us < 0 or sent_us < self._end_us:
                     self._latencies["read"].append(event.wall - sent_us)
 
-    def _told_latest(self, body: OpReturn) -> None:
+    def _told_latest(self, body: ListReturn) -> None:
         floor = self._floors.pop(body.op, None)
         if floor is None or body.outcome != "ok" or body.offset < 0:
             return

@@ -5,7 +5,7 @@ It has no workload: it does what it is invoked for, any number of operations at 
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
@@ -18,7 +18,7 @@ from actors.node.messages import AnyRequest, AnyResponse, Api, response_errors
 from actors.node.network_client import Ended
 from actors.node.spec import METADATA_TOPIC, node_id, split_topic_partition, topic_partition
 from actors.node.step import Step
-from actors.trace.events import ErrorSeen, OpInvoke, OpReturn
+from actors.trace.events import AdminInvoke, AdminReturn, ErrorSeen, Outcome
 from krift.v1.admin import (
     DescribeQuorumRequest,
     DescribeQuorumResponse,
@@ -84,7 +84,7 @@ class AdminOperation(msgspec.Struct):
     kind: str
     tasks: list[str]
     results: dict[str, Any] = {}
-    outcome: Literal["ok", "fail", "unknown"] = "ok"
+    outcome: Outcome = "ok"
     error: int = 0
 
 
@@ -113,7 +113,7 @@ class AdminNode(ClientNode):
             self.running = True
             self.metadata.request_update()
         name = self.next_operation()
-        step.record(OpInvoke(name, "admin", "", admin={"call": event.kind, **event.arguments}))
+        step.record(AdminInvoke(name, event.kind, event.arguments))
         operation = AdminOperation(event.operation, name, event.kind, [])
         self.operations_open[name] = operation
         timeout_ms = self.spec.config["default.api.timeout.ms"]
@@ -193,7 +193,7 @@ class AdminNode(ClientNode):
         self,
         step: Step,
         name: str,
-        outcome: Literal["ok", "fail", "unknown"],
+        outcome: Outcome,
         error: int,
         results: dict[str, Any],
     ) -> None:
@@ -212,8 +212,7 @@ class AdminNode(ClientNode):
     def _return(self, step: Step, operation: AdminOperation) -> None:
         del self.operations_open[operation.name]
         results = operation.results
-        told = {"call": operation.kind, "results": results}
-        step.record(OpReturn(operation.name, "admin", "", operation.outcome, operation.error, admin=told))
+        step.record(AdminReturn(operation.name, operation.outcome, operation.error, operation.kind, results))
         failed = operation.outcome != "ok"
         step.complete(operation.operation, {"error": error_name(operation.error)} if failed else {"results": results})
 

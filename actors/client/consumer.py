@@ -24,7 +24,7 @@ from actors.node.errors import KafkaError
 from actors.node.messages import Api
 from actors.node.network_client import Ended
 from actors.node.step import Step
-from actors.trace.events import ConsPos, OpInvoke, OpReturn
+from actors.trace.events import ConsPos, ListInvoke, PollInvoke, PollReturn
 
 _RESETS = {"earliest": EARLIEST, "latest": LATEST}
 REWIND = "rewind"
@@ -111,16 +111,15 @@ class ConsumerNode(ClientNode):
         part, if that is known): the application is told, and nothing more is read before it seeks."""
         position.state = "failed"
         operation = self.next_operation()
-        step.record(OpInvoke(operation, "poll", position.tp, offset=position.offset, isolation=self.fetcher.isolation))
+        step.record(PollInvoke(operation, position.tp, position.offset, self.fetcher.isolation))
         step.record(
-            OpReturn(
+            PollReturn(
                 operation,
-                "poll",
-                position.tp,
                 "fail",
-                error=KafkaError.OFFSET_OUT_OF_RANGE,
-                offset=position.offset,
-                isolation=self.fetcher.isolation,
+                KafkaError.OFFSET_OUT_OF_RANGE,
+                position.tp,
+                position.offset,
+                self.fetcher.isolation,
                 divergent_offset=end,
                 divergent_epoch=epoch,
             )
@@ -142,7 +141,7 @@ class ConsumerNode(ClientNode):
         """``endOffsets`` or ``offsetsForTimes``: the application's operation, and its lookup."""
         operation, isolation = self.next_operation(), self.fetcher.isolation
         version = self.spec.versions[Api.ListOffsets.name][1]
-        step.record(OpInvoke(operation, "list", tp, timestamp=timestamp, isolation=isolation, version=version))
+        step.record(ListInvoke(operation, tp, timestamp, isolation, version))
         timeout = self.spec.config["default.api.timeout.ms"]
         return operation, self.offsets.begin(step, tp, timestamp, isolation, "call", timeout_ms=timeout)
 
@@ -198,17 +197,17 @@ class ConsumerNode(ClientNode):
         operation = self.next_operation()
         isolation = self.fetcher.isolation
         self.delivered += len(delivery.records)
-        step.record(OpInvoke(operation, "poll", delivery.tp, offset=delivery.offset, isolation=isolation))
+        step.record(PollInvoke(operation, delivery.tp, delivery.offset, isolation))
         step.record(
-            OpReturn(
+            PollReturn(
                 operation,
-                "poll",
-                delivery.tp,
                 "ok",
-                offset=delivery.offset,
+                KafkaError.NONE,
+                delivery.tp,
+                delivery.offset,
+                isolation,
                 leader_epoch=delivery.leader_epoch,
                 broker=ended.peer,
-                isolation=isolation,
                 version=ended.version,
                 records=delivery.records,
             )

@@ -14,7 +14,7 @@ from actors.client.workload import Every
 from actors.node.messages import Api
 from actors.node.network_client import Ended
 from actors.node.step import Step
-from actors.trace.events import OpInvoke
+from actors.trace.events import ListInvoke
 
 _NEXT = "probe/"
 
@@ -76,9 +76,8 @@ class ListOffsetsNode(ClientNode):
         self.asked += 1
         version = self.spec.versions[Api.ListOffsets.name][1]
         step.record(
-            OpInvoke(
+            ListInvoke(
                 probe.operation,
-                "list",
                 probe.tp,
                 timestamp=self.timestamp,
                 isolation=self.isolation,

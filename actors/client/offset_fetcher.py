@@ -18,7 +18,7 @@ from actors.node.messages import Api
 from actors.node.network_client import Ended, NetworkClient
 from actors.node.spec import split_topic_partition, topic_partition
 from actors.node.step import Step
-from actors.trace.events import ErrorSeen, OpReturn
+from actors.trace.events import ErrorSeen, ListReturn, Outcome
 from krift.v1.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 
 LATEST = -1
@@ -67,7 +67,7 @@ class Found(msgspec.Struct, frozen=True):
 
     lookup: int
     tp: str
-    outcome: Literal["ok", "fail", "unknown"]
+    outcome: Outcome
     error: int = 0
     offset: int = -1
     timestamp: int = -1
@@ -295,20 +295,19 @@ def _least_version(lookup: Lookup) -> int:
 
 
 def record_list_return(step: Step, operation: str, found: Found, timestamp: int, isolation: int) -> None:
-    """Record what a lookup told the application (op.return of kind list)."""
+    """Record what a lookup told the application (``list.return``)."""
     step.record(
-        OpReturn(
+        ListReturn(
             operation,
-            "list",
-            found.tp,
             found.outcome,
-            error=found.error,
-            offset=found.offset,
-            leader_epoch=found.leader_epoch,
-            broker=found.broker,
-            timestamp=timestamp,
-            isolation=isolation,
-            version=found.version,
-            correlation_id=found.correlation_id,
+            found.error,
+            found.tp,
+            timestamp,
+            isolation,
+            found.offset,
+            found.leader_epoch,
+            found.broker,
+            found.version,
+            found.correlation_id,
         )
     )

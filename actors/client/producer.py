@@ -13,7 +13,7 @@ from actors.log.batch import LogRecord, payload_digest
 from actors.node.events import Chosen
 from actors.node.network_client import Ended
 from actors.node.step import Step
-from actors.trace.events import OpInvoke
+from actors.trace.events import SendInvoke
 
 _NEXT = "send"
 
@@ -79,14 +79,13 @@ class ProducerNode(ClientNode):
         self.sent += 1
         record = LogRecord(step.wall_ms, uid, value=uid.encode())
         step.record(
-            OpInvoke(
+            SendInvoke(
                 send_operation(uid),
-                "send",
                 tp,
                 uid,
-                acks=self.sender.acks,
-                idempotent=self.sender.idempotent,
-                digest=payload_digest(record.timestamp_ms, record.key, record.value),
+                self.sender.acks,
+                self.sender.idempotent,
+                payload_digest(record.timestamp_ms, record.key, record.value),
             )
         )
         self.sender.accumulator.append(step, tp, record)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import msgspec
 
 from actors.client.client_base import DATA
@@ -15,7 +13,7 @@ from actors.node.messages import Api
 from actors.node.network_client import Ended, NetworkClient
 from actors.node.spec import split_topic_partition, topic_partition
 from actors.node.step import Step
-from actors.trace.events import ErrorSeen, OpReturn
+from actors.trace.events import ErrorSeen, Outcome, SendReturn
 from krift.v1.produce import ProduceRequest, ProduceResponse
 
 PURPOSE = "produce"
@@ -291,7 +289,7 @@ class Sender(msgspec.Struct):
         self,
         step: Step,
         batch: ProducerBatch,
-        outcome: Literal["ok", "fail", "unknown"],
+        outcome: Outcome,
         error: int,
         offset: int,
         broker: str,
@@ -300,15 +298,14 @@ class Sender(msgspec.Struct):
     ) -> None:
         for index, record in enumerate(batch.records):
             step.record(
-                OpReturn(
+                SendReturn(
                     send_operation(record.uid),
-                    "send",
-                    batch.tp,
                     outcome,
-                    error=error,
-                    uid=record.uid,
-                    acks=self.acks,
-                    idempotent=self.idempotent,
+                    error,
+                    batch.tp,
+                    record.uid,
+                    self.acks,
+                    self.idempotent,
                     offset=offset + index if offset >= 0 else -1,
                     broker=broker,
                     version=version,

@@ -7,10 +7,28 @@ are exclusive ends. ``ph`` is the prefix hash at such a boundary (``actors.log.p
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal, get_args
 
 import msgspec
 
+from actors.trace.client_events import (
+    OP_RETURNS as OP_RETURNS,
+    AdminInvoke as AdminInvoke,
+    AdminReturn as AdminReturn,
+    ClientEvent,
+    ConsPos as ConsPos,
+    ErrorSeen as ErrorSeen,
+    ListInvoke as ListInvoke,
+    ListReturn as ListReturn,
+    MetaView as MetaView,
+    OpInvoke as OpInvoke,
+    OpReturn as OpReturn,
+    Outcome as Outcome,
+    PollInvoke as PollInvoke,
+    PollReturn as PollReturn,
+    SendInvoke as SendInvoke,
+    SendReturn as SendReturn,
+)
 from actors.trace.event_parts import Polled as Polled, ReplyPartition as ReplyPartition
 from actors.trace.run_events import (
     ClockSet as ClockSet,
@@ -411,100 +429,6 @@ class MetaImage(TraceEvent, frozen=True, tag="meta.image"):
     digest: int
 
 
-# ---- clients ---------------------------------------------------------------------------------------------
-
-
-class MetaView(TraceEvent, frozen=True, tag="meta.view"):
-    """A client was told of leaders: the leader epoch per partition that differs from what it had; ``accepted``: tps it
-    took over. ``leaders``: who leads, for the same partitions as ``epochs`` (-1 nobody). ``topic_ids``: topic -> id,
-    where it is another one than the client knew. source: metadata (a Metadata answer, to a request for all that it
-    uses: what is neither accepted nor differs it no longer knows), hint (in an answer that refuses, KIP-951), heard (of
-    a newer leader epoch alone, in an answer of another API: there is nothing to take over)."""
-
-    server: str
-    epochs: dict[str, int]
-    accepted: list[str]
-    leaders: dict[str, int] = {}
-    topic_ids: dict[str, str] = {}
-    source: Literal["metadata", "hint", "heard"] = "metadata"
-
-
-class OpInvoke(TraceEvent, frozen=True, tag="op.invoke"):
-    """An application began an operation. ``op`` is unique in the run.
-    send: ``uid``, "<session>:<n>" with n rising in the order in which a producing session sends, ``acks``, and
-    ``digest`` of the payload (``actors.log.batch.payload_digest``); poll: ``offset``, ``isolation``; list:
-    ``timestamp``, ``isolation``, ``version``, ``replica_id`` (-1: as a client; else as that broker, which is told the
-    log end instead of what clients see).
-    admin: ``admin`` has the operation (elect-leaders, alter-config, describe-quorum, add-voter, remove-voter) under
-    "call", and its arguments; ``tp`` is empty."""
-
-    op: str
-    kind: Literal["send", "poll", "list", "admin"]
-    tp: str
-    uid: str = ""
-    acks: int = 0
-    idempotent: bool = False
-    offset: int = -1
-    timestamp: int = 0
-    isolation: int = 0
-    version: int = -1
-    replica_id: int = -1
-    admin: dict[str, Any] = {}
-    digest: int = 0
-
-
-class OpReturn(TraceEvent, frozen=True, tag="op.return"):
-    """An operation returned to the application. outcome: ok; fail (definitely did not happen); unknown.
-    send: ``offset`` (no Produce answer tells the leader epoch in which it was given; its ``rpc.reply`` does); poll:
-    ``records`` and ``leader_epoch`` (as asked for and checked by the leader, -1 unknown), or of a truncation without a
-    reset policy where the leader's log parts from what was read (``divergent_offset``, ``divergent_epoch``); list:
-    ``offset``, ``leader_epoch`` (epoch of the replica that answered, carried in the trace even where the wire's version
-    has no field for it). ``broker``: who answered. ``version`` and ``correlation_id``: of the answer to a send or list.
-    ``error``: code of the last error, 0 none.
-    admin: ``admin`` has the operation under "call" and, where it was answered, under "results" an error name by
-    topic partition, resource or controller; of describe-quorum what it was told."""
-
-    op: str
-    kind: Literal["send", "poll", "list", "admin"]
-    tp: str
-    outcome: Literal["ok", "fail", "unknown"]
-    error: int = 0
-    uid: str = ""
-    acks: int = 0
-    idempotent: bool = False
-    offset: int = -1
-    leader_epoch: int = -1
-    broker: str = ""
-    timestamp: int = 0
-    isolation: int = 0
-    version: int = -1
-    correlation_id: int = -1
-    records: list[Polled] = []
-    divergent_offset: int = -1
-    divergent_epoch: int = -1
-    admin: dict[str, Any] = {}
-
-
-class ConsPos(TraceEvent, frozen=True, tag="cons.pos"):
-    """A consumer's position moved other than by delivering. reason: assign, seek, reset, truncation."""
-
-    tp: str
-    old: int
-    new: int
-    epoch: int
-    reason: Literal["assign", "seek", "reset", "truncation"]
-
-
-class ErrorSeen(TraceEvent, frozen=True, tag="client.error"):
-    """A client met a retriable error of an API and goes on; ``tp`` empty for errors of a whole request."""
-
-    tp: str
-    api: str
-    version: int
-    error: int
-    broker: str
-
-
 AnyTraceEvent = (
     RunMeta
     | RunEnd
@@ -544,17 +468,11 @@ AnyTraceEvent = (
     | EpochTold
     | BrokerReg
     | MetaImage
-    | MetaView
-    | OpInvoke
-    | OpReturn
-    | ConsPos
-    | ErrorSeen
+    | ClientEvent
 )
 
-EVENT_TYPES: dict[str, type[TraceEvent]] = {
-    str(kind.__struct_config__.tag): kind for kind in TraceEvent.__subclasses__()
-}
-"""Type name -> class, in the order of this file."""
+EVENT_TYPES: dict[str, type[TraceEvent]] = {str(kind.__struct_config__.tag): kind for kind in get_args(AnyTraceEvent)}
+"""Type name -> class, in the order of ``AnyTraceEvent``."""
 
 
 class Stamped(msgspec.Struct, frozen=True, gc=False):

@@ -13,12 +13,13 @@ from actors.trace.events import (
     LogHw,
     MetaView,
     NodeUp,
-    OpInvoke,
-    OpReturn,
+    PollReturn,
     QRole,
     QVote,
     Rpc,
     RpcReply,
+    SendInvoke,
+    SendReturn,
     Stamped,
 )
 
@@ -92,7 +93,7 @@ class AcknowledgedNowhere:
 
     def __call__(self, event: Stamped) -> None:
         body = event.body
-        if type(body) is OpReturn and body.kind == "send" and body.acks == 0 and body.outcome == "ok":
+        if type(body) is SendReturn and body.acks == 0 and body.outcome == "ok":
             self._open[body.uid] = event.wall
         elif type(body) is LogAppend and body.role == "leader":
             for uid in body.uids:
@@ -154,10 +155,10 @@ class UnknownYetRead:
 
     def __call__(self, event: Stamped) -> None:
         body = event.body
-        if type(body) is OpReturn and body.kind == "send" and body.outcome == "unknown":
+        if type(body) is SendReturn and body.outcome == "unknown":
             self._unknown.add(body.uid)
             self.seen |= body.uid in self._read
-        elif type(body) is OpReturn and body.kind == "poll":
+        elif type(body) is PollReturn:
             uids = {record.uid for record in body.records}
             self._read |= uids
             self.seen |= not self._unknown.isdisjoint(uids)
@@ -223,12 +224,12 @@ class RefusedThoughWritten:
         body = event.body
         if type(body) is LogAppend and body.role == "leader":
             self._written.update(body.uids)
-        elif type(body) is OpInvoke and body.kind == "send":
+        elif type(body) is SendInvoke:
             self._open[body.uid] = event.node
         elif type(body) is Rpc and KafkaError.NOT_ENOUGH_REPLICAS in body.errors:
             mine = {uid for uid, node in self._open.items() if node == event.node}
             self._refused |= mine & self._written
-        elif type(body) is OpReturn and body.kind == "send":
+        elif type(body) is SendReturn:
             self._open.pop(body.uid, None)
             self.seen |= body.outcome == "ok" and body.uid in self._refused
 

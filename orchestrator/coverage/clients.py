@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from actors.node.errors import error_name
-from actors.trace.events import ConsPos, ErrorSeen, MetaView, OpReturn, Rpc, RpcReply, Stamped
+from actors.trace.events import OP_RETURNS, ConsPos, ErrorSeen, MetaView, OpReturn, Rpc, RpcReply, SendReturn, Stamped
 from orchestrator.coverage.buckets import beside_min_isr, compared, kind_of, lag, version_group, wait
 from orchestrator.coverage.points import Handler, Points
 
@@ -23,7 +23,7 @@ class ClientCoverage:
             ErrorSeen: self._on_error,
             Rpc: self._on_rpc,
             RpcReply: self._on_reply,
-            OpReturn: self._on_return,
+            **dict.fromkeys(OP_RETURNS, self._on_return),
             ConsPos: self._on_position,
             MetaView: self._on_view,
         }
@@ -66,9 +66,10 @@ class ClientCoverage:
     def _on_return(self, event: Stamped) -> None:
         """``returned/<kind>/<outcome>/<acks>/<error>`` of what an application asked for."""
         body = event.body
-        assert type(body) is OpReturn
-        self._add(("returned", body.kind, body.outcome, body.acks, body.error))
-        if body.kind == "send" and body.outcome != "ok":
+        assert isinstance(body, OpReturn)
+        acks = body.acks if type(body) is SendReturn else 0
+        self._add(("returned", body.kind, body.outcome, acks, body.error))
+        if type(body) is SendReturn and body.outcome != "ok":
             self._points.step(event, "send-lost", body.tp)
 
     def _on_position(self, event: Stamped) -> None:

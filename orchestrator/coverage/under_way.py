@@ -14,12 +14,12 @@ from actors.trace.events import (
     MetaView,
     NodeDown,
     NodeUp,
-    OpReturn,
     PartAssume,
     PartChange,
     QRole,
     QVoters,
     RepFetch,
+    SendReturn,
     Stamped,
 )
 from orchestrator.coverage.buckets import kind_of
@@ -63,7 +63,7 @@ class UnderWay:
             NodeDown: self._down_ends,
             MetaView: self._view_ends,
             MetaImage: self._image_ends,
-            OpReturn: self._return_ends,
+            SendReturn: self._return_ends,
         }
 
     def begins(self) -> dict[type, Handler]:
@@ -249,7 +249,6 @@ class UnderWay:
 
     def _return_ends(self, event: Stamped) -> None:
         body = event.body
-        assert type(body) is OpReturn
-        if body.kind == "send":
-            self._end("retrying", body.tp, event.node)
-            self._end("retrying", "", event.node)
+        assert type(body) is SendReturn
+        self._end("retrying", body.tp, event.node)
+        self._end("retrying", "", event.node)

@@ -13,7 +13,7 @@ from actors.node.files import Files
 from actors.node.messages import Api
 from actors.node.spec import ClusterSpec, NodeSpec, Role
 from actors.node.step import Step
-from actors.trace.events import LogAppend, LogFlush, OpReturn, Rpc
+from actors.trace.events import ListReturn, LogAppend, LogFlush, Rpc
 from krift.v1.metadata import MetadataRequest, MetadataResponse
 
 PINGS = "pings-0"
@@ -89,7 +89,7 @@ class ToyClient(msgspec.Struct):
                 assert isinstance(response, MetadataResponse)
                 self.answers.append(response.controller_id)
                 self.note(step, call, "answered")
-                step.record(OpReturn(f"ask:{call}", "list", PINGS, "ok", offset=response.controller_id))
+                step.record(ListReturn(f"ask:{call}", "ok", 0, PINGS, timestamp=0, offset=response.controller_id))
             case Failed(call, reason):
                 self.failures.append(reason)
                 self.note(step, call, reason)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from actors.node.errors import KafkaError
 from actors.node.spec import node_name
 from actors.trace.events import (
+    AdminInvoke,
     ConsPos,
     CtlFault,
     ErrorSeen,
@@ -18,7 +19,6 @@ from actors.trace.events import (
     MetaImage,
     NodeDown,
     NodeUp,
-    OpInvoke,
     PartAssume,
     PartChange,
     QRole,
@@ -96,8 +96,8 @@ class Situations:
 
     def _on_invoke(self, event: Stamped) -> None:
         body = event.body
-        assert isinstance(body, OpInvoke)
-        if body.admin.get("call") in VOTER_CHANGES and self._within("election", "", event, 300):
+        assert isinstance(body, AdminInvoke)
+        if body.call in VOTER_CHANGES and self._within("election", "", event, 300):
             self._saw("change-at-election")
 
     def _on_fault(self, event: Stamped) -> None:
@@ -251,7 +251,7 @@ class Situations:
 _HANDLERS: dict[type, Callable[[Situations, Stamped], None]] = {
     QRole: Situations._on_role,
     QVote: Situations._on_vote,
-    OpInvoke: Situations._on_invoke,
+    AdminInvoke: Situations._on_invoke,
     CtlFault: Situations._on_fault,
     NodeUp: Situations._on_up,
     NodeDown: Situations._on_down,

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from actors.trace.events import CtlFault, NodeDown, NodeUp, OpReturn, Stamped
+from actors.trace.events import CtlFault, NodeDown, NodeUp, PollReturn, SendReturn, Stamped
 from chaos.conductor import ScenarioConductor
 from chaos.must_happen import happened
 from chaos.plan import Plan
@@ -124,9 +124,11 @@ def assert_survived(run: Killed, kills: int) -> None:
 
 def assert_acknowledged_is_read(trace: Sequence[Stamped]) -> None:
     """Whoever reads the topic to its end finds each acknowledged record, at the offset that the producer was told."""
-    returned = [event.body for event in trace if isinstance(event.body, OpReturn) and event.body.outcome == "ok"]
-    acknowledged = {(body.tp, body.offset, body.uid) for body in returned if body.kind == "send"}
-    read = {(body.tp, record.offset, record.uid) for body in returned for record in body.records}
+    bodies = [event.body for event in trace]
+    sends = [body for body in bodies if isinstance(body, SendReturn) and body.outcome == "ok"]
+    polls = [body for body in bodies if isinstance(body, PollReturn) and body.outcome == "ok"]
+    acknowledged = {(body.tp, body.offset, body.uid) for body in sends}
+    read = {(body.tp, record.offset, record.uid) for body in polls for record in body.records}
     assert acknowledged
     assert not acknowledged - read
 

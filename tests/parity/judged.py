@@ -9,17 +9,7 @@ import msgspec
 
 from actors.node.errors import KafkaError
 from actors.node.spec import METADATA_PARTITION
-from actors.trace.events import (
-    CtlFault,
-    CtlPhase,
-    NodeUp,
-    OpReturn,
-    PartAssume,
-    Rpc,
-    RpcReply,
-    RunMeta,
-    Stamped,
-)
+from actors.trace.events import CtlFault, CtlPhase, NodeUp, PartAssume, Rpc, RpcReply, RunMeta, SendReturn, Stamped
 from chaos.conductor import ScenarioConductor
 from chaos.plan import Plan
 from orchestrator.clusters.base import Cluster, RunOrder, RunOutcome
@@ -104,7 +94,6 @@ def structure_of(trace: Sequence[Stamped]) -> Structure:
     for event in trace:
         if isinstance(event.body, NodeUp) and event.incarnation > 0:
             restarted[_numbered(event.node)] = event.incarnation
-    returns = [event.body for event in trace if isinstance(event.body, OpReturn)]
     return Structure(
         phases=[event.body.phase for event in trace if isinstance(event.body, CtlPhase)],
         faults=_faults(trace),
@@ -112,7 +101,7 @@ def structure_of(trace: Sequence[Stamped]) -> Structure:
         restarted=dict(sorted(restarted.items())),
         refused=_refused(trace),
         listed_with=_listed_with(trace),
-        sends=sorted({body.outcome for body in returns if body.kind == "send"}),
+        sends=sorted({event.body.outcome for event in trace if isinstance(event.body, SendReturn)}),
     )
 
 

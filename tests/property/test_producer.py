@@ -14,7 +14,7 @@ from actors.log.producer_state import ProducerStateManager
 from actors.node.effects import Call
 from actors.node.errors import KafkaError
 from actors.node.messages import Api
-from actors.trace.events import OpInvoke, OpReturn
+from actors.trace.events import SendInvoke, SendReturn
 from krift.v1.produce import ProduceRequest, ProduceResponse
 from krift.v1.producer_ids import InitProducerIdResponse
 from tests.unit.client.driver import TOPIC_ID, Driver, spec
@@ -149,10 +149,10 @@ class Ordeal:
     def judge(self) -> None:
         """Everything returned; what is in the logs is in order and there once; and what was told is true."""
         assert "op-stop" in self.driver.results
-        sent = {event.uid: event.tp for event in self.driver.events_of(OpInvoke)}
-        told = {event.uid: event for event in self.driver.events_of(OpReturn)}
+        sent = {event.uid: event.tp for event in self.driver.events_of(SendInvoke)}
+        told = {event.uid: event for event in self.driver.events_of(SendReturn)}
         assert sorted(sent) == sorted(told)
-        assert len(told) == len(self.driver.events_of(OpReturn))
+        assert len(told) == len(self.driver.events_of(SendReturn))
         for index in range(PARTITIONS):
             log = self.leader.logs.get(index, [])
             numbers = [int(uid.rpartition(":")[2]) for uid in log]
@@ -302,6 +302,6 @@ def test_a_leader_without_state_takes_any_sequence() -> None:
     ordeal.driver.advance(20)
     ordeal.serve("broker-2")
     ordeal.settle()
-    told = {event.uid: event for event in ordeal.driver.events_of(OpReturn)}
+    told = {event.uid: event for event in ordeal.driver.events_of(SendReturn)}
     assert ordeal.leader.logs[0] == ["producer-1:2"]
     assert [told[f"producer-1:{number}"].outcome for number in (0, 2)] == ["unknown", "ok"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from actors.trace.events import LogAppend, OpReturn
+from actors.trace.events import LogAppend, SendReturn
 from chaos.scenario.loader import load_text
 from chaos.scenario.resolve import resolve
 from tests.scenario.test_library_in_sim import play
@@ -32,7 +32,7 @@ def test_a_producer_without_answers_finds_the_next_leader() -> None:
     """Shows that the end of its connection sends a producer with acks=0 to the new leader, as in Kafka: it loses what
     was under way to the old one, and no more."""
     trace = play(resolve(load_text(SCENARIO))).result.trace
-    told = [event.body for event in trace if isinstance(event.body, OpReturn) and event.body.kind == "send"]
+    told = [event.body for event in trace if isinstance(event.body, SendReturn)]
     assert {body.outcome for body in told} == {"ok"}
     written = {
         uid

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from actors.trace.events import ConfigChange, LogHw, OpReturn, PartChange, Stamped
+from actors.trace.events import AdminReturn, ConfigChange, LogHw, PartChange, Stamped
 from chaos.scenario.loader import load_file
 from chaos.scenario.resolve import resolve
 from tests.scenario.test_library_in_sim import play
@@ -20,9 +20,9 @@ def trace_of(name: str) -> list[Stamped]:
 
 def results(trace: list[Stamped]) -> list[Any]:
     """What the operator was told, operation by operation."""
-    told = [event.body for event in trace if isinstance(event.body, OpReturn) and event.body.kind == "admin"]
+    told = [event.body for event in trace if isinstance(event.body, AdminReturn)]
     assert {body.outcome for body in told} == {"ok"}
-    return [body.admin["results"] for body in told]
+    return [body.results for body in told]
 
 
 def test_preferred_leaders_are_elected_when_the_operator_asks() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from actors.trace.events import ConsPos, OpReturn
+from actors.trace.events import ConsPos, ListReturn, PollReturn
 from chaos.scenario.resolve import resolve
 from chaos.sources import find
 from tests.scenario.test_library_in_sim import assert_expected, play
@@ -22,16 +22,11 @@ def test_a_consumer_goes_back_by_time_and_reads_again(seed: int) -> None:
     played = play(plan)
     assert_expected(plan, played)
     bodies = [event.body for event in played.result.trace]
-    told = [body.offset for body in bodies if isinstance(body, OpReturn) and body.kind == "list" and body.timestamp > 0]
+    told = [body.offset for body in bodies if isinstance(body, ListReturn) and body.timestamp > 0]
     moves = [body for body in bodies if isinstance(body, ConsPos)]
     sought = [move for move in moves if move.reason == "seek"]
     assert sought and {move.new for move in sought} <= set(told)
     assert all(move.epoch == -1 for move in moves), "no position that was not read up to has an epoch"
     assert any(move.new < move.old for move in sought)
-    offsets = [
-        record.offset
-        for body in bodies
-        if isinstance(body, OpReturn) and body.kind == "poll"
-        for record in body.records
-    ]
+    offsets = [record.offset for body in bodies if isinstance(body, PollReturn) for record in body.records]
     assert len(offsets) > len(set(offsets)), "something was read twice"

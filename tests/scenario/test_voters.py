@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from actors.trace.events import OpReturn, QRole, QVoters, Rpc, Stamped
+from actors.trace.events import AdminReturn, QRole, QVoters, Rpc, Stamped
 from chaos.scenario.loader import load_file
 from chaos.scenario.resolve import resolve
 from tests.scenario.test_library_in_sim import assert_expected, play
@@ -29,8 +29,8 @@ def appended(trace: list[Stamped]) -> list[str]:
 
 def told(trace: list[Stamped]) -> list[object]:
     """What the operator was told, operation by operation."""
-    ends = [event.body for event in trace if isinstance(event.body, OpReturn) and event.body.kind == "admin"]
-    return [body.admin["results"] for body in ends]
+    ends = [event.body for event in trace if isinstance(event.body, AdminReturn)]
+    return [body.results for body in ends]
 
 
 def test_a_quorum_becomes_another_one() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from actors.trace.events import ConsPos, LogHw, OpReturn, PartAssume, Stamped
+from actors.trace.events import ConsPos, LogHw, PartAssume, PollReturn, SendReturn, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.mirrors.epoch_bumps import EPOCH_BUMP, FailedSends, Numbered, bump_is_due
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
@@ -61,8 +61,8 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
     title = "A record acknowledged with acks=all stays at its offset, and whoever reads past it reads it"
     source = "acks=all, min.insync.replicas; Jepsen's kafka workload (lost-write)"
     tested_when = "a send with acks=all is acknowledged with an offset"
-    types = (OpReturn, ConsPos, PartAssume, LogHw)
-    cases = {OpReturn: ("send", "poll"), LogHw: ("leader",)}
+    types = (SendReturn, PollReturn, ConsPos, PartAssume, LogHw)
+    cases = {LogHw: ("leader",)}
     unseen = (
         "records of producers with acks=0, which are told no offset",
         "a record at the end that nobody reads past: L6 sees that consumers get there",
@@ -81,12 +81,11 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
 
     def step(self, state: Sends, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
-        if type(body) is OpReturn:
-            if body.outcome != "ok":
-                return NOTHING
-            if body.kind == "send":
-                return self._acknowledged(state, event, body, mirror) if body.offset >= 0 else NOTHING
-            if body.kind == "poll" and body.records:
+        if type(body) is SendReturn:
+            if body.outcome == "ok" and body.offset >= 0:
+                return self._acknowledged(state, event, body, mirror)
+        elif type(body) is PollReturn:
+            if body.outcome == "ok" and body.records:
                 self._read(state, event, body)
         elif type(body) is ConsPos:
             reader = state.readers.setdefault(event.node, Reader())
@@ -100,7 +99,7 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
             state.recent = {offset: sent for offset, sent in state.recent.items() if offset >= state.floor}
         return NOTHING
 
-    def _acknowledged(self, state: Sends, event: Stamped, body: OpReturn, mirror: LogMirror) -> Emissions:
+    def _acknowledged(self, state: Sends, event: Stamped, body: SendReturn, mirror: LogMirror) -> Emissions:
         offset = body.offset
         leader_epoch = acknowledged_in(event, body, mirror)
         sent = Acknowledged(body.uid, body.acks, leader_epoch, witness(event))
@@ -179,7 +178,7 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
             return self.excused("loss-budget", state.key, sentence, sent.by, proof)
         return self.violated(state.key, sentence, sent.by, proof)
 
-    def _read(self, state: Sends, event: Stamped, body: OpReturn) -> None:
+    def _read(self, state: Sends, event: Stamped, body: PollReturn) -> None:
         read, unread = state.read, state.unread
         last = body.records[-1].offset
         if last >= len(read):
@@ -245,8 +244,8 @@ class OneOffsetOneValue(LogInvariant[Values]):
     title = "An offset holds one record, for every reader, and a record of an idempotent producer has one offset"
     source = "Jepsen's kafka workload (inconsistent-offsets, duplicate); KIP-98"
     tested_when = "an acknowledgement, a read or a commit names the record at an offset of which one was named before"
-    types = (OpReturn, LogHw)
-    cases = {OpReturn: ("send", "poll"), LogHw: ("leader",)}
+    types = (SendReturn, PollReturn, LogHw)
+    cases = {LogHw: ("leader",)}
     unseen = (
         "offsets beyond the last million of a partition",
         "logs of followers: what they hold below the high watermark is for P3 and P11",
@@ -266,16 +265,14 @@ class OneOffsetOneValue(LogInvariant[Values]):
         body = event.body
         if type(body) is LogHw:
             return self._committed(state, event, mirror) if mirror.newly_committed else NOTHING
-        assert type(body) is OpReturn
-        if body.outcome != "ok":
-            if body.kind == "send":
+        if type(body) is SendReturn:
+            if body.outcome != "ok":
                 state.failed.note(event, body)
+            elif body.acks == ACKS_ALL and body.offset >= 0:
+                return self._learn(state, body.offset, body.uid, acknowledged_in(event, body, mirror), event, mirror)
             return NOTHING
-        if body.kind == "send":
-            if body.acks != ACKS_ALL or body.offset < 0:
-                return NOTHING
-            return self._learn(state, body.offset, body.uid, acknowledged_in(event, body, mirror), event, mirror)
-        if not body.records:
+        assert type(body) is PollReturn
+        if body.outcome != "ok" or not body.records:
             return NOTHING
         values = state.values
         leader_epoch = read_in(body, mirror)

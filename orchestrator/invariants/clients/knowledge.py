@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from actors.trace.events import OpInvoke, OpReturn, RpcReply, Stamped
+from actors.trace.events import ListInvoke, ListReturn, PollReturn, RpcReply, SendInvoke, SendReturn, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.folds.window import REMEMBERED, OffsetWindow, uids_of
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
@@ -109,14 +109,14 @@ def _who(broker: str, leader_epoch: int) -> str:
     return f"{broker or 'a broker'} (leader epoch {leader_epoch if leader_epoch >= 0 else 'unknown'})"
 
 
-def _acknowledged(event: Stamped, body: OpReturn, mirror: LogMirror) -> Known:
+def _acknowledged(event: Stamped, body: SendReturn, mirror: LogMirror) -> Known:
     served = mirror.served(event, body)
     epoch = served.leader_epoch if served is not None else body.leader_epoch
     weak = body.acks != ACKS_ALL
     return Known(epoch, body.offset + 1, weak, "send", body.broker, body.uid, event.wall, witness(event))
 
 
-def _list_epoch(event: Stamped, body: OpReturn, mirror: LogMirror) -> tuple[int, bool]:
+def _list_epoch(event: Stamped, body: ListReturn, mirror: LogMirror) -> tuple[int, bool]:
     """Leader epoch of an answer to ListOffsets, and whether the leader lagged behind the start of its epoch."""
     served = mirror.served(event, body)
     if body.leader_epoch >= 0:
@@ -222,8 +222,8 @@ class LatestCoversWhatIsKnown(_Ends):
     source = "KIP-207; redpanda-data/chaos list_offsets workload"
     unseen = ("What was acknowledged with less than acks=all: it may be lost, and binds nobody.",)
     tested_when = "a client is told a latest offset, and some record or answer was known before it asked"
-    types = (OpInvoke, OpReturn, RpcReply)
-    cases = {OpInvoke: ("list",), RpcReply: ()}
+    types = (ListInvoke, SendReturn, PollReturn, ListReturn, RpcReply)
+    cases = {RpcReply: ()}
     exemptions = {
         "stale-leader": STALE,
         **LOSS,
@@ -232,20 +232,17 @@ class LatestCoversWhatIsKnown(_Ends):
 
     def step(self, state: Judged, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
-        if type(body) is OpInvoke:
-            if body.kind == "list" and body.timestamp == LATEST and body.replica_id < 0:
+        if type(body) is ListInvoke:
+            if body.timestamp == LATEST and body.replica_id < 0:
                 state.open[body.op] = state.knowledge(body.isolation).before(event.wall)
-        elif type(body) is OpReturn and body.outcome == "ok":
-            if body.kind == "send":
-                if body.acks == ACKS_ALL and body.offset >= 0:
-                    state.knowledge(0).add(_acknowledged(event, body, mirror))
-            elif body.kind == "poll":
-                if body.records:
-                    self._read(state, event, body, mirror)
-            elif body.kind == "list":
-                return self._told(state, event, body, mirror)
-        elif type(body) is OpReturn:
-            state.open.pop(body.op, None)
+        elif type(body) is SendReturn:
+            if body.outcome == "ok" and body.acks == ACKS_ALL and body.offset >= 0:
+                state.knowledge(0).add(_acknowledged(event, body, mirror))
+        elif type(body) is PollReturn:
+            if body.outcome == "ok" and body.records:
+                self._read(state, event, body, mirror)
+        elif type(body) is ListReturn:
+            return self._told(state, event, body, mirror)
         return NOTHING
 
     def _learn(self, state: Judged, isolation: int, known: Known) -> None:
@@ -254,16 +251,16 @@ class LatestCoversWhatIsKnown(_Ends):
         if isolation:
             state.knowledge(isolation).add(known)
 
-    def _read(self, state: Judged, event: Stamped, body: OpReturn, mirror: LogMirror) -> None:
+    def _read(self, state: Judged, event: Stamped, body: PollReturn, mirror: LogMirror) -> None:
         # A Fetch that names no leader epoch is answered in one that the broker had taken up by then, or by a follower:
         # then in that of the records, or a newer one.
         epoch, last = read_in(body, mirror), body.records[-1]
         known = Known(epoch, last.offset + 1, False, "poll", body.broker, last.uid, event.wall, witness(event))
         self._learn(state, body.isolation, known)
 
-    def _told(self, state: Judged, event: Stamped, body: OpReturn, mirror: LogMirror) -> Emissions:
+    def _told(self, state: Judged, event: Stamped, body: ListReturn, mirror: LogMirror) -> Emissions:
         floor = state.open.pop(body.op, None)
-        if floor is None or body.offset < 0:
+        if floor is None or body.outcome != "ok" or body.offset < 0:
             return NOTHING
         epoch, _ = _list_epoch(event, body, mirror)
         known = Known(epoch, body.offset, False, "list", body.broker, "", event.wall, witness(event))
@@ -299,8 +296,8 @@ class RealTimeOrder(_Ends):
         "a send returns, or a client is told a latest offset, and some send had returned before it began; or a record "
         "is read at an offset that was acknowledged before"
     )
-    types = (OpInvoke, OpReturn, RpcReply)
-    cases = {OpInvoke: ("send", "list"), RpcReply: ()}
+    types = (SendInvoke, ListInvoke, SendReturn, PollReturn, ListReturn, RpcReply)
+    cases = {RpcReply: ()}
     exemptions = {
         "stale-leader": STALE,
         "acks<=1": "One of the two was sent with less than acks=all.",
@@ -314,24 +311,25 @@ class RealTimeOrder(_Ends):
 
     def step(self, state: Judged, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
-        if type(body) is OpInvoke:
-            if body.kind == "send":
-                if body.acks != 0:
-                    state.open[body.op] = state.knowledge(0).before(event.wall)
-            elif body.kind == "list" and body.timestamp == LATEST and body.replica_id < 0 and body.isolation == 0:
+        if type(body) is SendInvoke:
+            if body.acks != 0:
                 state.open[body.op] = state.knowledge(0).before(event.wall)
-        elif type(body) is OpReturn:
-            if body.kind == "poll":
-                return self._read(state, event, body, mirror) if body.records else NOTHING
-            floor = state.open.pop(body.op, None)
-            if body.outcome != "ok" or body.offset < 0:
-                return NOTHING
-            if body.kind == "send":
-                return self._sent(state, floor or (), event, body, mirror)
-            return self._listed(state, floor, event, body, mirror) if floor else NOTHING
+        elif type(body) is ListInvoke:
+            if body.timestamp == LATEST and body.replica_id < 0 and body.isolation == 0:
+                state.open[body.op] = state.knowledge(0).before(event.wall)
+        elif type(body) is PollReturn:
+            return self._read(state, event, body, mirror) if body.records else NOTHING
+        elif type(body) is SendReturn:
+            floor = state.open.pop(body.op, ())
+            if body.outcome == "ok" and body.offset >= 0:
+                return self._sent(state, floor, event, body, mirror)
+        elif type(body) is ListReturn:
+            floor = state.open.pop(body.op, ())
+            if body.outcome == "ok" and body.offset >= 0 and floor:
+                return self._listed(state, floor, event, body, mirror)
         return NOTHING
 
-    def _sent(self, state: Judged, floor: Floor, event: Stamped, body: OpReturn, mirror: LogMirror) -> Emissions:
+    def _sent(self, state: Judged, floor: Floor, event: Stamped, body: SendReturn, mirror: LogMirror) -> Emissions:
         known = _acknowledged(event, body, mirror)
         state.knowledge(0).add(known)
         if body.acks == ACKS_ALL:
@@ -352,7 +350,7 @@ class RealTimeOrder(_Ends):
             state, floor, Answer(known.leader_epoch, body.offset, known.weak, sentence, event), "", mirror
         )
 
-    def _listed(self, state: Judged, floor: Floor, event: Stamped, body: OpReturn, mirror: LogMirror) -> Emissions:
+    def _listed(self, state: Judged, floor: Floor, event: Stamped, body: ListReturn, mirror: LogMirror) -> Emissions:
         strong = tuple(known for known in floor if not known.weak)
         if not strong:
             return NOTHING
@@ -364,7 +362,7 @@ class RealTimeOrder(_Ends):
         answer = Answer(epoch, body.offset, False, sentence + _who(body.broker, epoch), event)
         return self._judge(state, strong, answer, "new-leader" if lagging else "", mirror)
 
-    def _read(self, state: Judged, event: Stamped, body: OpReturn, mirror: LogMirror) -> Emissions:
+    def _read(self, state: Judged, event: Stamped, body: PollReturn, mirror: LogMirror) -> Emissions:
         first = body.records[0].offset
         known = state.acknowledged.between(first, body.records[-1].offset + 1)
         if not any(known):

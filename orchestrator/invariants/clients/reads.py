@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 
 import msgspec
 
-from actors.trace.events import ConsPos, LogHw, OpInvoke, OpReturn, PartAssume, Polled, Stamped
+from actors.trace.events import ConsPos, LogHw, PartAssume, Polled, PollReturn, SendInvoke, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.folds.window import REMEMBERED, OffsetWindow, offsets_of, uids_of
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
@@ -14,8 +14,8 @@ from orchestrator.invariants.mirrors.log_mirror import LogMirror, LossBudget, lo
 from orchestrator.invariants.mirrors.loss import LOSS, read_in, way_of_loss
 
 
-def _is_read(body: OpReturn) -> bool:
-    return body.kind == "poll" and body.outcome == "ok" and bool(body.records)
+def _is_read(body: PollReturn) -> bool:
+    return body.outcome == "ok" and bool(body.records)
 
 
 class Progress(msgspec.Struct, frozen=True):
@@ -45,8 +45,8 @@ class ConsumersGoForward(LogInvariant[Positions]):
     title = "A consumer gets rising offsets and leaves no record out, until its position is moved"
     source = "Jepsen's kafka workload (int-poll-skip, poll-skip, nonmonotonic-poll)"
     tested_when = "a poll returns records to a consumer whose position is known"
-    types = (OpReturn, ConsPos, LogHw)
-    cases = {OpReturn: ("poll",), LogHw: ("leader",)}
+    types = (PollReturn, ConsPos, LogHw)
+    cases = {LogHw: ("leader",)}
     unseen = (
         "the end: a consumer that stops is for L6",
         "whether a moved position is a right one: a reset or a truncation begins anew, and H9, M4 and M10 judge those",
@@ -57,7 +57,7 @@ class ConsumersGoForward(LogInvariant[Positions]):
 
     def step(self, state: Positions, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
-        if type(body) is OpReturn:
+        if type(body) is PollReturn:
             return self._read(state, event, body, mirror) if _is_read(body) else NOTHING
         if type(body) is ConsPos:
             state.consumers[event.node] = Progress(body.new, witness(event))
@@ -68,7 +68,7 @@ class ConsumersGoForward(LogInvariant[Positions]):
                 del state.hidden[:-REMEMBERED]
         return NOTHING
 
-    def _read(self, state: Positions, event: Stamped, body: OpReturn, mirror: LogMirror) -> Emissions:
+    def _read(self, state: Positions, event: Stamped, body: PollReturn, mirror: LogMirror) -> Emissions:
         offsets = offsets_of(body.records)
         before = state.consumers.get(event.node)
         state.consumers[event.node] = Progress(offsets[-1] + 1, witness(event))
@@ -156,8 +156,7 @@ class ReadsRepeat(LogInvariant[Reads]):
     title = "What a consumer got at an offset, every later reader of that offset gets"
     source = "kafka-tlaplus, ConsistentReadProperty; KAFKA-9835"
     tested_when = "a poll returns records, or goes past offsets, of which some consumer got the record before"
-    types = (OpReturn, ConsPos)
-    cases = {OpReturn: ("poll",)}
+    types = (PollReturn, ConsPos)
     exemptions = LOSS
     unseen = (
         "records that a consumer got more than a million offsets ago",
@@ -172,7 +171,7 @@ class ReadsRepeat(LogInvariant[Reads]):
         if type(body) is ConsPos:
             state.positions[event.node] = body.new
             return NOTHING
-        assert type(body) is OpReturn
+        assert type(body) is PollReturn
         if not _is_read(body):
             return NOTHING
         records = body.records
@@ -200,7 +199,7 @@ class ReadsRepeat(LogInvariant[Reads]):
     ) -> Emissions:
         """Compare records that follow one another with what is known of their offsets, and learn from them."""
         state.tested += any(known)
-        assert type(event.body) is OpReturn
+        assert type(event.body) is PollReturn
         epoch = read_in(event.body, mirror)
         for name, record in zip(known, records, strict=True):
             if name and name != record.uid:
@@ -225,7 +224,7 @@ class ReadsRepeat(LogInvariant[Reads]):
                     f"{event.node} read {state.key} past offset {offset:,} and got no record there, where "
                     f"{poll.by.node if poll else 'a consumer'} had got {known}"
                 )
-                assert type(event.body) is OpReturn
+                assert type(event.body) is PollReturn
                 return self._gone(state, offset, sentence, poll, read_in(event.body, mirror), event, mirror)
         return NOTHING
 
@@ -264,8 +263,8 @@ class OnlyCommittedIsShown(LogInvariant[CommittedNames]):
     title = "Consumers get what is committed, and nothing else"
     source = "KAFKA-9196; KAFKA-14704"
     tested_when = "a poll returns records"
-    types = (OpReturn, LogHw, PartAssume)
-    cases = {OpReturn: ("poll",), LogHw: ("leader",)}
+    types = (PollReturn, LogHw, PartAssume)
+    cases = {LogHw: ("leader",)}
     exemptions = LOSS
     unseen = (
         "what a Fetch carries beyond what its consumer hands out",
@@ -277,7 +276,7 @@ class OnlyCommittedIsShown(LogInvariant[CommittedNames]):
 
     def step(self, state: CommittedNames, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
-        if type(body) is OpReturn:
+        if type(body) is PollReturn:
             return self._read(state, event, body, mirror) if _is_read(body) else NOTHING
         if type(body) is PartAssume:
             # Lower than before only after an unclean election, which may bring back what its leader had committed.
@@ -286,7 +285,7 @@ class OnlyCommittedIsShown(LogInvariant[CommittedNames]):
             state.names.put(batch.base, batch.uids or [""] * (batch.end - batch.base))
         return NOTHING
 
-    def _read(self, state: CommittedNames, event: Stamped, body: OpReturn, mirror: LogMirror) -> Emissions:
+    def _read(self, state: CommittedNames, event: Stamped, body: PollReturn, mirror: LogMirror) -> Emissions:
         records = body.records
         state.tested += 1
         if records[-1].offset < mirror.committed.end:
@@ -332,8 +331,7 @@ class PayloadsArriveWhole(LogInvariant[Payloads]):
     title = "A record arrives with the payload that it was sent with"
     source = "KAFKA-19012; TigerBeetle's storage checker"
     tested_when = "a consumer gets a record whose sending is in the trace"
-    types = (OpInvoke, OpReturn)
-    cases = {OpInvoke: ("send",), OpReturn: ("poll",)}
+    types = (SendInvoke, PollReturn)
     unseen = ("records of which the sending is not in the trace, or more than a million records ago",)
 
     def initial(self, key: str, profile: Profile) -> Payloads:
@@ -342,14 +340,13 @@ class PayloadsArriveWhole(LogInvariant[Payloads]):
     def step(self, state: Payloads, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
         sent = state.sent
-        if type(body) is OpInvoke:
-            if body.kind == "send":
-                sent[body.uid] = SentPayload(body.digest, witness(event))
-                if len(sent) > REMEMBERED:
-                    for uid in list(sent)[: REMEMBERED // 2]:
-                        del sent[uid]
+        if type(body) is SendInvoke:
+            sent[body.uid] = SentPayload(body.digest, witness(event))
+            if len(sent) > REMEMBERED:
+                for uid in list(sent)[: REMEMBERED // 2]:
+                    del sent[uid]
             return NOTHING
-        assert type(body) is OpReturn
+        assert type(body) is PollReturn
         for record in body.records:
             payload = sent.get(record.uid)
             if payload is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.trace.events import LogHw, OpReturn, Stamped
+from actors.trace.events import LogHw, PollReturn, SendReturn, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.folds.window import REMEMBERED
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
@@ -33,8 +33,8 @@ class DefiniteFailureStaysFailed(LogInvariant[Failures]):
     title = "A record whose send failed with a definite error is never seen"
     source = "Jepsen's kafka workload (G1a on sends); KAFKA-1555"
     tested_when = "a send returns a definite error"
-    types = (OpReturn, LogHw)
-    cases = {OpReturn: ("send", "poll"), LogHw: ("leader",)}
+    types = (SendReturn, PollReturn, LogHw)
+    cases = {LogHw: ("leader",)}
     unseen = (
         "a record that a follower has, and that no leader commits while the run lasts",
         "which error was told: that it is a definite one the producer says itself (X1 and C1 judge the broker's side)",
@@ -46,9 +46,10 @@ class DefiniteFailureStaysFailed(LogInvariant[Failures]):
     def step(self, state: Failures, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
         failed = state.failed
-        if type(body) is OpReturn:
-            if body.kind == "send" and body.outcome == "fail":
+        if type(body) is SendReturn:
+            if body.outcome == "fail":
                 return self._fails(state, event, body, mirror)
+        elif type(body) is PollReturn:
             if failed:
                 for record in body.records:
                     if record.uid in failed:
@@ -61,7 +62,7 @@ class DefiniteFailureStaysFailed(LogInvariant[Failures]):
                         return self._seen(state, uid, _committed(state, event.node, uid, batch), event)
         return NOTHING
 
-    def _fails(self, state: Failures, event: Stamped, body: OpReturn, mirror: LogMirror) -> Emissions:
+    def _fails(self, state: Failures, event: Stamped, body: SendReturn, mirror: LogMirror) -> Emissions:
         state.tested += 1
         state.failed[body.uid] = witness(event)
         if len(state.failed) > REMEMBERED:
@@ -113,8 +114,8 @@ class ProducerOrderIsKept(LogInvariant[SendOrder]):
     title = "Records of one producer are committed in the order in which they were sent"
     source = "Jepsen's kafka workload (nonmonotonic-send); KAFKA-3197; KAFKA-8483"
     tested_when = "a record is committed after another one of its producer"
-    types = (LogHw, OpReturn)
-    cases = {OpReturn: ("send",), LogHw: ("leader",)}
+    types = (LogHw, SendReturn)
+    cases = {LogHw: ("leader",)}
     exemptions = {
         "no-idempotence": (
             "The producer is not idempotent, and may have several requests under way: one that is tried again comes "
@@ -138,8 +139,8 @@ class ProducerOrderIsKept(LogInvariant[SendOrder]):
 
     def step(self, state: SendOrder, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
-        if type(body) is OpReturn:
-            if body.kind == "send" and body.outcome != "ok":
+        if type(body) is SendReturn:
+            if body.outcome != "ok":
                 name, number = _place(body.uid)
                 if number >= 0:
                     state.sessions.setdefault(name, Session()).given_up.add(number)

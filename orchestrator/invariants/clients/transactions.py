@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from actors.trace.events import LogAppend, LogHw, OpInvoke, OpReturn, Stamped
+from actors.trace.events import LogAppend, LogHw, SendInvoke, SendReturn, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.folds.window import REMEMBERED
 from orchestrator.invariants.mirrors.epoch_bumps import EPOCH_BUMP, FailedSends, Numbered, bump_is_due, session_of
@@ -49,8 +49,8 @@ class IdempotentWritesAppearOnce(LogInvariant[Copies]):
     title = "A record of an idempotent producer is committed once, where its acknowledgement says"
     source = "KIP-98; KIP-360; Jepsen's kafka workload (duplicate)"
     tested_when = "an acknowledgement names the offset of a committed record, or a record is committed again"
-    types = (OpReturn, LogHw)
-    cases = {OpReturn: ("send",), LogHw: ("leader",)}
+    types = (SendReturn, LogHw)
+    cases = {LogHw: ("leader",)}
     exemptions = {"unclean-election": UNCLEAN, "loss-budget": LOST, "epoch-bump": EPOCH_BUMP}
     unseen = (
         "a record that is numbered anew where another one of its session had a reason for that, and this one had none",
@@ -67,7 +67,7 @@ class IdempotentWritesAppearOnce(LogInvariant[Copies]):
         body = event.body
         if type(body) is LogHw:
             return self._committed(state, event, body, mirror) if mirror.newly_committed else NOTHING
-        assert type(body) is OpReturn
+        assert type(body) is SendReturn
         if body.outcome != "ok":
             state.failed.note(event, body)
             return NOTHING
@@ -75,7 +75,7 @@ class IdempotentWritesAppearOnce(LogInvariant[Copies]):
             return NOTHING
         return self._acknowledged(state, event, body, mirror)
 
-    def _acknowledged(self, state: Copies, event: Stamped, body: OpReturn, mirror: LogMirror) -> Emissions:
+    def _acknowledged(self, state: Copies, event: Stamped, body: SendReturn, mirror: LogMirror) -> Emissions:
         copy = state.last.get(body.uid)
         if copy is None:
             return NOTHING  # C1 tells whether it is there at all
@@ -163,9 +163,9 @@ class SequencesAreContiguous(LogInvariant[SequenceState]):
     title = "In a leader's log the sequence numbers of a producer id and epoch have no gap and no repetition"
     source = "KIP-98; Kafka's ProducerAppendInfo; KAFKA-14920"
     tested_when = "a leader appends a batch of an idempotent producer"
-    types = (OpInvoke,)
+    types = (SendInvoke,)
     before_types = (LogAppend,)
-    cases = {LogAppend: ("leader",), OpInvoke: ("send",)}
+    cases = {LogAppend: ("leader",)}
     exemptions = {
         "no-producer-state": (
             "The log has nothing of this producer id, and need not have: a leader accepts any first number, if the "
@@ -212,9 +212,9 @@ class SequencesAreContiguous(LogInvariant[SequenceState]):
 
     def step(self, state: SequenceState, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
-        assert type(body) is OpInvoke
+        assert type(body) is SendInvoke
         number = body.uid.rpartition(":")[2]
-        if body.kind == "send" and number.isdecimal():
+        if number.isdecimal():
             sent = state.sent.setdefault(session_of(body.uid), Sent())
             sent.numbers.append(int(number))
             if len(sent.numbers) > 2 * self.SENT_REMEMBERED:

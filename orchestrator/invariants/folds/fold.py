@@ -25,12 +25,10 @@ from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 import msgspec
 
 from actors.node.spec import split_topic_partition
-from actors.trace.events import LogAppend, LogHw, OpInvoke, OpReturn, Rpc, RpcReply, Stamped, TraceEvent
+from actors.trace.events import LogAppend, LogHw, Rpc, RpcReply, Stamped, TraceEvent
 from orchestrator.invariants.folds.known_findings import KNOWN_FINDINGS
 
 CASES: Mapping[type[TraceEvent], Callable[[Any], str]] = {
-    OpInvoke: attrgetter("kind"),
-    OpReturn: attrgetter("kind"),
     LogAppend: attrgetter("role"),
     LogHw: attrgetter("role"),
     Rpc: attrgetter("api"),

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from actors.node.spec import METADATA_PARTITION, node_name
 from actors.trace.events import (
+    AdminInvoke,
+    AdminReturn,
     BrokerReg,
     ConfigChange,
     IsrPropose,
@@ -13,8 +15,6 @@ from actors.trace.events import (
     MetaView,
     NodeDown,
     NodeUp,
-    OpInvoke,
-    OpReturn,
     PartChange,
     QApply,
     QPersist,
@@ -47,18 +47,16 @@ def _partition_keys(event: Stamped) -> Sequence[str]:
 
 _OF_THE_QUORUM = frozenset(
     {QRole, QVote, QPersist, QVoters, QApply, QSnap, QSnapFetch}
-    | {NodeUp, NodeDown, ConfigChange, BrokerReg, PartChange, IsrPropose, MetaImage, MetaView}
+    | {AdminInvoke, AdminReturn, NodeUp, NodeDown, ConfigChange, BrokerReg, PartChange, IsrPropose, MetaImage, MetaView}
 )
 """Types that concern the metadata log whatever partition they are about: what members do, what controllers write and
-tell."""
+tell, what operators ask for."""
 
 
 def _metadata_keys(event: Stamped) -> Sequence[str]:
     body = event.body
     if type(body) in _OF_THE_QUORUM:
         return (METADATA_PARTITION,)
-    if type(body) is OpInvoke or type(body) is OpReturn:
-        return (METADATA_PARTITION,) if body.kind == "admin" else _NONE
     return (METADATA_PARTITION,) if event.tp == METADATA_PARTITION else _NONE
 
 
@@ -66,8 +64,6 @@ def _list_keys(event: Stamped) -> Sequence[str]:
     body = event.body
     if type(body) is RpcReply:
         return list(dict.fromkeys([told.tp for told in body.partitions])) if body.api == "ListOffsets" else _NONE
-    if type(body) is OpInvoke or type(body) is OpReturn:
-        return (body.tp,) if body.kind == "list" else _NONE
     if type(body) is NodeDown:
         return [tp for tp in body.lost if tp != METADATA_PARTITION]
     return (event.tp,)
@@ -124,8 +120,7 @@ def _partition_keys_of(kind: Kind) -> Sequence[str] | None:
 
 
 def _metadata_keys_of(kind: Kind) -> Sequence[str]:
-    quorum = kind.type in _OF_THE_QUORUM or kind.type is OpInvoke or kind.type is OpReturn
-    return (METADATA_PARTITION,) if quorum or kind.tp == METADATA_PARTITION else _NONE
+    return (METADATA_PARTITION,) if kind.type in _OF_THE_QUORUM or kind.tp == METADATA_PARTITION else _NONE
 
 
 def _list_keys_of(kind: Kind) -> Sequence[str] | None:

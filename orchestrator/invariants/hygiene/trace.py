@@ -80,7 +80,11 @@ class NoBug(KeyedInvariant[Wiped]):
 
 
 _EVERYWHERE = ("node.up", "node.down", "disk.rule", "tick", "rpc", "rpc.quiet", "link.rule", "link.hit", "clock.set")
-_CLIENT = (*_EVERYWHERE, "meta.view", "op.invoke", "op.return", "cons.pos", "client.error")
+_CLIENT = (
+    *(*_EVERYWHERE, "meta.view", "cons.pos", "client.error"),
+    *("send.invoke", "poll.invoke", "list.invoke", "admin.invoke"),
+    *("send.return", "poll.return", "list.return", "admin.return"),
+)
 _QUORUM = (
     *(*_EVERYWHERE, "q.persist", "q.vote", "q.role", "q.voters", "q.snap", "q.apply"),
     *("log.append", "log.flush", "log.trunc", "log.start", "log.hw"),

@@ -9,14 +9,20 @@ import msgspec
 from actors.config import CONFIG
 from actors.node.spec import node_name
 from actors.trace.events import (
+    AdminInvoke,
+    AdminReturn,
     ConsPos,
     CtlFault,
+    ListInvoke,
+    ListReturn,
     LogAppend,
     LogHw,
     NodeDown,
-    OpInvoke,
     OpReturn,
     PartChange,
+    PollReturn,
+    SendInvoke,
+    SendReturn,
     Stamped,
 )
 from chaos.faults.kinds import kinds_of
@@ -76,8 +82,8 @@ class SendsReturn(PartitionInvariant[Sends]):
     source = "KIP-91; Sender.java"
     tested_when = "a send that is open in a window returns with ok or a definite error"
     route = PARTITION
-    types = (OpInvoke, OpReturn, PartChange, LogAppend)
-    cases = {OpInvoke: ("send",), OpReturn: ("send",), LogAppend: ("leader",)}
+    types = (SendInvoke, SendReturn, PartChange, LogAppend)
+    cases = {LogAppend: ("leader",)}
     exemptions = {"isr-away": TOO_FEW, "no-producer-state": NO_PRODUCER_STATE, "late-push": LATE_PUSH}
     unseen = (
         "a send whose own time-out is shorter than the bound: it ends as unknown, and is counted as cut",
@@ -105,9 +111,7 @@ class SendsReturn(PartitionInvariant[Sends]):
         if kind is LogAppend:
             self._look_for_gap(state, body)
             return NOTHING
-        if body.kind != "send":
-            return NOTHING
-        if kind is OpInvoke:
+        if kind is SendInvoke:
             self.oblige(state, body.op, event)
             state.sends[body.op] = OpenSend(body.acks, *_place(body.uid))
             return NOTHING if state.armed_us >= 0 else self.arm(state)
@@ -195,9 +199,9 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
     source = "KIP-74; Fetcher.java"
     tested_when = "a consumer reaches what was the high watermark when it was behind, in a window"
     route = PARTITION
-    types = (LogHw, OpReturn, ConsPos, PartChange)
+    types = (LogHw, PollReturn, ConsPos, PartChange)
     unseen = ("how long a consumer needs that waits for brokers which hang, below the bound for each of them",)
-    cases = {OpReturn: ("poll",), LogHw: ("leader",)}
+    cases = {LogHw: ("leader",)}
     exemptions = {
         "isr-away": NO_MEMBER,
         "unclean-election": "An unclean election since then gave up what the consumer was to read.",
@@ -226,9 +230,7 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
                     self._pursue(state, consumer, event)
                 return NOTHING if state.armed_us >= 0 else self.arm(state)
             return NOTHING
-        if kind is OpReturn:
-            if body.kind != "poll":
-                return NOTHING
+        if kind is PollReturn:
             if body.outcome != "ok":
                 # auto.offset.reset=none: the application was told that there is no position.
                 state.positions.pop(event.node, None)
@@ -313,8 +315,7 @@ class OperationsReturn(WindowInvariant[Operations]):
     source = "KIP-91 (delivery.timeout.ms); KIP-266 (default.api.timeout.ms)"
     tested_when = "a send or a lookup returns"
     route = NODE
-    types = (OpInvoke, OpReturn, NodeDown)
-    cases = {OpInvoke: ("send", "list", "admin"), OpReturn: ("send", "list", "admin")}
+    types = (SendInvoke, ListInvoke, AdminInvoke, SendReturn, ListReturn, AdminReturn, NodeDown)
     unseen = ("polls, which return in the step that invokes them",)
 
     @property
@@ -347,9 +348,7 @@ class OperationsReturn(WindowInvariant[Operations]):
         if kind is NodeDown:
             state.due.clear()
             return NOTHING
-        if body.kind == "poll":
-            return NOTHING  # Returns in the step that invokes it.
-        if kind is OpReturn:
+        if isinstance(body, OpReturn):
             if state.due.pop(body.op, None) is not None:
                 state.tested += 1
             return NOTHING

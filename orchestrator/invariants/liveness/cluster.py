@@ -13,11 +13,11 @@ from actors.trace.events import (
     LogTrunc,
     NodeDown,
     NodeUp,
-    OpReturn,
     PartAssume,
     PartChange,
     QRole,
     QVoters,
+    SendReturn,
     Stamped,
 )
 from actors.trace.metadata_history import Elections, History
@@ -396,8 +396,7 @@ class AcknowledgedIsOnAll(PartitionInvariant[Ends]):
     source = "KIP-966; ReplicaFetcherThread.scala"
     tested_when = "all replicas in the core of a window have what had been acknowledged"
     route = PARTITION
-    types = (PartChange, PartAssume, LogAppend, LogTrunc, NodeDown, OpReturn)
-    cases = {OpReturn: ("send",)}
+    types = (PartChange, PartAssume, LogAppend, LogTrunc, NodeDown, SendReturn)
     exemptions = {
         "leader-away": "The leader is not in the core of the window: there is nobody to fetch from.",
         "unclean-election": "An unclean election gave up what the leader lacks.",
@@ -416,8 +415,8 @@ class AcknowledgedIsOnAll(PartitionInvariant[Ends]):
         if kind is LogAppend:
             state.ends[event.node] = body.last + 1
             return self._caught_up(state, event) if state.due else NOTHING
-        if kind is OpReturn:
-            if body.kind != "send" or body.outcome != "ok" or body.acks != -1 or body.offset < state.acked:
+        if kind is SendReturn:
+            if body.outcome != "ok" or body.acks != -1 or body.offset < state.acked:
                 return NOTHING
             state.acked, state.by = body.offset + 1, witness(event)
             return NOTHING if state.due else self._pursue(state, event)

@@ -8,6 +8,7 @@ import msgspec
 
 from actors.node.errors import KafkaError
 from actors.trace.events import (
+    OP_RETURNS,
     BrokerReg,
     ConsPos,
     CtlFault,
@@ -15,7 +16,6 @@ from actors.trace.events import (
     LogAppend,
     MetaImage,
     NodeDown,
-    OpReturn,
     PartAssume,
     PartChange,
     QRole,
@@ -148,13 +148,13 @@ class CallsEnd(KeyedInvariant[Calls]):
 ROUTINE = frozenset({"Metadata", "ApiVersions"})
 """APIs whose success by itself leads nowhere."""
 
-USEFUL = (LogAppend, OpReturn, PartAssume, PartChange, BrokerReg, QRole, QVote, MetaImage, ConsPos)
+USEFUL = (LogAppend, *OP_RETURNS, PartAssume, PartChange, BrokerReg, QRole, QVote, MetaImage, ConsPos)
 """Events that show that a node got somewhere (an operation only when it succeeds)."""
 
 
 def is_useful(body: Any) -> bool:
     """Whether one of ``USEFUL`` is."""
-    return type(body) is not OpReturn or body.outcome == "ok"
+    return type(body) not in OP_RETURNS or body.outcome == "ok"
 
 
 OUT_OF_ORDER = f"errors [{int(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER)}])"

@@ -18,7 +18,7 @@ from actors.trace.events import (
     MetaView,
     NodeDown,
     NodeUp,
-    OpReturn,
+    PollReturn,
     Rpc,
     RpcReply,
     Stamped,
@@ -111,8 +111,8 @@ class OlderMetadataIsNotAdopted(KeyedInvariant[Beliefs]):
     source = "KIP-320; KIP-232; KAFKA-6262; KAFKA-7738; Kafka's Metadata.updateLatestMetadata"
     tested_when = "a client that knows a leader epoch takes over another answer, or asks for offsets or records in one"
     route = CLIENT
-    types = (NodeUp, MetaView, OpReturn, RpcReply)
-    cases = {OpReturn: ("poll",), RpcReply: ("ListOffsets",)}
+    types = (NodeUp, MetaView, PollReturn, RpcReply)
+    cases = {RpcReply: ("ListOffsets",)}
     exemptions = {
         "topic-forgotten": "An answer in between lacked the topic, and its id went with it: Kafka takes the next one "
         "for one about another topic.",
@@ -134,7 +134,7 @@ class OlderMetadataIsNotAdopted(KeyedInvariant[Beliefs]):
             return self._viewed(state, event, body)
         elif kind is RpcReply:
             return self._asked(state, event, body)
-        elif body.kind == "poll" and body.outcome == "ok" and body.leader_epoch >= 0:
+        elif body.outcome == "ok" and body.leader_epoch >= 0:
             return self._fetched(state, event, body)
         return NOTHING
 
@@ -189,7 +189,7 @@ class OlderMetadataIsNotAdopted(KeyedInvariant[Beliefs]):
                 return self.violated(state.key, sentence, had.by, event)
         return NOTHING
 
-    def _fetched(self, state: Beliefs, event: Stamped, body: OpReturn) -> Emissions:
+    def _fetched(self, state: Beliefs, event: Stamped, body: PollReturn) -> Emissions:
         """What a Fetch brought is taken in the leader epoch in which it was asked for: none before the last one in
         which something was taken."""
         belief = state.of(body.tp)
@@ -239,8 +239,8 @@ class OutdatedMetadataIsRefetched(WindowInvariant[Refreshing]):
         "refreshes its metadata once more; or, in a window, refreshes it after an error that says that it is outdated"
     )
     route = CLIENT
-    types = (NodeUp, NodeDown, MetaView, ErrorSeen, OpReturn, Rpc, RpcReply)
-    cases = {OpReturn: ("poll",), RpcReply: ("ListOffsets", "Produce")}
+    types = (NodeUp, NodeDown, MetaView, ErrorSeen, PollReturn, Rpc, RpcReply)
+    cases = {RpcReply: ("ListOffsets", "Produce")}
     exemptions = {
         "silent-nodes": "It asked several that are not in the core, and waits for each; the bound is for one.",
     }

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from actors.node.messages import Api
-from actors.trace.events import ConsPos, EpochTold, OpReturn, Stamped
+from actors.trace.events import ConsPos, EpochTold, PollReturn, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
@@ -84,8 +84,7 @@ class TruncationIsSignalled(LogInvariant[Places]):
         "a consumer gets records in another leader epoch than before, and knows the leader epoch of what it comes "
         "after; it asks a leader where that epoch ends; or it goes back to where it was told"
     )
-    types = (OpReturn, ConsPos, EpochTold)
-    cases = {OpReturn: ("poll",)}
+    types = (PollReturn, ConsPos, EpochTold)
     exemptions = {
         "older-epoch-reaches": "The new leader has nothing of the consumer's leader epoch, and an older one that ends "
         "behind the position: Kafka compares that end alone.",
@@ -157,7 +156,7 @@ class TruncationIsSignalled(LogInvariant[Places]):
         )
         return self.violated(state.key, sentence, place.by, event)
 
-    def _judge(self, state: Places, event: Stamped, body: OpReturn, before: Place, mirror: LogMirror) -> Emissions:
+    def _judge(self, state: Places, event: Stamped, body: PollReturn, before: Place, mirror: LogMirror) -> Emissions:
         log = mirror.lineage_log(body.leader_epoch)
         if log is None:
             return NOTHING
@@ -182,5 +181,5 @@ class TruncationIsSignalled(LogInvariant[Places]):
 
     def _asked(self, event: Stamped) -> tuple[str, str]:
         """The consumer, and the leader that it reads from."""
-        assert type(event.body) is OpReturn
+        assert type(event.body) is PollReturn
         return event.node, event.body.broker

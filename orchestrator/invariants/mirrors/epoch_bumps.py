@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.trace.events import OpReturn, Stamped
+from actors.trace.events import SendReturn, Stamped
 from orchestrator.invariants.mirrors.producer_state import REMEMBERED, SEQUENCE_ERRORS, ProducerStates, named
 
 EPOCH_BUMP = (
@@ -24,7 +24,7 @@ class FailedSends(msgspec.Struct):
 
     walls: dict[str, list[int]] = {}
 
-    def note(self, event: Stamped, body: OpReturn) -> None:
+    def note(self, event: Stamped, body: SendReturn) -> None:
         """A send returned without success."""
         if body.broker and body.error not in SEQUENCE_ERRORS:
             known = self.walls.setdefault(session_of(body.uid), [])

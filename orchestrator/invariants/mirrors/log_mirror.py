@@ -19,19 +19,20 @@ import msgspec
 
 from actors.node.spec import METADATA_PARTITION, node_name
 from actors.trace.events import (
+    ListReturn,
     LogAppend,
     LogFlush,
     LogHw,
     LogStart,
     LogTrunc,
     NodeDown,
-    OpReturn,
     PartAssume,
     PartChange,
     QRole,
     QVoters,
     ReplyPartition,
     RpcReply,
+    SendReturn,
     Stamped,
     TraceEvent,
 )
@@ -239,7 +240,7 @@ class LogMirror(msgspec.Struct):
             return told.leader_epoch_start
         return lineage.start
 
-    def served(self, event: Stamped, body: OpReturn) -> Served | None:
+    def served(self, event: Stamped, body: SendReturn | ListReturn) -> Served | None:
         """What the server knew whose answer an operation returns; None where the trace does not say."""
         return self.answers.get(f"{event.req.rpartition('#')[0]}/{body.correlation_id}")
 

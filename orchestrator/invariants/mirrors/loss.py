@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from actors.trace.events import OpReturn, Stamped
+from actors.trace.events import PollReturn, SendReturn, Stamped
 from orchestrator.invariants.mirrors.log_mirror import LogMirror, LossBudget
 
 UNCLEAN = "An unclean election in between gave up what the new leader lacked."
@@ -15,7 +15,7 @@ LOSS = {"unclean-election": UNCLEAN, "loss-budget": LOST}
 """Rule -> when it excuses that a committed record is gone."""
 
 
-def read_in(body: OpReturn, mirror: LogMirror) -> int:
+def read_in(body: PollReturn, mirror: LogMirror) -> int:
     """The epoch of the leader that handed out the records of a poll. Their batches may be older, and have been given up
     and brought back since: they say nothing of what was committed when it was read."""
     if body.leader_epoch >= 0:
@@ -23,7 +23,7 @@ def read_in(body: OpReturn, mirror: LogMirror) -> int:
     return max(body.records[-1].leader_epoch, mirror.newest_led(body.broker))
 
 
-def acknowledged_in(event: Stamped, body: OpReturn, mirror: LogMirror) -> int:
+def acknowledged_in(event: Stamped, body: SendReturn, mirror: LogMirror) -> int:
     """The leader epoch of an acknowledgement: as the broker that answered recorded it, or as told. Where the trace does
     not say: the newest in which the broker had the record, or the one which it leads; -1 unknown."""
     served = mirror.served(event, body)

@@ -6,7 +6,7 @@ import msgspec
 
 from actors.node.errors import KafkaError, error_name
 from actors.node.spec import node_name
-from actors.trace.events import NodeDown, OpInvoke, OpReturn, PartChange, ReplyPartition, RpcReply, Stamped
+from actors.trace.events import ListInvoke, ListReturn, NodeDown, PartChange, ReplyPartition, RpcReply, Stamped
 from actors.trace.metadata_history import NewestController
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
 from orchestrator.invariants.folds.routes import LIST_OFFSETS
@@ -93,8 +93,8 @@ class LatestNeverGoesBack(KeyedInvariant[Answers]):
     )
     tested_when = "a client is told a latest offset, and another had been told before it asked"
     route = LIST_OFFSETS
-    types = (OpInvoke, OpReturn, RpcReply, PartChange, NodeDown)
-    cases = {OpInvoke: ("list",), OpReturn: ("list",), RpcReply: ("ListOffsets",)}
+    types = (ListInvoke, ListReturn, RpcReply, PartChange, NodeDown)
+    cases = {RpcReply: ("ListOffsets",)}
     exemptions = {
         "loss-budget": LOST,
         "stale-leader": "The second answer came from a leader of an older leader epoch than the first.",
@@ -112,11 +112,11 @@ class LatestNeverGoesBack(KeyedInvariant[Answers]):
 
     def step(self, state: Answers, event: Stamped) -> Emissions:
         body = event.body
-        if type(body) is OpInvoke:
+        if type(body) is ListInvoke:
             if body.timestamp == LATEST and body.replica_id < 0:
                 self._settle(state, event.wall)
                 state.open[body.op] = Asked(state.floors.get(body.isolation, ()), witness(event))
-        elif type(body) is OpReturn:
+        elif type(body) is ListReturn:
             asked = state.open.pop(body.op, None)
             if asked is not None and body.outcome == "ok" and body.error == 0:
                 return self._returned(state, asked, event, body)
@@ -165,7 +165,7 @@ class LatestNeverGoesBack(KeyedInvariant[Answers]):
                 waiting.append((isolation, told))
         state.fresh = waiting
 
-    def _returned(self, state: Answers, asked: Asked, event: Stamped, body: OpReturn) -> Emissions:
+    def _returned(self, state: Answers, asked: Asked, event: Stamped, body: ListReturn) -> Emissions:
         joined = state.served.pop(event.cause, -1)
         leader_epoch = body.leader_epoch if body.leader_epoch >= 0 else joined
         if body.offset < 0:

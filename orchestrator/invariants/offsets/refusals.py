@@ -10,10 +10,11 @@ from actors.trace.events import (
     ConsPos,
     CtlFault,
     ErrorSeen,
+    ListInvoke,
+    ListReturn,
     MetaView,
     NodeUp,
-    OpInvoke,
-    OpReturn,
+    PollReturn,
     Rpc,
     RpcReply,
     Stamped,
@@ -99,8 +100,8 @@ class ClientsAbsorbTheRefusal(KeyedInvariant[Client]):
         "an offset, or a consumer takes a position that it has looked up"
     )
     route = CLIENT
-    types = (NodeUp, OpInvoke, OpReturn, ErrorSeen, MetaView, ConsPos, Rpc, RpcReply)
-    cases = {OpInvoke: ("list",), OpReturn: ("poll", "list"), RpcReply: ("ListOffsets",)}
+    types = (NodeUp, ListInvoke, ListReturn, PollReturn, ErrorSeen, MetaView, ConsPos, Rpc, RpcReply)
+    cases = {RpcReply: ("ListOffsets",)}
     unseen = (
         "A lookup that is refused and never made again: operations have L7 for that, consumers L6 in long windows.",
         "Whether Metadata that a consumer asks for after a refusal was needed: Kafka's consumer always does.",
@@ -139,11 +140,12 @@ class ClientsAbsorbTheRefusal(KeyedInvariant[Client]):
             self._answered(state, event, body)
         elif type(body) is ErrorSeen:
             return self._error(state, event, body)
-        elif type(body) is OpReturn:
+        elif type(body) is PollReturn:
+            state.refetching.pop(body.tp, None)
+        elif type(body) is ListReturn:
             return self._returned(state, event, body)
-        elif type(body) is OpInvoke:
-            if body.kind == "list":
-                state.open[body.op] = Asking(body.tp, event.wall)
+        elif type(body) is ListInvoke:
+            state.open[body.op] = Asking(body.tp, event.wall)
         elif type(body) is MetaView:
             self._viewed(state, event, body)
         elif type(body) is ConsPos:
@@ -177,12 +179,7 @@ class ClientsAbsorbTheRefusal(KeyedInvariant[Client]):
             state.allowed = _REASONED
         return found
 
-    def _returned(self, state: Client, event: Stamped, body: OpReturn) -> Emissions:
-        if body.kind == "poll":
-            state.refetching.pop(body.tp, None)
-            return NOTHING
-        if body.kind != "list":
-            return NOTHING
+    def _returned(self, state: Client, event: Stamped, body: ListReturn) -> Emissions:
         asking = state.open.pop(body.op, None)
         found = self._followed_up(state, body.tp, event)
         if body.leader_epoch > state.epochs.get(body.tp, -1):

@@ -11,13 +11,13 @@ import msgspec
 from actors.client.admin import ADD_VOTER, REMOVE_VOTER
 from actors.node.spec import node_name
 from actors.trace.events import (
+    AdminInvoke,
+    AdminReturn,
     ConfigChange,
     IsrPropose,
     LogFlush,
     LogHw,
     LogTrunc,
-    OpInvoke,
-    OpReturn,
     PartChange,
     QApply,
     QRole,
@@ -421,9 +421,8 @@ class AcknowledgedMetadataStays(LogInvariant[Acknowledgements]):
         "Changes that need no record, and operations whose outcome is unknown.",
         "Which of several records of the same kind a confirmation means: one that is committed is enough.",
     )
-    types = (PartChange, ConfigChange, QVoters, IsrPropose, OpInvoke, OpReturn, QRole)
+    types = (PartChange, ConfigChange, QVoters, IsrPropose, AdminInvoke, AdminReturn, QRole)
     before_types = (QVoters,)
-    cases = {OpInvoke: ("admin",), OpReturn: ("admin",)}
     exemptions = {"loss-budget": WIPED}
 
     def initial(self, key: str, profile: Profile) -> Acknowledgements:
@@ -448,7 +447,7 @@ class AcknowledgedMetadataStays(LogInvariant[Acknowledgements]):
             self._wrote(state, body.tp, Written(body.offset, body.quorum_epoch, event.wall, witness(event), what))
         elif type(body) is ConfigChange:
             self._wrote(state, body.resource, Written(body.offset, body.quorum_epoch, event.wall, witness(event)))
-        elif type(body) is OpInvoke:
+        elif type(body) is AdminInvoke:
             state.asked[body.op] = event.wall
         elif type(body) is IsrPropose:
             if body.outcome == "accepted":
@@ -456,7 +455,7 @@ class AcknowledgedMetadataStays(LogInvariant[Acknowledgements]):
                 records = [each for each in state.changes.get(body.tp, ()) if each.what == what]
                 sentence = f"{event.node} was told that its ISR {sorted(body.isr)} of {body.tp} was accepted"
                 return self._told(state, event, records, sentence, mirror)
-        elif type(body) is OpReturn:
+        elif type(body) is AdminReturn:
             return self._returned(state, event, body, mirror)
         elif type(body) is QRole and body.role == "leader":
             return self._elected(state, event, body, mirror)
@@ -467,13 +466,13 @@ class AcknowledgedMetadataStays(LogInvariant[Acknowledgements]):
         known.append(record)
         del known[:-CHANGES_KEPT]
 
-    def _returned(self, state: Acknowledgements, event: Stamped, body: OpReturn, mirror: LogMirror) -> Emissions:
+    def _returned(self, state: Acknowledgements, event: Stamped, body: AdminReturn, mirror: LogMirror) -> Emissions:
         asked = state.asked.pop(body.op, None)
         if asked is None or body.outcome != "ok":
             return NOTHING
         found: list[Any] = []
-        call = body.admin["call"]
-        for name, error in body.admin.get("results", {}).items():
+        call = body.call
+        for name, error in body.results.items():
             if error != "NONE":
                 continue
             sentence = f"{event.node} was told that {call} of {name} was done"

@@ -8,7 +8,22 @@ from typing import Any
 from actors.node.effects import Call, SetTimer
 from actors.node.errors import error_name
 from actors.node.messages import AnyRequest, api_of
-from actors.trace.events import ConsPos, ErrorSeen, MetaView, OpInvoke, OpReturn, TraceEvent
+from actors.trace.events import (
+    AdminInvoke,
+    AdminReturn,
+    ConsPos,
+    ErrorSeen,
+    ListInvoke,
+    ListReturn,
+    MetaView,
+    OpInvoke,
+    OpReturn,
+    PollInvoke,
+    PollReturn,
+    SendInvoke,
+    SendReturn,
+    TraceEvent,
+)
 from krift.v1.admin import DescribeQuorumRequest, ElectLeadersRequest, IncrementalAlterConfigsRequest
 from krift.v1.fetch import FetchRequest
 from krift.v1.list_offsets import ListOffsetsRequest
@@ -53,9 +68,9 @@ def describe_events(events: list[TraceEvent]) -> list[str]:
     lines: list[str] = []
     for _, alike in groupby(events, _kind):
         group: list[Any] = list(alike)
-        if isinstance(group[0], OpInvoke) and group[0].kind == "send":
+        if isinstance(group[0], SendInvoke):
             lines += _spread("* send", group)
-        elif isinstance(group[0], OpReturn) and group[0].kind == "send":
+        elif isinstance(group[0], SendReturn):
             lines += _spread("* sent", group)
         else:
             lines += [line for event in group if (line := _describe(event)) is not None]
@@ -77,9 +92,10 @@ def join_sends(lines: list[str]) -> list[str]:
 
 def _kind(event: TraceEvent) -> tuple[Any, ...]:
     if isinstance(event, OpInvoke):
-        return "invoke", event.kind, event.tp
+        return "invoke", event.kind, getattr(event, "tp", "")
     if isinstance(event, OpReturn):
-        return "return", event.kind, event.tp, event.outcome, event.error, event.broker
+        where = (getattr(event, name, "") for name in ("tp", "broker"))
+        return "return", event.kind, *where, event.outcome, event.error
     return (type(event).__name__,)
 
 
@@ -87,7 +103,7 @@ def _spread(verb: str, group: list[Any]) -> list[str]:
     first, last = group[0], group[-1]
     numbers = number(first.uid) if len(group) == 1 else f"{number(first.uid)}-{number(last.uid)}"
     line = f"{verb} {first.tp} {numbers}"
-    if isinstance(first, OpReturn):
+    if isinstance(first, SendReturn):
         line += f" {first.outcome}"
         if first.outcome != "ok":
             line += f" {error_name(first.error)}"
@@ -112,31 +128,31 @@ def _describe(event: TraceEvent) -> str | None:
             return f"* view of {event.server}: {' '.join(news) or 'nothing new'}{refused}"
         case ConsPos():
             return f"* position {event.tp} {event.old} -> {event.new} epoch {event.epoch} ({event.reason})"
-        case OpInvoke() if event.kind == "admin":
-            return f"* {_administered(event.admin)}"
-        case OpReturn() if event.kind == "admin":
+        case AdminInvoke():
+            return f"* {_administered(event.call, event.arguments)}"
+        case AdminReturn():
             error = f" {error_name(event.error)}" if event.error else ""
-            told = _administered({**event.admin, **event.admin["results"]})
-            return f"* told {event.outcome}{error}: {told}"
-        case OpInvoke():
-            asks = f" v{event.version} timestamp {event.timestamp}" if event.kind == "list" else f" at {event.offset}"
-            return f"* {event.kind} {event.tp}{asks}"
-        case OpReturn():
+            return f"* told {event.outcome}{error}: {_administered(event.call, event.results)}"
+        case ListInvoke():
+            return f"* list {event.tp} v{event.version} timestamp {event.timestamp}"
+        case PollInvoke():
+            return f"* poll {event.tp} at {event.offset}"
+        case ListReturn() | PollReturn():
             return _describe_return(event)
     return None
 
 
-def _administered(admin: dict[str, Any]) -> str:
-    rest = [f"{key}={value}" for key, value in admin.items() if key not in ("call", "results")]
-    return " ".join([admin["call"], *rest])
+def _administered(call: str, told: dict[str, Any]) -> str:
+    return " ".join([call, *(f"{key}={value}" for key, value in told.items())])
 
 
-def _describe_return(event: OpReturn) -> str:
+def _describe_return(event: ListReturn | PollReturn) -> str:
     line = f"* {event.kind} {event.tp} {event.outcome}"
     if event.outcome != "ok":
-        parts = f" parts at {event.divergent_offset} epoch {event.divergent_epoch}"
-        return f"{line} {error_name(event.error)}" + (parts if event.divergent_offset >= 0 else "")
-    if event.kind == "list":
+        parted = isinstance(event, PollReturn) and event.divergent_offset >= 0
+        line += f" {error_name(event.error)}"
+        return f"{line} parts at {event.divergent_offset} epoch {event.divergent_epoch}" if parted else line
+    if isinstance(event, ListReturn):
         where = f"offset {event.offset} leader epoch {event.leader_epoch}"
     else:
         where = " ".join(f"{p.offset}e{p.leader_epoch}={number(p.uid)}" for p in event.records)

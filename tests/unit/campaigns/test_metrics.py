@@ -12,17 +12,20 @@ from actors.trace.events import (
     AnyTraceEvent,
     CtlPhase,
     ErrorSeen,
+    ListInvoke,
+    ListReturn,
     LogAppend,
     LogTrunc,
     NodeDown,
-    OpInvoke,
-    OpReturn,
     PartAssume,
     PartChange,
     Polled,
+    PollReturn,
     QRole,
     QVoters,
     Rpc,
+    SendInvoke,
+    SendReturn,
     Stamped,
 )
 from chaos.plan import Plan
@@ -64,8 +67,8 @@ def probe(number: int, asked: float, told: float, offset: int, node: str = "list
     """A prober's operation."""
     op = f"{node}/0/{number}"
     return [
-        (asked, node, OpInvoke(op, "list", TP, timestamp=-1)),
-        (told, node, OpReturn(op, "list", TP, "ok", offset=offset, timestamp=-1)),
+        (asked, node, ListInvoke(op, TP, -1)),
+        (told, node, ListReturn(op, "ok", 0, TP, -1, offset=offset)),
     ]
 
 
@@ -77,8 +80,8 @@ def probes(start: float, end: float) -> list[At]:
 
 def send(uid: str, sent: float, acked: float, acks: int = -1) -> list[At]:
     return [
-        (sent, "producer-1", OpInvoke(uid, "send", TP, uid=uid, acks=acks)),
-        (acked, "producer-1", OpReturn(uid, "send", TP, "ok", uid=uid, acks=acks, offset=0)),
+        (sent, "producer-1", SendInvoke(uid, TP, uid, acks)),
+        (acked, "producer-1", SendReturn(uid, "ok", 0, TP, uid, acks, offset=0)),
     ]
 
 
@@ -141,10 +144,10 @@ def test_latencies(plan: Plan) -> None:
     what never returns until the run is over."""
     events = [*send("p:1", 2.0, 2.2), *send("p:2", 2.1, 2.2), *send("p:0", 0.5, 0.9)]
     polls: list[At] = [
-        (at, "consumer-1", OpReturn(f"c/{at}", "poll", TP, "ok", records=[Polled(1, 0, "p:1"), Polled(0, 0, "p:0")]))
+        (at, "consumer-1", PollReturn(f"c/{at}", "ok", 0, TP, 0, 0, records=[Polled(1, 0, "p:1"), Polled(0, 0, "p:0")]))
         for at in (2.5, 3.0)
     ]
-    open_send: At = (10.0, "producer-1", OpInvoke("p:3", "send", TP, uid="p:3", acks=-1))
+    open_send: At = (10.0, "producer-1", SendInvoke("p:3", TP, "p:3", -1))
     found = measured(plan, [*events, *polls, open_send])
     assert (found["latency.send.p50"], found["latency.send.max"]) == pytest.approx((200, 1000))
     assert (found["latency.read.p50"], found["latency.read.max"]) == pytest.approx((500, 500))

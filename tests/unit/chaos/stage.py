@@ -13,10 +13,10 @@ from actors.trace.events import (
     CtlPhase,
     LinkRuleChange,
     NodeUp,
-    OpReturn,
     PartAssume,
     PartChange,
     QRole,
+    SendReturn,
     Stamped,
 )
 from chaos.conductor import ScenarioConductor
@@ -116,7 +116,7 @@ class Stage:
                 self.elect(replicas[0], 0, list(replicas), "create", topic_partition(topic.name, number))
 
     def succeed(self, client: NodeSpec) -> list[AnyAction]:
-        return self.tell(client.name, OpReturn("op", "send", "orders-0", "ok"))
+        return self.tell(client.name, SendReturn("op", "ok", 0, "orders-0", "uid", -1))
 
     def reach_time_0(self) -> None:
         """The steady state, and every client's first success."""

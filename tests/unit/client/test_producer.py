@@ -8,7 +8,7 @@ from actors.client.producer import ProducerNode
 from actors.node.effects import Call
 from actors.node.errors import KafkaError
 from actors.node.messages import Api
-from actors.trace.events import ErrorSeen, MetaView, OpInvoke, OpReturn
+from actors.trace.events import ErrorSeen, MetaView, SendInvoke, SendReturn
 from krift.v1.common import LeaderAndEpoch
 from krift.v1.produce import ProduceRequest, ProduceResponse
 from krift.v1.producer_ids import InitProducerIdResponse
@@ -62,14 +62,14 @@ def test_records_go_out_at_the_rate_and_linger_together() -> None:
     assert batch(call) == (0, 0, uids(0, 1, 2))
     assert call.request.topic_data[0].topic_id == TOPIC_ID  # type: ignore[attr-defined]
     answer(driver, call, offset=40)
-    returned = driver.events_of(OpReturn)
+    returned = driver.events_of(SendReturn)
     assert [(event.uid, event.outcome, event.offset) for event in returned] == [
         ("producer-1:0", "ok", 40),
         ("producer-1:1", "ok", 41),
         ("producer-1:2", "ok", 42),
     ]
     driver.advance(975)
-    assert len(driver.events_of(OpInvoke)) == 101
+    assert len(driver.events_of(SendInvoke)) == 101
 
 
 def test_rate_above_one_per_millisecond_does_not_drift() -> None:
@@ -77,7 +77,7 @@ def test_rate_above_one_per_millisecond_does_not_drift() -> None:
     driver = with_id(producer(rate=2500, linger_ms=1000))
     driver.advance(2000)
     # at 0 ms: 0; then two or three records each ms, the last one at 2000 ms
-    assert len(driver.events_of(OpInvoke)) in (5001, 5002, 5003)
+    assert len(driver.events_of(SendInvoke)) in (5001, 5002, 5003)
 
 
 def test_five_requests_are_pipelined() -> None:
@@ -134,7 +134,7 @@ def test_a_definite_error_fails_and_raises_the_epoch() -> None:
     """Shows that a batch that was certainly not written returns fail, and that the gap is closed by a new epoch."""
     driver = with_id(producer(linger_ms=0))
     answer(driver, driver.take(Api.Produce), KafkaError.MESSAGE_TOO_LARGE)
-    assert driver.events_of(OpReturn)[0].outcome == "fail"
+    assert driver.events_of(SendReturn)[0].outcome == "fail"
     driver.advance(10)
     assert batch(driver.take(Api.Produce)) == (1, 0, uids(1))
 
@@ -146,7 +146,7 @@ def test_an_error_after_an_unknown_attempt_stays_unknown() -> None:
     driver.fail(driver.take(Api.Produce), "disconnect")
     driver.advance(2000)
     answer(driver, driver.take(Api.Produce), KafkaError.NOT_ENOUGH_REPLICAS)
-    returned = driver.events_of(OpReturn)[0]
+    returned = driver.events_of(SendReturn)[0]
     assert (returned.outcome, returned.error) == ("unknown", KafkaError.NOT_ENOUGH_REPLICAS)
     assert driver.results["op-stop"] == {"sent": 1, "acked": 0}
 
@@ -157,7 +157,7 @@ def test_delivery_timeout_gives_up_with_unknown_outcome() -> None:
     driver.fail(driver.take(Api.Produce), "timeout")
     driver.down = {"broker-1", "broker-2", "broker-3"}
     driver.advance(500)
-    returned = driver.events_of(OpReturn)
+    returned = driver.events_of(SendReturn)
     assert [(event.uid, event.outcome, event.error) for event in returned] == [
         ("producer-1:0", "unknown", KafkaError.REQUEST_TIMED_OUT)
     ]
@@ -179,9 +179,9 @@ def test_a_named_leader_is_used_at_once() -> None:
 def test_acks_0_returns_without_an_answer() -> None:
     """Shows that acks=0 counts as success when it is sent, without an offset and without a producer id."""
     driver = producer(linger_ms=0, acks="0")
-    returned = driver.events_of(OpReturn)[0]
+    returned = driver.events_of(SendReturn)[0]
     assert (returned.outcome, returned.offset, returned.acks, returned.idempotent) == ("ok", -1, 0, False)
     call = driver.take(Api.Produce)
     assert batch(call)[1] == -1
     driver.answer(call, ProduceResponse())
-    assert len(driver.events_of(OpReturn)) == 1
+    assert len(driver.events_of(SendReturn)) == 1

@@ -15,9 +15,9 @@ from actors.trace.events import (
     LinkRuleChange,
     MetaImage,
     MetaView,
-    OpInvoke,
     ReplyPartition,
     Rpc,
+    SendInvoke,
     Stamped,
 )
 from tests.unit.invariants.trace_builder import BROKERS, TP, TraceBuilder
@@ -215,7 +215,7 @@ def _calls(random: Random, trace: TraceBuilder) -> None:
     trace.req = ""
     trace.emit(node, MetaImage(random.randrange(9, 16), 0))
     trace.operations += 1
-    trace.emit("producer-1", OpInvoke(f"send producer-1:{trace.operations}", "send", TP, acks=-1))
+    trace.emit("producer-1", SendInvoke(f"send producer-1:{trace.operations}", TP, "", -1))
     trace.emit("controller-1", BrokerReg(random.choice(BROKERS), 1, "i", random.random() < 0.5, False, False, 9))
     trace.emit("consumer-1", ConsPos(TP, -1, random.randrange(5), 0, "assign"))
 

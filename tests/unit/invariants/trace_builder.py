@@ -12,17 +12,18 @@ from actors.trace.events import (
     ConsPos,
     CtlWindow,
     IsrPropose,
+    ListInvoke,
+    ListReturn,
     LogAppend,
     LogFlush,
     LogHw,
     LogTrunc,
     NodeDown,
     NodeUp,
-    OpInvoke,
-    OpReturn,
     PartAssume,
     PartChange,
     Polled,
+    PollReturn,
     QApply,
     QPersist,
     QRole,
@@ -33,6 +34,8 @@ from actors.trace.events import (
     RpcReply,
     RunEnd,
     RunMeta,
+    SendInvoke,
+    SendReturn,
     Stamped,
 )
 from orchestrator.engines.in_process import check
@@ -331,13 +334,13 @@ class TraceBuilder:
         """A list operation begins; returns its id."""
         self.operations += 1
         op = f"{client}:{self.operations}"
-        self.emit(client, OpInvoke(op, "list", TP, timestamp=timestamp, replica_id=replica_id, isolation=isolation))
+        self.emit(client, ListInvoke(op, TP, timestamp, isolation, replica_id=replica_id))
         return op
 
     def told(self, client: str, op: str, offset: int, broker: int, epoch: int) -> str:
         """A list operation returns."""
         return self.emit(
-            client, OpReturn(op, "list", TP, "ok", offset=offset, leader_epoch=epoch, broker=node_name(broker))
+            client, ListReturn(op, "ok", 0, TP, -1, offset=offset, leader_epoch=epoch, broker=node_name(broker))
         )
 
     def ask(self, client: str, offset: int, broker: int, epoch: int) -> str:
@@ -348,13 +351,13 @@ class TraceBuilder:
         """A send returns ok."""
         return self.emit(
             client,
-            OpReturn(
+            SendReturn(
                 f"send {uid}",
-                "send",
-                TP,
                 "ok",
-                uid=uid,
-                acks=acks,
+                0,
+                TP,
+                uid,
+                acks,
                 offset=offset,
                 leader_epoch=epoch,
                 broker=node_name(broker),
@@ -363,7 +366,7 @@ class TraceBuilder:
 
     def sends(self, client: str, uid: str, acks: int = -1, digest: int = 0) -> str:
         """A send begins."""
-        return self.emit(client, OpInvoke(f"send {uid}", "send", TP, uid, acks=acks, digest=digest))
+        return self.emit(client, SendInvoke(f"send {uid}", TP, uid, acks, digest=digest))
 
     def failed(
         self,
@@ -374,7 +377,7 @@ class TraceBuilder:
         broker: str = "broker-1",
     ) -> str:
         """A send returns an error."""
-        body = OpReturn(f"send {uid}", "send", TP, outcome, error=error, uid=uid, acks=-1, broker=broker)
+        body = SendReturn(f"send {uid}", outcome, error, TP, uid, -1, broker=broker)
         return self.emit(client, body)
 
     def moved(self, client: str, new: int, reason: Any = "seek", old: int = 0) -> str:
@@ -393,11 +396,13 @@ class TraceBuilder:
         """A poll returns records (offset, uid)."""
         self.operations += 1
         got = [Polled(offset, batch_epoch, uid, digest) for offset, uid in records]
-        body = OpReturn(
+        body = PollReturn(
             f"{client}:{self.operations}",
-            "poll",
-            TP,
             "ok",
+            0,
+            TP,
+            -1,
+            0,
             leader_epoch=epoch,
             broker=node_name(broker),
             records=got,

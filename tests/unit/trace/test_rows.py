@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from actors.trace.events import NodeDown, OpReturn, Polled, ReplyPartition, RpcReply, Stamped
+from actors.trace.events import NodeDown, Polled, PollReturn, ReplyPartition, RpcReply, Stamped
 from orchestrator.trace.rows import COLUMNS, row_to_stamped, stamped_to_row
 
 
@@ -10,7 +10,7 @@ def test_a_row_gives_back_its_event() -> None:
     """Shows that nested structs, maps and array-like structs survive the way through a row."""
     bodies = [
         NodeDown("lossy", lost={"orders-0": 7}),
-        OpReturn("c:1", "poll", "orders-0", "ok", records=[Polled(3, 1, "producer-1:3")]),
+        PollReturn("c:1", "ok", 0, "orders-0", 3, 0, records=[Polled(3, 1, "producer-1:3")]),
         RpcReply("ListOffsets", 4, "list-offsets-1", "c#1", 9, -1, 0, 0, [ReplyPartition("orders-0", 5)]),
     ]
     for seq, body in enumerate(bodies):

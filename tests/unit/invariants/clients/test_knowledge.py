@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from actors.trace.events import OpInvoke, OpReturn, ReplyPartition, RpcReply
+from actors.trace.events import ListInvoke, ListReturn, ReplyPartition, RpcReply, SendReturn
 from tests.unit.invariants.partitions.test_replication import committed
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
@@ -66,10 +66,10 @@ def test_a_reader_of_committed_records_knows_for_itself() -> None:
     trace = TraceBuilder()
     trace.acked("producer-1", "a", 9)
     op = trace.invoke("list-offsets-1", isolation=1)
-    trace.emit("list-offsets-1", OpReturn(op, "list", TP, "ok", offset=3, leader_epoch=0, isolation=1))
+    trace.emit("list-offsets-1", ListReturn(op, "ok", 0, TP, -1, offset=3, leader_epoch=0, isolation=1))
     assert trace.result("H6").status == "vacuous"
     op = trace.invoke("list-offsets-1", isolation=1)
-    trace.emit("list-offsets-1", OpReturn(op, "list", TP, "ok", offset=2, leader_epoch=0, isolation=1))
+    trace.emit("list-offsets-1", ListReturn(op, "ok", 0, TP, -1, offset=2, leader_epoch=0, isolation=1))
     assert trace.result("H6").status == "violated"
 
 
@@ -115,7 +115,7 @@ def test_the_leader_epoch_comes_from_the_servers_own_record() -> None:
         if recorded:
             trace.emit("broker-2", RpcReply("Produce", 9, "producer-1", "p>2", 7, -1, 0, -1, [told]))
         trace.req = "p>2#3"
-        body = OpReturn("s", "send", TP, "ok", uid="a", acks=-1, offset=9, broker="broker-2", correlation_id=7)
+        body = SendReturn("s", "ok", 0, TP, "a", -1, offset=9, broker="broker-2", correlation_id=7)
         trace.emit("producer-1", body)
         trace.req = ""
         trace.ask("list-offsets-1", 4, 1, 4)
@@ -204,7 +204,7 @@ def test_a_list_must_show_what_was_acknowledged() -> None:
     told = ReplyPartition(TP, 0, 4, leader_epoch=1, high_watermark=4, leader_epoch_start=5)
     lagging.emit("broker-2", RpcReply("ListOffsets", 7, "list-offsets-1", "l>2", 7, -1, 0, 0, [told]))
     lagging.req = "l>2#0"
-    body = OpReturn(op, "list", TP, "ok", offset=4, leader_epoch=1, broker="broker-2", correlation_id=7)
+    body = ListReturn(op, "ok", 0, TP, -1, offset=4, leader_epoch=1, broker="broker-2", correlation_id=7)
     lagging.emit("list-offsets-1", body)
     assert (lagging.result("C6").status, lagging.result("C6").excused) == ("held", {"new-leader": 1})
 
@@ -238,7 +238,7 @@ def test_operations_that_end_otherwise_bind_nobody() -> None:
     trace.sends("producer-1", "b")
     trace.failed("producer-1", "b", 7, "unknown")
     op = trace.invoke("list-offsets-1")
-    trace.emit("list-offsets-1", OpReturn(op, "list", TP, "unknown", error=7))
-    trace.emit("list-offsets-1", OpInvoke("e", "list", TP, timestamp=-2))
+    trace.emit("list-offsets-1", ListReturn(op, "unknown", 7, TP, -1))
+    trace.emit("list-offsets-1", ListInvoke("e", TP, -2))
     trace.ask("list-offsets-1", 0, 1, 0)
     assert {trace.result(name).status for name in ("H6", "C6")} == {"vacuous"}

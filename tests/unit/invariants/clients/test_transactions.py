@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from actors.node.errors import KafkaError as E
-from actors.trace.events import LogAppend, OpReturn, ReplyPartition
+from actors.trace.events import LogAppend, ReplyPartition, SendReturn
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
 NODE = "broker-1"
@@ -116,9 +116,7 @@ def test_an_older_producer_epoch() -> None:
 
 def idempotent(trace: TraceBuilder, uid: str, offset: int) -> str:
     """An acknowledgement of an idempotent producer, by the leader of epoch 0."""
-    body = OpReturn(
-        f"send {uid}", "send", TP, "ok", uid=uid, acks=-1, idempotent=True, offset=offset, leader_epoch=0, broker=NODE
-    )
+    body = SendReturn(f"send {uid}", "ok", 0, TP, uid, -1, idempotent=True, offset=offset, leader_epoch=0, broker=NODE)
     return trace.emit("producer-1", body)
 
 

@@ -14,12 +14,12 @@ from actors.trace.events import (
     MetaImage,
     NodeDown,
     NodeUp,
-    OpInvoke,
-    OpReturn,
     Rpc,
     RpcQuiet,
     RpcReply,
     RunRepeat,
+    SendInvoke,
+    SendReturn,
 )
 from orchestrator.invariants.folds.bounds import BOUNDS, bound_us, timers_of
 from orchestrator.invariants.folds.fold import Profile
@@ -53,7 +53,7 @@ class Run(TraceBuilder):
 
     def send(self, uid: str, acks: int = -1) -> str:
         op = f"send {uid}"
-        self.emit("producer-1", OpInvoke(op, "send", TP, uid=uid, acks=acks))
+        self.emit("producer-1", SendInvoke(op, TP, uid, acks))
         return op
 
     def call(self, number: int = 0, dst: str = "broker-2", api: str = "Fetch", **how: object) -> None:
@@ -198,7 +198,7 @@ def test_a_send_that_stays_open() -> None:
     unknown.lead(1, 0)
     unknown.window()
     op = unknown.send("producer-1:1")
-    unknown.emit("producer-1", OpReturn(op, "send", TP, "unknown"))
+    unknown.emit("producer-1", SendReturn(op, "unknown", 0, TP, "", 0))
     assert unknown.status("L5") == ("vacuous", 0)
     few = Run(topics={"orders": {"config": {"min.insync.replicas": 2}}})
     few.lead(1, 0)
@@ -360,7 +360,7 @@ def test_an_operation_returns_before_its_time_out_unless_its_client_was_stopped(
     stopped.emit("driver", CtlFault("f1", "pause", "start", ["producer-1"], {}))
     stopped.wall += 125 * SECOND
     stopped.emit("driver", CtlFault("f1", "pause", "stop", ["producer-1"], {}))
-    stopped.emit("producer-1", OpReturn(op, "send", TP, "unknown"))
+    stopped.emit("producer-1", SendReturn(op, "unknown", 0, TP, "", 0))
     assert stopped.status("L7") == ("held", 1)
     gone = Run()
     gone.send("producer-1:1")

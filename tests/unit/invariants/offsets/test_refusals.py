@@ -6,7 +6,17 @@ from typing import Any
 
 import pytest
 
-from actors.trace.events import CtlFault, ErrorSeen, MetaView, NodeUp, OpInvoke, OpReturn, ReplyPartition, Rpc, RpcReply
+from actors.trace.events import (
+    CtlFault,
+    ErrorSeen,
+    ListInvoke,
+    ListReturn,
+    MetaView,
+    NodeUp,
+    ReplyPartition,
+    Rpc,
+    RpcReply,
+)
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
 
@@ -43,7 +53,7 @@ class Refused:
             returned = self.trace.told(self.client, self.op, 4, 2, 0)
             self.trace.cause = ""
             return returned
-        return self.trace.emit(self.client, OpReturn(self.op, "list", TP, "unknown", error=error))
+        return self.trace.emit(self.client, ListReturn(self.op, "unknown", error, TP, -1))
 
 
 def test_a_client_that_asks_again() -> None:
@@ -96,7 +106,7 @@ def test_metadata_that_comes_for_another_reason(reason: str) -> None:
     elif reason == "disconnect":
         refused.error(13, "ListOffsets", "")
     elif reason == "other":
-        refused.trace.emit(refused.client, OpInvoke("x", "list", "orders-1", timestamp=-1))
+        refused.trace.emit(refused.client, ListInvoke("x", "orders-1", -1))
     elif reason == "clock":
         refused.trace.emit("driver", CtlFault("f", "clock-jump", "start", [refused.client], {}))
     refused.view(**({"0": 3} if reason == "epochs" else {}))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from actors.node.spec import METADATA_PARTITION
-from actors.trace.events import ConfigChange, OpInvoke, OpReturn, QSnap, QVoters, RepFetch
+from actors.trace.events import AdminInvoke, AdminReturn, ConfigChange, QSnap, QVoters, RepFetch
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
 from orchestrator.invariants.quorum.commits import (
     AcknowledgedMetadataStays,
@@ -374,14 +374,13 @@ def test_accepted_and_lost() -> None:
 def configured(trace: TraceBuilder, call: str = "alter-config", error: str = "NONE", outcome: str = "ok") -> str:
     """An operator changes a configuration, or asks for an election."""
     resource = "topic/orders" if call == "alter-config" else TP
-    trace.emit("admin-1", OpInvoke("a:1", "admin", "", admin={"call": call}))
+    trace.emit("admin-1", AdminInvoke("a:1", call, {}))
     if call == "alter-config":
         trace.emit(LEADER, ConfigChange(0, 1, resource, "k", "v"))
     else:
         trace.change(2, 1, offset=0)
     trace.append(LEADER, "m", epoch=1, tp=METADATA_PARTITION)
-    admin = {"call": call, "results": {resource: error}}
-    return trace.emit("admin-1", OpReturn("a:1", "admin", "", outcome, admin=admin))  # type: ignore[arg-type]
+    return trace.emit("admin-1", AdminReturn("a:1", outcome, 0, call, {resource: error}))  # type: ignore[arg-type]
 
 
 def test_what_an_operator_is_told() -> None:
@@ -399,14 +398,13 @@ def test_what_an_operator_is_told() -> None:
 def added(trace: TraceBuilder, call: str = "add-voter", error: str = "NONE", *, committed: bool = False) -> list[str]:
     """An operator asks for controller-4, and the leader of epoch 1 writes that at offset 0. Returns that and what the
     operator is told of ``call``."""
-    trace.emit("admin-1", OpInvoke("a:1", "admin", "", admin={"call": call}))
+    trace.emit("admin-1", AdminInvoke("a:1", call, {}))
     members = {str(voter): f"dir-{voter}" for voter in (101, 102, 103, 104)}
     wrote = trace.emit(LEADER, QVoters("dir", 0, 1, 1, members, 1, 0, "append"))
     trace.append(LEADER, "m", epoch=1, tp=METADATA_PARTITION)
     if committed:
         trace.high_watermark(LEADER, 1, 1, METADATA_PARTITION)
-    admin = {"call": call, "results": {"controller-4": error}}
-    return [wrote, trace.emit("admin-1", OpReturn("a:1", "admin", "", "ok", admin=admin))]
+    return [wrote, trace.emit("admin-1", AdminReturn("a:1", "ok", 0, call, {"controller-4": error}))]
 
 
 def test_a_change_of_the_voters_is_confirmed() -> None:

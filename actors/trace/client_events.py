@@ -1,0 +1,186 @@
+"""Trace events of clients: what their applications asked for and were told, and what they learned on the way.
+
+An operation is two events of its kind, ``OpInvoke`` and ``OpReturn``; each kind has a body of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+from actors.trace.event_parts import Polled
+from actors.trace.run_events import TraceEvent
+
+OpKind = Literal["send", "poll", "list", "admin"]
+"""What applications ask clients for: to send a record, to poll a partition, to list an offset, to administer."""
+Outcome = Literal["ok", "fail", "unknown"]
+"""fail: it has definitely not happened."""
+
+
+class OpInvoke(TraceEvent, frozen=True):
+    """Base: an application began an operation. ``op`` is unique in the run."""
+
+    kind: ClassVar[OpKind]
+    op: str
+
+
+class SendInvoke(OpInvoke, frozen=True, tag="send.invoke"):
+    """``uid``: "<session>:<n>" with n rising in the order in which a producing session sends. ``digest``: of the
+    payload (``actors.log.batch.payload_digest``)."""
+
+    kind: ClassVar[OpKind] = "send"
+    tp: str
+    uid: str
+    acks: int
+    idempotent: bool = False
+    digest: int = 0
+
+
+class PollInvoke(OpInvoke, frozen=True, tag="poll.invoke"):
+    """``offset``: the consumer's position."""
+
+    kind: ClassVar[OpKind] = "poll"
+    tp: str
+    offset: int
+    isolation: int
+
+
+class ListInvoke(OpInvoke, frozen=True, tag="list.invoke"):
+    """``version``: of ListOffsets, the highest that the client speaks. ``replica_id``: -1: as a client; else as that
+    broker, which is told the log end instead of what clients see."""
+
+    kind: ClassVar[OpKind] = "list"
+    tp: str
+    timestamp: int
+    isolation: int = 0
+    version: int = -1
+    replica_id: int = -1
+
+
+class AdminInvoke(OpInvoke, frozen=True, tag="admin.invoke"):
+    """``call``: elect-leaders, alter-config, describe-quorum, add-voter or remove-voter."""
+
+    kind: ClassVar[OpKind] = "admin"
+    call: str
+    arguments: dict[str, Any]
+
+
+class OpReturn(TraceEvent, frozen=True):
+    """Base: an operation returned to the application. ``error``: code of the last error, 0 none."""
+
+    kind: ClassVar[OpKind]
+    op: str
+    outcome: Outcome
+    error: int
+
+
+class SendReturn(OpReturn, frozen=True, tag="send.return"):
+    """``uid``, ``acks``, ``idempotent``: as it was invoked. ``offset``: of the record, -1 not told. ``leader_epoch``:
+    in which it was given; no Produce answer tells it, so it is -1 and the ``rpc.reply`` has it. ``broker``: who
+    answered; ``version``, ``correlation_id``: of the answer."""
+
+    kind: ClassVar[OpKind] = "send"
+    tp: str
+    uid: str
+    acks: int
+    idempotent: bool = False
+    offset: int = -1
+    leader_epoch: int = -1
+    broker: str = ""
+    version: int = -1
+    correlation_id: int = -1
+
+
+class PollReturn(OpReturn, frozen=True, tag="poll.return"):
+    """``records``, with ``leader_epoch`` (as asked for and checked by the leader, -1 unknown) and ``broker``, who had
+    them; or of a truncation without a reset policy where the leader's log parts from what was read
+    (``divergent_offset``, ``divergent_epoch``). ``offset``, ``isolation``: as it was invoked."""
+
+    kind: ClassVar[OpKind] = "poll"
+    tp: str
+    offset: int
+    isolation: int
+    leader_epoch: int = -1
+    broker: str = ""
+    version: int = -1
+    records: list[Polled] = []
+    divergent_offset: int = -1
+    divergent_epoch: int = -1
+
+
+class ListReturn(OpReturn, frozen=True, tag="list.return"):
+    """``offset``: that was told, -1 none; ``leader_epoch``: of the replica that answered, carried in the trace even
+    where the wire's version has no field for it. ``timestamp``, ``isolation``: as it was invoked. ``broker``: who
+    answered; ``version``, ``correlation_id``: of the answer."""
+
+    kind: ClassVar[OpKind] = "list"
+    tp: str
+    timestamp: int
+    isolation: int = 0
+    offset: int = -1
+    leader_epoch: int = -1
+    broker: str = ""
+    version: int = -1
+    correlation_id: int = -1
+
+
+class AdminReturn(OpReturn, frozen=True, tag="admin.return"):
+    """``results``: where it was answered, an error name by topic partition, resource or controller; of describe-quorum
+    what it was told."""
+
+    kind: ClassVar[OpKind] = "admin"
+    call: str
+    results: dict[str, Any]
+
+
+OP_RETURNS = (SendReturn, PollReturn, ListReturn, AdminReturn)
+"""Of all kinds."""
+
+
+class MetaView(TraceEvent, frozen=True, tag="meta.view"):
+    """A client was told of leaders: the leader epoch per partition that differs from what it had; ``accepted``: tps it
+    took over. ``leaders``: who leads, for the same partitions as ``epochs`` (-1 nobody). ``topic_ids``: topic -> id,
+    where it is another one than the client knew. source: metadata (a Metadata answer, to a request for all that it
+    uses: what is neither accepted nor differs it no longer knows), hint (in an answer that refuses, KIP-951), heard (of
+    a newer leader epoch alone, in an answer of another API: there is nothing to take over)."""
+
+    server: str
+    epochs: dict[str, int]
+    accepted: list[str]
+    leaders: dict[str, int] = {}
+    topic_ids: dict[str, str] = {}
+    source: Literal["metadata", "hint", "heard"] = "metadata"
+
+
+class ConsPos(TraceEvent, frozen=True, tag="cons.pos"):
+    """A consumer's position moved other than by delivering. reason: assign, seek, reset, truncation."""
+
+    tp: str
+    old: int
+    new: int
+    epoch: int
+    reason: Literal["assign", "seek", "reset", "truncation"]
+
+
+class ErrorSeen(TraceEvent, frozen=True, tag="client.error"):
+    """A client met a retriable error of an API and goes on; ``tp`` empty for errors of a whole request."""
+
+    tp: str
+    api: str
+    version: int
+    error: int
+    broker: str
+
+
+ClientEvent = (
+    SendInvoke
+    | PollInvoke
+    | ListInvoke
+    | AdminInvoke
+    | SendReturn
+    | PollReturn
+    | ListReturn
+    | AdminReturn
+    | MetaView
+    | ConsPos
+    | ErrorSeen
+)
