@@ -1,0 +1,30 @@
+"""The defects of a replica's log: offsets, recovery, what it knows of producers."""
+
+from __future__ import annotations
+
+from actors.defects.defect import Defect
+
+LOG_DEFECTS: tuple[Defect, ...] = (
+    Defect("follower-reorders-batch", "actors.log", "P3", "A follower appends the records of a batch in reverse."),
+    Defect(
+        "recovery-drops-last",
+        "actors.log",
+        "P12",
+        "A broker that was not shut down cleanly drops the last batch of each log, though it can be read.",
+    ),
+    Defect("leader-skips-offset", "actors.log", "P14", "A leader leaves out an offset now and then."),
+    Defect(
+        "oldest-duplicate",
+        "actors.log",
+        "C6",
+        "A batch that is sent again is acknowledged with the offset of the oldest batch that the leader remembers.",
+        nemesis="clients",
+    ),
+    Defect("skip-sequence-check", "actors.log", "T2", "A leader takes any sequence number."),
+    Defect(
+        "producers-of-leaders-only",
+        "actors.log",
+        "T2",
+        "A follower keeps no state of producers, and knows none when it leads.",
+    ),
+)

@@ -1,0 +1,19 @@
+"""The defects of what drives nodes, and of what all nodes have in common: connections, links, draws, the trace."""
+
+from __future__ import annotations
+
+from actors.defects.defect import Defect
+
+RUNTIME_DEFECTS: tuple[Defect, ...] = (
+    Defect("no-request-timeout", "actors.node", "X2", "A request waits for its answer for ever.", nemesis="clients"),
+    Defect("leaky-partition", "actors", "X5", "A partition of links does not stop what arrives at a node."),
+    Defect("unseeded-timers", "actors.sim", "X8", "The runtime draws timers from no seed."),
+    Defect(
+        "no-reconnect-backoff",
+        "actors.node",
+        "X10",
+        "A connection that was refused is tried again at once.",
+        "KIP-144",
+    ),
+    Defect("lose-trace", "actors.trace", "X4", "The runtime drops every hundredth event of a node."),
+)
