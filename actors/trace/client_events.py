@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal
 
-from actors.trace.event_parts import Polled
-from actors.trace.run_events import TraceEvent
+from actors.trace.event_parts import Polled, TraceEvent
 
 OpKind = Literal["send", "poll", "list", "admin"]
 """What applications ask clients for: to send a record, to poll a partition, to list an offset, to administer."""

@@ -5,6 +5,11 @@ from __future__ import annotations
 import msgspec
 
 
+class TraceEvent(msgspec.Struct, frozen=True, tag_field="type", gc=False):
+    """Base of all bodies; the tag is the event's type. ``gc=False``, here and elsewhere: a run makes millions of these,
+    they can be in no reference cycle, and the collector need not look at them."""
+
+
 class ReplyPartition(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """What a server told about one partition in a Produce or ListOffsets answer, and what it knew then.
 

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-import msgspec
-
-
-class TraceEvent(msgspec.Struct, frozen=True, tag_field="type", gc=False):
-    """Base of all bodies; the tag is the event's type. ``gc=False``, here and elsewhere: a run makes millions of these,
-    they can be in no reference cycle, and the collector need not look at them."""
-
-
-# ---- run and runtime -------------------------------------------------------------------------------------
+from actors.trace.event_parts import TraceEvent
 
 
 class RunMeta(TraceEvent, frozen=True, tag="run.meta"):
@@ -149,3 +141,20 @@ class NodeDown(TraceEvent, frozen=True, tag="node.down"):
 
 class Tick(TraceEvent, frozen=True, tag="tick"):
     """Once a second, by every runtime: it is alive and its clock has come this far."""
+
+
+RunEvent = (
+    RunMeta
+    | RunEnd
+    | RunRepeat
+    | CtlFault
+    | CtlWindow
+    | CtlPhase
+    | LinkRuleChange
+    | LinkHit
+    | DiskRuleChange
+    | ClockSet
+    | NodeUp
+    | NodeDown
+    | Tick
+)

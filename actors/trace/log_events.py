@@ -1,0 +1,74 @@
+"""Trace events of a replica's log."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from actors.trace.event_parts import TraceEvent
+
+
+class LogAppend(TraceEvent, frozen=True, tag="log.append"):
+    """A batch was appended to a replica. ``batch_epoch``: leader epoch of the batch; ``leader_epoch``: epoch in
+    which this replica appends it. ``ph``: prefix hash at ``last`` + 1. ``uids``: of the records, in order;
+    ``timestamps``: likewise, by the leader alone, and not of the metadata log."""
+
+    tp: str
+    role: Literal["leader", "follower"]
+    base: int
+    last: int
+    batch_epoch: int
+    leader_epoch: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    control: bool
+    ph: int
+    uids: list[str]
+    timestamps: list[int] = []
+
+
+class LogFlush(TraceEvent, frozen=True, tag="log.flush"):
+    """Everything below ``end`` of this replica survives power loss."""
+
+    tp: str
+    end: int
+
+
+class LogTrunc(TraceEvent, frozen=True, tag="log.trunc"):
+    """A replica cut its log from ``was`` to ``to``. ``ph``: prefix hash at ``to``."""
+
+    tp: str
+    was: int
+    to: int
+    reason: Literal["diverge", "high-watermark", "out-of-range", "recovery"]
+    leader_epoch: int
+    ph: int
+
+
+class LogStart(TraceEvent, frozen=True, tag="log.start"):
+    """A replica's log begins at ``new`` from now on. snapshot: a snapshot that ends there took the place of the whole
+    log, which is empty now; retention: what a snapshot that ends there stands for was dropped. ``ph``: prefix hash at
+    ``new``; ``epoch``: of the last record below it."""
+
+    tp: str
+    new: int
+    reason: Literal["snapshot", "retention"]
+    ph: int
+    epoch: int
+
+
+class LogHw(TraceEvent, frozen=True, tag="log.hw"):
+    """A replica's high watermark changed. ``counted``: replica ids whose log ends the leader took the minimum
+    (or the majority) of. ``log_end``, ``log_start``: of this replica, at this moment."""
+
+    tp: str
+    role: Literal["leader", "follower"]
+    leader_epoch: int
+    new: int
+    ph: int
+    log_end: int
+    log_start: int
+    counted: list[int] = []
+
+
+LogEvent = LogAppend | LogFlush | LogTrunc | LogStart | LogHw
