@@ -17,8 +17,10 @@ from actors.trace.events import (
     ListReturn,
     LogAppend,
     LogHw,
+    LogTrunc,
     NodeDown,
     OpReturn,
+    PartAssume,
     PartChange,
     PollReturn,
     SendInvoke,
@@ -57,17 +59,23 @@ class OpenSend(msgspec.Struct, frozen=True):
 
 
 class Sends(PartitionState):
-    """sends: those that are open, by operation. min_isr: as of the topic. producers: ids that leaders have appended
-    batches of. overtaken: producer -> up to which number its open sends have missed their turn. hung: what is known of
-    brokers that hang; known: the finding about them, if it is one here. pushes: of UpdateMetadata."""
+    """sends: those that are open, by operation. min_isr: as of the topic. producers: broker -> producer id -> offset of
+    its first batch in that broker's log. overtaken: producer -> up to which number its open sends have missed their
+    turn. hung: what is known of brokers that hang; known: the finding about them, if it is one here. pushes: of
+    UpdateMetadata."""
 
     sends: dict[str, OpenSend] = {}
     min_isr: int = 1
-    producers: set[int] = set()
+    producers: dict[str, dict[int, int]] = {}
     overtaken: dict[str, int] = {}
     hung: HungBrokers = msgspec.field(default_factory=HungBrokers)
     known: str = ""
     pushes: LatePushes = msgspec.field(default_factory=LatePushes)
+
+    def cut_log(self, broker: str, end: int) -> None:
+        """The log of a broker ends at ``end`` now."""
+        first = self.producers.get(broker, {})
+        self.producers[broker] = {producer: base for producer, base in first.items() if base < end}
 
 
 class SendsReturn(PartitionInvariant[Sends]):
@@ -82,8 +90,7 @@ class SendsReturn(PartitionInvariant[Sends]):
     source = "KIP-91; Sender.java"
     tested_when = "a send that is open in a window returns with ok or a definite error"
     route = PARTITION
-    types = (SendInvoke, SendReturn, PartChange, LogAppend)
-    cases = {LogAppend: ("leader",)}
+    types = (SendInvoke, SendReturn, PartChange, PartAssume, LogAppend, LogTrunc, NodeDown)
     exemptions = {"isr-away": TOO_FEW, "no-producer-state": NO_PRODUCER_STATE, "late-push": LATE_PUSH}
     unseen = (
         "a send whose own time-out is shorter than the bound: it ends as unknown, and is counted as cut",
@@ -109,7 +116,10 @@ class SendsReturn(PartitionInvariant[Sends]):
             state.take(event, body)
             return NOTHING
         if kind is LogAppend:
-            self._look_for_gap(state, body)
+            self._look_for_gap(state, event.node, body)
+            return NOTHING
+        if kind is LogTrunc or kind is PartAssume or kind is NodeDown:
+            self._cut(state, event.node, body)
             return NOTHING
         if kind is SendInvoke:
             self.oblige(state, body.op, event)
@@ -126,13 +136,24 @@ class SendsReturn(PartitionInvariant[Sends]):
             self.void(state, body.op)
         return NOTHING
 
-    def _look_for_gap(self, state: Sends, body: LogAppend) -> None:
-        """A leader that knows nothing of a producer id takes its first batch with any sequence, so a later one of the
-        producer's: what comes before that is refused as out of order until its time is up."""
-        if body.producer_id < 0 or body.producer_id in state.producers:
+    def _cut(self, state: Sends, broker: str, body: LogTrunc | PartAssume | NodeDown) -> None:
+        if type(body) is LogTrunc:
+            state.cut_log(broker, body.to)
+        elif type(body) is PartAssume:
+            state.cut_log(broker, body.log_end)
+        elif type(body) is NodeDown and state.key in body.lost:
+            state.cut_log(broker, body.lost[state.key])
+
+    def _look_for_gap(self, state: Sends, broker: str, body: LogAppend) -> None:
+        """A leader whose log has nothing of a producer id takes its first batch with any sequence, so a later one of
+        the producer's: what comes before that is refused as out of order until its time is up."""
+        if body.producer_id < 0:
             return
-        state.producers.add(body.producer_id)
-        if body.base_sequence > 0:
+        known = state.producers.setdefault(broker, {})
+        if body.producer_id in known:
+            return
+        known[body.producer_id] = body.base
+        if body.role == "leader" and body.base_sequence > 0:
             producer, first = _place(body.uids[0])
             state.overtaken[producer] = first
 

@@ -376,12 +376,13 @@ class IsrIsWhole(PartitionInvariant[PartitionState]):
 
 class Ends(PartitionState):
     """ends: broker -> its log end. acked: end of what was acknowledged; by: the last such answer. unclean: whether an
-    unclean election gave something up."""
+    unclean election gave something up. lost: the least offset that a disk lost, -1 none."""
 
     ends: dict[str, int] = {}
     acked: int = 0
     by: Witness | None = None
     unclean: bool = False
+    lost: int = -1
 
 
 class AcknowledgedIsOnAll(PartitionInvariant[Ends]):
@@ -400,10 +401,12 @@ class AcknowledgedIsOnAll(PartitionInvariant[Ends]):
     exemptions = {
         "leader-away": "The leader is not in the core of the window: there is nobody to fetch from.",
         "unclean-election": "An unclean election gave up what the leader lacks.",
+        "loss-budget": "A disk lost what the leader lacks.",
     }
     unseen = (
         "what was acknowledged with less than acks=all",
         "what of it an unclean election gave up, and what a later one lost: P4 and C1 tell them apart",
+        "whether a disk may lose what the leader lacks: P4 and C1 judge that",
     )
 
     def initial(self, key: str, profile: Profile) -> Ends:
@@ -433,7 +436,10 @@ class AcknowledgedIsOnAll(PartitionInvariant[Ends]):
             state.ends[event.node] = body.to
         else:
             assert type(body) is NodeDown
-            state.ends[event.node] = min(state.ends.get(event.node, 0), body.lost.get(state.key, 0))
+            lost = body.lost.get(state.key, 0)
+            if state.key in body.lost and lost < state.ends.get(event.node, 0):
+                state.lost = lost if state.lost < 0 else min(state.lost, lost)
+            state.ends[event.node] = min(state.ends.get(event.node, 0), lost)
         return self._caught_up(state, event) if state.due else NOTHING
 
     def look(self, state: Ends, event: Stamped) -> None:
@@ -474,7 +480,9 @@ class AcknowledgedIsOnAll(PartitionInvariant[Ends]):
         newest = state.newest.by if state.newest is not None else None
         if state.leader not in state.core:
             return self.excused("leader-away", state.key, sentence, obligation.by, newest)
-        if state.unclean and state.ends.get(state.leader, 0) < obligation.target:
-            state.acked = state.ends.get(state.leader, 0)
-            return self.excused("unclean-election", state.key, sentence, obligation.by, newest)
+        end = state.ends.get(state.leader, 0)
+        if end < obligation.target and (state.unclean or 0 <= state.lost < obligation.target):
+            state.acked = end
+            rule = "unclean-election" if state.unclean else "loss-budget"
+            return self.excused(rule, state.key, sentence, obligation.by, newest)
         return self.violated(state.key, sentence, state.by, obligation.by)

@@ -221,6 +221,30 @@ def test_a_send_that_another_one_overtook(sequence: int, status: str) -> None:
     assert run.status("L5")[0] == status
 
 
+@pytest.mark.parametrize(
+    ("how", "status"), [("lost", "excused"), ("truncated", "excused"), ("kept", "violated"), ("elsewhere", "excused")]
+)
+def test_a_send_that_another_one_overtook_after_a_loss(how: str, status: str) -> None:
+    """Shows that what counts is whether the log of the leader has something of the producer when it takes the next
+    batch: not what it had before a power loss or a cut, and not what another log has."""
+    run = Run()
+    run.lead(1, 0)
+    first = "broker-2" if how == "elsewhere" else "broker-1"
+    run.append(first, "producer-1:0", producer=7, sequence=0, role="leader" if first == "broker-1" else "follower")
+    if how == "lost":
+        run.down("broker-1", "lossy", lost={TP: 0})
+        run.logs[TP, "broker-1"] = run.logs[TP, "broker-1"][:1]
+        run.up("broker-1")
+    elif how == "truncated":
+        run.truncate("broker-1", 0)
+    run.lead(1, 1)
+    run.window()
+    run.send("producer-1:1")
+    run.append("broker-1", "producer-1:2", producer=7, sequence=2, epoch=1)
+    run.past("L5")
+    assert run.status("L5")[0] == status
+
+
 def test_a_consumer_that_does_not_read_on() -> None:
     """Shows it violated; kept; and not asked of one that is not in the core."""
     for without, read, expected in (
@@ -414,6 +438,24 @@ def test_what_was_acknowledged_gets_to_all() -> None:
     lost.window(without=("broker-1",))
     lost.past("L14")
     assert lost.result("L14").excused == {"unclean-election": 1}
+
+
+@pytest.mark.parametrize(("loses", "excused"), [(0, {"loss-budget": 1}), (1, {})])
+def test_what_a_disk_lost_gets_nowhere(loses: int, excused: dict[str, int]) -> None:
+    """Shows that a leader whose disk lost what was acknowledged cannot hand it on, and that one which still has it
+    must."""
+    run = Run()
+    run.lead(1, 0, isr=(1,))
+    run.append("broker-1", "a")
+    run.acked("producer-1", "a", 0)
+    run.down("broker-1", "lossy", lost={TP: loses})
+    run.logs[TP, "broker-1"] = run.logs[TP, "broker-1"][: loses + 1]
+    run.up("broker-1")
+    run.lead(1, 1, isr=(1,))
+    run.window()
+    run.past("L14")
+    result = run.result("L14")
+    assert (result.excused, result.violated) == (excused, 0 if excused else 1)
 
 
 def test_a_new_leader_that_does_not_catch_up() -> None:
