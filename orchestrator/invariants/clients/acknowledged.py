@@ -8,7 +8,9 @@ import msgspec
 
 from actors.trace.events import ConsPos, LogHw, PartAssume, PollReturn, SendReturn, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
-from orchestrator.invariants.mirrors.epoch_bumps import EPOCH_BUMP, FailedSends, Numbered, bump_is_due
+from orchestrator.invariants.folds.rows import REMEMBERED
+from orchestrator.invariants.mirrors.committed_records import Copy, Held
+from orchestrator.invariants.mirrors.epoch_bumps import EPOCH_BUMP, FailedSends, bump_is_due
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror, LossBudget, loss_budget
 from orchestrator.invariants.mirrors.log_prefix import Prefix
@@ -217,19 +219,11 @@ class Value(msgspec.Struct, frozen=True, gc=False):
     by: Witness
 
 
-class Place(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Offset of a record, the epoch of the leader that committed it, and how its producer numbered it."""
-
-    offset: int
-    leader_epoch: int
-    numbered: Numbered
-
-
 class Values(State):
-    """offset -> value, and for records of idempotent producers uid -> place; the most recent ones."""
+    """``told``: offset -> value, where that is another one than what was committed there first: it was told of before,
+    or by somebody else, or in a newer leader epoch since; the most recent ones."""
 
-    values: dict[int, Value] = {}
-    places: dict[str, Place] = {}
+    told: dict[int, Value] = {}
     failed: FailedSends = msgspec.field(default_factory=FailedSends)
 
 
@@ -247,7 +241,7 @@ class OneOffsetOneValue(LogInvariant[Values]):
     types = (SendReturn, PollReturn, LogHw)
     cases = {LogHw: ("leader",)}
     unseen = (
-        "offsets beyond the last million of a partition",
+        f"offsets beyond the last {REMEMBERED:,} of a partition",
         "logs of followers: what they hold below the high watermark is for P3 and P11",
     )
     exemptions = {
@@ -255,8 +249,6 @@ class OneOffsetOneValue(LogInvariant[Values]):
         "loss-budget": LOST,
         "epoch-bump": EPOCH_BUMP,
     }
-
-    REMEMBERED = 1 << 20
 
     def initial(self, key: str, profile: Profile) -> Values:
         return Values(key)
@@ -274,68 +266,77 @@ class OneOffsetOneValue(LogInvariant[Values]):
         assert type(body) is PollReturn
         if body.outcome != "ok" or not body.records:
             return NOTHING
-        values = state.values
+        if not state.told and not mirror.taints and mirror.records.are(body.records):
+            state.tested += len(body.records)
+            return NOTHING
         leader_epoch = read_in(body, mirror)
         found: list[Any] | None = None
         for record in body.records:
-            known = values.get(record.offset)
-            if known is not None and known.uid == record.uid and not mirror.taints:
-                state.tested += 1
-            elif emitted := self._learn(state, record.offset, record.uid, leader_epoch, event, mirror):
+            if emitted := self._learn(state, record.offset, record.uid, leader_epoch, event, mirror):
                 found = [*(found or ()), *emitted]
         return NOTHING if found is None else found
+
+    def _known(self, state: Values, offset: int, mirror: LogMirror) -> Value | None:
+        """What an offset was said to hold."""
+        told = state.told.get(offset)
+        if told is not None:
+            return told
+        committed = mirror.records.at(offset)
+        return None if committed is None else _value(committed)
 
     def _learn(
         self, state: Values, offset: int, uid: str, leader_epoch: int, event: Stamped, mirror: LogMirror
     ) -> Emissions:
-        known = state.values.get(offset)
+        known = self._known(state, offset, mirror)
         if known is None:
-            state.values[offset] = Value(uid, leader_epoch, witness(event))
-            if len(state.values) > self.REMEMBERED:
-                _forget_half(state.values)
+            self._tell(state, offset, Value(uid, leader_epoch, witness(event)))
             return NOTHING
         state.tested += 1
         if known.uid == uid:
-            if leader_epoch > known.leader_epoch and mirror.taints:
-                state.values[offset] = Value(uid, leader_epoch, known.by)  # what gave it up before did not
+            if leader_epoch > known.leader_epoch and mirror.taints:  # what gave it up before did not
+                self._tell(state, offset, Value(uid, leader_epoch, known.by))
             return NOTHING
         sentence = (
             f"offset {offset:,} of {state.key} holds {uid or 'no record'} for {event.node}, "
             f"and {known.uid or 'no record'} for {known.by.node}"
         )
-        state.values[offset] = Value(uid, leader_epoch, witness(event))
+        self._tell(state, offset, Value(uid, leader_epoch, witness(event)))
         if rule := given_up(mirror, known.leader_epoch, leader_epoch, offset):
             return self.excused(rule, state.key, sentence, known.by, event)
         return self.violated(state.key, sentence, known.by, event)
 
+    def _tell(self, state: Values, offset: int, value: Value) -> None:
+        state.told[offset] = value
+        if len(state.told) > REMEMBERED:
+            del state.told[next(iter(state.told))]
+
     def _committed(self, state: Values, event: Stamped, mirror: LogMirror) -> Emissions:
+        records = mirror.records
+        if not state.told and not records.again and not records.replaced:
+            return NOTHING  # what is committed first is what others are held against
         found: list[Any] = []
         body = event.body
         assert type(body) is LogHw
         epoch = body.leader_epoch  # older batches are committed with it
         for batch in mirror.newly_committed:
-            for index, uid in enumerate(batch.uids):
-                offset = batch.base + index
-                found.extend(self._learn(state, offset, uid, epoch, event, mirror))
-                if batch.producer_id >= 0:
-                    first = state.places.get(uid)
-                    numbered = Numbered(batch.producer_id, batch.producer_epoch)
-                    second = state.places[uid] = Place(offset, epoch, numbered)
-                    if first is not None and first.offset != offset:
-                        found.extend(self._twice(state, uid, first, second, event, mirror))
-        if len(state.places) > self.REMEMBERED:
-            _forget_half(state.places)
+            for offset, uid in enumerate(batch.uids, batch.base):
+                if offset not in state.told and offset in records.replaced:
+                    self._tell(state, offset, _value(records.replaced[offset]))
+                if offset in state.told:
+                    found.extend(self._learn(state, offset, uid, epoch, event, mirror))
+        for uid, first, second in records.copies_again():
+            found.extend(self._twice(state, uid, first, second, event, mirror))
         return found
 
     def _twice(
-        self, state: Values, uid: str, first: Place, second: Place, event: Stamped, mirror: LogMirror
+        self, state: Values, uid: str, first: Copy, second: Copy, event: Stamped, mirror: LogMirror
     ) -> Emissions:
         """A record is committed for the second time."""
         sentence = (
             f"{uid}, of an idempotent producer, is committed at offset {first.offset:,} "
             f"and at offset {second.offset:,} of {state.key}"
         )
-        known = state.values.get(first.offset)
+        known = self._known(state, first.offset, mirror)
         by = None if known is None else known.by
         rule = given_up(mirror, first.leader_epoch, second.leader_epoch, first.offset)
         if not rule and first.numbered != second.numbered:
@@ -346,7 +347,5 @@ class OneOffsetOneValue(LogInvariant[Values]):
         return self.violated(state.key, sentence, by, event)
 
 
-def _forget_half(known: dict[Any, Any]) -> None:
-    """Drop the older half of what was learned."""
-    for name in list(known)[: len(known) // 2]:
-        del known[name]
+def _value(committed: Held) -> Value:
+    return Value(committed.uid, committed.copy.leader_epoch, committed.copy.by)

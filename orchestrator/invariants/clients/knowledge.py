@@ -6,19 +6,23 @@ clients are.
 
 from __future__ import annotations
 
+import struct
 from typing import Literal
 
 import msgspec
 
 from actors.trace.events import ListInvoke, ListReturn, PollReturn, RpcReply, SendInvoke, SendReturn, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
-from orchestrator.invariants.folds.window import REMEMBERED, OffsetWindow, uids_of
+from orchestrator.invariants.folds.rows import Rows
+from orchestrator.invariants.folds.window import OffsetWindow, uids_of
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror, LossBudget, loss_budget
 from orchestrator.invariants.mirrors.loss import LOSS, read_in, way_of_loss
 from orchestrator.invariants.offsets.list_offsets import FEATURE, LATEST, UNCLEAN_ENABLE
 
 ACKS_ALL = -1
+
+_EPOCH = struct.Struct("<?i")
 
 STALE = "The second answer came from a leader of an older leader epoch than the first."
 
@@ -131,7 +135,7 @@ class Judged(State):
     known: dict[int, Knowledge] = {}
     open: dict[str, Floor] = {}
     acknowledged: OffsetWindow = msgspec.field(default_factory=OffsetWindow)
-    acknowledged_in: dict[int, int] = {}
+    acknowledged_in: Rows = msgspec.field(default_factory=lambda: Rows(_EPOCH.size))
     budget: LossBudget = LossBudget()
     epsilon_us: int = 0
     unclean_allowed: bool = False
@@ -333,10 +337,8 @@ class RealTimeOrder(_Ends):
         known = _acknowledged(event, body, mirror)
         state.knowledge(0).add(known)
         if body.acks == ACKS_ALL:
-            state.acknowledged.put(body.offset, [body.uid])
-            state.acknowledged_in[body.offset] = known.leader_epoch
-            if len(state.acknowledged_in) > REMEMBERED:
-                del state.acknowledged_in[next(iter(state.acknowledged_in))]
+            state.acknowledged.put(body.offset, mirror.records.names.own(body.offset, [body.uid]))
+            state.acknowledged_in.put(body.offset, _EPOCH.pack(True, known.leader_epoch))
         if not floor:
             return NOTHING
         state.tested += 1
@@ -377,7 +379,8 @@ class RealTimeOrder(_Ends):
                     f"{event.node} got {record.uid or 'no record'} at offset {record.offset:,} of {state.key} after "
                     f"{uid} had been acknowledged there"
                 )
-                known_in = state.acknowledged_in.get(record.offset, -1)
+                place = state.acknowledged_in.place(record.offset)
+                known_in = -1 if place < 0 else _EPOCH.unpack_from(state.acknowledged_in.data, place)[1]
                 if rule := way_of_loss(mirror, record.offset, state.budget, known_in, read_in(body, mirror)):
                     return self.excused(rule, state.key, sentence, event)
                 return self.violated(state.key, sentence, event)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import struct
 from bisect import bisect_left, bisect_right
 
 import msgspec
 
-from actors.trace.events import ConsPos, LogHw, PartAssume, Polled, PollReturn, SendInvoke, Stamped
+from actors.trace.events import ConsPos, LogHw, Polled, PollReturn, SendInvoke, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
-from orchestrator.invariants.folds.window import REMEMBERED, OffsetWindow, offsets_of, uids_of
+from orchestrator.invariants.folds.rows import REMEMBERED, WITNESS, Names, Rows
+from orchestrator.invariants.folds.window import OffsetWindow, offsets_of, uids_of
+from orchestrator.invariants.mirrors.committed_records import CommittedRecords
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror, LossBudget, loss_budget
+from orchestrator.invariants.mirrors.log_prefix import BatchFacts
 from orchestrator.invariants.mirrors.loss import LOSS, read_in, way_of_loss
 
 
@@ -100,48 +104,58 @@ class ConsumersGoForward(LogInvariant[Positions]):
         return start if start < end else -1
 
 
-class Poll(msgspec.Struct, frozen=True, array_like=True):
-    """A poll that was the first to get what is at ``first`` and above, from the leader of an epoch."""
+_POLL = struct.Struct(f"<?qi{WITNESS}")
+_PAYLOAD = struct.Struct(f"<?I{WITNESS}")
 
-    first: int
+
+class Poll(msgspec.Struct, frozen=True, gc=False):
+    """A poll that was the first to get what is at an offset and above, from the leader of an epoch."""
+
     leader_epoch: int
     by: Witness
 
 
 class Reads(State):
-    """``read``: what was got first at each offset, and ``polls``, rising, by which; ``positions``: per consumer."""
+    """``read``: what was got first at each offset, and ``polls``, in order of their first offsets, by which;
+    ``positions``: per consumer."""
 
     read: OffsetWindow = msgspec.field(default_factory=OffsetWindow)
-    polls: list[Poll] = []
+    polls: Rows = msgspec.field(default_factory=lambda: Rows(_POLL.size))
+    nodes: Names = msgspec.field(default_factory=Names)
     positions: dict[str, int] = {}
     budget: LossBudget = LossBudget()
 
     def poll_of(self, offset: int) -> Poll | None:
         """The poll that got what is at an offset first."""
-        index = bisect_right(self.polls, offset, key=_first_offset) - 1
-        return self.polls[index] if index >= 0 else None
+        index = bisect_right(self._numbers(), offset, key=self._first_of) - 1 + self.polls.start
+        place = self.polls.place(index)
+        if place < 0:
+            return None
+        _, _, leader_epoch, *packed = _POLL.unpack_from(self.polls.data, place)
+        return Poll(leader_epoch, self.nodes.unpack(*packed))
 
-    def learn(self, records: list[Polled], leader_epoch: int, event: Stamped) -> None:
+    def _numbers(self) -> range:
+        return range(self.polls.start, self.polls.end)
+
+    def _first_of(self, index: int) -> int:
+        first: int = _POLL.unpack_from(self.polls.data, self.polls.place(index))[1]
+        return first
+
+    def learn(self, records: list[Polled], leader_epoch: int, event: Stamped, committed: OffsetWindow) -> None:
         """Records that follow one another were got. What lies at and above them was given up, if it was another."""
         first, end = records[0].offset, self.read.end
-        names = uids_of(records)
+        names = committed.own(first, uids_of(records))
         if first < end and any(known and known != uid for known, uid in zip(self._known(records), names, strict=True)):
             self.read.cut(first)
-            del self.polls[bisect_left(self.polls, first, key=_first_offset) :]
+            self.polls.cut(bisect_left(self._numbers(), first, key=self._first_of) + self.polls.start)
             end = first
-        by = witness(event)
         if records[-1].offset >= end:
-            self.polls.append(Poll(max(first, end), leader_epoch, by))
-        if len(self.polls) > 2 * REMEMBERED:
-            del self.polls[:REMEMBERED]
+            row = _POLL.pack(True, max(first, end), leader_epoch, *self.nodes.pack(witness(event)))
+            self.polls.put(self.polls.end, row)
         self.read.put(first, names)
 
     def _known(self, records: list[Polled]) -> list[str]:
         return self.read.between(records[0].offset, records[-1].offset + 1)
-
-
-def _first_offset(poll: Poll) -> int:
-    return poll.first
 
 
 class ReadsRepeat(LogInvariant[Reads]):
@@ -159,7 +173,7 @@ class ReadsRepeat(LogInvariant[Reads]):
     types = (PollReturn, ConsPos)
     exemptions = LOSS
     unseen = (
-        "records that a consumer got more than a million offsets ago",
+        f"records that a consumer got more than {REMEMBERED:,} offsets ago",
         "what disks lost and got back: a loss within the budget excuses its offsets for good",
     )
 
@@ -210,9 +224,9 @@ class ReadsRepeat(LogInvariant[Reads]):
                 )
                 found = self._gone(state, record.offset, sentence, poll, epoch, event, mirror)
                 if poll is None or epoch >= poll.leader_epoch:
-                    state.learn(records, epoch, event)
+                    state.learn(records, epoch, event, mirror.records.names)
                 return found
-        state.learn(records, epoch, event)
+        state.learn(records, epoch, event, mirror.records.names)
         return NOTHING
 
     def _passed_by(self, state: Reads, start: int, end: int, event: Stamped, mirror: LogMirror) -> Emissions:
@@ -244,14 +258,13 @@ class ReadsRepeat(LogInvariant[Reads]):
         return self.violated(state.key, sentence, by, event)
 
 
-class CommittedNames(State):
-    """``names``: of the records below the high watermarks of the leaders so far."""
+class Budgeted(State):
+    """What disks may lose."""
 
-    names: OffsetWindow = msgspec.field(default_factory=OffsetWindow)
     budget: LossBudget = LossBudget()
 
 
-class OnlyCommittedIsShown(LogInvariant[CommittedNames]):
+class OnlyCommittedIsShown(LogInvariant[Budgeted]):
     """A record above the high watermark may still go away with its leader: whoever got it acts on something that never
     happened.
 
@@ -263,37 +276,27 @@ class OnlyCommittedIsShown(LogInvariant[CommittedNames]):
     title = "Consumers get what is committed, and nothing else"
     source = "KAFKA-9196; KAFKA-14704"
     tested_when = "a poll returns records"
-    types = (PollReturn, LogHw, PartAssume)
-    cases = {LogHw: ("leader",)}
+    types = (PollReturn,)
     exemptions = LOSS
     unseen = (
         "what a Fetch carries beyond what its consumer hands out",
         "a high watermark that is too high: for this, what a leader says of it is committed (P6 and P10 judge that)",
     )
 
-    def initial(self, key: str, profile: Profile) -> CommittedNames:
-        return CommittedNames(key, budget=loss_budget(profile, key))
+    def initial(self, key: str, profile: Profile) -> Budgeted:
+        return Budgeted(key, budget=loss_budget(profile, key))
 
-    def step(self, state: CommittedNames, event: Stamped, mirror: LogMirror) -> Emissions:
+    def step(self, state: Budgeted, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
-        if type(body) is PollReturn:
-            return self._read(state, event, body, mirror) if _is_read(body) else NOTHING
-        if type(body) is PartAssume:
-            # Lower than before only after an unclean election, which may bring back what its leader had committed.
-            state.names.cut(mirror.newly_committed[0].base if mirror.newly_committed else mirror.committed.end)
-        for batch in mirror.newly_committed:
-            state.names.put(batch.base, batch.uids or [""] * (batch.end - batch.base))
-        return NOTHING
-
-    def _read(self, state: CommittedNames, event: Stamped, body: PollReturn, mirror: LogMirror) -> Emissions:
+        assert type(body) is PollReturn
+        if not _is_read(body):
+            return NOTHING
         records = body.records
         state.tested += 1
-        if records[-1].offset < mirror.committed.end:
-            first, end = records[0].offset, records[-1].offset + 1
-            if end - first == len(records) and state.names.between(first, end) == uids_of(records):
-                return NOTHING
+        if records[-1].offset < mirror.committed.end and mirror.records.are(records):
+            return NOTHING
         for record in records:
-            known = state.names.at(record.offset)
+            known = mirror.records.names.at(record.offset)
             if record.offset >= mirror.committed.end:
                 holds = f"which no leader had committed (committed: {mirror.committed.end:,})"
             elif known and known != record.uid:
@@ -314,10 +317,52 @@ class SentPayload(msgspec.Struct, frozen=True, gc=False):
     by: Witness
 
 
+UNCOMMITTED = 1 << 14
+"""Records of one partition that were sent and not committed, at most, of which the payload is remembered."""
+
+
 class Payloads(State):
-    """uid -> what was sent under that name; the most recent ones."""
+    """``sent``: uid -> what was sent under that name, as long as it is not committed; ``rows``: the same of committed
+    records, by offset; ``nodes``: what numbers in rows stand for."""
 
     sent: dict[str, SentPayload] = {}
+    rows: Rows = msgspec.field(default_factory=lambda: Rows(_PAYLOAD.size))
+    nodes: Names = msgspec.field(default_factory=Names)
+
+    def send(self, uid: str, payload: SentPayload) -> None:
+        """An application sent a record."""
+        self.sent[uid] = payload
+        if len(self.sent) > UNCOMMITTED:
+            del self.sent[next(iter(self.sent))]
+
+    def commit(self, batch: BatchFacts, records: CommittedRecords) -> None:
+        """A batch was committed: what was sent moves to the offsets of its records."""
+        for offset, uid in enumerate(batch.uids, batch.base):
+            was = records.replaced.get(offset)
+            if was is not None and was.uid != uid and (given_up := self.at(offset)) is not None:
+                self.send(was.uid, given_up)
+            payload = self.sent.pop(uid, None)
+            if payload is None and (before := records.again.get(offset)) is not None:
+                payload = self.at(before.offset) if records.names.at(before.offset) == uid else None
+            if payload is None:
+                self.rows.clear(offset)
+            else:
+                self.rows.put(offset, _PAYLOAD.pack(True, payload.digest, *self.nodes.pack(payload.by)))
+
+    def of(self, uid: str, offset: int, records: CommittedRecords) -> SentPayload | None:
+        """What was sent under a name, which is said to be at an offset; None if that is not remembered."""
+        if records.names.at(offset) == uid:
+            return self.at(offset)
+        copy = records.copy_of(uid)
+        return self.sent.get(uid) if copy is None or records.names.at(copy.offset) != uid else self.at(copy.offset)
+
+    def at(self, offset: int) -> SentPayload | None:
+        """What was sent of the committed record at an offset."""
+        place = self.rows.place(offset)
+        if place < 0:
+            return None
+        _, digest, *packed = _PAYLOAD.unpack_from(self.rows.data, place)
+        return SentPayload(digest, self.nodes.unpack(*packed))
 
 
 class PayloadsArriveWhole(LogInvariant[Payloads]):
@@ -331,24 +376,25 @@ class PayloadsArriveWhole(LogInvariant[Payloads]):
     title = "A record arrives with the payload that it was sent with"
     source = "KAFKA-19012; TigerBeetle's storage checker"
     tested_when = "a consumer gets a record whose sending is in the trace"
-    types = (SendInvoke, PollReturn)
-    unseen = ("records of which the sending is not in the trace, or more than a million records ago",)
+    types = (SendInvoke, PollReturn, LogHw)
+    cases = {LogHw: ("leader",)}
+    unseen = (f"records of which the sending is not in the trace, or that are more than {REMEMBERED:,} offsets back",)
 
     def initial(self, key: str, profile: Profile) -> Payloads:
         return Payloads(key)
 
     def step(self, state: Payloads, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
-        sent = state.sent
         if type(body) is SendInvoke:
-            sent[body.uid] = SentPayload(body.digest, witness(event))
-            if len(sent) > REMEMBERED:
-                for uid in list(sent)[: REMEMBERED // 2]:
-                    del sent[uid]
+            state.send(body.uid, SentPayload(body.digest, witness(event)))
+            return NOTHING
+        if type(body) is LogHw:
+            for batch in mirror.newly_committed:
+                state.commit(batch, mirror.records)
             return NOTHING
         assert type(body) is PollReturn
         for record in body.records:
-            payload = sent.get(record.uid)
+            payload = state.of(record.uid, record.offset, mirror.records)
             if payload is None:
                 continue
             state.tested += 1

@@ -6,7 +6,7 @@ import msgspec
 
 from actors.trace.events import LogHw, PollReturn, SendReturn, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
-from orchestrator.invariants.folds.window import REMEMBERED
+from orchestrator.invariants.folds.rows import REMEMBERED
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
 from orchestrator.invariants.mirrors.log_prefix import BatchFacts

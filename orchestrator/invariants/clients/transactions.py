@@ -8,9 +8,10 @@ from typing import Any
 import msgspec
 
 from actors.trace.events import LogAppend, LogHw, SendInvoke, SendReturn, Stamped
-from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
-from orchestrator.invariants.folds.window import REMEMBERED
-from orchestrator.invariants.mirrors.epoch_bumps import EPOCH_BUMP, FailedSends, Numbered, bump_is_due, session_of
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State
+from orchestrator.invariants.folds.rows import REMEMBERED
+from orchestrator.invariants.mirrors.committed_records import NOT_NUMBERED, Copy
+from orchestrator.invariants.mirrors.epoch_bumps import EPOCH_BUMP, FailedSends, bump_is_due, session_of
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
 from orchestrator.invariants.mirrors.log_prefix import SEQUENCES
@@ -19,19 +20,9 @@ from orchestrator.invariants.mirrors.loss import LOST, UNCLEAN, acknowledged_in,
 ACKS_ALL = -1
 
 
-class Copy(msgspec.Struct, frozen=True, gc=False):
-    """A committed record: its offset, the epoch of the leader that committed it, and how its producer numbered it."""
-
-    offset: int
-    leader_epoch: int
-    numbered: Numbered
-    by: Witness
-
-
 class Copies(State):
-    """``last``: uid -> the copy that was committed last; ``others``: the ones before, where there are several."""
+    """``others``: uid -> copies before the one that was committed last, where there are several."""
 
-    last: dict[str, Copy] = {}
     others: dict[str, list[Copy]] = {}
     failed: FailedSends = msgspec.field(default_factory=FailedSends)
 
@@ -55,10 +46,8 @@ class IdempotentWritesAppearOnce(LogInvariant[Copies]):
     unseen = (
         "a record that is numbered anew where another one of its session had a reason for that, and this one had none",
         "an application that sends a record again by itself: that is another uid",
-        "copies further apart than the last million records of a partition",
+        f"copies further apart than the last {REMEMBERED:,} records of a partition",
     )
-
-    FORGET_AT = 16 * REMEMBERED
 
     def initial(self, key: str, profile: Profile) -> Copies:
         return Copies(key)
@@ -66,7 +55,7 @@ class IdempotentWritesAppearOnce(LogInvariant[Copies]):
     def step(self, state: Copies, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
         if type(body) is LogHw:
-            return self._committed(state, event, body, mirror) if mirror.newly_committed else NOTHING
+            return self._committed(state, mirror) if mirror.newly_committed else NOTHING
         assert type(body) is SendReturn
         if body.outcome != "ok":
             state.failed.note(event, body)
@@ -76,8 +65,8 @@ class IdempotentWritesAppearOnce(LogInvariant[Copies]):
         return self._acknowledged(state, event, body, mirror)
 
     def _acknowledged(self, state: Copies, event: Stamped, body: SendReturn, mirror: LogMirror) -> Emissions:
-        copy = state.last.get(body.uid)
-        if copy is None:
+        copy = mirror.records.copy_of(body.uid)
+        if copy is None or copy.numbered == NOT_NUMBERED:
             return NOTHING  # C1 tells whether it is there at all
         state.tested += 1
         if copy.offset == body.offset or any(each.offset == body.offset for each in state.others.get(body.uid, ())):
@@ -91,23 +80,15 @@ class IdempotentWritesAppearOnce(LogInvariant[Copies]):
             return self.excused(rule, state.key, sentence, copy.by, event)
         return self.violated(state.key, sentence, copy.by, event)
 
-    def _committed(self, state: Copies, event: Stamped, body: LogHw, mirror: LogMirror) -> Emissions:
+    def _committed(self, state: Copies, mirror: LogMirror) -> Emissions:
+        if not mirror.records.again:
+            return NOTHING
         found: list[Any] = []
-        by = witness(event)
-        for batch in mirror.newly_committed:
-            if batch.producer_id < 0:
-                continue
-            numbered = Numbered(batch.producer_id, batch.producer_epoch)
-            for offset, uid in enumerate(batch.uids, batch.base):
-                first = state.last.get(uid)
-                state.last[uid] = copy = Copy(offset, body.leader_epoch, numbered, by)
-                if first is not None and first.offset != offset:
-                    state.others.setdefault(uid, []).append(first)
-                    found.extend(self._twice(state, uid, first, copy, mirror))
-        if len(state.last) > self.FORGET_AT:
-            for uid in list(state.last)[: self.FORGET_AT // 2]:
-                del state.last[uid]
-                state.others.pop(uid, None)
+        for uid, first, second in mirror.records.copies_again():
+            state.others.setdefault(uid, []).append(first)
+            if len(state.others) > REMEMBERED:
+                del state.others[next(iter(state.others))]
+            found.extend(self._twice(state, uid, first, second, mirror))
         return found
 
     def _twice(self, state: Copies, uid: str, first: Copy, second: Copy, mirror: LogMirror) -> Emissions:

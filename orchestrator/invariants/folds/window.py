@@ -5,13 +5,12 @@ from __future__ import annotations
 import msgspec
 
 from actors.trace.events import Polled
-
-REMEMBERED = 1 << 18
-"""Offsets that a window reaches back, at least."""
+from orchestrator.invariants.folds.rows import REMEMBERED
 
 
 class OffsetWindow(msgspec.Struct):
-    """Names of records at offsets ``start`` ... ``end`` - 1; "" where a name is not known, or there is none to know.
+    """Names of records at offsets ``start`` ... ``end`` - 1; "" where a name is not known, or there is none to know. It
+    reaches back ``REMEMBERED`` offsets, at least.
 
     Whole polls are compared with it by comparing lists.
     """
@@ -37,6 +36,11 @@ class OffsetWindow(msgspec.Struct):
     def at(self, offset: int) -> str:
         """The name at an offset, "" if none is known."""
         return self.names[offset - self.start] if self.start <= offset < self.end else ""
+
+    def own(self, first: int, names: list[str]) -> list[str]:
+        """Names at ``first`` and above as this window has them, if it has the same: so that two windows share them."""
+        known = self.between(first, first + len(names))
+        return known if known == names else names
 
     def put(self, first: int, names: list[str]) -> None:
         """Set the names from ``first`` on, over whatever was there."""

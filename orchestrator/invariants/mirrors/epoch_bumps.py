@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from actors.trace.events import SendReturn, Stamped
+from orchestrator.invariants.mirrors.committed_records import Numbered
 from orchestrator.invariants.mirrors.producer_state import REMEMBERED, SEQUENCE_ERRORS, ProducerStates, named
 
 EPOCH_BUMP = (
@@ -34,13 +35,6 @@ class FailedSends(msgspec.Struct):
     def any_between(self, session: str, start: int, end: int) -> bool:
         """Whether one failed in that time."""
         return any(start <= wall <= end for wall in self.walls.get(session, ()))
-
-
-class Numbered(msgspec.Struct, frozen=True, array_like=True, order=True, gc=False):
-    """Under which producer id and epoch a record was appended."""
-
-    producer_id: int
-    producer_epoch: int
 
 
 def bump_is_due(producers: ProducerStates, failed: FailedSends, uid: str, one: Numbered, other: Numbered) -> bool:

@@ -8,6 +8,7 @@
 * taint: an unclean election takes what the new leader lacks out of the committed part, and checking goes on at full
   strength for everything else. A leader that has not heard of the election goes on committing: only what it shares
   with the unclean leader counts. An unclean leader that never takes up its epoch hands the taint to the next one.
+* records: what is known of each committed record, by its offset and by its name.
 * losses: what power losses and wiped disks took from replicas.
 
 Forgetting keeps it small: below the lowest high watermark of all replicas, the *floor*, a prefix hash alone is kept.
@@ -38,6 +39,7 @@ from actors.trace.events import (
 )
 from actors.trace.metadata_history import NewestController
 from orchestrator.invariants.folds.fold import Profile, Witness, witness
+from orchestrator.invariants.mirrors.committed_records import CommittedRecords
 from orchestrator.invariants.mirrors.log_prefix import EMPTY_LOG, BatchFacts, Prefix, batch_facts
 from orchestrator.invariants.mirrors.producer_state import Committed, ProducerStates
 from orchestrator.invariants.mirrors.voter_sets import VoterSets, is_majority
@@ -180,6 +182,8 @@ class LogMirror(msgspec.Struct):
     unclean: dict[int, UncleanElection] = {}
     newly_committed: list[BatchFacts] = []
     """What the event just taken has committed, in offset order."""
+    records: CommittedRecords = msgspec.field(default_factory=CommittedRecords)
+    """Of topic partitions; records of the metadata log have no names."""
     producers: ProducerStates = msgspec.field(default_factory=ProducerStates)
     voters: VoterSets = msgspec.field(default_factory=VoterSets)
     """Of the metadata log."""
@@ -282,6 +286,7 @@ class LogMirror(msgspec.Struct):
         body = event.body
         if self.newly_committed:
             self.newly_committed = []
+            self.records.forget_news()
         if type(body) is LogAppend:
             self._append(event, body)
         elif type(body) is RpcReply:
@@ -453,6 +458,8 @@ class LogMirror(msgspec.Struct):
             self.commits[epoch] = Commit(epoch, new, ph, by)
         if new > self.committed.end:
             self.newly_committed = log.between(self.committed.end, new)
+            if not self.budget.quorum:
+                self.records.commit(self.newly_committed, epoch, by)
             for batch in self.newly_committed:
                 self.committed.append(batch)
                 if batch.producer_id >= 0:

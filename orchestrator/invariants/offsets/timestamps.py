@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import struct
+from bisect import bisect_left
+
 import msgspec
 
 from actors.trace.events import LogAppend, LogHw, ReplyPartition, RpcReply, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State
+from orchestrator.invariants.folds.rows import Rows
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
 from orchestrator.invariants.mirrors.log_prefix import BatchFacts
@@ -15,8 +19,11 @@ MAX_TIMESTAMP = -3
 ELSEWHERE = (-5, -6)
 """LATEST_TIERED and EARLIEST_PENDING_UPLOAD: nothing is stored elsewhere."""
 
-REMEMBERED = 4096
+BATCHES_REMEMBERED = 4096
 """Batches of which the timestamps are kept before those are forgotten that all replicas have."""
+
+
+_STAMP = struct.Struct("<?qqi")
 
 
 class Stamp(msgspec.Struct, frozen=True, gc=False):
@@ -27,15 +34,37 @@ class Stamp(msgspec.Struct, frozen=True, gc=False):
     epoch: int
 
 
+FORGOTTEN = Stamp(-2, -2, -2)
+"""In the place of a record of which nothing is remembered."""
+
+
 class Stamps(State):
     """batches: (base offset, leader epoch) -> timestamps of the records, as their leader appended them. rising: of the
-    committed records below ``upto`` those that are later than all before them: the answer to any timestamp is one of
-    them. starts: broker -> where its log begins."""
+    committed records below ``upto`` those that are later than all before them, in order: the answer to any timestamp is
+    one of them. starts: broker -> where its log begins."""
 
     batches: dict[tuple[int, int], list[int]] = {}
-    rising: list[Stamp] = []
+    rising: Rows = msgspec.field(default_factory=lambda: Rows(_STAMP.size))
     upto: int = 0
     starts: dict[str, int] = {}
+
+    @property
+    def numbers(self) -> range:
+        """Of the rising stamps that are remembered."""
+        return range(self.rising.start, self.rising.end)
+
+    def stamp(self, number: int) -> Stamp:
+        """One of them."""
+        _, *fields = _STAMP.unpack_from(self.rising.data, self.rising.place(number))
+        return Stamp(*fields)
+
+    def offset_of(self, number: int) -> int:
+        """The offset of one of them."""
+        return self.stamp(number).offset
+
+    def timestamp_of(self, number: int) -> int:
+        """The timestamp of one of them."""
+        return self.stamp(number).timestamp
 
 
 class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
@@ -83,10 +112,13 @@ class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
     def _commit(self, state: Stamps, mirror: LogMirror) -> None:
         for batch in mirror.newly_committed:
             if batch.base < state.upto:  # what an unclean election gave up
-                state.rising = [stamp for stamp in state.rising if stamp.offset < batch.base]
+                numbers = state.numbers
+                state.rising.cut(numbers.start + bisect_left(numbers, batch.base, key=state.offset_of))
             state.upto = batch.end
-            state.rising.extend(self._later(state, batch, state.rising[-1].timestamp if state.rising else -1))
-        if len(state.batches) > REMEMBERED:
+            numbers = state.numbers
+            for stamp in self._later(state, batch, state.timestamp_of(numbers[-1]) if numbers else -1):
+                state.rising.put(state.rising.end, _STAMP.pack(True, stamp.offset, stamp.timestamp, stamp.epoch))
+        if len(state.batches) > BATCHES_REMEMBERED:
             state.batches = {place: each for place, each in state.batches.items() if place[0] >= mirror.floor}
 
     def _later(self, state: Stamps, batch: BatchFacts, than: int) -> list[Stamp]:
@@ -98,13 +130,20 @@ class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
                 found.append(Stamp(offset, timestamp, batch.epoch))
         return found
 
-    def _rising(self, state: Stamps, node: str, mirror: LogMirror) -> list[Stamp]:
-        """The records of a broker's log that are later than all before them."""
+    def _found(self, state: Stamps, node: str, timestamp: int, mirror: LogMirror) -> Stamp | None:
+        """The first record of a broker's log that is as late, or has the greatest timestamp; None if there is none."""
         log = mirror.replica(node).log
-        found = [stamp for stamp in state.rising if stamp.offset < log.floor]
+        numbers = state.numbers[: bisect_left(state.numbers, log.floor, key=state.offset_of)]
+        if timestamp != MAX_TIMESTAMP and numbers and state.timestamp_of(numbers[-1]) >= timestamp:
+            index = bisect_left(numbers, timestamp, key=state.timestamp_of)
+            return FORGOTTEN if index == 0 and numbers.start > 0 else state.stamp(numbers[index])
+        latest = state.stamp(numbers[-1]) if numbers else None
         for batch in log.batches:
-            found.extend(self._later(state, batch, found[-1].timestamp if found else -1))
-        return found
+            for stamp in self._later(state, batch, -1 if latest is None else latest.timestamp):
+                if stamp.timestamp >= timestamp != MAX_TIMESTAMP:
+                    return stamp
+                latest = stamp
+        return latest if timestamp == MAX_TIMESTAMP else None
 
     def _wrong(self, state: Stamps, event: Stamped, replica_id: int, told: ReplyPartition, mirror: LogMirror) -> str:
         """What is wrong with an answer, or ""."""
@@ -113,10 +152,9 @@ class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
         state.tested += 1
         asked = told.timestamp
         if asked >= 0 or asked == MAX_TIMESTAMP:
-            rising = self._rising(state, event.node, mirror)
-            first = next((stamp for stamp in rising if stamp.timestamp >= asked), None)
-            if asked == MAX_TIMESTAMP:
-                first = rising[-1] if rising else None
+            first = self._found(state, event.node, asked, mirror)
+            if first == FORGOTTEN:
+                return ""
             if first is None or first.offset >= limit:
                 first = Stamp(-1, -1, -1)
             right = (first.offset, first.timestamp, first.epoch)
