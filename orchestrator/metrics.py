@@ -44,6 +44,7 @@ from actors.trace.events import (
     PartChange,
     PollReturn,
     Rpc,
+    RpcQuiet,
     SendInvoke,
     SendReturn,
     Stamped,
@@ -134,6 +135,7 @@ class RunMetrics:
         self._by_type: dict[type[TraceEvent], Callable[[Stamped, Any], None]] = {
             CtlPhase: self._phase,
             Rpc: self._rpc,
+            RpcQuiet: self._quiet,
             ErrorSeen: self._error,
             SendInvoke: self._send,
             ListInvoke: self._list,
@@ -181,6 +183,10 @@ class RunMetrics:
                 self._counts[f"errors.{body.outcome}"] += 1
             for code in body.errors:
                 self._counts[f"errors.{error_name(code)}"] += 1
+
+    def _quiet(self, event: Stamped, body: RpcQuiet) -> None:
+        if self._measuring and not body.beyond:
+            self._counts["rpcs.quiet"] += body.count
 
     def _error(self, event: Stamped, body: ErrorSeen) -> None:
         if body.api == Api.ListOffsets.name and body.error in REFUSALS and self._measuring:
@@ -385,6 +391,7 @@ _TITLES = {
     "elections.clean": "leaders elected cleanly",
     "elections.unclean": "leaders elected uncleanly",
     "rpcs": "RPCs",
+    "rpcs.quiet": "RPCs: Fetches that brought nothing, in seconds with 50 and more of one client",
 }
 _FAMILIES = {
     "unavailable": "{} without answer, in all",

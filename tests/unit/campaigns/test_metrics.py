@@ -24,6 +24,7 @@ from actors.trace.events import (
     QRole,
     QVoters,
     Rpc,
+    RpcQuiet,
     SendInvoke,
     SendReturn,
     Stamped,
@@ -187,6 +188,13 @@ def test_what_went_over_the_network_and_who_was_elected(plan: Plan) -> None:
     found = measured(plan, [*events, *changes, change(5, 1, 3, "preferred")])
     assert (found["rpcs"], found["rpcs.Produce"], found["errors.NOT_LEADER_OR_FOLLOWER"]) == (2, 2, 2)
     assert (found["errors.timeout"], found["elections.unclean"], found["elections.clean"]) == (1, 1, 1)
+
+
+def test_fetches_that_bring_nothing_are_counted_apart(plan: Plan) -> None:
+    """Shows that they count while the chaos lasts, each once, though the trace tells of some twice."""
+    at = [(0.5, "consumer-1", RpcQuiet(50)), (2, "consumer-1", RpcQuiet(50)), (3, "consumer-1", RpcQuiet(50))]
+    found = measured(plan, [*at, (3, "consumer-1", RpcQuiet(50, TP))])
+    assert (found["rpcs.quiet"], found["rpcs"]) == (100, 0)
 
 
 def test_who_asks_as_a_broker_is_not_watched(plan: Plan) -> None:
