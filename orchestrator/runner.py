@@ -303,13 +303,15 @@ def write_violations(directory: RunDir, verdict: Verdict) -> None:
             "events": violation.events,
             "causes": violation.causes,
             "times": violation.times,
+            "known": violation.known,
+            "weight": each.weight,
         }
         for each in verdict.invariants
         for violation in each.violations
     ]
     text, texts = pa.string(), pa.list_(pa.string())
     kinds = {"run": text, "invariant": text, "key": text, "sentence": text, "events": texts, "causes": texts}
-    kinds["times"] = pa.int64()
+    kinds |= {"times": pa.int64(), "known": text, "weight": text}
     directory.violations.mkdir(exist_ok=True)
     path = directory.violations / "violations.parquet"
     found = io.BytesIO()

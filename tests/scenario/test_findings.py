@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from chaos.incidents.library import incidents, text
 from orchestrator.campaigns.order import SimOrder
 from orchestrator.campaigns.work import carry_out
 from orchestrator.invariants.folds.known_findings import KNOWN_FINDINGS
+from orchestrator.run_dir import RunDir
+from orchestrator.runner import write_violations
 from orchestrator.sim_run import SimRun, run_in_sim
 
 INCIDENTS = {each.name: each.variants for each in incidents() if each.name.startswith("finding-")}
@@ -60,6 +64,16 @@ def test_a_campaign_names_what_its_runs_meet(nemesis: str, seed: int, name: str)
     record = carry_out(SimOrder(nemesis, seed=seed))
     assert record is not None
     assert (record.exit_code, record.signature, record.known) == (0, "", [name])
+
+
+def test_the_table_of_violations_names_the_finding(tmp_path: Path) -> None:
+    """Shows that whoever reads the table of a run, or of many, can tell what Kafka itself gets wrong from the rest."""
+    name = "finding-removed-leader-zombie"
+    directory = RunDir(tmp_path)
+    write_violations(directory, met(name).verdict)
+    rows = pq.read_table(directory.violations).to_pylist()
+    assert {row["weight"] for row in rows} == {"known"}
+    assert {row["known"] for row in rows if row["invariant"] == "Q15"} == {name}
 
 
 def test_another_failure_does_not_hide_behind_a_finding() -> None:
