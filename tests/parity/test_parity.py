@@ -118,6 +118,8 @@ INCIDENTAL = {
     ("broker", "rep.truncate"),
     # A consumer asks a broker that is not the leader yet, or no more, if it is quick enough.
     ("broker", "fetch.told"),
+    # Beyond the high watermark of a new leader it asks as fast as it is answered: how often depends on the machine.
+    ("consumer", "rpc.quiet"),
     # Near the end of a run, the answer may be under way when the nodes are stopped.
     ("broker", "rpc AlterPartition"),
     # A controller that just took over may find a broker slow to report to it, and fence it for a moment.
