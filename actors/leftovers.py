@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 from actors.broker import alter_partition, forwarding, producer_ids
 from actors.broker.broker_node import BrokerNode
-from actors.broker.purgatory import Watchers
 from actors.client.client_base import ClientNode
 from actors.client.consumer import ConsumerNode
 from actors.client.list_offsets_prober import ListOffsetsNode
@@ -57,32 +56,17 @@ def _of_client(node: ClientNode) -> list[str]:
 
 
 def _of_broker(node: BrokerNode, now_ms: int) -> list[str]:
-    replicas, late_ms = node.replicas, now_ms - GRACE_MS
-    fetches, produces = replicas.fetches, replicas.produces
-    found = [
-        f"a Fetch of {each.params.connection}" for each in fetches.parked.values() if each.params.deadline_ms < late_ms
-    ]
-    found += [f"a Produce of {each.connection}" for each in produces.parked.values() if each.deadline_ms < late_ms]
-    found += _unwatched(fetches.followers, fetches.parked) + _unwatched(fetches.consumers, fetches.parked)
-    found += _unwatched(produces.watchers, produces.parked)
+    late_ms = now_ms - GRACE_MS
+    late = [each for each in node.purgatory.parked.values() if each.deadline_ms < late_ms]
+    found = [f"a {type(each).__name__} of {each.connection}" for each in late] + node.purgatory.unwatched()
     purposes = {flight.purpose for flight in node.net.in_flight.values()}
     waits = {
-        alter_partition.PURPOSE: bool(replicas.isr_changes.in_flight),
-        forwarding.PURPOSE: node.forwarding.in_flight is not None,
+        alter_partition.PURPOSE: bool(node.replicas.isr_changes.in_flight),
+        forwarding.PURPOSE: bool(node.forwarding.in_flight),
         producer_ids.PURPOSE: node.producer_ids.in_flight,
     }
     return found + [
         f"the answer to {purpose}, which was asked by no call"
         for purpose, waiting in waits.items()
         if waiting and purpose not in purposes
-    ]
-
-
-def _unwatched(watchers: Watchers, parked: Iterable[int]) -> list[str]:
-    known = set(parked)
-    return [
-        f"request {number}, which is over, for {tp}"
-        for tp, numbers in watchers.by_partition.items()
-        for number in numbers
-        if number not in known
     ]

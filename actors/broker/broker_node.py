@@ -19,13 +19,15 @@ from actors.broker import (
 )
 from actors.broker.clean_shutdown import CleanShutdown
 from actors.broker.configuration import incremental_alter_configs
+from actors.broker.fetch import DelayedFetch
 from actors.broker.fetch_session import FetchSessionCache
-from actors.broker.forwarding import ForwardingManager
+from actors.broker.forwarding import ForwardedRequest, ForwardingManager
 from actors.broker.lifecycle import BrokerLifecycle
 from actors.broker.list_offsets import list_offsets
 from actors.broker.metadata import metadata
 from actors.broker.metadata_image import MetadataImage
 from actors.broker.offset_for_leader_epoch import offset_for_leader_epoch
+from actors.broker.produce import DelayedProduce
 from actors.broker.producer_ids import ProducerIdManager
 from actors.broker.replica_manager import ReplicaManager
 from actors.broker.request_channel import RequestChannel
@@ -52,6 +54,7 @@ from actors.node.fault import FatalFault
 from actors.node.files import Files
 from actors.node.messages import AnyRequest, Api, api_of
 from actors.node.network_client import Ended, NetworkClient
+from actors.node.purgatory import PREFIX as PURGATORY, Purgatory
 from actors.node.spec import ClusterSpec, NodeSpec, node_name
 from actors.node.step import Step
 from actors.quorum.raft_client import RaftClient
@@ -61,6 +64,9 @@ from krift.v1.records import MetadataRecord
 from krift.v1.wire import from_bytes
 
 IO_THREADS = "num.io.threads"
+
+AnyOperation = DelayedProduce | DelayedFetch | ForwardedRequest
+"""What may wait at a broker."""
 
 RAISE_AT = 100
 """The defect raise strikes at this request."""
@@ -80,6 +86,7 @@ class BrokerNode(msgspec.Struct):
     pushed: PushedMetadata = msgspec.field(default_factory=PushedMetadata)
     lifecycle: BrokerLifecycle = msgspec.field(default_factory=BrokerLifecycle)
     clean_shutdown: CleanShutdown = msgspec.field(default_factory=CleanShutdown)
+    purgatory: Purgatory[AnyOperation] = msgspec.field(default_factory=Purgatory)
     replicas: ReplicaManager = msgspec.field(default_factory=ReplicaManager)
     producer_ids: ProducerIdManager = msgspec.field(default_factory=ProducerIdManager)
     forwarding: ForwardingManager = msgspec.field(default_factory=ForwardingManager)
@@ -115,7 +122,7 @@ class BrokerNode(msgspec.Struct):
     def _turn(self, step: Step) -> Turn:
         leader = self.raft.controller_id
         controller = node_name(leader) if leader >= 0 else None
-        return Turn(step, self.files, self.net, self.image, self.settings, self.lifecycle.broker_epoch, controller)
+        return Turn(step, self, controller)
 
     # ---- inputs ------------------------------------------------------------------------------------------
 
@@ -139,7 +146,7 @@ class BrokerNode(msgspec.Struct):
         life = f"{spec.name}/{event.incarnation}"
         self.lifecycle.start(turn, life, previous_broker_epoch)
         self.replicas.load(turn, event.disk, clean=self.clean_shutdown.found)
-        self.replicas.fetches.sessions = FetchSessionCache(self.settings.fetch_session_cache_slots, life)
+        self.replicas.sessions = FetchSessionCache(self.settings.fetch_session_cache_slots, life)
         self._poll(turn, everything=True)
 
     def _take(self, turn: Turn, event: AnyEvent) -> None:
@@ -154,8 +161,7 @@ class BrokerNode(msgspec.Struct):
             case TimedOut():
                 self._timed_out(turn, event.timer)
             case Disconnected():
-                self.replicas.on_disconnected(event.connection)
-                self.forwarding.on_disconnected(event.connection)
+                self.purgatory.remove(event.connection)
             case Synced():
                 self.raft.on_synced(step, self.files, self.net, event)
             case Chosen():
@@ -201,10 +207,8 @@ class BrokerNode(msgspec.Struct):
         if timer == request_channel.TIMER:
             for done in self.channel.on_timer(turn.step):
                 self._handle(turn, done.connection, done.request)
-        elif timer == replicas.fetches.expiry.name:
-            replicas.fetches.on_timer(replicas.partitions, turn)
-        elif timer == replicas.produces.expiry.name:
-            replicas.produces.on_timer(replicas.partitions, turn)
+        elif timer.startswith(PURGATORY):
+            self.purgatory.on_timer(turn, turn.step, timer)
         elif timer.startswith(lifecycle.PREFIX):
             self.lifecycle.on_timer(turn, timer)
         elif timer == replica_manager.CHECKPOINT_TIMER:
@@ -215,8 +219,8 @@ class BrokerNode(msgspec.Struct):
             replicas.isr_changes.on_timer()
         elif timer == producer_ids.TIMER:
             self.producer_ids.on_timer()
-        elif timer.startswith(forwarding.PREFIX):
-            self.forwarding.on_timer(timer)
+        elif timer == forwarding.RETRY:
+            self.forwarding.on_timer()
         elif timer.startswith(replica_fetcher.BACKOFF):
             replicas.fetchers.on_timer(turn, timer)
         elif not self.net.on_timer(timer):
@@ -280,7 +284,7 @@ class BrokerNode(msgspec.Struct):
             leader = self.raft.controller_id
             turn.controller = node_name(leader) if leader >= 0 else None
             self.lifecycle.poll(turn)
-            self.replicas.fetchers.poll(turn, self.replicas.partitions)
+            self.replicas.fetchers.poll(turn)
         self.replicas.isr_changes.poll(turn)
         self.producer_ids.poll(turn)
         self.forwarding.poll(turn)
@@ -328,14 +332,12 @@ class BrokerNode(msgspec.Struct):
 HANDLERS: dict[Api, Callable[[BrokerNode, Turn, str, Any], None]] = {
     Api.Produce: lambda node, turn, *asked: node.replicas.produce(turn, *asked),
     Api.Fetch: lambda node, turn, *asked: node.replicas.fetch(turn, *asked),
-    Api.ListOffsets: lambda node, turn, *asked: list_offsets(node.replicas.partitions, turn, *asked),
+    Api.ListOffsets: lambda node, turn, *asked: list_offsets(turn, *asked),
     Api.Metadata: lambda node, turn, connection, request: metadata(turn, connection, request, node._cache),
     Api.UpdateMetadata: lambda node, turn, *asked: node.pushed.update(turn, *asked),
     Api.ApiVersions: lambda node, turn, *asked: node._api_versions(turn, *asked),
     Api.InitProducerId: lambda node, turn, *asked: node.producer_ids.init_producer_id(turn, *asked),
-    Api.OffsetForLeaderEpoch: lambda node, turn, *asked: offset_for_leader_epoch(
-        node.replicas.partitions, turn, *asked
-    ),
+    Api.OffsetForLeaderEpoch: lambda node, turn, *asked: offset_for_leader_epoch(turn, *asked),
     Api.ElectLeaders: lambda node, turn, *asked: node.forwarding.forward(turn, *asked),
     Api.IncrementalAlterConfigs: lambda node, turn, *asked: incremental_alter_configs(node.forwarding, turn, *asked),
     Api.DescribeQuorum: lambda node, turn, *asked: node.forwarding.forward(turn, *asked),

@@ -1,26 +1,24 @@
-"""Serving Fetch to followers and consumers: what one partition answers, and the purgatory of parked requests
+"""Serving Fetch to followers and consumers: what one partition answers, and how a request waits
 (``core/.../server/ReplicaManager.scala`` readFromLog, ``DelayedFetch.scala``)."""
 
 from __future__ import annotations
 
-import msgspec
+from typing import ClassVar
 
 from actors.broker.current_leader import current_leader
 from actors.broker.fetch_request import TOPIC_IDS, FetchItem, FetchParams, ReadResult
-from actors.broker.fetch_session import FetchSessionCache
 from actors.broker.partition import Partition, find_partition
-from actors.broker.purgatory import ExpiryTimer, Watchers
+from actors.broker.purgatory import APPENDED, READABLE
 from actors.broker.turn import Turn
 from actors.node.errors import KafkaError
 from actors.node.messages import check_fields
+from actors.node.purgatory import PREFIX, DelayedOperation, Key
 from actors.trace.events import FetchTold
 from krift.v1.common import NodeEndpoint
 from krift.v1.fetch import FetchResponse
 
 
-def read_partition(
-    partitions: dict[str, Partition], turn: Turn, params: FetchParams, item: FetchItem, max_bytes: int
-) -> ReadResult:
+def read_partition(turn: Turn, params: FetchParams, item: FetchItem, max_bytes: int) -> ReadResult:
     """Read at most ``max_bytes`` (nothing if that is not positive) without changing anything.
 
     Followers read to the log end, consumers to the high watermark; between that limit and the log end the answer is
@@ -30,7 +28,7 @@ def read_partition(
     if not item.tp:
         result.error = KafkaError.UNKNOWN_TOPIC_ID
         return result
-    partition, result.error = find_partition(partitions, turn, item.tp)
+    partition, result.error = find_partition(turn, item.tp)
     if partition is None:
         return result
     result.partition = partition
@@ -93,15 +91,13 @@ def divergence(
     return (KafkaError.NONE, (epoch, end))
 
 
-def read_all(
-    partitions: dict[str, Partition], turn: Turn, params: FetchParams, items: list[FetchItem]
-) -> list[ReadResult]:
+def read_all(turn: Turn, params: FetchParams, items: list[FetchItem]) -> list[ReadResult]:
     """Read every partition within the request's limit; the first batch that is found goes out whatever its size."""
     results: list[ReadResult] = []
     left = params.max_bytes
     found = False
     for item in items:
-        result = read_partition(partitions, turn, params, item, left)
+        result = read_partition(turn, params, item, left)
         if result.batches:
             if found and result.batches[0].size_bytes > left:
                 result.batches = []
@@ -132,10 +128,10 @@ def refuse(turn: Turn, params: FetchParams, error: KafkaError) -> None:
     turn.step.reply(params.connection, response)
 
 
-def answer(turn: Turn, sessions: FetchSessionCache, params: FetchParams, results: list[ReadResult]) -> None:
+def answer(turn: Turn, params: FetchParams, results: list[ReadResult]) -> None:
     """Send the response: of a session, what is new in it. With errors 6 and 74, from version 16 on, it says who leads
     (KIP-951)."""
-    error, session_id, told = sessions.settle(turn, params, results)
+    error, session_id, told = turn.replicas.sessions.settle(turn, params, results)
     if error:
         refuse(turn, params, error)
         return
@@ -188,95 +184,50 @@ def _answer_partition(
 # ---- purgatory -------------------------------------------------------------------------------------------
 
 
-class ParkedFetch(msgspec.Struct, frozen=True, gc=False):
-    """A Fetch that waits for data. It goes on by being read again."""
+class DelayedFetch(DelayedOperation, gc=False):
+    """A Fetch that waits for data, at followers' until the log grows, at consumers' until the high watermark moves. It
+    goes on by being read again."""
 
     params: FetchParams
     items: list[FetchItem]
 
+    timer: ClassVar[str] = f"{PREFIX}fetch"
 
-class FetchPurgatory(msgspec.Struct):
-    """Parked fetches by number, and by the partition and kind of event that may complete them.
+    @property
+    def keys(self) -> list[Key]:
+        """Each of its partitions."""
+        happening = APPENDED if self.params.from_follower else READABLE
+        return [(happening, item.tp) for item in self.items]
 
-    Followers wait for appends, consumers for the high watermark. ``sessions``: those that the answers belong to.
-    """
-
-    sessions: FetchSessionCache = msgspec.field(default_factory=FetchSessionCache)
-    parked: dict[int, ParkedFetch] = {}
-    followers: Watchers = msgspec.field(default_factory=Watchers)
-    consumers: Watchers = msgspec.field(default_factory=Watchers)
-    expiry: ExpiryTimer = msgspec.field(default_factory=lambda: ExpiryTimer("fetch-expiry"))
-    count: int = 0
-
-    def park(self, turn: Turn, params: FetchParams, items: list[FetchItem]) -> None:
-        """Hold a Fetch until something wakes it or its time is over."""
-        self.count += 1
-        self.parked[self.count] = ParkedFetch(params, items)
-        watchers = self.followers if params.from_follower else self.consumers
-        for item in items:
-            watchers.add(item.tp, self.count)
-        self.expiry.cover(turn.step, params.deadline_ms)
-
-    def wake_followers(self, partitions: dict[str, Partition], turn: Turn, tp: str) -> None:
-        """The log of ``tp`` grew."""
-        waiting = self.followers.of(tp)
-        if "wake-in-hash-order" in turn.step.defects:
-            numbers = {self.parked[number].params.connection: number for number in waiting}
-            waiting = [numbers[connection] for connection in set(numbers)]
-        for number in waiting:
-            self._try_complete(partitions, turn, number)
-
-    def wake_consumers(self, partitions: dict[str, Partition], turn: Turn, tp: str) -> None:
-        """The high watermark of ``tp`` moved."""
-        for number in self.consumers.of(tp):
-            self._try_complete(partitions, turn, number)
-            if "wake-one-consumer" in turn.step.defects:
-                return
-
-    def on_timer(self, partitions: dict[str, Partition], turn: Turn) -> None:
-        """Answer what has waited long enough."""
-        self.expiry.fired()
-        now_ms = turn.step.now_ms
-        for number in [n for n, fetch in self.parked.items() if fetch.params.deadline_ms <= now_ms]:
-            self._complete(partitions, turn, number, late=True)
-        if self.parked:
-            self.expiry.cover(turn.step, min(fetch.params.deadline_ms for fetch in self.parked.values()))
-
-    def forget(self, connection: str) -> None:
-        """A connection is gone: nobody will read its answer."""
-        for number in [n for n, fetch in self.parked.items() if fetch.params.connection == connection]:
-            self._remove(number)
-
-    def _try_complete(self, partitions: dict[str, Partition], turn: Turn, number: int) -> None:
-        fetch = self.parked[number]
+    def try_complete(self, context: Turn, key: Key) -> bool:
+        """Whether there is enough to read, or something else to say."""
         available = 0
-        for item in fetch.items:
-            ready, size = _available(partitions, turn, fetch.params, item)
+        for item in self.items:
+            ready, size = _available(context, self.params, item)
             available += size
-            if ready or available >= fetch.params.min_bytes:
-                self._complete(partitions, turn, number)
-                return
+            if ready or available >= self.params.min_bytes:
+                return True
+        return False
 
-    def _complete(self, partitions: dict[str, Partition], turn: Turn, number: int, *, late: bool = False) -> None:
-        fetch = self._remove(number)
-        results = read_all(partitions, turn, fetch.params, fetch.items)
-        if late:
-            record_late(turn, fetch.params, results)
+    def on_complete(self, context: Turn) -> None:
+        """Read again, and answer."""
+        self._answer(context, read_all(context, self.params, self.items))
+
+    def on_expiration(self, context: Turn) -> None:
+        """Answer with what there is."""
+        results = read_all(context, self.params, self.items)
+        record_late(context, self.params, results)
+        self._answer(context, results)
+
+    def _answer(self, turn: Turn, results: list[ReadResult]) -> None:
         for result in results:
-            record_refused(turn, fetch.params, result)
-        answer(turn, self.sessions, fetch.params, results)
-
-    def _remove(self, number: int) -> ParkedFetch:
-        fetch = self.parked.pop(number)
-        watchers = self.followers if fetch.params.from_follower else self.consumers
-        for item in fetch.items:
-            watchers.remove(item.tp, number)
-        return fetch
+            record_refused(turn, self.params, result)
+        answer(turn, self.params, results)
 
 
-def _available(partitions: dict[str, Partition], turn: Turn, params: FetchParams, item: FetchItem) -> tuple[bool, int]:
+def _available(turn: Turn, params: FetchParams, item: FetchItem) -> tuple[bool, int]:
     """(whether this partition alone completes the Fetch, bytes that can be read)."""
-    partition, error = find_partition(partitions, turn, item.tp)
+    partition, error = find_partition(turn, item.tp)
     if partition is None or error or _check(partition, params, item):
         return (True, 0)
     if item.last_fetched_epoch >= 0:

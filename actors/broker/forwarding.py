@@ -3,46 +3,63 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
 from actors.broker.turn import Turn
 from actors.node.error_responses import error_response
 from actors.node.errors import KafkaError
-from actors.node.messages import AnyRequest, api_of, check_fields, request_version, response_errors
+from actors.node.messages import AnyRequest, AnyResponse, api_of, check_fields, request_version, response_errors
 from actors.node.network_client import Ended
+from actors.node.purgatory import NEVER_MS, PREFIX as PURGATORY, DelayedOperation, Key
 from krift.v1.admin import IncrementalAlterConfigsResponse
 from krift.v1.common import RequestHeader
 
 CONNECTION = "forwarding"
 PURPOSE = "forwarding"
-PREFIX = "forwarding/"
-"""Prefix of this component's timers."""
 RETRY = "forwarding/retry"
-EXPIRY = "forwarding/expiry"
 RETRY_MS = 100
+ANSWERED = ("answered", "")
+"""What forwarded requests wait for."""
 
 
-class ForwardedRequest(msgspec.Struct):
-    """A client's request on its way. connection: where the client waits, "" once it is gone. request: as the client
-    sent it; passed_on: as the controller gets it. refused: what this broker has answered of it by itself."""
+class ForwardedRequest(DelayedOperation):
+    """A client's request on its way. request: as the client sent it; passed_on: as the controller gets it. expires_ms:
+    when it is not tried again. refused: what this broker has answered of it by itself. response: the controller's."""
 
-    connection: str
     request: AnyRequest
     passed_on: AnyRequest
     expires_ms: int
     refused: IncrementalAlterConfigsResponse | None = None
+    response: AnyResponse | None = None
+
+    timer: ClassVar[str] = f"{PURGATORY}forwarding"
+
+    @property
+    def keys(self) -> tuple[Key, ...]:
+        """The controller's answer."""
+        return (ANSWERED,)
+
+    def try_complete(self, context: Turn, key: Key) -> bool:
+        """Whether the controller has answered."""
+        return self.response is not None
+
+    def on_complete(self, context: Turn) -> None:
+        """Hand the answer to the client."""
+        _reply(context, self, self.response)
+
+    def on_expiration(self, context: Turn) -> None:
+        """No controller could be reached in time."""
+        _reply(context, self, _timed_out(self))
 
 
 class ForwardingManager(msgspec.Struct):
     """One request at a time, in the order in which they came. One that finds no active controller is tried again, until
-    it is as old as request.timeout.ms."""
+    it is as old as request.timeout.ms. in_flight: connection of the client whose request was sent, "" none."""
 
-    waiting: list[ForwardedRequest] = []
-    in_flight: ForwardedRequest | None = None
+    in_flight: str = ""
     backing_off: bool = False
-    expiry_ms: int = -1
 
     def forward(
         self,
@@ -55,59 +72,59 @@ class ForwardingManager(msgspec.Struct):
         """Pass a request on; the client is answered when the controller has answered, or the time is over."""
         expires_ms = turn.step.now_ms + turn.net.request_timeout_ms
         asked = request if passed_on is None else passed_on
-        self.waiting.append(ForwardedRequest(connection, request, asked, expires_ms, refused))
+        forwarded = ForwardedRequest(connection, NEVER_MS, request, asked, expires_ms, refused)
+        turn.purgatory.park(turn.step, forwarded)
 
-    def on_disconnected(self, connection: str) -> None:
-        """Nobody waits for what came on ``connection`` any more. What was sent already is carried out."""
-        self.waiting = [each for each in self.waiting if each.connection != connection]
-        if self.in_flight is not None and self.in_flight.connection == connection:
-            self.in_flight.connection = ""
-
-    def on_timer(self, name: str) -> None:
-        """A pause or somebody's time is over."""
-        if name == RETRY:
-            self.backing_off = False
-        else:
-            self.expiry_ms = -1
+    def on_timer(self) -> None:
+        """The pause after a failure is over."""
+        self.backing_off = False
 
     def poll(self, turn: Turn) -> None:
         """Send what comes next, if the controller can be reached."""
-        if not self.waiting:
+        purgatory = turn.purgatory
+        if not purgatory.watching(ANSWERED):
             return
-        for each in [each for each in self.waiting if each.expires_ms <= turn.step.now_ms]:
-            self.waiting.remove(each)
-            _reply(turn, each, _timed_out(each))
-        if self.waiting and self.in_flight is None and not self.backing_off:
-            self._send(turn, self.waiting[0])
-        self._arm(turn)
+        purgatory.expire(turn, turn.step, ForwardedRequest.timer)
+        waiting = [_forwarded(turn, connection) for connection in purgatory.watching(ANSWERED)]
+        if waiting and not self.in_flight and not self.backing_off:
+            self._send(turn, waiting[0])
+        for each in waiting:
+            # What was sent is not given up before the call ends.
+            each.deadline_ms = NEVER_MS if each.connection == self.in_flight else each.expires_ms
+            purgatory.cover(turn.step, each)
 
     def _send(self, turn: Turn, first: ForwardedRequest) -> None:
         target = turn.reachable_controller(CONNECTION, api_of(first.request))
         if target is None:
             return
-        self.waiting.pop(0)
-        self.in_flight = first
+        self.in_flight = first.connection
         passed_on = _with_header(first.passed_on, RequestHeader())
         # As in an envelope, the request keeps the client's version; a controller that does not know it says so.
         turn.net.send(turn.step, target[0], CONNECTION, passed_on, request_version(first.request), PURPOSE)
 
-    def _arm(self, turn: Turn) -> None:
-        first_ms = min((each.expires_ms for each in self.waiting), default=-1)
-        if first_ms >= 0 and self.expiry_ms != first_ms:
-            self.expiry_ms = first_ms
-            turn.step.set_timer(EXPIRY, max(0, first_ms - turn.step.now_ms))
-
     def on_ended(self, turn: Turn, ended: Ended) -> None:
-        """Hand the answer to the client. Without one, or if that controller is not the active one, try again."""
-        forwarded, self.in_flight = self.in_flight, None
-        assert forwarded is not None, "one call is in flight at a time"
-        if ended.response is None or KafkaError.NOT_CONTROLLER in response_errors(ended.response):
+        """Hand the answer to the client, if it still waits. Without one, or if that controller is not the active one,
+        try again."""
+        connection, self.in_flight = self.in_flight, ""
+        assert connection, "one call is in flight at a time"
+        failed = ended.response is None or KafkaError.NOT_CONTROLLER in response_errors(ended.response)
+        if failed:
             self.backing_off = True
             turn.step.set_timer(RETRY, RETRY_MS)
-            if forwarded.connection:
-                self.waiting.insert(0, forwarded)
+        if connection not in turn.purgatory.parked:
             return
-        _reply(turn, forwarded, ended.response)
+        forwarded = _forwarded(turn, connection)
+        if failed:
+            forwarded.deadline_ms = forwarded.expires_ms
+        else:
+            forwarded.response = ended.response
+            turn.purgatory.try_complete(turn, connection, ANSWERED)
+
+
+def _forwarded(turn: Turn, connection: str) -> ForwardedRequest:
+    found = turn.purgatory.parked[connection]
+    assert isinstance(found, ForwardedRequest)
+    return found
 
 
 def _timed_out(forwarded: ForwardedRequest) -> Any:
@@ -121,8 +138,6 @@ def _with_header(request: AnyRequest, header: RequestHeader) -> AnyRequest:
 
 
 def _reply(turn: Turn, forwarded: ForwardedRequest, answer: Any) -> None:
-    if not forwarded.connection:
-        return
     response = answer
     if forwarded.refused is not None:
         response = msgspec.structs.replace(answer, responses=[*answer.responses, *forwarded.refused.responses])

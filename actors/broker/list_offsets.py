@@ -59,7 +59,7 @@ class Found(msgspec.Struct, frozen=True):
 NOTHING = Found()
 
 
-def list_offsets(partitions: dict[str, Partition], turn: Turn, connection: str, request: ListOffsetsRequest) -> None:
+def list_offsets(turn: Turn, connection: str, request: ListOffsetsRequest) -> None:
     """Answer a ListOffsets; each partition succeeds or fails by itself."""
     header = request.header
     version = header.api_version
@@ -76,7 +76,7 @@ def list_offsets(partitions: dict[str, Partition], turn: Turn, connection: str, 
             query = Query(
                 request.replica_id, request.isolation_level, version, asked.current_leader_epoch, asked.timestamp
             )
-            found = Found(KafkaError.INVALID_REQUEST) if tp in duplicates else look_up(partitions, turn, tp, query)
+            found = Found(KafkaError.INVALID_REQUEST) if tp in duplicates else look_up(turn, tp, query)
             data = ListOffsetsResponse.ListOffsetsPartitionResponse(
                 partition_index=asked.partition_index, error_code=int(found.error)
             )
@@ -87,7 +87,7 @@ def list_offsets(partitions: dict[str, Partition], turn: Turn, connection: str, 
                     data.leader_epoch = found.leader_epoch
             told.append(
                 reply_partition(
-                    partitions.get(tp),
+                    turn.replicas.partitions.get(tp),
                     tp,
                     found.error,
                     offset=found.offset,
@@ -123,14 +123,14 @@ def _duplicates(request: ListOffsetsRequest) -> list[str]:
     return duplicates
 
 
-def look_up(partitions: dict[str, Partition], turn: Turn, tp: str, query: Query) -> Found:
+def look_up(turn: Turn, tp: str, query: Query) -> Found:
     """The checks in Kafka's order, then the offset.
 
     READ_COMMITTED sees the last stable offset, which without transactions is the high watermark.
     """
     if query.timestamp < 0 and query.version < MIN_VERSION.get(query.timestamp, 2**15):
         return Found(KafkaError.UNSUPPORTED_VERSION)
-    partition, error = find_partition(partitions, turn, tp)
+    partition, error = find_partition(turn, tp)
     if partition is None:
         return Found(error)
     error = partition.check_epoch(query.current_leader_epoch, leader_only=query.replica_id != DEBUGGING)

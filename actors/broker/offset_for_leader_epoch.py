@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from actors.broker.partition import Partition, find_partition
+from actors.broker.partition import find_partition
 from actors.broker.turn import Turn
 from actors.node.messages import check_fields
 from actors.node.spec import topic_partition
@@ -14,9 +14,7 @@ REPLICA_ID = 3
 """Version from which on the request says who asks."""
 
 
-def offset_for_leader_epoch(
-    partitions: dict[str, Partition], turn: Turn, connection: str, request: OffsetForLeaderEpochRequest
-) -> None:
+def offset_for_leader_epoch(turn: Turn, connection: str, request: OffsetForLeaderEpochRequest) -> None:
     """Answer each partition by itself: (largest epoch at or below the one asked for, its exclusive end), or an error.
 
     Only the leader answers. An epoch that the log cannot place is answered with epoch and offset -1, and no error.
@@ -28,7 +26,7 @@ def offset_for_leader_epoch(
         for asked in topic.partitions:
             data = OffsetForLeaderEpochResponse.EpochEndOffset(partition=asked.partition)
             answers.partitions.append(data)
-            partition, error = find_partition(partitions, turn, topic_partition(topic.topic, asked.partition))
+            partition, error = find_partition(turn, topic_partition(topic.topic, asked.partition))
             if partition is not None:
                 error = partition.check_epoch(asked.current_leader_epoch, leader_only=True)
             if partition is None or error:

@@ -437,10 +437,10 @@ class Partition(msgspec.Struct):
         )
 
 
-def find_partition(partitions: dict[str, Partition], turn: Turn, tp: str) -> tuple[Partition | None, KafkaError]:
+def find_partition(turn: Turn, tp: str) -> tuple[Partition | None, KafkaError]:
     """The hosted partition; else NOT_LEADER_OR_FOLLOWER for one that metadata knows, UNKNOWN_TOPIC_OR_PARTITION
     for any other."""
-    partition = partitions.get(tp)
+    partition = turn.replicas.partitions.get(tp)
     if partition is not None and partition.role is not None:
         return (partition, KafkaError.NONE)
     if tp in turn.image.partitions:

@@ -1,19 +1,22 @@
-"""Serving Produce: appends, acks, and the purgatory of acks=all (``ReplicaManager.appendRecords``,
+"""Serving Produce: appends, acks, and how one with acks=all waits (``ReplicaManager.appendRecords``,
 ``server/.../purgatory/DelayedProduce.java``)."""
 
 from __future__ import annotations
+
+from typing import ClassVar
 
 import msgspec
 
 from actors.broker.current_leader import current_leader
 from actors.broker.partition import Partition, find_partition
-from actors.broker.purgatory import ExpiryTimer, Watchers
+from actors.broker.purgatory import COMMITTED
 from actors.broker.reply_trace import reply_partition
 from actors.broker.turn import Turn
 from actors.log.batch import Batch, make_batch
 from actors.log.replica_log import AppendResult
 from actors.node.errors import KafkaError
 from actors.node.messages import API_NAMES, Api, check_fields
+from actors.node.purgatory import PREFIX, DelayedOperation, Key
 from actors.node.spec import topic_partition
 from actors.trace.events import ReplyPartition, RpcReply
 from krift.v1.produce import ProduceRequest, ProduceResponse
@@ -50,19 +53,41 @@ class PartitionAppend(msgspec.Struct, gc=False):
     decided: ReplyPartition | None = None
 
 
-class PendingProduce(msgspec.Struct, gc=False):
-    """A Produce that is being served."""
+class DelayedProduce(DelayedOperation, gc=False):
+    """A Produce that is being served. With acks=all it waits until each of its partitions is decided."""
 
-    connection: str
     client: str
     version: int
     correlation_id: int
     acks: int
-    deadline_ms: int
     appends: list[PartitionAppend]
 
+    timer: ClassVar[str] = f"{PREFIX}produce"
 
-def parse_produce(turn: Turn, connection: str, request: ProduceRequest) -> tuple[PendingProduce, list[RecordBatch]]:
+    @property
+    def keys(self) -> list[Key]:
+        """Each of its partitions."""
+        return [(COMMITTED, append.tp) for append in self.appends]
+
+    def try_complete(self, context: Turn, key: Key) -> bool:
+        """Decide the appends to the partition that can be decided."""
+        settle(context, self, key[1])
+        return not any(append.waiting for append in self.appends)
+
+    def on_complete(self, context: Turn) -> None:
+        """Every append is decided."""
+        answer(context, self)
+
+    def on_expiration(self, context: Turn) -> None:
+        """REQUEST_TIMED_OUT where an append still waits; the data stays in the log."""
+        for append in self.appends:
+            if append.waiting:
+                append.waiting = False
+                append.error = KafkaError.REQUEST_TIMED_OUT
+        answer(context, self)
+
+
+def parse_produce(turn: Turn, connection: str, request: ProduceRequest) -> tuple[DelayedProduce, list[RecordBatch]]:
     """The request with topic ids resolved, and its batches in the same order."""
     header = request.header
     version = header.api_version
@@ -78,19 +103,19 @@ def parse_produce(turn: Turn, connection: str, request: ProduceRequest) -> tuple
             tp = topic_partition(name, data.index) if name else ""
             appends.append(PartitionAppend(tp, name, topic.topic_id, data.index, error))
             batches.append(data.records or NO_RECORDS)
-    pending = PendingProduce(
+    produce = DelayedProduce(
         connection,
+        turn.step.now_ms + request.timeout_ms,
         header.client_id,
         version,
         header.correlation_id,
         request.acks,
-        turn.step.now_ms + request.timeout_ms,
         appends,
     )
-    return pending, batches
+    return produce, batches
 
 
-def answer(partitions: dict[str, Partition], turn: Turn, produce: PendingProduce) -> None:
+def answer(turn: Turn, produce: DelayedProduce) -> None:
     """Send the response. acks=0 has none: if anything failed the connection is closed, so that the producer sees it."""
     if produce.acks == 0:
         if any(append.error for append in produce.appends):
@@ -113,10 +138,10 @@ def answer(partitions: dict[str, Partition], turn: Turn, produce: PendingProduce
         data = _answer_partition(produce.version, append)
         topic.partition_responses.append(data)
         if append.error == KafkaError.NOT_LEADER_OR_FOLLOWER and produce.version >= 10:
-            partition = partitions.get(append.tp)
+            partition = turn.replicas.partitions.get(append.tp)
             data.current_leader = current_leader(turn, append.tp, partition, response.node_endpoints)
     check_fields(response, produce.version)
-    _record_reply(partitions, turn, produce)
+    _record_reply(turn, produce)
     turn.step.reply(produce.connection, response)
 
 
@@ -137,7 +162,8 @@ def _answer_partition(version: int, append: PartitionAppend) -> ProduceResponse.
     return data
 
 
-def _record_reply(partitions: dict[str, Partition], turn: Turn, produce: PendingProduce) -> None:
+def _record_reply(turn: Turn, produce: DelayedProduce) -> None:
+    partitions = turn.replicas.partitions
     turn.step.record(
         RpcReply(
             API_NAMES[Api.Produce],
@@ -166,76 +192,17 @@ def told(partition: Partition | None, append: PartitionAppend) -> ReplyPartition
     )
 
 
-class ProducePurgatory(msgspec.Struct):
-    """Requests with acks=all by number, and by the partitions whose high watermark they wait for."""
-
-    parked: dict[int, PendingProduce] = {}
-    watchers: Watchers = msgspec.field(default_factory=Watchers)
-    expiry: ExpiryTimer = msgspec.field(default_factory=lambda: ExpiryTimer("produce-expiry"))
-    count: int = 0
-
-    def park(self, turn: Turn, produce: PendingProduce) -> None:
-        """Hold a request until each of its partitions is decided, or its time is over."""
-        self.count += 1
-        self.parked[self.count] = produce
-        for append in produce.appends:
-            if append.waiting:
-                self.watchers.add(append.tp, self.count)
-        self.expiry.cover(turn.step, produce.deadline_ms)
-
-    def wake(self, partitions: dict[str, Partition], turn: Turn, tp: str) -> None:
-        """The high watermark of ``tp`` moved, its ISR changed, or it is led elsewhere."""
-        for number in self.watchers.of(tp):
-            produce = self.parked[number]
-            if not settle(partitions, turn, produce, tp):
-                continue
-            self.watchers.remove(tp, number)
-            if not any(append.waiting for append in produce.appends):
-                del self.parked[number]
-                answer(partitions, turn, produce)
-                if "wake-one-produce" in turn.step.defects:
-                    return
-
-    def on_timer(self, partitions: dict[str, Partition], turn: Turn) -> None:
-        """Answer REQUEST_TIMED_OUT where the time is over; the data stays in the log."""
-        self.expiry.fired()
-        now_ms = turn.step.now_ms
-        for number in [n for n, produce in self.parked.items() if produce.deadline_ms <= now_ms]:
-            produce = self._remove(number)
-            for append in produce.appends:
-                if append.waiting:
-                    append.waiting = False
-                    append.error = KafkaError.REQUEST_TIMED_OUT
-            answer(partitions, turn, produce)
-        if self.parked:
-            self.expiry.cover(turn.step, min(produce.deadline_ms for produce in self.parked.values()))
-
-    def forget(self, connection: str) -> None:
-        """A connection is gone: nobody will read its answer."""
-        for number in [n for n, produce in self.parked.items() if produce.connection == connection]:
-            self._remove(number)
-
-    def _remove(self, number: int) -> PendingProduce:
-        produce = self.parked.pop(number)
-        for append in produce.appends:
-            self.watchers.remove(append.tp, number)
-        return produce
-
-
-def settle(partitions: dict[str, Partition], turn: Turn, produce: PendingProduce, tp: str) -> bool:
-    """Decide the appends to ``tp`` that can be decided; True if none of them waits any more."""
-    settled = True
+def settle(turn: Turn, produce: DelayedProduce, tp: str) -> None:
+    """Decide the appends to ``tp`` that can be decided."""
     for append in produce.appends:
         if append.tp != tp or not append.waiting:
             continue
-        partition, append.error = find_partition(partitions, turn, tp)
+        partition, append.error = find_partition(turn, tp)
         done = partition is None
         if partition is not None:
             done, append.error = partition.has_reached(append.last_offset + 1)
         append.waiting = not done
         append.decided = told(partition, append) if done else None
-        settled = settled and done
-    return settled
 
 
 def pretend_to_append(partition: Partition, batch: RecordBatch) -> AppendResult:

@@ -1,55 +1,48 @@
-"""What the purgatories of a broker have in common: one timer for the earliest of many deadlines, and who waits for
-which partition."""
+"""What a broker's delayed operations wait for, and in which order they look again when it happens
+(``ReplicaManager.tryCompleteDelayedRequests``)."""
 
 from __future__ import annotations
 
-import msgspec
+from actors.broker.turn import Turn
 
-from actors.node.step import Step
+COMMITTED = "committed"
+"""Appends wait for it: the high watermark moved, the ISR changed, or this broker won or lost the leadership."""
+READABLE = "readable"
+"""Consumers wait for it: the high watermark moved, or the leadership did."""
+APPENDED = "appended"
+"""Followers wait for it: the log grew, or the leadership moved."""
 
 
-class ExpiryTimer(msgspec.Struct):
-    """One timer that never fires later than the earliest deadline it was shown. ``due_ms`` -1: not running.
-
-    It may fire for a deadline that nobody waits for any more; then it is set anew for the earliest that is left.
-    """
-
-    name: str
-    due_ms: int = -1
-
-    def cover(self, step: Step, deadline_ms: int) -> None:
-        """See to it that the timer fires at ``deadline_ms`` or before."""
-        if 0 <= self.due_ms <= deadline_ms:
+def committed(turn: Turn, tp: str) -> None:
+    """Complete the appends to ``tp`` that can be."""
+    key = (COMMITTED, tp)
+    for connection in turn.purgatory.watching(key):
+        completed = turn.purgatory.try_complete(turn, connection, key)
+        if completed and "wake-one-produce" in turn.step.defects:
             return
-        self.due_ms = deadline_ms
-        step.set_timer(self.name, max(0, deadline_ms - step.now_ms))
-
-    def fired(self) -> None:
-        """The timer fired."""
-        self.due_ms = -1
 
 
-class Watchers(msgspec.Struct):
-    """Numbers of parked requests by the partition they wait for, in the order they came."""
-
-    by_partition: dict[str, list[int]] = {}
-
-    def add(self, tp: str, number: int) -> None:
-        """``number`` waits for ``tp``; once, even if it names the partition twice."""
-        waiting = self.by_partition.setdefault(tp, [])
-        if not waiting or waiting[-1] != number:
-            waiting.append(number)
-
-    def remove(self, tp: str, number: int) -> None:
-        """``number`` waits no longer."""
-        waiting = self.by_partition.get(tp)
-        if waiting is None or number not in waiting:
+def readable(turn: Turn, tp: str) -> None:
+    """Complete the Fetches of consumers from ``tp`` that can be."""
+    key = (READABLE, tp)
+    for connection in turn.purgatory.watching(key):
+        turn.purgatory.try_complete(turn, connection, key)
+        if "wake-one-consumer" in turn.step.defects:
             return
-        waiting.remove(number)
-        if not waiting:
-            del self.by_partition[tp]
 
-    def of(self, tp: str) -> list[int]:
-        """Who waits for ``tp``: a copy, as waking changes the original."""
-        waiting = self.by_partition.get(tp)
-        return list(waiting) if waiting else []
+
+def appended(turn: Turn, tp: str) -> None:
+    """Complete the Fetches of followers from ``tp`` that can be."""
+    key = (APPENDED, tp)
+    waiting = turn.purgatory.watching(key)
+    if "wake-in-hash-order" in turn.step.defects:
+        waiting = list(set(waiting))
+    for connection in waiting:
+        turn.purgatory.try_complete(turn, connection, key)
+
+
+def wake_all(turn: Turn, tp: str) -> None:
+    """Everything that waits for ``tp`` looks again."""
+    committed(turn, tp)
+    readable(turn, tp)
+    appended(turn, tp)

@@ -104,7 +104,7 @@ class ReplicaFetcherManager(msgspec.Struct):
 
     # ---- sending -----------------------------------------------------------------------------------------
 
-    def poll(self, turn: Turn, partitions: dict[str, Partition]) -> None:
+    def poll(self, turn: Turn) -> None:
         """Send a request for every fetcher that has something to ask and nothing in flight."""
         for fetcher in self.fetchers.values():
             if fetcher.busy or not fetcher.states:
@@ -115,25 +115,18 @@ class ReplicaFetcherManager(msgspec.Struct):
                 continue
             lost = next((state for state in states if state.out_of_range), None)
             if lost is not None:
-                self._send_list_offsets(turn, fetcher, partitions[lost.tp], lost)
+                self._send_list_offsets(turn, fetcher, turn.replicas.partitions[lost.tp], lost)
                 continue
             version = turn.net.version(node_name(fetcher.leader), CONNECTION, Api.Fetch)
             if version is None:
                 continue
             unsettled = [] if version >= TRUNCATION_ON_FETCH else [state for state in states if state.truncating]
             if unsettled:
-                self._send_epochs(turn, fetcher, partitions, unsettled)
+                self._send_epochs(turn, fetcher, unsettled)
             else:
-                self._send_fetch(turn, fetcher, partitions, states, version)
+                self._send_fetch(turn, fetcher, states, version)
 
-    def _send_fetch(
-        self,
-        turn: Turn,
-        fetcher: LeaderFetcher,
-        partitions: dict[str, Partition],
-        states: list[FetchState],
-        version: int,
-    ) -> None:
+    def _send_fetch(self, turn: Turn, fetcher: LeaderFetcher, states: list[FetchState], version: int) -> None:
         settings = turn.settings
         request = FetchRequest(
             max_wait_ms=settings.replica_fetch_wait_max_ms,
@@ -146,7 +139,7 @@ class ReplicaFetcherManager(msgspec.Struct):
             )
         else:
             request.replica_id = settings.node_id
-        fetcher.sent = {}
+        partitions, fetcher.sent = turn.replicas.partitions, {}
         wanted: dict[str, PartitionRequest] = {}
         for state in states:
             partition = partitions[state.tp]
@@ -183,9 +176,7 @@ class ReplicaFetcherManager(msgspec.Struct):
         purpose = f"{LIST}{fetcher.leader}/{state.tp}"
         turn.net.send(turn.step, peer, CONNECTION, request, version, purpose, turn.settings.replica_socket_timeout_ms)
 
-    def _send_epochs(
-        self, turn: Turn, fetcher: LeaderFetcher, partitions: dict[str, Partition], states: list[FetchState]
-    ) -> None:
+    def _send_epochs(self, turn: Turn, fetcher: LeaderFetcher, states: list[FetchState]) -> None:
         """Ask where the leader's log has the end of each log's last epoch."""
         peer = node_name(fetcher.leader)
         version = turn.net.version(peer, CONNECTION, Api.OffsetForLeaderEpoch)
@@ -194,7 +185,7 @@ class ReplicaFetcherManager(msgspec.Struct):
         request = OffsetForLeaderEpochRequest()
         if version >= 3:
             request.replica_id = turn.settings.node_id
-        fetcher.sent = {}
+        partitions, fetcher.sent = turn.replicas.partitions, {}
         topics: dict[str, OffsetForLeaderEpochRequest.OffsetForLeaderTopic] = {}
         for state in states:
             partition = partitions[state.tp]
@@ -215,7 +206,7 @@ class ReplicaFetcherManager(msgspec.Struct):
 
     # ---- receiving ---------------------------------------------------------------------------------------
 
-    def on_fetched(self, turn: Turn, partitions: dict[str, Partition], ended: Ended) -> list[str]:
+    def on_fetched(self, turn: Turn, ended: Ended) -> list[str]:
         """Take the end of a Fetch; the partitions whose log or high watermark changed."""
         fetcher = self._idle(ended)
         sent, fetcher.sent = fetcher.sent, {}
@@ -233,7 +224,7 @@ class ReplicaFetcherManager(msgspec.Struct):
         changed: list[str] = []
         for tp, data in answers:
             run, offset = sent.get(tp, (-1, -1))
-            state, partition = fetcher.states.get(tp), partitions.get(tp)
+            state, partition = fetcher.states.get(tp), turn.replicas.partitions.get(tp)
             if "answer-of-former-leader" in turn.step.defects and not data.error_code:
                 state = next((each.states[tp] for each in self.fetchers.values() if tp in each.states), None)
                 run = -1 if state is None else state.run
@@ -285,7 +276,7 @@ class ReplicaFetcherManager(msgspec.Struct):
             state.answered, state.delay_ms = True, 0
         return changed
 
-    def on_listed(self, turn: Turn, partitions: dict[str, Partition], ended: Ended) -> list[str]:
+    def on_listed(self, turn: Turn, ended: Ended) -> list[str]:
         """Take the leader's answer about its log end or start after OFFSET_OUT_OF_RANGE.
 
         A log that is longer than the leader's is cut to the leader's end: that may lose data, as documented.
@@ -294,7 +285,7 @@ class ReplicaFetcherManager(msgspec.Struct):
         sent, fetcher.sent = fetcher.sent, {}
         tp = ended.purpose.split("/", 2)[2]
         run, end = sent[tp]
-        state, partition = fetcher.states.get(tp), partitions.get(tp)
+        state, partition = fetcher.states.get(tp), turn.replicas.partitions.get(tp)
         if state is None or partition is None or state.run != run or partition.log.end_offset != end:
             return []
         data = None if ended.response is None else ended.response.topics[0].partitions[0]
@@ -314,7 +305,7 @@ class ReplicaFetcherManager(msgspec.Struct):
         state.answered, state.delay_ms = True, 0
         return [tp]
 
-    def on_epochs_listed(self, turn: Turn, partitions: dict[str, Partition], ended: Ended) -> list[str]:
+    def on_epochs_listed(self, turn: Turn, ended: Ended) -> list[str]:
         """Take the leader's answer about the ends of epochs: cut each log back to where it may meet the leader's."""
         fetcher = self._idle(ended)
         sent, fetcher.sent = fetcher.sent, {}
@@ -327,7 +318,7 @@ class ReplicaFetcherManager(msgspec.Struct):
             for data in topic.partitions:
                 tp = topic_partition(topic.topic, data.partition)
                 run, _ = sent.get(tp, (-1, -1))
-                state, partition = fetcher.states.get(tp), partitions.get(tp)
+                state, partition = fetcher.states.get(tp), turn.replicas.partitions.get(tp)
                 if state is None or partition is None or state.run != run:
                     continue
                 if data.error_code == KafkaError.FENCED_LEADER_EPOCH:
@@ -377,6 +368,15 @@ class ReplicaFetcherManager(msgspec.Struct):
         if later:
             fetcher.backoff_due_ms = min(later)
             turn.step.set_timer(timer, max(0, min(later) - now_ms))
+
+
+def on_leadership(turn: Turn, partition: Partition) -> None:
+    """Follow the leader of a new epoch, unless that is this broker."""
+    replicas, tp = turn.replicas, partition.tp
+    if partition.is_leader or replicas.stays_out(turn, turn.image.partitions[tp]):
+        replicas.fetchers.stop(tp)
+    else:
+        replicas.fetchers.start(turn, partition)
 
 
 def append_fetched(turn: Turn, partition: Partition, data: FetchResponse.PartitionData) -> bool:

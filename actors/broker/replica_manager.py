@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.broker import fetch as fetches, produce as produces
+from actors.broker import fetch as fetches, leadership, produce as produces, purgatory
 from actors.broker.alter_partition import REVERT, WAIT_FOR_METADATA, AlterItem, AlterOutcome, AlterPartitionManager
-from actors.broker.fetch import FetchPurgatory
+from actors.broker.fetch import DelayedFetch
 from actors.broker.fetch_request import FetchParams, ReadResult, parse_items, parse_params
+from actors.broker.fetch_session import FetchSessionCache
 from actors.broker.partition import Partition, PendingIsr, find_partition
-from actors.broker.produce import PartitionAppend, PendingProduce, ProducePurgatory
+from actors.broker.produce import DelayedProduce, PartitionAppend
 from actors.broker.replica_fetcher import ReplicaFetcherManager
 from actors.broker.turn import Turn
 from actors.log.batch import add_sequence
@@ -31,12 +32,11 @@ ISR_TIMER = "isr-expiration"
 
 
 class ReplicaManager(msgspec.Struct):
-    """All hosted partitions with what waits for them. ``checkpointed``: content of the checkpoint file.
+    """All hosted partitions. ``sessions``: of those that fetch here. ``checkpointed``: content of the checkpoint file.
     ``in_controlled_shutdown``: this broker is about to stop, and does not take up following any more."""
 
     partitions: dict[str, Partition] = {}
-    fetches: FetchPurgatory = msgspec.field(default_factory=FetchPurgatory)
-    produces: ProducePurgatory = msgspec.field(default_factory=ProducePurgatory)
+    sessions: FetchSessionCache = msgspec.field(default_factory=FetchSessionCache)
     fetchers: ReplicaFetcherManager = msgspec.field(default_factory=ReplicaFetcherManager)
     isr_changes: AlterPartitionManager = msgspec.field(default_factory=AlterPartitionManager)
     checkpointed: bytes = b""
@@ -86,20 +86,22 @@ class ReplicaManager(msgspec.Struct):
         was_epoch = partition.leader_epoch
         if not partition.make_leader(turn, state):
             return
-        self.fetchers.stop(partition.tp)
-        if partition.maybe_increment_high_watermark(turn) or partition.leader_epoch != was_epoch:
-            self._wake(turn, partition.tp)
-        self.produces.wake(self.partitions, turn, partition.tp)
+        moved = partition.maybe_increment_high_watermark(turn)
+        if partition.leader_epoch != was_epoch:
+            leadership.changed(turn, partition)
+        elif moved:
+            purgatory.wake_all(turn, partition.tp)
+        purgatory.committed(turn, partition.tp)
 
     def _follow(self, turn: Turn, partition: Partition, state: PartitionRegistration) -> None:
-        starts = partition.make_follower(turn, state)
-        if self.in_controlled_shutdown and (state.leader < 0 or turn.settings.node_id not in state.isr):
-            # It was asked out of the ISR, and must not work its way in again.
+        if partition.make_follower(turn, state):
+            leadership.changed(turn, partition)
+        if self.stays_out(turn, state):
             self.fetchers.stop(partition.tp)
-        elif starts:
-            self.fetchers.start(turn, partition)
-        if starts:
-            self._wake(turn, partition.tp)
+
+    def stays_out(self, turn: Turn, state: PartitionRegistration) -> bool:
+        """Whether this broker, which is about to stop, was asked out of the ISR, and must not work its way in again."""
+        return self.in_controlled_shutdown and (state.leader < 0 or turn.settings.node_id not in state.isr)
 
     def reconfigure(self, turn: Turn) -> None:
         """A configuration changed in the metadata log."""
@@ -108,17 +110,11 @@ class ReplicaManager(msgspec.Struct):
                 partition.configure(turn)
                 self._advance(turn, partition)
 
-    def _wake(self, turn: Turn, tp: str) -> None:
-        """Everything that waits for ``tp`` looks again."""
-        self.produces.wake(self.partitions, turn, tp)
-        self.fetches.wake_consumers(self.partitions, turn, tp)
-        self.fetches.wake_followers(self.partitions, turn, tp)
-
     def _advance(self, turn: Turn, partition: Partition) -> None:
         """Move the leader's high watermark if it can, and wake who waits for that."""
         if partition.maybe_increment_high_watermark(turn):
-            self.produces.wake(self.partitions, turn, partition.tp)
-            self.fetches.wake_consumers(self.partitions, turn, partition.tp)
+            purgatory.committed(turn, partition.tp)
+            purgatory.readable(turn, partition.tp)
 
     # ---- produce -----------------------------------------------------------------------------------------
 
@@ -134,14 +130,14 @@ class ReplicaManager(msgspec.Struct):
                     self._append(turn, produce, append, batch)
         waiting = [append for append in produce.appends if append.waiting]
         for append in waiting:
-            produces.settle(self.partitions, turn, produce, append.tp)
+            produces.settle(turn, produce, append.tp)
         if any(append.waiting for append in waiting):
-            self.produces.park(turn, produce)
+            turn.purgatory.park(turn.step, produce)
         else:
-            produces.answer(self.partitions, turn, produce)
+            produces.answer(turn, produce)
 
-    def _append(self, turn: Turn, produce: PendingProduce, append: PartitionAppend, batch: RecordBatch) -> None:
-        partition, append.error = find_partition(self.partitions, turn, append.tp)
+    def _append(self, turn: Turn, produce: DelayedProduce, append: PartitionAppend, batch: RecordBatch) -> None:
+        partition, append.error = find_partition(turn, append.tp)
         if not batch.records and append.error != KafkaError.UNKNOWN_TOPIC_OR_PARTITION:
             # Seen before it is looked at who leads (ProduceRequest.validateRecords).
             append.error = KafkaError.INVALID_RECORD
@@ -173,25 +169,25 @@ class ReplicaManager(msgspec.Struct):
     def _appended(self, turn: Turn, partition: Partition) -> None:
         # Also after a duplicate (Partition.appendRecordsToLeader): a replica that was waited for may have been fenced.
         self._advance(turn, partition)
-        self.fetches.wake_followers(self.partitions, turn, partition.tp)
+        purgatory.appended(turn, partition.tp)
 
     # ---- fetch -------------------------------------------------------------------------------------------
 
     def fetch(self, turn: Turn, connection: str, request: FetchRequest) -> None:
         """Serve a Fetch of a follower or a consumer: at once, or parked until there is something to say."""
         params = parse_params(turn, connection, request)
-        error, params, items = self.fetches.sessions.begin(turn, params, parse_items(turn, request), request)
+        error, params, items = self.sessions.begin(turn, params, parse_items(turn, request), request)
         if error:
             fetches.refuse(turn, params, error)
             return
-        results = fetches.read_all(self.partitions, turn, params, items)
+        results = fetches.read_all(turn, params, items)
         if params.from_follower:
             for result in results:
                 self._follower_fetched(turn, params, result)
         if fetches.must_answer(params, results, turn.step.now_ms):
-            fetches.answer(turn, self.fetches.sessions, params, results)
+            fetches.answer(turn, params, results)
         else:
-            self.fetches.park(turn, params, items)
+            turn.purgatory.park(turn.step, DelayedFetch(connection, params.deadline_ms, params, items))
 
     def _follower_fetched(self, turn: Turn, params: FetchParams, result: ReadResult) -> None:
         """Let the leader take note of where a follower is; the answer still holds the high watermark from before."""
@@ -213,18 +209,18 @@ class ReplicaManager(msgspec.Struct):
 
     def on_fetched(self, turn: Turn, ended: Ended) -> None:
         """A Fetch of this broker as a follower ended."""
-        for tp in self.fetchers.on_fetched(turn, self.partitions, ended):
-            self.fetches.wake_consumers(self.partitions, turn, tp)
+        for tp in self.fetchers.on_fetched(turn, ended):
+            purgatory.readable(turn, tp)
 
     def on_listed(self, turn: Turn, ended: Ended) -> None:
         """A ListOffsets of this broker as a follower ended."""
-        for tp in self.fetchers.on_listed(turn, self.partitions, ended):
-            self.fetches.wake_consumers(self.partitions, turn, tp)
+        for tp in self.fetchers.on_listed(turn, ended):
+            purgatory.readable(turn, tp)
 
     def on_epochs_listed(self, turn: Turn, ended: Ended) -> None:
         """An OffsetForLeaderEpoch of this broker as a follower ended."""
-        for tp in self.fetchers.on_epochs_listed(turn, self.partitions, ended):
-            self.fetches.wake_consumers(self.partitions, turn, tp)
+        for tp in self.fetchers.on_epochs_listed(turn, ended):
+            purgatory.readable(turn, tp)
 
     # ---- ISR ---------------------------------------------------------------------------------------------
 
@@ -269,7 +265,7 @@ class ReplicaManager(msgspec.Struct):
         if not outcome.error:
             if partition.commit_isr(turn, outcome.leader_epoch, outcome.partition_epoch, outcome.isr):
                 self._advance(turn, partition)
-                self.produces.wake(self.partitions, turn, partition.tp)
+                purgatory.committed(turn, partition.tp)
         elif outcome.error in REVERT:
             partition.pending = None
         elif outcome.error not in WAIT_FOR_METADATA or "outdated-proposal-again" in turn.step.defects:
@@ -296,13 +292,6 @@ class ReplicaManager(msgspec.Struct):
             self.checkpointed = content
             turn.files.replace(turn.step, CHECKPOINT_FILE, content)
             turn.files.sync(turn.step, CHECKPOINT_FILE)
-
-    # ---- connections -------------------------------------------------------------------------------------
-
-    def on_disconnected(self, connection: str) -> None:
-        """Nobody will read what waits on this connection."""
-        self.fetches.forget(connection)
-        self.produces.forget(connection)
 
 
 def render_checkpoint(offsets: dict[str, int]) -> bytes:

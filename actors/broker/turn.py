@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from actors.broker.metadata_image import MetadataImage
 from actors.features import REELECTED_IN_PLACE, SPINNING_CONSUMER
 from actors.log.log_validator import DEFAULT_LOG_CONFIG, LogConfig
-from actors.node.files import Files
 from actors.node.messages import Api
-from actors.node.network_client import NetworkClient
 from actors.node.spec import ClusterSpec, NodeSpec
 from actors.node.step import Step
+
+if TYPE_CHECKING:
+    from actors.broker.broker_node import BrokerNode
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -79,30 +79,24 @@ def settings_of(spec: NodeSpec) -> Settings:
 
 
 class Turn:
-    """Handed down through a broker during one step, beside its state: it lives no longer than the step.
+    """Handed down through a broker during one step: the step, and what the parts of a broker need of one another. It
+    lives no longer than the step.
 
     broker_epoch: of this broker's registration, -1 before it. controller: name of the active controller's node as
     far as this broker knows, None if it does not.
     """
 
-    __slots__ = ("broker_epoch", "controller", "files", "image", "net", "settings", "step")
+    __slots__ = ("broker_epoch", "controller", "files", "image", "net", "purgatory", "replicas", "settings", "step")
 
-    def __init__(
-        self,
-        step: Step,
-        files: Files,
-        net: NetworkClient,
-        image: MetadataImage,
-        settings: Settings,
-        broker_epoch: int,
-        controller: str | None,
-    ) -> None:
+    def __init__(self, step: Step, node: BrokerNode, controller: str | None) -> None:
         self.step = step
-        self.files = files
-        self.net = net
-        self.image = image
-        self.settings = settings
-        self.broker_epoch = broker_epoch
+        self.files = node.files
+        self.net = node.net
+        self.image = node.image
+        self.settings = node.settings
+        self.replicas = node.replicas
+        self.purgatory = node.purgatory
+        self.broker_epoch = node.lifecycle.broker_epoch
         self.controller = controller
 
     def reachable_controller(self, connection: str, api: Api) -> tuple[str, int] | None:

@@ -22,11 +22,11 @@ from actors.controller.configuration_control import incremental_alter_configs
 from actors.controller.controller_channels import ControllerChannels
 from actors.controller.controller_config import MIN_ISR, UNCLEAN_ELECTION, UNCONFIGURED, ControllerConfig
 from actors.controller.controller_state import ControllerState
+from actors.controller.deferred_events import COMMITTED, DeferredEvent, reply
 from actors.controller.elect_leaders import elect_leaders
 from actors.controller.elections import ElectionRules, PartitionChangeBuilder, leader_and_isr_updates
 from actors.controller.heartbeats import BrokerControlState, BrokerHeartbeatManager
 from actors.controller.producer_ids import allocate_producer_ids
-from actors.controller.purgatory import DeferredReply, ReplyPurgatory
 from actors.controller.topics import bootstrap_records, topic_records
 from actors.metadata.image_records import EMPTY_DIGEST, extend_digest, load_records, records_of
 from actors.metadata.registrations import FENCE, NO_LEADER, UNFENCE, PartitionRegistration
@@ -34,7 +34,7 @@ from actors.node.error_responses import error_response
 from actors.node.errors import KafkaError
 from actors.node.fault import FatalFault
 from actors.node.files import Files
-from actors.node.messages import AnyResponse, check_fields
+from actors.node.purgatory import NEVER_MS, Purgatory
 from actors.node.step import Step
 from actors.quorum.raft_client import RaftClient
 from actors.quorum.snapshots import Snapshot
@@ -94,7 +94,7 @@ class Controller(msgspec.Struct):
     config: ControllerConfig = UNCONFIGURED
     state: ControllerState = msgspec.field(default_factory=ControllerState)
     heartbeats: BrokerHeartbeatManager = msgspec.field(default_factory=BrokerHeartbeatManager)
-    purgatory: ReplyPurgatory = msgspec.field(default_factory=ReplyPurgatory)
+    purgatory: Purgatory[DeferredEvent] = msgspec.field(default_factory=Purgatory)
     channels: ControllerChannels = msgspec.field(default_factory=ControllerChannels)
     active_epoch: int = -1
     next_offset: int = 0
@@ -127,8 +127,7 @@ class Controller(msgspec.Struct):
             state = _committed(raft) if self.active else self.state
             raft.create_snapshot(step, files, records_of(state), _digest(raft))
         if self.active:
-            for reply in self.purgatory.take_committed(self.committed):
-                _reply(step, reply.connection, reply.response, reply.version)
+            self.purgatory.check((step, self.committed), COMMITTED)
         if self.active:
             # A change of the voters takes an offset that the controller did not ask for.
             self.next_offset = raft.next_offset
@@ -169,8 +168,8 @@ class Controller(msgspec.Struct):
         self.state = _committed(raft)
         for timer in self._periods():
             step.cancel_timer(timer)
-        for reply in self.purgatory.take_all():
-            _reply(step, reply.connection, error_response(reply.request, KafkaError.NOT_CONTROLLER), reply.version)
+        for event in self.purgatory.take_all():
+            event.on_failure(step)
 
     # ---- requests ----------------------------------------------------------------------------------------
 
@@ -179,7 +178,7 @@ class Controller(msgspec.Struct):
     ) -> None:
         """Serve a request of a broker, or of an operator; the answer may go out in a later step."""
         if not self.active or not raft.is_leader:
-            _reply(step, connection, error_response(request, KafkaError.NOT_CONTROLLER), version)
+            reply(step, connection, error_response(request, KafkaError.NOT_CONTROLLER), version)
             return
         changes: list[Change] = []
         response: ControllerResponse
@@ -203,7 +202,7 @@ class Controller(msgspec.Struct):
 
     def on_disconnected(self, connection: str) -> None:
         """Forget the answers that nobody waits for."""
-        self.purgatory.forget(connection)
+        self.purgatory.remove(connection)
 
     def _finish(
         self,
@@ -222,9 +221,10 @@ class Controller(msgspec.Struct):
         self._append(step, files, raft, changes)
         waits = self.last_appended >= self.committed and "reply-before-commit" not in step.defects
         if getattr(response, "error_code", 0) or not waits:
-            _reply(step, connection, response, version)
+            reply(step, connection, response, version)
         else:
-            self.purgatory.add(DeferredReply(self.last_appended, connection, version, request, response))
+            event = DeferredEvent(connection, NEVER_MS, self.last_appended, version, request, response)
+            self.purgatory.park(step, event)
         self._create_topics(step, files, raft)
         return self.next_offset - 1
 
@@ -446,8 +446,3 @@ def _digest(raft: RaftClient) -> int:
     snapshot = raft.snapshots.read_latest()
     start, digest = (0, EMPTY_DIGEST) if snapshot is None else (snapshot.end, snapshot.digest)
     return extend_digest(digest, raft.log.read(start, raft.delivered, 2**62))
-
-
-def _reply(step: Step, connection: str, response: AnyResponse, version: int) -> None:
-    check_fields(response, version)
-    step.reply(connection, response)

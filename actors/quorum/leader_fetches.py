@@ -6,11 +6,12 @@ import msgspec
 
 from actors.node.errors import KafkaError
 from actors.node.messages import Api, request_version
+from actors.node.purgatory import NEVER_MS
 from actors.node.spec import METADATA_TOPIC, METADATA_TOPIC_ID
 from actors.node.step import Step
 from actors.quorum.divergence import diverging_epoch
 from actors.quorum.leadership import update_high_watermark
-from actors.quorum.raft_state import ParkedFetch, RaftState
+from actors.quorum.raft_state import DelayedFetch, RaftState
 from actors.quorum.roles import Leader
 from actors.quorum.snapshots import SnapshotId
 from actors.quorum.voter_set import ReplicaKey
@@ -62,7 +63,7 @@ def on_fetch_request(raft: RaftState, step: Step, connection: str, request: Fetc
     if _is_due(raft, request, answer):
         raft.answer(step, connection, request, response)
         return
-    raft.parked[connection] = ParkedFetch(request, response)
+    raft.purgatory.park(step, DelayedFetch(connection, NEVER_MS, request, response))
     step.set_timer(f"{PARKED}{connection}", request.max_wait_ms)
 
 
@@ -82,31 +83,32 @@ def last_fetched_epoch(fetch: FetchRequest.FetchPartition) -> int:
 
 def expire(raft: RaftState, step: Step, connection: str) -> None:
     """A Fetch has waited as long as it may: it gets what there was when it came, whoever leads by now."""
-    parked = raft.parked.pop(connection, None)
-    if parked is not None:
-        raft.answer(step, connection, parked.request, parked.response)
+    delayed = raft.purgatory.remove(connection)
+    if delayed is not None:
+        raft.answer(step, connection, delayed.request, delayed.response)
 
 
 def complete_all(raft: RaftState, step: Step) -> None:
     """Answer every parked Fetch with what there is now: records were appended, or the high watermark moved."""
-    for connection, request in _unpark(raft, step):
-        raft.answer(step, connection, request, _response(raft, request, _validate(raft, step, request)))
+    for each in _take_all(raft, step):
+        response = _response(raft, each.request, _validate(raft, step, each.request))
+        raft.answer(step, each.connection, each.request, response)
 
 
 def refuse_all(raft: RaftState, step: Step) -> None:
     """This node has resigned, or follows another leader: nobody waits here any longer. Where the leadership ends
     without either, by the Vote of a later epoch, what is parked stays so until it expires or a leader is known
     (``KafkaRaftClient.transitionToResigned``, ``onBecomeFollower``, ``transitionToUnattached``)."""
-    for connection, request in _unpark(raft, step):
-        answer = FetchAnswer(KafkaError.NOT_LEADER_OR_FOLLOWER)
-        raft.answer(step, connection, request, _response(raft, request, answer))
+    for each in _take_all(raft, step):
+        response = _response(raft, each.request, FetchAnswer(KafkaError.NOT_LEADER_OR_FOLLOWER))
+        raft.answer(step, each.connection, each.request, response)
 
 
-def _unpark(raft: RaftState, step: Step) -> list[tuple[str, FetchRequest]]:
-    parked, raft.parked = raft.parked, {}
-    for connection in parked:
-        step.cancel_timer(f"{PARKED}{connection}")
-    return [(connection, fetch.request) for connection, fetch in parked.items()]
+def _take_all(raft: RaftState, step: Step) -> list[DelayedFetch]:
+    delayed = raft.purgatory.take_all()
+    for each in delayed:
+        step.cancel_timer(f"{PARKED}{each.connection}")
+    return delayed
 
 
 def _validate(raft: RaftState, step: Step, request: FetchRequest) -> FetchAnswer:

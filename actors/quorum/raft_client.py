@@ -254,7 +254,7 @@ class RaftClient(RaftState):
 
     def on_disconnected(self, connection: str) -> None:
         """Forget the Fetch that is parked on a connection which is gone. Its timer finds nothing."""
-        self.parked.pop(connection, None)
+        self.purgatory.remove(connection)
         voter_changes.on_disconnected(self, connection)
 
     def on_ended(self, step: Step, files: Files, net: NetworkClient, ended: Ended) -> bool:
@@ -420,7 +420,7 @@ class RaftClient(RaftState):
                 voter_changes.advance(self, step, role)
         if self.voter_change is not None and not isinstance(quorum.role, Leader):
             voter_changes.abandon(self, step)
-        if self.parked and isinstance(quorum.role, Follower | Resigned):
+        if self.purgatory.parked and isinstance(quorum.role, Follower | Resigned):
             leader_fetches.refuse_all(self, step)
         if "append-in-resignation" in step.defects and isinstance(quorum.role, Resigned) and self.pending.values:
             leadership.drain(self, step, files, Leader(quorum.epoch, 0, []))

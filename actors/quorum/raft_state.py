@@ -14,6 +14,7 @@ from actors.node.fault import FatalFault
 from actors.node.files import Files
 from actors.node.messages import AnyRequest, AnyResponse, Api, check_fields, request_version
 from actors.node.network_client import Ended, NetworkClient
+from actors.node.purgatory import DelayedOperation, Purgatory
 from actors.node.spec import node_name
 from actors.node.step import Step
 from actors.quorum.control_records import BOOTSTRAP_OFFSET, VotersEntry
@@ -61,9 +62,9 @@ class FetchInFlight(msgspec.Struct, frozen=True):
     offset: int
 
 
-class ParkedFetch(msgspec.Struct, frozen=True):
-    """A Fetch that waits at the leader for records or a new high watermark. response: what it gets if it waits in
-    vain."""
+class DelayedFetch(DelayedOperation):
+    """A Fetch that waits at the leader for records or a new high watermark: for as long as its own timer of the quorum
+    runs, which waits for a Sync as everything does. response: what it gets if it waits in vain."""
 
     request: FetchRequest
     response: FetchResponse
@@ -101,7 +102,7 @@ class RaftState(msgspec.Struct):
     log: ReplicaLog = msgspec.field(default_factory=ReplicaLog)
     snapshots: Snapshots = msgspec.field(default_factory=Snapshots)
     flushes: list[Flush] = []
-    parked: dict[str, ParkedFetch] = {}
+    purgatory: Purgatory[DelayedFetch] = msgspec.field(default_factory=Purgatory)
     pending: PendingRecords = msgspec.field(default_factory=PendingRecords)
     outstanding: dict[int, Outstanding] = {}
     backing_off: dict[int, int] = {}

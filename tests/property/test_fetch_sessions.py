@@ -193,7 +193,7 @@ class TwoFetchers(RuleBasedStateMachine):
     @invariant()
     def room_is_bounded(self) -> None:
         """Shows that the broker keeps no more sessions than it has slots."""
-        sessions = self.scene.node.replicas.fetches.sessions
+        sessions = self.scene.node.replicas.sessions
         assert len(sessions.sessions) <= sessions.slots
 
 

@@ -11,6 +11,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from actors.broker.fetch import DelayedFetch
+from actors.broker.produce import DelayedProduce
 from actors.node.effects import Call
 from actors.node.error_responses import error_response
 from actors.node.errors import KafkaError
@@ -370,7 +372,7 @@ class Environment:
     def verb_sessions(self, command: Command) -> str:
         """sessions: the fetch sessions that the broker keeps, the longest unused first."""
         lines = []
-        for session in self.scene.node.replicas.fetches.sessions.sessions.values():
+        for session in self.scene.node.replicas.sessions.sessions.values():
             whose = "follower" if session.privileged else "consumer"
             lines.append(f"{session.id} {whose} epoch={session.epoch} {' '.join(session.partitions)}")
         return "\n".join(lines) or "none"
@@ -586,9 +588,10 @@ class Environment:
         return "\n".join(lines)
 
     def verb_parked(self, command: Command) -> str:
-        """parked: how many requests wait in each purgatory."""
-        replicas = self.scene.node.replicas
-        return f"fetches={len(replicas.fetches.parked)} produces={len(replicas.produces.parked)}"
+        """parked: how many requests of each kind wait in the purgatory."""
+        parked = self.scene.node.purgatory.parked.values()
+        fetches, produces = (sum(isinstance(each, kind) for each in parked) for kind in (DelayedFetch, DelayedProduce))
+        return f"fetches={fetches} produces={produces}"
 
     def verb_defect(self, command: Command) -> str:
         """defect name: the broker has it from now on."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from actors.broker.broker_node import BrokerNode
-from actors.broker.purgatory import ExpiryTimer, Watchers
 from actors.broker.replica_manager import parse_checkpoint, render_checkpoint
 from actors.broker.request_channel import RequestChannel
 from actors.broker.turn import Turn
 from actors.log.batch import LogRecord
 from actors.log.replica_log import ReplicaLog
-from actors.node.effects import Close, SetTimer
+from actors.node.effects import Close
 from actors.node.error_responses import error_response
 from actors.node.errors import KafkaError
 from actors.node.files import Files
@@ -39,23 +38,6 @@ def test_without_service_time_requests_are_handled_at_once() -> None:
     assert (channel.busy, channel.queue) == ([], [])
 
 
-def test_one_timer_covers_all_deadlines() -> None:
-    """Shows that the timer is set again only for a deadline that is earlier than the one it runs for."""
-    timer, step = ExpiryTimer("t"), Step(100)
-    for deadline_ms in (600, 700, 500):
-        timer.cover(step, deadline_ms)
-    assert step.effects == [SetTimer("t", 500, 500), SetTimer("t", 400, 400)]
-
-
-def test_a_request_waits_once_for_a_partition() -> None:
-    """Shows that a request which names a partition twice is woken once."""
-    watchers = Watchers()
-    for number in (1, 1, 2):
-        watchers.add("orders-0", number)
-    watchers.remove("orders-0", 2)
-    assert (watchers.of("orders-0"), watchers.of("orders-1")) == ([1], [])
-
-
 def test_checkpoint_file() -> None:
     """Shows Kafka's text form of high watermark checkpoints, topics with dashes included."""
     offsets = {"a-b-0": 5, "orders-12": 0}
@@ -75,7 +57,7 @@ def test_high_watermarks_lie_on_batch_boundaries() -> None:
 def test_a_broker_closes_the_connection_of_an_api_that_it_does_not_serve() -> None:
     """Shows that a Vote which reaches a broker ends its connection, as Kafka's listener has it."""
     node, step = BrokerNode(), Step(0)
-    node._handle(Turn(step, node.files, node.net, node.image, node.settings, -1, None), "c", VoteRequest())
+    node._handle(Turn(step, node, None), "c", VoteRequest())
     assert step.effects == [Close("c")]
 
 
