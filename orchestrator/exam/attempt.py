@@ -9,6 +9,9 @@ import msgspec
 
 from chaos.oddities.evidence import EVIDENCE
 from orchestrator.campaigns.order import SimOrder
+from orchestrator.invariants.folds.conclusion import is_off
+from orchestrator.invariants.folds.fold import Profile, profile_of
+from orchestrator.invariants.registry import INVARIANTS
 from orchestrator.repeats import repeat
 from orchestrator.runner import REPEAT, repeat_result
 from orchestrator.sim_run import SimRun, run_in_sim
@@ -72,10 +75,11 @@ def do(attempt: Attempt) -> Attempted:
         plan = msgspec.structs.replace(plan, nodes=nodes)
     run = run_in_sim(plan, observers, stop_at=attempt.meant, only=only)
     violated = {each.id: run.first[each.id] for each in run.verdict.invariants if each.status == "violated"}
+    profile = profile_of(plan.profile())
     unexpected = {
         each.id: each.violations[0].sentence
         for each in run.verdict.invariants
-        if each.status == "violated" and each.weight == "unexpected"
+        if each.status == "violated" and each.weight == "unexpected" and _is_promised(each.id, profile)
     }
     if attempt.meant == REPEAT and (differs := _not_repeated(run)):
         violated[REPEAT], unexpected[REPEAT] = run.end_us, differs
@@ -84,6 +88,12 @@ def do(attempt: Attempt) -> Attempted:
     if not undecided and evidence is not None and not evidence.seen:
         undecided = f"never seen: {inspect.getdoc(evidence)}"
     return Attempted(attempt, violated, unexpected, undecided, run.end_us, spent, sorted(asked))
+
+
+def _is_promised(invariant: str, profile: Profile) -> bool:
+    """Whether anybody promises it in such a run: some defects need settings that take the ground from a promise."""
+    feature = INVARIANTS[invariant].promised_by
+    return not feature or not is_off(profile, feature)
 
 
 def _not_repeated(run: SimRun) -> str:

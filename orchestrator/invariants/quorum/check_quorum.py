@@ -261,6 +261,7 @@ class LeaderIsLeftInPeace(KeyedInvariant[Calm]):
     id = "L2"
     title = "A quorum leader that a majority follows keeps its epoch as long as nothing is wrong"
     source = "KIP-996; KIP-595, disruptive voters"
+    promised_by = PRE_VOTE
     tested_when = "a stability window ends with the leader of its beginning, or of its first calm moment"
     unseen = (
         (

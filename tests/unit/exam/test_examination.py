@@ -9,6 +9,7 @@ import pytest
 
 from actors.defects.catalogue import DEFECTS
 from actors.defects.defect import Defect
+from orchestrator.campaigns.order import SimOrder
 from orchestrator.exam.attempt import Attempt, Attempted, do as do_one
 from orchestrator.exam.examination import ROUNDS, DefectExam, OddityExam
 from orchestrator.exam.kept import FILE, Kept
@@ -65,6 +66,13 @@ def test_a_violation_counts_only_where_the_schedule_holds_without_the_defect() -
     assert (mark.killed, mark.first_run, mark.kills, mark.runs) == (True, 2, 2, 2)
     assert [attempt.order.seed for attempt in do.asked if not attempt.order.defects] == [1, 2]
     assert exam.alarms == []
+
+
+def test_what_a_setting_takes_the_ground_from_is_no_false_alarm() -> None:
+    """Shows a voter that raises its epoch alone, in a schedule drawn with PreVote and run without it, as a defect asks
+    for: L2 is violated, so that it kills nothing, and nobody promised it."""
+    shown = do_one(Attempt("", 0, SimOrder("quorum", seed=4, settings=("features.kip-996=off",))))
+    assert ("L2" in shown.violated, shown.unexpected) == (True, {})
 
 
 def test_a_schedule_that_raises_an_alarm_without_a_defect_is_told() -> None:
