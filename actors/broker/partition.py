@@ -231,8 +231,8 @@ class Partition(msgspec.Struct):
                 self.log.end_offset,
                 self.leader_epoch_start,
                 self.log.high_watermark,
-                self.log.end_ph,
                 turn.image.offset,
+                self.log.end_ph,
             )
         )
 

@@ -284,9 +284,9 @@ class ReplicaLog(msgspec.Struct):
                 batch.producer_epoch,
                 batch.base_sequence,
                 batch.is_control,
-                batch.ph,
                 [record.uid for record in batch.records],
                 [record.timestamp_ms for record in batch.records] if stamped else [],
+                batch.ph,
             )
         )
         files.append(step, self.file, [encode(batch)])
@@ -310,7 +310,7 @@ class ReplicaLog(msgspec.Struct):
         del self.batches[:count]
         self.base, self.start_offset = base, offset
         self.epochs.truncate_from_start(offset)
-        step.record(LogStart(self.tp, offset, "retention", base.ph, base.epoch))
+        step.record(LogStart(self.tp, offset, "retention", base.epoch, base.ph))
         files.drop_head(step, self.file, count)
 
     def restart_at(self, step: Step, files: Files, base: LogBase, leader_epoch: int) -> None:
@@ -320,7 +320,7 @@ class ReplicaLog(msgspec.Struct):
         self.base, self.start_offset = base, base.offset
         self.epochs.entries.clear()
         self.producers.rebuild(self.batches)
-        step.record(LogStart(self.tp, base.offset, "snapshot", base.ph, base.epoch))
+        step.record(LogStart(self.tp, base.offset, "snapshot", base.epoch, base.ph))
         files.truncate(step, self.file, 0)
         self.set_high_watermark(step, "follower", leader_epoch, base.offset, [])
 
@@ -353,7 +353,7 @@ class ReplicaLog(msgspec.Struct):
         self.high_watermark = new
         step.record(
             LogHw(
-                self.tp, role, leader_epoch, new, self.ph_at(new), self.end_offset, self.start_offset, sorted(counted)
+                self.tp, role, leader_epoch, new, self.end_offset, self.start_offset, sorted(counted), self.ph_at(new)
             )
         )
 

@@ -19,8 +19,8 @@ class PartAssume(TraceEvent, frozen=True, tag="part.assume"):
     log_end: int
     leader_epoch_start: int
     high_watermark: int
-    ph: int
     metadata_offset: int
+    ph: int | None = None
 
 
 OVERTAKEN = "overtaken"
@@ -119,7 +119,7 @@ class MetaImage(TraceEvent, frozen=True, tag="meta.image"):
     in it. ``digest``: hash over all records below ``offset``."""
 
     offset: int
-    digest: int
+    digest: int | None = None
 
 
 BrokerEvent = PartAssume | IsrPropose | RepFetch | RepTruncate | FetchTold | EpochTold | MetaImage

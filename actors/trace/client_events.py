@@ -31,7 +31,7 @@ class SendInvoke(OpInvoke, frozen=True, tag="send.invoke"):
     uid: str
     acks: int
     idempotent: bool = False
-    digest: int = 0
+    digest: int | None = None
 
 
 class PollInvoke(OpInvoke, frozen=True, tag="poll.invoke"):

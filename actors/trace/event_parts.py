@@ -50,9 +50,10 @@ class ReplyPartition(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Polled(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A record as a consumer got it. ``leader_epoch``: of its batch; ``digest``: of its payload, as in op.invoke."""
+    """A record as a consumer got it. ``leader_epoch``: of its batch; ``digest``: of its payload, as in
+    ``send.invoke``."""
 
     offset: int
     leader_epoch: int
     uid: str
-    digest: int = 0
+    digest: int | None = None

@@ -3,7 +3,11 @@ to them, and the registry.
 
 A node emits the body (a ``TraceEvent``); its runtime adds the envelope (``Stamped``). ``tp`` is a topic
 partition ("orders-0", the metadata log is "__cluster_metadata-0"). Offsets named ``end``, ``new`` and ``to``
-are exclusive ends. ``ph`` is the prefix hash at such a boundary (``actors.log.prefix_hash``).
+are exclusive ends.
+
+Ghost data is what no rule of the protocol reads, and only Krift's own nodes can tell: ``ph``, the prefix hash at such a
+boundary (``actors.log.batch``), and ``digest``. It is None in traces from elsewhere; an invariant that needs it is then
+inconclusive (``Invariant.ghost``).
 """
 
 from __future__ import annotations

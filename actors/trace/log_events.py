@@ -22,9 +22,9 @@ class LogAppend(TraceEvent, frozen=True, tag="log.append"):
     producer_epoch: int
     base_sequence: int
     control: bool
-    ph: int
     uids: list[str]
     timestamps: list[int] = []
+    ph: int | None = None
 
 
 class LogFlush(TraceEvent, frozen=True, tag="log.flush"):
@@ -42,7 +42,7 @@ class LogTrunc(TraceEvent, frozen=True, tag="log.trunc"):
     to: int
     reason: Literal["diverge", "high-watermark", "out-of-range", "recovery"]
     leader_epoch: int
-    ph: int
+    ph: int | None = None
 
 
 class LogStart(TraceEvent, frozen=True, tag="log.start"):
@@ -53,8 +53,8 @@ class LogStart(TraceEvent, frozen=True, tag="log.start"):
     tp: str
     new: int
     reason: Literal["snapshot", "retention"]
-    ph: int
     epoch: int
+    ph: int | None = None
 
 
 class LogHw(TraceEvent, frozen=True, tag="log.hw"):
@@ -65,10 +65,10 @@ class LogHw(TraceEvent, frozen=True, tag="log.hw"):
     role: Literal["leader", "follower"]
     leader_epoch: int
     new: int
-    ph: int
     log_end: int
     log_start: int
     counted: list[int] = []
+    ph: int | None = None
 
 
 LogEvent = LogAppend | LogFlush | LogTrunc | LogStart | LogHw

@@ -75,7 +75,7 @@ class QApply(TraceEvent, frozen=True, tag="q.apply"):
 
     start: int
     end: int
-    ph: int
+    ph: int | None = None
 
 
 class QSnap(TraceEvent, frozen=True, tag="q.snap"):
@@ -93,8 +93,8 @@ class QSnap(TraceEvent, frozen=True, tag="q.snap"):
     op: Literal["create", "fetch", "load", "delete"]
     end: int
     epoch: int
-    ph: int
-    digest: int
+    ph: int | None = None
+    digest: int | None = None
     leads: int = -1
     state: int = 0
 

@@ -72,6 +72,8 @@ def entry(invariant: Invariant) -> str:
         lines.append(f"- **Vacuous** where off: {', '.join(f'`{name}`' for name in invariant.requires)}")
     if invariant.promised_by:
         lines.append(f"- **Promised** where this is on, and judged where it is off, too: `{invariant.promised_by}`")
+    if invariant.ghost:
+        lines.append(f"- **Inconclusive** where the source of the trace tells no {invariant.ghost}")
     lines += [f"- **Excused** ({rule}): {when}" for rule, when in invariant.exemptions.items()]
     lines += [f"- **Does not see:** {what}" for what in invariant.unseen]
     defects = [defect for defect in DEFECTS.values() if defect.caught_by == invariant.id]

@@ -38,7 +38,7 @@ class ToyServer(msgspec.Struct):
                 assert isinstance(request, MetadataRequest)
                 wish = request.topics[0].name if request.topics else ""
                 assert wish != "raise", "asked to raise"
-                step.record(LogAppend(PINGS, "leader", self.count, self.count, 0, 0, -1, -1, -1, False, 0, [wish]))
+                step.record(LogAppend(PINGS, "leader", self.count, self.count, 0, 0, -1, -1, -1, False, [wish]))
                 self.files.append(step, "pings", [b"%d" % self.count])
                 self.files.sync(step, "pings")
                 self.count += 1

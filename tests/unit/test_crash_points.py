@@ -14,9 +14,9 @@ WRITE = Write("orders-0/log", 1, Append([b"a"]))
 SYNC = Sync("quorum-state")
 REQUEST = Call(1, "controller-2", "raft", VoteRequest(), 100)
 REPLY = Reply("c1", ProduceResponse())
-LEADER = Record(PartAssume("orders-0", "leader", 1, 3, 5, 10, 10, 8, 0, 40))
+LEADER = Record(PartAssume("orders-0", "leader", 1, 3, 5, 10, 10, 8, 40))
 QUORUM_LEADER = Record(QRole("d", 7, "leader", 101, 40, [101, 102]))
-FOLLOWER = Record(PartAssume("orders-0", "follower", 2, 3, 5, 10, -1, 8, 0, 40))
+FOLLOWER = Record(PartAssume("orders-0", "follower", 2, 3, 5, 10, -1, 8, 40))
 
 
 def points(*waiting: CrashPoint) -> CrashPoints:

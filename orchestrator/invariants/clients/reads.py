@@ -378,6 +378,7 @@ class PayloadsArriveWhole(LogInvariant[Payloads]):
     tested_when = "a consumer gets a record whose sending is in the trace"
     types = (SendInvoke, PollReturn, LogHw)
     cases = {LogHw: ("leader",)}
+    ghost = "digest of payloads"
     unseen = (f"records of which the sending is not in the trace, or that are more than {REMEMBERED:,} offsets back",)
 
     def initial(self, key: str, profile: Profile) -> Payloads:
@@ -386,6 +387,8 @@ class PayloadsArriveWhole(LogInvariant[Payloads]):
     def step(self, state: Payloads, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
         if type(body) is SendInvoke:
+            if body.digest is None:
+                return self.cannot_tell(state.key, event)
             state.send(body.uid, SentPayload(body.digest, witness(event)))
             return NOTHING
         if type(body) is LogHw:
@@ -397,6 +400,8 @@ class PayloadsArriveWhole(LogInvariant[Payloads]):
             payload = state.of(record.uid, record.offset, mirror.records)
             if payload is None:
                 continue
+            if record.digest is None:
+                return self.cannot_tell(state.key, event)
             state.tested += 1
             if payload.digest != record.digest:
                 sentence = (

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from actors.trace.events import EVENT_TYPES
-from orchestrator.invariants.folds.fold import TOO_SHORT, Finding, Invariant, Profile, Status
+from orchestrator.invariants.folds.fold import CANNOT_TELL, TOO_SHORT, Finding, Invariant, Profile, Status
 
 KEPT = 10
 """Findings of one invariant and status, of different sentences, that a key keeps in full; the others are counted."""
@@ -62,8 +62,10 @@ def count(result: KeyResult, finding: Finding) -> None:
 
 
 def _counter(finding: Finding) -> str:
-    """Of violations those that are a finding about Kafka itself apart: they must not take the others' place."""
-    return f"{finding.status}/{finding.rule}" if finding.status != "inconclusive" and finding.rule else finding.status
+    """Of violations those that are a finding about Kafka itself apart, of doubts what the source cannot tell:
+    they must not take one another's place."""
+    apart = finding.rule and (finding.status != "inconclusive" or finding.rule == CANNOT_TELL)
+    return f"{finding.status}/{finding.rule}" if apart else finding.status
 
 
 def conclude(
@@ -72,7 +74,7 @@ def conclude(
     """One result per invariant, in the order of ``invariants``.
 
     A gap in the trace makes inconclusive whatever was judged on the kinds of event that may be missing, unless each
-    event is judged by itself; what seemed violated is still listed.
+    event is judged by itself; what seemed violated is still listed. So does ghost data that the source cannot tell.
     """
     by_id: dict[str, list[KeyResult]] = {name: [] for name in invariants}
     for result in results:
@@ -120,6 +122,9 @@ def _conclude(
 
 
 def _status(invariant: Invariant, merged: InvariantResult, clouds: Mapping[str, str]) -> tuple[Status, str]:
+    blind = next((doubt for doubt in merged.doubts if doubt.rule == CANNOT_TELL), None)
+    if blind is not None:
+        return "inconclusive", blind.sentence
     gap = next((clouds[kind] for kind in event_tags(invariant) if kind in clouds), "")
     if merged.violated and (invariant.standalone or not gap):
         return "violated", ""

@@ -50,6 +50,11 @@ TOO_SHORT = "window-too-short"
 that was tested elsewhere."""
 
 
+CANNOT_TELL = "source-cannot-tell"
+"""Why an inconclusive finding says nothing: the trace is from elsewhere, and lacks the ghost data that it takes. Then
+the invariant is inconclusive, whatever else was found."""
+
+
 class Witness(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """An event that a state remembers, for evidence: enough to name it."""
 
@@ -197,6 +202,7 @@ class Invariant:
     judges or remembers; cases: which of them. exemptions: rule -> when it excuses. unseen: what the promise says, or a
     reader would take it to say, and the code does not look at, a sentence each with the reason; for the document.
     standalone: each event is judged by itself, so that a violation proves itself even in a trace with gaps.
+    ghost: the ghost data that it cannot do without, such as "prefix hash"; a trace from elsewhere may have none.
     """
 
     id: ClassVar[str]
@@ -208,6 +214,7 @@ class Invariant:
     requires: ClassVar[tuple[str, ...]] = ()
     promised_by: ClassVar[str] = ""
     standalone: ClassVar[bool] = False
+    ghost: ClassVar[str] = ""
     exemptions: ClassVar[Mapping[str, str]] = {}
     unseen: ClassVar[tuple[str, ...]] = ()
 
@@ -230,6 +237,11 @@ class Invariant:
     def inconclusive(self, why: str, key: str, sentence: str, *proof: Stamped | Witness | None) -> Emissions:
         """It cannot be said whether the promise was kept."""
         return (_finding(self.id, key, "inconclusive", sentence, why, proof),)
+
+    def cannot_tell(self, key: str, event: Stamped) -> Emissions:
+        """An event lacks the ghost data that the promise is judged by. Said of each, and counted as one finding."""
+        assert self.ghost, f"{self.id} needs no ghost data"
+        return self.inconclusive(CANNOT_TELL, key, f"this source cannot tell: {event.type} has no {self.ghost}", event)
 
 
 def _finding(

@@ -109,6 +109,7 @@ class ImagesAreOneHistory(LogInvariant[Images]):
     types = (MetaImage, MetaView, PartChange, BrokerReg, NodeUp, LogHw)
     cases = {LogHw: ("leader",)}
     exemptions = {"loss-budget": WIPED}
+    ghost = "digest of the metadata log"
     unseen = (
         "What a client is told that it knows already, and that its trace does not repeat.",
         "Whether a hint is as new as the image of the broker that gives it: a controller must have written it.",
@@ -152,6 +153,8 @@ class ImagesAreOneHistory(LogInvariant[Images]):
             seen = state.brokers_seen[event.node] = Seen(event.incarnation)
         before = seen.images[-1].offset if seen.images else -1
         seen.images.append(Image(body.offset, event.seq))
+        if body.digest is None:
+            return self.cannot_tell(state.key, event)
         known = state.digests.setdefault(body.offset, Digest(body.digest, witness(event)))
         state.tested += before >= 0 or known.by.id != event.id
         if body.offset < before:

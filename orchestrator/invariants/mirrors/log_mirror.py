@@ -40,7 +40,7 @@ from actors.trace.events import (
 from actors.trace.metadata_history import NewestController
 from orchestrator.invariants.folds.fold import Profile, Witness, witness
 from orchestrator.invariants.mirrors.committed_records import CommittedRecords
-from orchestrator.invariants.mirrors.log_prefix import EMPTY_LOG, BatchFacts, Prefix, batch_facts
+from orchestrator.invariants.mirrors.log_prefix import EMPTY_LOG, NO_BOUNDARY, BatchFacts, Prefix, batch_facts
 from orchestrator.invariants.mirrors.producer_state import Committed, ProducerStates
 from orchestrator.invariants.mirrors.voter_sets import VoterSets, is_majority
 
@@ -116,7 +116,7 @@ class Commit(msgspec.Struct, frozen=True):
 
     epoch: int
     end: int
-    ph: int
+    ph: int | None
     by: Witness
 
 
@@ -248,6 +248,13 @@ class LogMirror(msgspec.Struct):
         """What the server knew whose answer an operation returns; None where the trace does not say."""
         return self.answers.get(f"{event.req.rpartition('#')[0]}/{body.correlation_id}")
 
+    def ph_of(self, event: Stamped, body: LogHw) -> int | None:
+        """Prefix hash at a high watermark: as told, or else that of the log whose it is; None where nobody can say."""
+        if body.ph is not None:
+            return body.ph
+        ph = self.replica(event.node).log.ph_at(body.new)
+        return None if ph == NO_BOUNDARY else ph
+
     def gives_up(self, node: str, offset: int) -> bool:
         """Whether a replica was elected uncleanly with no more than ``offset`` of what was committed, in an epoch that
         nobody has taken up so far: once somebody does, that is a taint."""
@@ -336,7 +343,7 @@ class LogMirror(msgspec.Struct):
         replica.incarnation = event.incarnation
         replica.follows = body.leader_epoch if body.role == "follower" else -1
         log = replica.log
-        batch = batch_facts(body)
+        batch = batch_facts(body, log)
         if batch.producer_id >= 0:
             self.producers.append(event, body)
         log.append(batch)
@@ -359,7 +366,8 @@ class LogMirror(msgspec.Struct):
             return
         replica = self.replica(node)
         self._freeze(replica)
-        replica.log = Prefix(body.new, body.ph, [(body.epoch, body.new - 1)])
+        ph = self.committed.ph_at(body.new) if body.ph is None else body.ph
+        replica.log = Prefix(body.new, None if ph == NO_BOUNDARY else ph, [(body.epoch, body.new - 1)])
         replica.flushed = body.new
         self.producers.cut(node, 0)
         replica.follows = -1
@@ -445,13 +453,13 @@ class LogMirror(msgspec.Struct):
         replica.high_watermark = body.new
         if body.role != "leader":
             return
-        log, new, ph = replica.log, body.new, body.ph
+        log, new, ph = replica.log, body.new, self.ph_of(event, body)
         for taint in self.taints:
             if taint.epoch > body.leader_epoch and new > (kept := self._kept(body.leader_epoch, taint)):
                 new, ph = kept, log.ph_at(kept)
         self._commit(event, log, body.leader_epoch, new, ph)
 
-    def _commit(self, event: Stamped, log: Prefix, epoch: int, new: int, ph: int) -> None:
+    def _commit(self, event: Stamped, log: Prefix, epoch: int, new: int, ph: int | None) -> None:
         by = witness(event)
         top = self.commits.get(epoch)
         if top is None or new > top.end:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from hashlib import blake2b
 
 import msgspec
 
@@ -10,16 +11,18 @@ from actors.trace.events import LogAppend
 
 EMPTY_LOG = 0
 """Offset 0: below it nothing can differ."""
+NO_BOUNDARY = -1
+"""In place of a prefix hash where there is no such boundary, or it was forgotten."""
 
 
 class BatchFacts(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One batch of a log. ``end`` is exclusive; ``ph`` is the prefix hash at ``end``. Of an idempotent producer:
-    its id, epoch and the sequence number of the last record; else -1."""
+    """One batch of a log. ``end`` is exclusive; ``ph`` is the prefix hash at ``end``, None where nobody can say.
+    Of an idempotent producer: its id, epoch and the sequence number of the last record; else -1."""
 
     base: int
     end: int
     epoch: int
-    ph: int
+    ph: int | None
     producer_id: int
     producer_epoch: int
     last_sequence: int
@@ -35,15 +38,38 @@ SEQUENCES = 1 << 31
 """Sequence numbers count from 0 modulo this."""
 
 
-def batch_facts(body: LogAppend) -> BatchFacts:
-    """What the mirror keeps of an append."""
+def batch_facts(body: LogAppend, log: Prefix) -> BatchFacts:
+    """What the mirror keeps of an append to a log."""
     end = body.last + 1
+    ph = _told(body, log.end_ph) if body.ph is None else body.ph
     if body.producer_id < 0 or body.control or body.base_sequence < 0:
-        return BatchFacts(body.base, end, body.batch_epoch, body.ph, -1, -1, -1, body.uids)
+        return BatchFacts(body.base, end, body.batch_epoch, ph, -1, -1, -1, body.uids)
     last_sequence = (body.base_sequence + body.last - body.base) % SEQUENCES
     return BatchFacts(
-        body.base, end, body.batch_epoch, body.ph, body.producer_id, body.producer_epoch, last_sequence, body.uids
+        body.base, end, body.batch_epoch, ph, body.producer_id, body.producer_epoch, last_sequence, body.uids
     )
+
+
+def _told(body: LogAppend, below: int | None) -> int | None:
+    """What stands in for a prefix hash that the trace does not have: a hash over all that it tells of the batch, and
+    of those below. Logs that differ in it are different; whether those that agree are the same it cannot say, so that
+    who promises just that needs the prefix hash itself (``Invariant.ghost``). Below ``NO_BOUNDARY``, as the two kinds
+    are never compared."""
+    if below is None:
+        return None
+    producer = (body.producer_id, body.producer_epoch, body.base_sequence, body.control)
+    facts = (below, body.base, body.last, body.batch_epoch, producer, body.uids)
+    return NO_BOUNDARY - 1 - int.from_bytes(blake2b(repr(facts).encode(), digest_size=7).digest(), "big")
+
+
+def _same(one: int | None, other: int | None) -> bool | None:
+    """Whether two prefix hashes are equal; None where one is not known, or they are of two kinds."""
+    if one == other:
+        return None if one is None else True
+    if one is None or other is None:
+        return None
+    told = (one >= NO_BOUNDARY, other >= NO_BOUNDARY)
+    return False if told[0] == told[1] or NO_BOUNDARY in (one, other) else None
 
 
 class Prefix(msgspec.Struct):
@@ -64,6 +90,13 @@ class Prefix(msgspec.Struct):
     def end(self) -> int:
         """LEO."""
         return self.ends[-1] if self.ends else self.floor
+
+    @property
+    def end_ph(self) -> int | None:
+        """Prefix hash at the end; None where it is not known."""
+        if self.batches:
+            return self.batches[-1].ph
+        return EMPTY_LOG if self.floor == EMPTY_LOG else self.floor_ph
 
     @property
     def last_epoch(self) -> int:
@@ -102,21 +135,24 @@ class Prefix(msgspec.Struct):
         for batch in self.cut_off:
             self.append(batch)
 
-    def matches(self, offset: int, ph: int) -> bool | None:
-        """Whether this log has the boundary ``offset`` with prefix hash ``ph``. None: forgotten."""
+    def matches(self, offset: int, ph: int | None) -> bool | None:
+        """Whether this log has the boundary ``offset`` with prefix hash ``ph``. None: forgotten, or not known."""
         if offset <= self.floor:
             if offset == self.floor and self.floor_ph is not None:
-                return self.floor_ph == ph
+                return _same(self.floor_ph, ph)
             return True if offset == EMPTY_LOG else None
         index = bisect_left(self.ends, offset)
-        return index < len(self.ends) and self.ends[index] == offset and self.batches[index].ph == ph
+        if index >= len(self.ends) or self.ends[index] != offset:
+            return False
+        return _same(self.batches[index].ph, ph)
 
-    def ph_at(self, offset: int) -> int:
-        """Prefix hash at a boundary; -1 where there is none, or it was forgotten."""
+    def ph_at(self, offset: int) -> int | None:
+        """Prefix hash at a boundary, None where it is not known; NO_BOUNDARY where there is none, or it was
+        forgotten."""
         if offset <= self.floor:
-            return -1 if offset < self.floor or self.floor_ph is None else self.floor_ph
+            return NO_BOUNDARY if offset < self.floor or self.floor_ph is None else self.floor_ph
         index = bisect_left(self.ends, offset)
-        return self.batches[index].ph if index < len(self.ends) and self.ends[index] == offset else -1
+        return self.batches[index].ph if index < len(self.ends) and self.ends[index] == offset else NO_BOUNDARY
 
     def batch_at(self, offset: int) -> BatchFacts | None:
         """The batch that holds ``offset``, or None (beyond the end, or forgotten)."""

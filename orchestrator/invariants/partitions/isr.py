@@ -116,7 +116,7 @@ class ElectableReplicasHaveEverything(LogInvariant[Electable]):
                 continue
             state.tested += 1
             replica = mirror.replica(node)
-            if replica.log.matches(body.new, body.ph) is False:
+            if replica.log.matches(body.new, mirror.ph_of(event, body)) is False:
                 sentence = (
                     f"{event.node} committed {state.key} up to {body.new:,} in leader epoch {body.leader_epoch}, while "
                     f"{node}, which may be elected, has it up to {_has(mirror, node, event.node, body.new):,}"

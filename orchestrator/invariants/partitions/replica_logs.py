@@ -42,6 +42,7 @@ class LogMatching(LogInvariant[Prefixes]):
         "the bytes on a disk, which may differ from what was appended: C11 and C3 see what is read",
     )
     types = (LogAppend,)
+    ghost = "prefix hash"
 
     def initial(self, key: str, profile: Profile) -> Prefixes:
         return Prefixes(key)
@@ -49,6 +50,8 @@ class LogMatching(LogInvariant[Prefixes]):
     def step(self, state: Prefixes, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
         assert type(body) is LogAppend
+        if body.ph is None:
+            return self.cannot_tell(state.key, event)
         facts = state.known.get(body.batch_epoch)
         if facts is None:
             facts = state.known[body.batch_epoch] = {}

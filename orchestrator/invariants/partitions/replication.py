@@ -24,6 +24,7 @@ from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, Stat
 from orchestrator.invariants.folds.known_findings import known_as
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import Commit, Lineage, LogMirror, LossBudget, Taint, loss_budget
+from orchestrator.invariants.mirrors.log_prefix import NO_BOUNDARY
 from orchestrator.invariants.mirrors.loss import LOST, UNCLEAN
 from orchestrator.invariants.mirrors.proposals import Made, made_by, proposed
 
@@ -88,7 +89,7 @@ class CleanLeaderHasEverything(LogInvariant[Completeness]):
 
     def _committed_late(self, state: Completeness, event: Stamped, body: LogHw, mirror: LogMirror) -> Emissions:
         found: list[Any] = []
-        commit = Commit(body.leader_epoch, body.new, body.ph, witness(event))
+        commit = Commit(body.leader_epoch, body.new, mirror.ph_of(event, body), witness(event))
         for lineage in mirror.lineages.values():
             if lineage.epoch > commit.epoch:
                 found.extend(self._compare(state, lineage, commit, mirror))
@@ -248,7 +249,7 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
         committed."""
         end = body.high_watermark
         ph = mirror.replica(event.node).log.ph_at(end)
-        known = mirror.committed.matches(end, ph) if ph >= 0 else None
+        known = mirror.committed.matches(end, ph) if ph != NO_BOUNDARY else None
         if known or (known is None and end <= mirror.committed.end):
             return NOTHING
         sentence = (
@@ -295,9 +296,10 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
 
     def _kept(self, state: Watermarks, event: Stamped, body: LogHw, members: list[int], mirror: LogMirror) -> Emissions:
         """Members that have not fetched in this epoch so far are to have what they are counted for: their logs tell."""
+        ph = mirror.ph_of(event, body)
         for member in members:
             replica = mirror.replica(node_name(member))
-            if replica.log.matches(body.new, body.ph) is not False:
+            if replica.log.matches(body.new, ph) is not False:
                 continue
             sentence = (
                 f"{event.node} (leader epoch {body.leader_epoch}) moved the high watermark of {state.key} to "
@@ -315,7 +317,7 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
     def _follower(self, state: Watermarks, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
         assert type(body) is LogHw
-        same = mirror.committed.matches(body.new, body.ph)
+        same = mirror.committed.matches(body.new, mirror.ph_of(event, body))
         if same or same is None:
             return NOTHING
         sentence = (

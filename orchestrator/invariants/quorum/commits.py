@@ -130,10 +130,10 @@ class CommittedIsDurable(LogInvariant[Progress]):
     def _on_disks(
         self, state: Progress, event: Stamped, body: LogHw, mirror: LogMirror, voters: Collection[str]
     ) -> Emissions:
-        durable, lost = [], []
+        durable, lost, ph = [], [], mirror.ph_of(event, body)
         for voter in sorted(voters):
             replica = mirror.replica(voter)
-            if replica.flushed >= body.new and replica.log.matches(body.new, body.ph) is not False:
+            if replica.flushed >= body.new and replica.log.matches(body.new, ph) is not False:
                 durable.append(voter)
             elif replica.log.end < body.new and any(loss.start < body.new <= loss.end for loss in replica.losses):
                 lost.append(voter)
@@ -181,6 +181,7 @@ class StateMachinesAgree(LogInvariant[Application]):
     unseen = ("Whether the state that is made of the log is right: M8 compares images.",)
     types = (QApply, QSnap, LogHw)
     exemptions = {"loss-budget": WIPED}
+    ghost = "prefix hash"
 
     def initial(self, key: str, profile: Profile) -> Application:
         return Application(key)
@@ -220,6 +221,8 @@ class StateMachinesAgree(LogInvariant[Application]):
         return self._compare(state, event, body, mirror)
 
     def _compare(self, state: Application, event: Stamped, body: QApply, mirror: LogMirror) -> Emissions:
+        if body.ph is None:
+            return self.cannot_tell(state.key, event)
         fact = state.facts.setdefault(body.end, PrefixFact(body.ph, witness(event)))
         if len(state.facts) > state.limit:
             state.facts = {end: each for end, each in state.facts.items() if end > mirror.floor}

@@ -66,6 +66,7 @@ class SnapshotsAreCommitted(LogInvariant[SnapshotState]):
     )
     types = (QSnap, LogStart, QRole, NodeUp)
     exemptions = {"loss-budget": WIPED}
+    ghost = "prefix hash"
 
     def initial(self, key: str, profile: Profile) -> SnapshotState:
         return SnapshotState(key)
@@ -100,6 +101,8 @@ class SnapshotsAreCommitted(LogInvariant[SnapshotState]):
     def _compare(self, state: SnapshotState, event: Stamped, body: QSnap, mirror: LogMirror) -> Emissions:
         """With what is committed, and with other snapshots that end there."""
         what = f"{event.node} {_DID[body.op]} a snapshot up to {body.end:,}"
+        if body.ph is None or body.digest is None:
+            return self.cannot_tell(state.key, event)
         fact = state.facts.setdefault(
             body.end, SnapshotFact(body.epoch, body.ph, body.digest, body.state, witness(event))
         )
@@ -128,6 +131,8 @@ class SnapshotsAreCommitted(LogInvariant[SnapshotState]):
         if body.new not in member.held and not found_on_disk:
             return self.violated(state.key, f"{what}, where no snapshot of it ends", event)
         member.held.add(body.new)
+        if body.ph is None:
+            return self.cannot_tell(state.key, event)
         wrong = _against_committed(mirror, body.new, body.epoch, body.ph)
         if wrong:
             return self._judge(state, mirror, body.new, f"{what} {wrong}", None, event)

@@ -87,11 +87,11 @@ def send(uid: str, sent: float, acked: float, acks: int = -1) -> list[At]:
 
 
 def append(node: str, base: int, uids: list[str]) -> At:
-    return (2, node, LogAppend(TP, "leader", base, base + len(uids) - 1, 0, 0, 1, 0, 0, False, 0, uids))
+    return (2, node, LogAppend(TP, "leader", base, base + len(uids) - 1, 0, 0, 1, 0, 0, False, uids))
 
 
 def lead(node: str, at: float, epoch: int, end: int) -> At:
-    return (at, node, PartAssume(TP, "leader", 1, epoch, 0, end, end, 0, 0, 0))
+    return (at, node, PartAssume(TP, "leader", 1, epoch, 0, end, end, 0, 0))
 
 
 def test_a_gap_beyond_the_period_is_unavailability(plan: Plan) -> None:
@@ -169,7 +169,7 @@ def test_records_lost_and_duplicated(plan: Plan) -> None:
 
     assert of(*first) == (0, 0)
     assert of(*first, *second) == (1, 1)
-    assert of(*first, *second, (5, "broker-2", LogTrunc(TP, 3, 2, "diverge", 1, 0))) == (1, 0)
+    assert of(*first, *second, (5, "broker-2", LogTrunc(TP, 3, 2, "diverge", 1))) == (1, 0)
     assert of(*first, (5, "broker-1", NodeDown("lossy", lost={TP: 2}))) == (1, 0)
     assert of(*first, lead("broker-1", 5, 1, 0)) == (3, 0)
 

@@ -101,7 +101,7 @@ class Stage:
         return self.tell("controller-1", body)
 
     def assume(self, leader: int, epoch: int, tp: str = "orders-0", start: int = 0, hw: int = 0) -> list[AnyAction]:
-        body = PartAssume(tp, "leader", leader, epoch, epoch, start, start, hw, 0, self.offset)
+        body = PartAssume(tp, "leader", leader, epoch, epoch, start, start, hw, self.offset)
         return self.tell(node_name(leader), body)
 
     def form(self) -> None:

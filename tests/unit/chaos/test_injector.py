@@ -25,7 +25,7 @@ from tests.unit.chaos.stage import SECOND, Stage, plan_of
 
 
 def hw(new: int) -> LogHw:
-    return LogHw("orders-0", "leader", 0, new, 0, new, 0)
+    return LogHw("orders-0", "leader", 0, new, new, 0)
 
 
 def test_kip_207_cuts_the_second_in_line_and_then_crashes_the_leader() -> None:

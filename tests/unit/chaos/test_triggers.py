@@ -35,7 +35,7 @@ from tests.unit.chaos.stage import plan_of, stamped
 
 
 def assume(epoch: int, start: int = 5, hw: int = 5) -> PartAssume:
-    return PartAssume("orders-0", "leader", 2, epoch, epoch, 9, start, hw, 0, 1)
+    return PartAssume("orders-0", "leader", 2, epoch, epoch, 9, start, hw, 1)
 
 
 def change(cause: str, isr: list[int]) -> PartChange:
@@ -50,8 +50,8 @@ def rpc(*errors: int, api: str = "Fetch") -> Rpc:
     return Rpc(api, 12, "broker-1", "c", 1, "answered", list(errors))
 
 
-HW = LogHw("orders-0", "leader", 0, 7, 0, 9, 0)
-APPEND = LogAppend("orders-0", "leader", 3, 6, 0, 0, -1, -1, -1, False, 0, [])
+HW = LogHw("orders-0", "leader", 0, 7, 9, 0)
+APPEND = LogAppend("orders-0", "leader", 3, 6, 0, 0, -1, -1, -1, False, [])
 ROLE = QRole("d", 3, "leader", 101, 0)
 SEEN = ErrorSeen("orders-0", "ListOffsets", 5, 78, "broker-2")
 LOST = LinkHit("f1/1", "drop", "consumer-1>broker-1:data:0.0", 7, "Fetch", "request")
@@ -117,7 +117,7 @@ CASES: list[tuple[str, dict[str, Any], AnyTraceEvent, bool]] = [
     ("committed", {"tp": "orders-0", "offset": 8}, HW, False),
     ("log-reached", {"tp": "orders-0", "offset": 7}, APPEND, True),
     ("log-reached", {"tp": "orders-0", "offset": 8}, APPEND, False),
-    ("truncated", {}, LogTrunc("orders-0", 9, 5, "diverge", 1, 0), True),
+    ("truncated", {}, LogTrunc("orders-0", 9, 5, "diverge", 1), True),
     ("broker-fenced", {"broker": "broker-1"}, BrokerReg(1, 1, "i", True, False, False, 3), True),
     ("broker-fenced", {}, BrokerReg(1, 1, "i", False, False, False, 3), False),
     ("broker-unfenced", {}, BrokerReg(1, 1, "i", False, False, False, 3), True),
@@ -199,7 +199,7 @@ def test_selectors_mean_whom_they_mean_in_the_view() -> None:
     assert not seen("broker-fenced", {"broker": "leader(orders-0)"}, "controller-1", fenced)
     assert seen("rpc", {"api": "Fetch", "to": ["leader(orders-0)", "followers(orders-0)"]}, "consumer-1", rpc())
     assert not seen("rpc", {"api": "Fetch", "to": "leader(orders-0)"}, "consumer-1", rpc())
-    cut = LogTrunc("orders-0", 9, 5, "diverge", 1, 0)
+    cut = LogTrunc("orders-0", 9, 5, "diverge", 1)
     assert seen("truncated", {"node": "leader(orders-0)"}, "broker-2", cut)
     assert not seen("truncated", {"node": "followers(orders-0)"}, "broker-2", cut)
 
@@ -207,7 +207,7 @@ def test_selectors_mean_whom_they_mean_in_the_view() -> None:
 def test_what_must_happen_is_told_by_the_cluster_as_it_was_before() -> None:
     """Shows that who goes down counts as the leader that it was until then, also where nobody is told of it before."""
     plan = plan_of("must-happen: [{node-down: {node: voters(leader)}}, {node-down: {node: leader(orders-0)}}]")
-    new = PartAssume("orders-0", "leader", 2, 1, 1, 9, 5, 5, 0, 1)
+    new = PartAssume("orders-0", "leader", 2, 1, 1, 9, 5, 5, 1)
     trace = [
         stamped("controller-1", NodeUp("controller", 101, "d", False, False)),
         stamped("controller-1", QRole("d", 1, "leader", 101, 0)),

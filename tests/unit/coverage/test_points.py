@@ -54,7 +54,7 @@ def test_a_new_leader_is_told_apart_by_cause_isr_lag_and_elr() -> None:
     points = covered(
         (1, "controller-1", change(1, 0, [1, 2, 3], "create")),
         (2, "controller-1", change(2, 1, [2], "fence", [3])),
-        (3, "broker-2", PartAssume(TP, "leader", 2, 1, 2, 130, 130, 118, 0, 9)),
+        (3, "broker-2", PartAssume(TP, "leader", 2, 1, 2, 130, 130, 118, 9)),
     )
     assert "leader/fence/1/10/below/1" in points
     assert "isr/fence/3/1/below/1" in points
@@ -72,10 +72,10 @@ def test_a_process_that_leads_again_is_told_apart_by_what_it_heard() -> None:
     any more, or had no successor."""
 
     def leads(epoch: int) -> PartAssume:
-        return PartAssume(TP, "leader", 2, epoch, epoch, 9, 9, 9, 0, epoch)
+        return PartAssume(TP, "leader", 2, epoch, epoch, 9, 9, 9, epoch)
 
     other = (2, "broker-1", leads(2))
-    follows = (3, "broker-2", PartAssume(TP, "follower", 1, 2, 2, 9, -1, 9, 0, 2))
+    follows = (3, "broker-2", PartAssume(TP, "follower", 1, 2, 2, 9, -1, 9, 2))
     found = [
         covered((1, "broker-2", leads(1)), *between, (9, "broker-2", leads(3)))
         for between in ((other, follows), (other,), ())
@@ -152,7 +152,7 @@ def test_what_is_under_way_in_one_partition_races_with_no_other_one() -> None:
     """Shows that a truncation of one topic partition is not amid that of another, that what brokers and the quorum do
     is amid both, and that nothing is under way for a process that is gone."""
     parted = RepFetch(TP, 3, 2, 2, 6, 9, 1, 1, 4)
-    cut = LogTrunc("orders-1", 9, 5, "diverge", 2, 0)
+    cut = LogTrunc("orders-1", 9, 5, "diverge", 2)
     down = NodeDown("crash")
     assert amid((1, "broker-2", parted), (2, "broker-3", cut)) == []
     assert amid((1, "broker-2", parted), (2, "broker-1", down)) == ["diverging/stopped"]

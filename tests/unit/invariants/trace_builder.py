@@ -186,8 +186,8 @@ class TraceBuilder:
             producer_epoch,
             sequence,
             False,
-            ph,
             list(uids),
+            ph=ph,
         )
         return self.emit(node, body)
 
@@ -245,7 +245,7 @@ class TraceBuilder:
         of_whom = (() if tp == METADATA_PARTITION else BROKERS) if counted is None else counted
         log = self.logs.get((tp, node), [(0, 0)])
         ph = dict(log).get(new, -1)
-        return self.emit(node, LogHw(tp, role, epoch, new, ph, log[-1][0], 0, sorted(of_whom)))
+        return self.emit(node, LogHw(tp, role, epoch, new, log[-1][0], 0, sorted(of_whom), ph))
 
     # ---- partitions --------------------------------------------------------------------------------------
 
@@ -289,8 +289,8 @@ class TraceBuilder:
             end,
             end if leads else -1,
             high_watermark,
-            ph,
             10,
+            ph,
         )
         return self.emit(node, body)
 

@@ -43,7 +43,7 @@ def test_sequences_wrap() -> None:
     """Shows that after 2^31 - 1 comes 0."""
     trace = TraceBuilder()
     last = 2**31 - 1
-    body = LogAppend(TP, "leader", 0, last, 0, 0, 7, 0, 0, False, 1, [])
+    body = LogAppend(TP, "leader", 0, last, 0, 0, 7, 0, 0, False, [], ph=1)
     trace.emit(NODE, body)
     trace.logs[TP, NODE] = [(0, 0), (2**31, 1)]
     batch(trace, 0)
@@ -54,7 +54,7 @@ def test_a_new_producer_epoch_begins_at_0() -> None:
     """Shows that a raised producer epoch that goes on counting violates T2."""
     trace = TraceBuilder()
     batch(trace, 0)
-    trace.emit(NODE, LogAppend(TP, "leader", 1, 1, 0, 0, 7, 1, 1, False, 1, ["b"]))
+    trace.emit(NODE, LogAppend(TP, "leader", 1, 1, 0, 0, 7, 1, 1, False, ["b"], ph=1))
     assert trace.result("T2").violations[0].sentence.endswith("epoch 1, to orders-0 at offset 1, where 0 was next")
 
 

@@ -46,7 +46,7 @@ class Quorum(TraceBuilder):
 
     def start(self, node: str, new: int, epoch: int, reason: Any = "retention", ph: int = -1) -> str:
         """A log begins elsewhere."""
-        return self.emit(node, LogStart(METADATA_PARTITION, new, reason, self.ph(new) if ph < 0 else ph, epoch))
+        return self.emit(node, LogStart(METADATA_PARTITION, new, reason, epoch, self.ph(new) if ph < 0 else ph))
 
     def found(self) -> tuple[list[str], str]:
         """Of the violation that there must be: events, sentence."""
