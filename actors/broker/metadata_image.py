@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.log.batch import Batch
+from actors.log.batch import Batch, payload
 from actors.metadata.image_records import extend_digest, load_records
 from actors.metadata.metadata_state import MetadataState
 from actors.metadata.registrations import PartitionRegistration
@@ -42,7 +42,7 @@ class MetadataImage(MetadataState):
             for index, record in enumerate(batch.records):
                 if batch.is_control:
                     continue
-                decoded = from_bytes(MetadataRecord, record.value)
+                decoded = from_bytes(MetadataRecord, payload(record))
                 if "later-changes-dropped" in step.defects and index and decoded.partition_change is not None:
                     continue
                 news = self._replay(decoded, batch.base_offset + index) or news

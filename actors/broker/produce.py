@@ -12,7 +12,7 @@ from actors.broker.partition import Partition, find_partition
 from actors.broker.purgatory import COMMITTED
 from actors.broker.reply_trace import reply_partition
 from actors.broker.turn import Turn
-from actors.log.batch import Batch, make_batch
+from actors.log.batch import Batch, take_batch
 from actors.log.replica_log import AppendResult
 from actors.node.errors import KafkaError
 from actors.node.messages import API_NAMES, Api, check_fields
@@ -208,14 +208,6 @@ def settle(turn: Turn, produce: DelayedProduce, tp: str) -> None:
 def pretend_to_append(partition: Partition, batch: RecordBatch) -> AppendResult:
     """The defect lose-acked: answer as if the batch were in the log, and let its successor pass the sequence check."""
     log = partition.log
-    lost: Batch = make_batch(
-        log.end_ph,
-        log.end_offset,
-        partition.leader_epoch,
-        batch.records,
-        producer_id=batch.producer_id,
-        producer_epoch=batch.producer_epoch,
-        base_sequence=batch.base_sequence,
-    )
+    lost: Batch = take_batch(log.end_ph, log.end_offset, partition.leader_epoch, batch)
     log.producers.update(lost)
     return AppendResult(KafkaError.NONE, lost.base_offset, log.end_offset - 1)

@@ -219,7 +219,7 @@ def _collect(
             # a broker sends whole batches: the first one may begin before the position
             for offset, record in enumerate(batch.records, batch.base_offset):
                 if offset >= position.offset:
-                    digest = payload_digest(record.timestamp_ms, record.key, record.value)
+                    digest = payload_digest(record)
                     records.append(Polled(offset, batch.partition_leader_epoch, record.uid, digest))
         position.offset = end
         position.epoch = batch.partition_leader_epoch

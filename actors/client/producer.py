@@ -85,7 +85,7 @@ class ProducerNode(ClientNode):
                 uid,
                 self.sender.acks,
                 self.sender.idempotent,
-                payload_digest(record.timestamp_ms, record.key, record.value),
+                payload_digest(record),
             )
         )
         self.sender.accumulator.append(step, tp, record)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.log.batch import Batch
+from actors.log.batch import Batch, payload
 from actors.metadata.image_records import load_records
 from actors.metadata.metadata_state import MetadataState
 from actors.metadata.registrations import BrokerRegistration, PartitionRegistration
@@ -64,7 +64,8 @@ class ControllerChannels(msgspec.Struct):
         if batch.is_control:
             return
         for index, record in enumerate(batch.records):
-            for changed in self.committed.replay(from_bytes(MetadataRecord, record.value), batch.base_offset + index):
+            said = from_bytes(MetadataRecord, payload(record))
+            for changed in self.committed.replay(said, batch.base_offset + index):
                 self._changed(changed)
 
     def load(self, snapshot: Snapshot) -> None:

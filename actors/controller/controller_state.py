@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from actors.controller.changes import Change
-from actors.log.batch import Batch
+from actors.log.batch import Batch, payload
 from actors.metadata.metadata_state import MetadataState
 from actors.metadata.registrations import NO_LEADER, PartitionRegistration
 from actors.node.step import Step
@@ -53,7 +53,7 @@ class ControllerState(MetadataState):
         if batch.is_control:
             return
         for index, record in enumerate(batch.records):
-            self.replay(from_bytes(MetadataRecord, record.value), batch.base_offset + index)
+            self.replay(from_bytes(MetadataRecord, payload(record)), batch.base_offset + index)
 
     def replay_own(
         self,

@@ -15,9 +15,15 @@ EMPTY_PREFIX_HASH = 0
 
 _BATCH_OVERHEAD_BYTES = 61
 _RECORD_OVERHEAD_BYTES = 10
+_HEADER_OVERHEAD_BYTES = 2
 _HEAD = struct.Struct(">QiqiiB")
-_TIMESTAMP = struct.Struct(">q")
+_RECORD = struct.Struct(">qi")
+_NULL = b"\xff\xff\xff\xff"
 
+CREATE_TIME = 0
+"""Timestamp type of a batch: its producer gave the timestamps."""
+LOG_APPEND_TIME = 1
+"""Its leader did."""
 
 LogRecord = Record
 """One record, in a log as on its way: it is never changed, so that all who have it may have the same one."""
@@ -37,6 +43,8 @@ class Batch(msgspec.Struct, frozen=True, array_like=True, gc=False):
     producer_epoch: int
     base_sequence: int
     is_control: bool
+    is_transactional: bool
+    timestamp_type: int
     records: list[Record]
     ph: int
 
@@ -66,7 +74,9 @@ class Batch(msgspec.Struct, frozen=True, array_like=True, gc=False):
             producer_epoch=self.producer_epoch,
             base_sequence=self.base_sequence,
             is_control=self.is_control,
+            is_transactional=self.is_transactional,
             records=self.records,
+            timestamp_type=self.timestamp_type,
         )
 
 
@@ -79,48 +89,67 @@ def batch_size_bytes(records: list[LogRecord]) -> int:
     """Size of a batch with these records."""
     size = _BATCH_OVERHEAD_BYTES
     for record in records:
-        size += _RECORD_OVERHEAD_BYTES + len(record.key) + len(record.value)
+        size += _RECORD_OVERHEAD_BYTES + len(record.key or b"") + len(record.value or b"")
+        for header in record.headers:
+            size += _HEADER_OVERHEAD_BYTES + len(header.key.encode()) + len(header.value or b"")
     return size
 
 
-def payload_digest(timestamp_ms: int, key: bytes, value: bytes) -> int:
+def payload_digest(record: LogRecord) -> int:
     """What a record says, in 32 bits: equal for what an application sent and what another one got. For the trace."""
-    return zlib.crc32(value, zlib.crc32(key, timestamp_ms & 0xFFFFFFFF))
+    return zlib.crc32(_said(record), record.timestamp_ms & 0xFFFFFFFF)
+
+
+def payload(record: LogRecord) -> bytes:
+    """What a metadata or control record says, which always has a value."""
+    assert record.value is not None
+    return record.value
 
 
 def make_batch(
-    previous_ph: int,
-    base_offset: int,
-    epoch: int,
-    records: list[LogRecord],
-    *,
-    producer_id: int = -1,
-    producer_epoch: int = -1,
-    base_sequence: int = -1,
-    is_control: bool = False,
+    previous_ph: int, base_offset: int, epoch: int, records: list[LogRecord], *, is_control: bool = False
 ) -> Batch:
-    """A batch that follows the boundary with prefix hash ``previous_ph``."""
-    ph = extend_prefix_hash(previous_ph, epoch, records, producer_id, producer_epoch, base_sequence, is_control)
-    last_offset = base_offset + len(records) - 1
-    return Batch(base_offset, last_offset, epoch, producer_id, producer_epoch, base_sequence, is_control, records, ph)
+    """A batch of a leader's own records, that follows the boundary with prefix hash ``previous_ph``."""
+    return take_batch(previous_ph, base_offset, epoch, RecordBatch(is_control=is_control, records=records))
 
 
-def extend_prefix_hash(
-    previous_ph: int,
-    epoch: int,
-    records: list[LogRecord],
-    producer_id: int,
-    producer_epoch: int,
-    base_sequence: int,
-    is_control: bool,
-) -> int:
-    """Prefix hash behind a batch: 63 bits over the hash before it and everything in it."""
-    digest = blake2b(
-        _HEAD.pack(previous_ph, epoch, producer_id, producer_epoch, base_sequence, is_control), digest_size=8
+def take_batch(previous_ph: int, base_offset: int, epoch: int, batch: RecordBatch) -> Batch:
+    """What a log makes of a batch that somebody sent: all that it says, at an offset and in a leader epoch."""
+    return Batch(
+        base_offset,
+        base_offset + len(batch.records) - 1,
+        epoch,
+        batch.producer_id,
+        batch.producer_epoch,
+        batch.base_sequence,
+        batch.is_control,
+        batch.is_transactional,
+        batch.timestamp_type,
+        batch.records,
+        extend_prefix_hash(previous_ph, epoch, batch),
     )
-    for record in records:
-        digest.update(_TIMESTAMP.pack(record.timestamp_ms))
-        for part in (record.uid.encode(), record.key, record.value):
-            digest.update(len(part).to_bytes(4, "big"))
-            digest.update(part)
+
+
+def extend_prefix_hash(previous_ph: int, epoch: int, batch: RecordBatch) -> int:
+    """Prefix hash behind a batch in a leader epoch: 63 bits over the hash before it and everything in it."""
+    attributes = batch.timestamp_type << 3 | batch.is_transactional << 4 | batch.is_control << 5  # as in Kafka's batch
+    digest = blake2b(
+        _HEAD.pack(previous_ph, epoch, batch.producer_id, batch.producer_epoch, batch.base_sequence, attributes),
+        digest_size=8,
+    )
+    for record in batch.records:
+        head = _RECORD.pack(record.timestamp_ms, len(record.headers))
+        digest.update(head + _sized(record.uid.encode()) + _said(record))
     return int.from_bytes(digest.digest(), "big") >> 1
+
+
+def _said(record: LogRecord) -> bytes:
+    """Key, value and headers, each behind its length: null is another value than an empty one."""
+    said = _sized(record.key) + _sized(record.value)
+    for header in record.headers:
+        said += _sized(header.key.encode()) + _sized(header.value)
+    return said
+
+
+def _sized(part: bytes | None) -> bytes:
+    return _NULL if part is None else len(part).to_bytes(4, "big") + part

@@ -13,6 +13,7 @@ from actors.log.batch import (
     Batch,
     LogRecord,
     make_batch,
+    take_batch,
 )
 from actors.log.leader_epoch_cache import LeaderEpochCache
 from actors.log.log_validator import DEFAULT_LOG_CONFIG, LogConfig, invalid_timestamps, validate_batch
@@ -208,15 +209,7 @@ class ReplicaLog(msgspec.Struct):
             if error and "skip-sequence-check" not in step.defects:
                 return AppendResult(error)
         hole = 1 if "leader-skips-offset" in step.defects and len(self.batches) % SKIPPED_EVERY == 1 else 0
-        appended = make_batch(
-            self.end_ph,
-            self.end_offset + hole,
-            leader_epoch,
-            records,
-            producer_id=batch.producer_id,
-            producer_epoch=batch.producer_epoch,
-            base_sequence=batch.base_sequence,
-        )
+        appended = take_batch(self.end_ph, self.end_offset + hole, leader_epoch, batch)
         self._append(step, files, appended, "leader", leader_epoch)
         return AppendResult(KafkaError.NONE, appended.base_offset, appended.last_offset)
 
@@ -242,19 +235,10 @@ class ReplicaLog(msgspec.Struct):
                 continue
             if batch.base_offset != self.end_offset:
                 raise AssertionError(f"{self.tp}: batch at {batch.base_offset}, log ends at {self.end_offset}")
-            records = batch.records
+            taken = batch
             if "follower-reorders-batch" in step.defects and self.tp != METADATA_PARTITION:
-                records = records[::-1]
-            copy = make_batch(
-                self.end_ph,
-                batch.base_offset,
-                batch.partition_leader_epoch,
-                records,
-                producer_id=batch.producer_id,
-                producer_epoch=batch.producer_epoch,
-                base_sequence=batch.base_sequence,
-                is_control=batch.is_control,
-            )
+                taken = msgspec.structs.replace(batch, records=batch.records[::-1])
+            copy = take_batch(self.end_ph, batch.base_offset, batch.partition_leader_epoch, taken)
             self._append(step, files, copy, "follower", leader_epoch)
             appended += 1
         return appended

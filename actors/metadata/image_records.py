@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from hashlib import blake2b
 
-from actors.log.batch import Batch
+from actors.log.batch import Batch, payload
 from actors.metadata.metadata_state import MetadataState
 from actors.metadata.registrations import BrokerRegistration, partition_record
 from krift.v1.records import (
@@ -67,6 +67,6 @@ def extend_digest(digest: int, batches: Iterable[Batch]) -> int:
     for batch in batches:
         for record in batch.records:
             chained = blake2b(digest.to_bytes(8, "big"), digest_size=8)
-            chained.update(record.value)
+            chained.update(payload(record))
             digest = int.from_bytes(chained.digest(), "big") >> 1
     return digest

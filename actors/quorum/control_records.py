@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.log.batch import Batch
+from actors.log.batch import Batch, payload
 from actors.quorum.snapshots import Snapshot
 from actors.quorum.voter_set import ReplicaKey, VoterSet, voters_of_record
 from krift.v1.records import ControlRecord
@@ -100,7 +100,7 @@ class ControlRecords(msgspec.Struct):
         if not batch.is_control:
             return changed
         for offset, record in enumerate(batch.records, batch.base_offset):
-            message = from_bytes(ControlRecord, record.value)
+            message = from_bytes(ControlRecord, payload(record))
             if message.k_raft_version is not None:
                 self.kraft_versions.append(KRaftVersionEntry(offset, message.k_raft_version.k_raft_version))
             elif message.voters is not None:
