@@ -21,8 +21,7 @@ from krift.v1.fetch import FetchResponse
 def read_partition(turn: Turn, params: FetchParams, item: FetchItem, max_bytes: int) -> ReadResult:
     """Read at most ``max_bytes`` (nothing if that is not positive) without changing anything.
 
-    Followers read to the log end, consumers to the high watermark; between that limit and the log end the answer is
-    empty, beyond it OFFSET_OUT_OF_RANGE (E-016).
+    Between what may be read and the log end the answer is empty, beyond it OFFSET_OUT_OF_RANGE (E-016).
     """
     result = ReadResult(item)
     if not item.tp:
@@ -40,6 +39,7 @@ def read_partition(turn: Turn, params: FetchParams, item: FetchItem, max_bytes: 
         return result
     log = partition.log
     result.high_watermark, result.log_start = log.high_watermark, log.start_offset
+    result.last_stable_offset = partition.last_stable_offset
     if item.last_fetched_epoch >= 0:
         result.error, result.diverging = divergence(turn, partition, item.offset, item.last_fetched_epoch)
         if result.error or result.diverging is not None:
@@ -50,7 +50,7 @@ def read_partition(turn: Turn, params: FetchParams, item: FetchItem, max_bytes: 
     if "range-ends-before-end" in turn.step.defects and log.high_watermark < item.offset == log.end_offset:
         result.error = KafkaError.NONE if params.from_follower else KafkaError.OFFSET_OUT_OF_RANGE
     result.valid = not result.error
-    limit = log.end_offset if params.from_follower else log.high_watermark
+    limit = partition.last_fetchable_offset(params.isolation)
     if "fetch-past-hw" in turn.step.defects:
         limit = log.end_offset
     result.beyond = item.offset > limit and turn.settings.spinning_consumer == "kafka"
@@ -170,7 +170,7 @@ def _answer_partition(
         return data
     data.high_watermark = result.high_watermark
     if version >= 4:
-        data.last_stable_offset = result.high_watermark
+        data.last_stable_offset = result.last_stable_offset
     if version >= 5:
         data.log_start_offset = result.log_start
     if result.diverging is not None and version >= 12:
@@ -237,7 +237,7 @@ def _available(turn: Turn, params: FetchParams, item: FetchItem) -> tuple[bool, 
     log = partition.log
     if not log.start_offset <= item.offset <= log.end_offset:
         return (True, 0)
-    limit = log.end_offset if params.from_follower else log.high_watermark
+    limit = partition.last_fetchable_offset(params.isolation)
     if item.offset > limit:
         return (turn.settings.spinning_consumer == "kafka", 0)
     return (False, log.bytes_between(item.offset, limit, max(1, min(item.max_bytes, params.min_bytes))))

@@ -48,6 +48,7 @@ class FetchParams(msgspec.Struct, frozen=True, gc=False):
     no fetch session), full (everything is asked for, a session may begin) or incremental (``session_id`` goes on,
     ``session_epoch`` is the epoch of this request). ``from_follower``: whether a replica asks; ``leader_only``: whether
     only the leader may answer (both follow from the rest, and are asked of every partition).
+    ``isolation``: of a consumer, None of a replica, which reads whatever is in the log.
     """
 
     connection: str
@@ -55,7 +56,7 @@ class FetchParams(msgspec.Struct, frozen=True, gc=False):
     correlation_id: int
     replica_id: int
     broker_epoch: int
-    isolation: int
+    isolation: int | None
     min_bytes: int
     max_bytes: int
     deadline_ms: int
@@ -85,6 +86,7 @@ class ReadResult(msgspec.Struct, gc=False):
     item: FetchItem
     error: KafkaError = KafkaError.NONE
     high_watermark: int = -1
+    last_stable_offset: int = -1
     log_start: int = -1
     diverging: tuple[int, int] | None = None
     batches: list[Batch] = []
@@ -108,7 +110,7 @@ def parse_params(turn: Turn, connection: str, request: FetchRequest) -> FetchPar
         header.correlation_id,
         replica_id,
         broker_epoch,
-        request.isolation_level,
+        None if replica_id >= 0 else request.isolation_level,
         request.min_bytes,
         request.max_bytes,
         turn.step.now_ms + request.max_wait_ms,

@@ -46,6 +46,11 @@ class Query(msgspec.Struct, frozen=True):
     current_leader_epoch: int
     timestamp: int
 
+    @property
+    def from_client(self) -> bool:
+        """Whether a client asks, and no broker, nor somebody who passes for one."""
+        return self.replica_id == CONSUMER
+
 
 class Found(msgspec.Struct, frozen=True):
     """An answer about one partition; -1 everywhere where there is none."""
@@ -124,10 +129,7 @@ def _duplicates(request: ListOffsetsRequest) -> list[str]:
 
 
 def look_up(turn: Turn, tp: str, query: Query) -> Found:
-    """The checks in Kafka's order, then the offset.
-
-    READ_COMMITTED sees the last stable offset, which without transactions is the high watermark.
-    """
+    """The checks in Kafka's order, then the offset."""
     if query.timestamp < 0 and query.version < MIN_VERSION.get(query.timestamp, 2**15):
         return Found(KafkaError.UNSUPPORTED_VERSION)
     partition, error = find_partition(turn, tp)
@@ -136,11 +138,10 @@ def look_up(turn: Turn, tp: str, query: Query) -> Found:
     error = partition.check_epoch(query.current_leader_epoch, leader_only=query.replica_id != DEBUGGING)
     if error:
         return Found(error)
-    from_client = query.replica_id == CONSUMER
-    limit = partition.log.high_watermark if from_client else partition.log.end_offset
-    if from_client and "list-log-end" in turn.step.defects:
+    limit = partition.last_fetchable_offset(query.isolation if query.from_client else None)
+    if "list-log-end" in turn.step.defects:
         limit = partition.log.end_offset
-    if from_client and "list-behind" in turn.step.defects:
+    if query.from_client and "list-behind" in turn.step.defects:
         limit = max(limit - 1, partition.log.start_offset)
     refusal = _refusal(turn, partition, query)
     if refusal and turn.settings.kip_207 == "seed":
@@ -175,7 +176,7 @@ def _refusal(turn: Turn, partition: Partition, query: Query) -> KafkaError:
     It concerns clients only, while the high watermark is below the end of what this leader took over. The seed text
     leaves brokers alone where unclean election is enabled; Kafka never reads that key here.
     """
-    if query.replica_id != CONSUMER and "refuse-replicas" not in turn.step.defects:
+    if not query.from_client and "refuse-replicas" not in turn.step.defects:
         return KafkaError.NONE
     settings = turn.settings
     if settings.kip_207 == "off" or (settings.kip_207 == "seed" and _unclean_election_enabled(turn, partition)):

@@ -15,6 +15,7 @@ from actors.log.log_validator import DEFAULT_LOG_CONFIG, LogConfig
 from actors.log.replica_log import AppendResult, ReplicaLog
 from actors.metadata.registrations import PartitionRegistration
 from actors.node.errors import KafkaError
+from actors.node.isolation import READ_COMMITTED
 from actors.trace.events import OVERTAKEN, IsrPropose, PartAssume, RepFetch
 from krift.v1.records import RecordBatch
 
@@ -110,6 +111,20 @@ class Partition(msgspec.Struct):
     def effective_min_isr(self) -> int:
         """min.insync.replicas, but never more than there are replicas."""
         return min(self.min_isr, len(self.remotes) + 1)
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Below it no transaction is open: without transactions the high watermark."""
+        return self.log.high_watermark
+
+    def last_fetchable_offset(self, isolation: int | None) -> int:
+        """How far whoever asks may read (exclusive): a client at an isolation level to the high watermark, or to the
+        last stable offset; None, which is a broker, to the log end (``Partition.fetchOffsetForTimestamp``,
+        ``FetchIsolation.java``). Fetch and ListOffsets go by this. Where leader epochs end is told of the whole log,
+        whoever asks."""
+        if isolation is None:
+            return self.log.end_offset
+        return self.last_stable_offset if isolation == READ_COMMITTED else self.log.high_watermark
 
     def check_epoch(self, current_leader_epoch: int, *, leader_only: bool) -> KafkaError:
         """The epoch a request carries comes first, leadership second (E-005)."""

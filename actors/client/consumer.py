@@ -12,7 +12,6 @@ from actors.client.metadata_cache import CONNECTION
 from actors.client.offset_fetcher import (
     EARLIEST,
     LATEST,
-    READ_COMMITTED,
     Found,
     OffsetFetcher,
     record_list_return,
@@ -21,6 +20,7 @@ from actors.client.offsets_for_leader_epoch import PositionValidator, Truncation
 from actors.client.subscription_state import TopicPartitionState
 from actors.client.workload import Every
 from actors.node.errors import KafkaError
+from actors.node.isolation import READ_COMMITTED, READ_UNCOMMITTED
 from actors.node.messages import Api
 from actors.node.network_client import Ended
 from actors.node.step import Step
@@ -52,7 +52,7 @@ class ConsumerNode(ClientNode):
         config = self.spec.config
         backoff = config["retry.backoff.ms"], config["retry.backoff.max.ms"]
         self.fetcher = Fetcher(
-            READ_COMMITTED if config["isolation.level"] == "read_committed" else 0,
+            READ_COMMITTED if config["isolation.level"] == "read_committed" else READ_UNCOMMITTED,
             config["fetch.max.wait.ms"],
             config["fetch.min.bytes"],
             config["fetch.max.bytes"],

@@ -14,6 +14,7 @@ import msgspec
 from actors.client.metadata_cache import Leader, MetadataCache
 from actors.node.backoff import backoff_range
 from actors.node.errors import KafkaError, traits
+from actors.node.isolation import READ_COMMITTED
 from actors.node.messages import Api
 from actors.node.network_client import Ended, NetworkClient
 from actors.node.spec import split_topic_partition, topic_partition
@@ -23,7 +24,6 @@ from krift.v1.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 
 LATEST = -1
 EARLIEST = -2
-READ_COMMITTED = 1
 CLIENT = -1
 """Replica id in the requests of clients."""
 
