@@ -100,10 +100,14 @@ class Term(msgspec.Struct):
 
     def due_us(self) -> int:
         """When the first of them has to be asked out, -1 if there is none: the leader looks twice in that time."""
-        look_us = self.lag_us // 2 + SLACK_US
-        return min(
-            (max(each.latest_us + self.lag_us, self.free_us) + look_us for _, each in self.lagging()), default=-1
-        )
+        first_us = -1
+        for member in self.isr:  # judged at every fetch of a follower
+            each = self.followers.get(member)
+            if each is not None and each.offset != self.end and (first_us < 0 or each.latest_us < first_us):
+                first_us = each.latest_us
+        if first_us < 0:
+            return -1
+        return max(first_us + self.lag_us, self.free_us) + self.lag_us // 2 + SLACK_US
 
 
 class Terms(PartitionState):

@@ -307,7 +307,10 @@ class Lives(State):
     def known_to(self, node: str, broker: int) -> Life | None:
         """What a broker knows of another one."""
         end = self.applied.get(node, 0)
-        return next((each for each in reversed(self.lives.get(broker, ())) if each.offset < end), None)
+        for each in reversed(self.lives.get(broker, ())):
+            if each.offset < end:
+                return each
+        return None
 
 
 class ReplicaFetchesAreFenced(KeyedInvariant[Lives]):

@@ -200,7 +200,8 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
             if leader is not None and leader.leader_epoch == body.leader_epoch:
                 if body.error == 0 and body.diverging_epoch < 0:
                     leader.offsets[body.follower] = body.offset
-                    leader.kept = [each for each in leader.kept if each != body.follower]
+                    if leader.kept:
+                        leader.kept = [each for each in leader.kept if each != body.follower]
             return NOTHING
         if type(body) is LogHw:
             state.tested += 1
