@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from actors.broker.broker_node import BrokerNode
-from actors.broker.fetch import ParkedFetch
+from actors.broker.fetch import DelayedFetch
 from actors.broker.fetch_request import FetchParams
 from actors.client.consumer import ConsumerNode
 from actors.client.list_offsets_prober import ListOffsetsNode
@@ -29,9 +29,9 @@ def test_what_a_node_keeps_at_the_end() -> None:
     trace.down("consumer-1", "end")
     trace.down("consumer-2", "crash", waiting=["x"])
     assert (trace.result("X6").status, trace.result("X6").tested) == ("held", 1)
-    trace.down("broker-1", "end", waiting=["a Produce of c", "a Fetch of d"])
+    trace.down("broker-1", "end", waiting=["a DelayedProduce of c", "a DelayedFetch of d"])
     (finding,) = trace.result("X6").violations
-    assert finding.sentence == "broker-1 still kept at the end: a Produce of c; a Fetch of d"
+    assert finding.sentence == "broker-1 still kept at the end: a DelayedProduce of c; a DelayedFetch of d"
 
 
 @pytest.mark.parametrize("role", NODE_TYPES)
@@ -88,15 +88,14 @@ def test_what_is_parked_at_a_broker() -> None:
     """Shows that a parked request may stay for its time, that nobody watches for one that is over, and that an answer
     is waited for only while the call is under way."""
     broker = BrokerNode()
-    fetches = broker.replicas.fetches
-    fetches.parked = {1: ParkedFetch(_params(deadline_ms=500), [])}
-    fetches.consumers.add("orders-0", 1)
+    broker.purgatory.parked = {"c": DelayedFetch("c", 500, _params(deadline_ms=500), [])}
+    broker.purgatory.watchers = {"readable": {"orders-0": ["c"]}}
     assert leftovers(broker, 2_400) == []
-    assert leftovers(broker, 2_501) == ["a Fetch of c"]
-    fetches.parked = {}
+    assert leftovers(broker, 2_501) == ["a DelayedFetch of c"]
+    broker.purgatory.parked = {}
     broker.producer_ids.in_flight = True
     assert leftovers(broker, 0) == [
-        "request 1, which is over, for orders-0",
+        "the request of c, which is over, for orders-0",
         "the answer to producer-ids, which was asked by no call",
     ]
 
