@@ -6,6 +6,7 @@ from __future__ import annotations
 import msgspec
 
 from actors.broker.turn import Turn
+from actors.node.component import Component
 from actors.node.errors import KafkaError
 from actors.node.messages import Api
 from actors.node.network_client import Ended
@@ -142,3 +143,9 @@ class AlterPartitionManager(msgspec.Struct):
     def on_timer(self) -> None:
         """The pause after a failed request is over."""
         self.backing_off = False
+
+
+COMPONENT: Component[AlterPartitionManager, Turn] = Component(
+    timers={RETRY_TIMER: lambda manager, turn, _: manager.on_timer()}
+)
+"""What became of its proposals is the replica manager's to take."""

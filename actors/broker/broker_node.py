@@ -35,7 +35,9 @@ from actors.broker.turn import Settings, Turn, settings_of
 from actors.broker.update_metadata import PushedMetadata
 from actors.metadata.image_records import records_of
 from actors.metadata.metadata_state import MetadataState
+from actors.node import network_client, purgatory
 from actors.node.api_versions import api_versions_response, speaks
+from actors.node.component import Component, Components
 from actors.node.effects import AnyEffect
 from actors.node.events import (
     Answered,
@@ -54,9 +56,10 @@ from actors.node.fault import FatalFault
 from actors.node.files import Files
 from actors.node.messages import AnyRequest, Api, api_of
 from actors.node.network_client import Ended, NetworkClient
-from actors.node.purgatory import PREFIX as PURGATORY, Purgatory
+from actors.node.purgatory import Purgatory
 from actors.node.spec import ClusterSpec, NodeSpec, node_name
 from actors.node.step import Step
+from actors.quorum import raft_client
 from actors.quorum.raft_client import RaftClient
 from actors.versions import BROKER_APIS, PUSHED_BROKER_APIS
 from krift.v1.api_versions import ApiVersionsRequest
@@ -140,8 +143,8 @@ class BrokerNode(msgspec.Struct):
             config["request.timeout.ms"],
         )
         self.channel = RequestChannel(config[IO_THREADS], config["krift.request.service.us"])
-        self.raft.start(step, self.files, self.net, spec, event.incarnation, event.disk)
         turn = self._turn(step)
+        self.raft.start(turn, spec, event.disk)
         previous_broker_epoch = self.clean_shutdown.read(event.disk)
         life = f"{spec.name}/{event.incarnation}"
         self.lifecycle.start(turn, life, previous_broker_epoch)
@@ -150,22 +153,21 @@ class BrokerNode(msgspec.Struct):
         self._poll(turn, everything=True)
 
     def _take(self, turn: Turn, event: AnyEvent) -> None:
-        step = turn.step
         match event:
             case Received():
                 self._receive(turn, event)
             case Answered():
-                self._ended(turn, self.net.on_answered(step, event))
+                COMPONENTS.on_ended(self, turn, self.net.on_answered(turn.step, event))
             case Failed():
-                self._ended(turn, self.net.on_failed(step, event))
+                COMPONENTS.on_ended(self, turn, self.net.on_failed(turn.step, event))
             case TimedOut():
-                self._timed_out(turn, event.timer)
+                COMPONENTS.on_timer(self, turn, event.timer)
             case Disconnected():
                 self.purgatory.remove(event.connection)
             case Synced():
-                self.raft.on_synced(step, self.files, self.net, event)
+                self.raft.on_synced(turn, event)
             case Chosen():
-                self.raft.on_chosen(step, self.files, self.net, event)
+                COMPONENTS.on_chosen(self, turn, event)
             case Invoked():
                 self._invoked(turn, event)
             case ClockStepped():
@@ -180,52 +182,10 @@ class BrokerNode(msgspec.Struct):
         elif self.channel.offer(turn.step, event.connection, event.request):
             self._handle(turn, event.connection, event.request)
 
-    def _ended(self, turn: Turn, ended: Ended | None) -> None:
-        if ended is None:
-            return
-        purpose = ended.purpose
-        if purpose.startswith(replica_fetcher.FETCH):
-            self.replicas.on_fetched(turn, ended)
-        elif purpose.startswith(replica_fetcher.LIST):
-            self.replicas.on_listed(turn, ended)
-        elif purpose.startswith(replica_fetcher.EPOCHS):
-            self.replicas.on_epochs_listed(turn, ended)
-        elif purpose in (lifecycle.REGISTER, lifecycle.HEARTBEAT):
-            self._controller_spoke(turn, ended)
-        elif purpose == alter_partition.PURPOSE:
-            self.replicas.on_altered(turn, ended)
-        elif purpose == producer_ids.PURPOSE:
-            self.producer_ids.on_ended(turn, ended)
-        elif purpose == forwarding.PURPOSE:
-            self.forwarding.on_ended(turn, ended)
-        else:
-            taken = self.raft.on_ended(turn.step, self.files, self.net, ended)
-            assert taken, f"nobody takes the end of a call for {purpose}"
-
-    def _timed_out(self, turn: Turn, timer: str) -> None:
-        replicas = self.replicas
-        if timer == request_channel.TIMER:
-            for done in self.channel.on_timer(turn.step):
-                self._handle(turn, done.connection, done.request)
-        elif timer.startswith(PURGATORY):
-            self.purgatory.on_timer(turn, turn.step, timer)
-        elif timer.startswith(lifecycle.PREFIX):
-            self.lifecycle.on_timer(turn, timer)
-        elif timer == replica_manager.CHECKPOINT_TIMER:
-            replicas.on_checkpoint_timer(turn)
-        elif timer == replica_manager.ISR_TIMER:
-            replicas.on_isr_timer(turn)
-        elif timer == alter_partition.RETRY_TIMER:
-            replicas.isr_changes.on_timer()
-        elif timer == producer_ids.TIMER:
-            self.producer_ids.on_timer()
-        elif timer == forwarding.RETRY:
-            self.forwarding.on_timer()
-        elif timer.startswith(replica_fetcher.BACKOFF):
-            replicas.fetchers.on_timer(turn, timer)
-        elif not self.net.on_timer(timer):
-            taken = self.raft.on_timer(turn.step, self.files, self.net, timer)
-            assert taken, f"nobody takes the timer {timer}"
+    def on_service_over(self, turn: Turn) -> None:
+        """Request handlers are done with what they were at."""
+        for done in self.channel.on_timer(turn.step):
+            self._handle(turn, done.connection, done.request)
 
     # ---- requests ----------------------------------------------------------------------------------------
 
@@ -258,7 +218,8 @@ class BrokerNode(msgspec.Struct):
 
     # ---- controller and metadata -------------------------------------------------------------------------
 
-    def _controller_spoke(self, turn: Turn, ended: Ended) -> None:
+    def on_controller(self, turn: Turn, ended: Ended) -> None:
+        """The controller has answered a registration or a heartbeat, or has not."""
         self.lifecycle.on_ended(turn, ended)
         turn.broker_epoch = self.lifecycle.broker_epoch
         if self.lifecycle.is_caught_up and not self.published:
@@ -278,7 +239,7 @@ class BrokerNode(msgspec.Struct):
         """Let every component go on with what it could not do before. Requests of others change nothing that the
         quorum, the lifecycle or the fetchers wait for."""
         if everything:
-            self.raft.poll(turn.step, self.files, self.net)
+            self.raft.poll(turn)
             self.raft.take_leader_changes()
             self._follow_metadata(turn)
             leader = self.raft.controller_id
@@ -304,7 +265,7 @@ class BrokerNode(msgspec.Struct):
             records = records_of(self.image)
             if "snapshot-without-configs" in turn.step.defects:
                 records = [each for each in records if from_bytes(MetadataRecord, each).config is None]
-            self.raft.create_snapshot(turn.step, self.files, records, self.image.digest)
+            self.raft.create_snapshot(turn, records, self.image.digest)
 
     # ---- operations --------------------------------------------------------------------------------------
 
@@ -345,3 +306,25 @@ HANDLERS: dict[Api, Callable[[BrokerNode, Turn, str, Any], None]] = {
     Api.RemoveRaftVoter: lambda node, turn, *asked: node.forwarding.forward(turn, *asked),
 }
 """Who takes which request, with its connection: every API of the registry that a broker serves."""
+
+COMPONENT: Component[BrokerNode, Turn] = Component(
+    timers={request_channel.TIMER: lambda node, turn, _: node.on_service_over(turn)},
+    answers={
+        lifecycle.REGISTER: lambda node, turn, ended, _: node.on_controller(turn, ended),
+        lifecycle.HEARTBEAT: lambda node, turn, ended, _: node.on_controller(turn, ended),
+    },
+)
+"""What concerns the broker as a whole."""
+
+COMPONENTS: Components[BrokerNode, Turn] = Components()
+"""Who takes the timers, answers and choices of a broker."""
+COMPONENTS.add(COMPONENT, lambda node: node)
+COMPONENTS.add(network_client.COMPONENT, lambda node: node.net)
+COMPONENTS.add(raft_client.COMPONENT, lambda node: node.raft)
+COMPONENTS.add(purgatory.COMPONENT, lambda node: node.purgatory)
+COMPONENTS.add(lifecycle.COMPONENT, lambda node: node.lifecycle)
+COMPONENTS.add(replica_manager.COMPONENT, lambda node: node.replicas)
+COMPONENTS.add(replica_fetcher.COMPONENT, lambda node: node.replicas.fetchers)
+COMPONENTS.add(alter_partition.COMPONENT, lambda node: node.replicas.isr_changes)
+COMPONENTS.add(producer_ids.COMPONENT, lambda node: node.producer_ids)
+COMPONENTS.add(forwarding.COMPONENT, lambda node: node.forwarding)

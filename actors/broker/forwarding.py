@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from actors.broker.turn import Turn
+from actors.node.component import Component
 from actors.node.error_responses import error_response
 from actors.node.errors import KafkaError
 from actors.node.messages import AnyRequest, AnyResponse, api_of, check_fields, request_version, response_errors
@@ -84,7 +85,7 @@ class ForwardingManager(msgspec.Struct):
         purgatory = turn.purgatory
         if not purgatory.watching(ANSWERED):
             return
-        purgatory.expire(turn, turn.step, ForwardedRequest.timer)
+        purgatory.expire(turn, ForwardedRequest.timer)
         waiting = [_forwarded(turn, connection) for connection in purgatory.watching(ANSWERED)]
         if waiting and not self.in_flight and not self.backing_off:
             self._send(turn, waiting[0])
@@ -119,6 +120,12 @@ class ForwardingManager(msgspec.Struct):
         else:
             forwarded.response = ended.response
             turn.purgatory.try_complete(turn, connection, ANSWERED)
+
+
+COMPONENT: Component[ForwardingManager, Turn] = Component(
+    timers={RETRY: lambda forwarding, turn, _: forwarding.on_timer()},
+    answers={PURPOSE: lambda forwarding, turn, ended, _: forwarding.on_ended(turn, ended)},
+)
 
 
 def _forwarded(turn: Turn, connection: str) -> ForwardedRequest:

@@ -15,6 +15,7 @@ from typing import Literal
 import msgspec
 
 from actors.broker.turn import Turn
+from actors.node.component import Component
 from actors.node.errors import KafkaError
 from actors.node.messages import Api
 from actors.node.network_client import Ended
@@ -30,7 +31,6 @@ CONNECTION = "heartbeat"
 REGISTER = "lifecycle/register"
 HEARTBEAT = "lifecycle/heartbeat"
 
-PREFIX = "lifecycle/"
 NEXT = "lifecycle/next"
 RETRY = "lifecycle/retry"
 EXPIRY = "lifecycle/expiry"
@@ -76,7 +76,7 @@ class BrokerLifecycle(msgspec.Struct):
         self.incarnation_id = incarnation_id
         self.previous_broker_epoch = previous_broker_epoch
         turn.step.set_timer(REGISTRATION, turn.settings.initial_registration_timeout_ms)
-        self._ask(turn)
+        self.ask(turn)
 
     @property
     def is_caught_up(self) -> bool:
@@ -91,7 +91,7 @@ class BrokerLifecycle(msgspec.Struct):
 
     # ---- sending -----------------------------------------------------------------------------------------
 
-    def _ask(self, turn: Turn) -> None:
+    def ask(self, turn: Turn) -> None:
         """The registration or a heartbeat is due."""
         self.asked, self.expired = True, False
         turn.step.set_timer(EXPIRY, self._retry_timeout_ms(turn))
@@ -148,28 +148,31 @@ class BrokerLifecycle(msgspec.Struct):
         if delay_ms == 0 or self.urgent:
             self.urgent = False
             turn.step.cancel_timer(NEXT)
-            self._ask(turn)
+            self.ask(turn)
         else:
             turn.step.set_timer(NEXT, delay_ms)
 
     # ---- receiving ---------------------------------------------------------------------------------------
 
-    def on_timer(self, turn: Turn, timer: str) -> None:
-        """Take one of this component's timers."""
-        if timer == NEXT:
-            self._ask(turn)
-        elif timer == RETRY:
-            self.resting = False
-        elif timer == EXPIRY:
-            self.expired = True
-            if not self.sent:
-                self._failed(turn)
-        elif timer == REGISTRATION:
-            if self.broker_epoch < 0:
-                self.failure = f"not registered within {turn.settings.initial_registration_timeout_ms} ms"
-                self.state = "shutting-down"
-        elif timer == SHUTDOWN:
+    def on_retry(self) -> None:
+        """The pause before a request is tried again is over."""
+        self.resting = False
+
+    def on_expiry(self, turn: Turn) -> None:
+        """A request is tried no more."""
+        self.expired = True
+        if not self.sent:
+            self._failed(turn)
+
+    def on_registration_timeout(self, turn: Turn) -> None:
+        """Registering has taken as long as it may."""
+        if self.broker_epoch < 0:
+            self.failure = f"not registered within {turn.settings.initial_registration_timeout_ms} ms"
             self.state = "shutting-down"
+
+    def on_shutdown_timeout(self) -> None:
+        """The controller has not let this broker go in time."""
+        self.state = "shutting-down"
 
     def on_ended(self, turn: Turn, ended: Ended) -> None:
         """Take an answer of the controller, or its absence. An error of the controller's waits for the heartbeat
@@ -241,3 +244,15 @@ class BrokerLifecycle(msgspec.Struct):
         self.state = "pending-controlled-shutdown"
         turn.step.set_timer(SHUTDOWN, SHUTDOWN_TIMEOUT_MS)
         self._communicate_now(turn)
+
+
+COMPONENT: Component[BrokerLifecycle, Turn] = Component(
+    timers={
+        NEXT: lambda lifecycle, turn, _: lifecycle.ask(turn),
+        RETRY: lambda lifecycle, turn, _: lifecycle.on_retry(),
+        EXPIRY: lambda lifecycle, turn, _: lifecycle.on_expiry(turn),
+        REGISTRATION: lambda lifecycle, turn, _: lifecycle.on_registration_timeout(turn),
+        SHUTDOWN: lambda lifecycle, turn, _: lifecycle.on_shutdown_timeout(),
+    }
+)
+"""The broker takes what the controller answers, as more than this depends on it."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 import msgspec
 
 from actors.broker.turn import Turn
+from actors.node.component import Component
 from actors.node.errors import KafkaError
 from actors.node.messages import Api, check_fields
 from actors.node.network_client import Ended
@@ -95,3 +96,9 @@ class ProducerIdManager(msgspec.Struct):
     def on_timer(self) -> None:
         """The pause after a failure is over."""
         self.backing_off = False
+
+
+COMPONENT: Component[ProducerIdManager, Turn] = Component(
+    timers={TIMER: lambda manager, turn, _: manager.on_timer()},
+    answers={PURPOSE: lambda manager, turn, ended, _: manager.on_ended(turn, ended)},
+)

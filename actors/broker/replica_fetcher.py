@@ -14,6 +14,7 @@ import msgspec
 from actors.broker.fetch_request import TOPIC_IDS
 from actors.broker.partition import Partition
 from actors.broker.turn import Turn
+from actors.node.component import Component
 from actors.node.errors import KafkaError
 from actors.node.fetch_session_handler import FetchSessionHandler, PartitionRequest
 from actors.node.messages import Api
@@ -173,7 +174,7 @@ class ReplicaFetcherManager(msgspec.Struct):
             asked.current_leader_epoch = state.leader_epoch
         fetcher.sent = {state.tp: (state.run, partition.log.end_offset)}
         fetcher.busy = True
-        purpose = f"{LIST}{fetcher.leader}/{state.tp}"
+        purpose = f"{LIST}{fetcher.leader}"
         turn.net.send(turn.step, peer, CONNECTION, request, version, purpose, turn.settings.replica_socket_timeout_ms)
 
     def _send_epochs(self, turn: Turn, fetcher: LeaderFetcher, states: list[FetchState]) -> None:
@@ -206,9 +207,9 @@ class ReplicaFetcherManager(msgspec.Struct):
 
     # ---- receiving ---------------------------------------------------------------------------------------
 
-    def on_fetched(self, turn: Turn, ended: Ended) -> list[str]:
+    def on_fetched(self, turn: Turn, ended: Ended, leader: int) -> list[str]:
         """Take the end of a Fetch; the partitions whose log or high watermark changed."""
-        fetcher = self._idle(ended)
+        fetcher = self._idle(leader)
         sent, fetcher.sent = fetcher.sent, {}
         response: FetchResponse | None = ended.response
         if response is None:
@@ -234,8 +235,7 @@ class ReplicaFetcherManager(msgspec.Struct):
                 changed.append(tp)
         return changed
 
-    def _idle(self, ended: Ended) -> LeaderFetcher:
-        leader = int(ended.purpose.split("/")[1])
+    def _idle(self, leader: int) -> LeaderFetcher:
         fetcher = self.fetchers[leader]
         fetcher.busy = False
         if not fetcher.states:
@@ -276,15 +276,14 @@ class ReplicaFetcherManager(msgspec.Struct):
             state.answered, state.delay_ms = True, 0
         return changed
 
-    def on_listed(self, turn: Turn, ended: Ended) -> list[str]:
+    def on_listed(self, turn: Turn, ended: Ended, leader: int) -> list[str]:
         """Take the leader's answer about its log end or start after OFFSET_OUT_OF_RANGE.
 
         A log that is longer than the leader's is cut to the leader's end: that may lose data, as documented.
         """
-        fetcher = self._idle(ended)
+        fetcher = self._idle(leader)
         sent, fetcher.sent = fetcher.sent, {}
-        tp = ended.purpose.split("/", 2)[2]
-        run, end = sent[tp]
+        [(tp, (run, end))] = sent.items()
         state, partition = fetcher.states.get(tp), turn.replicas.partitions.get(tp)
         if state is None or partition is None or state.run != run or partition.log.end_offset != end:
             return []
@@ -305,9 +304,9 @@ class ReplicaFetcherManager(msgspec.Struct):
         state.answered, state.delay_ms = True, 0
         return [tp]
 
-    def on_epochs_listed(self, turn: Turn, ended: Ended) -> list[str]:
+    def on_epochs_listed(self, turn: Turn, ended: Ended, leader: int) -> list[str]:
         """Take the leader's answer about the ends of epochs: cut each log back to where it may meet the leader's."""
-        fetcher = self._idle(ended)
+        fetcher = self._idle(leader)
         sent, fetcher.sent = fetcher.sent, {}
         if ended.response is None:
             for tp, (run, _) in sent.items():
@@ -351,9 +350,9 @@ class ReplicaFetcherManager(msgspec.Struct):
             fetcher.backoff_due_ms = state.delayed_until_ms
             turn.step.set_timer(f"{BACKOFF}{fetcher.leader}", state.delay_ms)
 
-    def on_timer(self, turn: Turn, timer: str) -> None:
+    def on_timer(self, turn: Turn, leader: int) -> None:
         """The earliest pause of a fetcher is over."""
-        fetcher = self.fetchers.get(int(timer.removeprefix(BACKOFF)))
+        fetcher = self.fetchers.get(leader)
         if fetcher is None:
             return
         now_ms = turn.step.now_ms
@@ -367,7 +366,13 @@ class ReplicaFetcherManager(msgspec.Struct):
                 later.append(state.delayed_until_ms)
         if later:
             fetcher.backoff_due_ms = min(later)
-            turn.step.set_timer(timer, max(0, min(later) - now_ms))
+            turn.step.set_timer(f"{BACKOFF}{leader}", max(0, min(later) - now_ms))
+
+
+COMPONENT: Component[ReplicaFetcherManager, Turn] = Component(
+    timers={BACKOFF: lambda fetchers, turn, leader: fetchers.on_timer(turn, int(leader))}
+)
+"""What leaders answer is the replica manager's to take, as consumers may wait for it."""
 
 
 def on_leadership(turn: Turn, partition: Partition) -> None:

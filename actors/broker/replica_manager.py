@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.broker import fetch as fetches, leadership, produce as produces, purgatory
+from actors.broker import alter_partition, fetch as fetches, leadership, produce as produces, purgatory, replica_fetcher
 from actors.broker.alter_partition import REVERT, WAIT_FOR_METADATA, AlterItem, AlterOutcome, AlterPartitionManager
 from actors.broker.fetch import DelayedFetch
 from actors.broker.fetch_request import FetchParams, ReadResult, parse_items, parse_params
@@ -18,6 +18,7 @@ from actors.log.batch import add_sequence
 from actors.log.recovery import recover_log
 from actors.log.replica_log import LOG_SUFFIX, ReplicaLog, load_log
 from actors.metadata.registrations import PartitionRegistration
+from actors.node.component import Component
 from actors.node.errors import KafkaError
 from actors.node.events import DiskImage
 from actors.node.network_client import Ended
@@ -207,19 +208,19 @@ class ReplicaManager(msgspec.Struct):
         if remote.log_end != was and "hw-on-append-only" not in turn.step.defects:
             self._advance(turn, partition)
 
-    def on_fetched(self, turn: Turn, ended: Ended) -> None:
+    def on_fetched(self, turn: Turn, ended: Ended, leader: int) -> None:
         """A Fetch of this broker as a follower ended."""
-        for tp in self.fetchers.on_fetched(turn, ended):
+        for tp in self.fetchers.on_fetched(turn, ended, leader):
             purgatory.readable(turn, tp)
 
-    def on_listed(self, turn: Turn, ended: Ended) -> None:
+    def on_listed(self, turn: Turn, ended: Ended, leader: int) -> None:
         """A ListOffsets of this broker as a follower ended."""
-        for tp in self.fetchers.on_listed(turn, ended):
+        for tp in self.fetchers.on_listed(turn, ended, leader):
             purgatory.readable(turn, tp)
 
-    def on_epochs_listed(self, turn: Turn, ended: Ended) -> None:
+    def on_epochs_listed(self, turn: Turn, ended: Ended, leader: int) -> None:
         """An OffsetForLeaderEpoch of this broker as a follower ended."""
-        for tp in self.fetchers.on_epochs_listed(turn, ended):
+        for tp in self.fetchers.on_epochs_listed(turn, ended, leader):
             purgatory.readable(turn, tp)
 
     # ---- ISR ---------------------------------------------------------------------------------------------
@@ -292,6 +293,22 @@ class ReplicaManager(msgspec.Struct):
             self.checkpointed = content
             turn.files.replace(turn.step, CHECKPOINT_FILE, content)
             turn.files.sync(turn.step, CHECKPOINT_FILE)
+
+
+COMPONENT: Component[ReplicaManager, Turn] = Component(
+    timers={
+        CHECKPOINT_TIMER: lambda replicas, turn, _: replicas.on_checkpoint_timer(turn),
+        ISR_TIMER: lambda replicas, turn, _: replicas.on_isr_timer(turn),
+    },
+    answers={
+        replica_fetcher.FETCH: lambda replicas, turn, ended, leader: replicas.on_fetched(turn, ended, int(leader)),
+        replica_fetcher.LIST: lambda replicas, turn, ended, leader: replicas.on_listed(turn, ended, int(leader)),
+        replica_fetcher.EPOCHS: lambda replicas, turn, ended, leader: replicas.on_epochs_listed(
+            turn, ended, int(leader)
+        ),
+        alter_partition.PURPOSE: lambda replicas, turn, ended, _: replicas.on_altered(turn, ended),
+    },
+)
 
 
 def render_checkpoint(offsets: dict[str, int]) -> bytes:

@@ -11,6 +11,7 @@ from actors.log.log_validator import DEFAULT_LOG_CONFIG, LogConfig
 from actors.node.messages import Api
 from actors.node.spec import ClusterSpec, NodeSpec
 from actors.node.step import Step
+from actors.node.turn import NodeTurn
 
 if TYPE_CHECKING:
     from actors.broker.broker_node import BrokerNode
@@ -78,20 +79,18 @@ def settings_of(spec: NodeSpec) -> Settings:
     )
 
 
-class Turn:
-    """Handed down through a broker during one step: the step, and what the parts of a broker need of one another. It
-    lives no longer than the step.
+class Turn(NodeTurn):
+    """Handed down through a broker during one step: what all nodes have, and what the parts of a broker need of one
+    another.
 
     broker_epoch: of this broker's registration, -1 before it. controller: name of the active controller's node as
     far as this broker knows, None if it does not.
     """
 
-    __slots__ = ("broker_epoch", "controller", "files", "image", "net", "purgatory", "replicas", "settings", "step")
+    __slots__ = ("broker_epoch", "controller", "image", "purgatory", "replicas", "settings")
 
     def __init__(self, step: Step, node: BrokerNode, controller: str | None) -> None:
-        self.step = step
-        self.files = node.files
-        self.net = node.net
+        super().__init__(step, node.files, node.net)
         self.image = node.image
         self.settings = node.settings
         self.replicas = node.replicas

@@ -9,11 +9,12 @@ from typing import Any
 
 import msgspec
 
-from actors.client.client_base import ClientNode
+from actors.client.client_base import ClientNode, components
 from actors.client.least_loaded_node import LeastLoadedNode
 from actors.node.backoff import backoff_range
+from actors.node.component import Component
 from actors.node.errors import KafkaError, error_name, traits
-from actors.node.events import Chosen, Invoked
+from actors.node.events import Invoked
 from actors.node.messages import AnyRequest, AnyResponse, Api, response_errors
 from actors.node.network_client import Ended
 from actors.node.spec import METADATA_TOPIC, node_id, split_topic_partition, topic_partition
@@ -148,8 +149,8 @@ class AdminNode(ClientNode):
         task.call = self.net.send(step, peer, CONNECTION, request, version, f"{PURPOSE}{name}", timeout_ms)
         task.sent = True
 
-    def _ended(self, step: Step, ended: Ended) -> None:
-        name = ended.purpose.removeprefix(PURPOSE)
+    def on_ended(self, step: Step, ended: Ended, name: str) -> None:
+        """The call of a task ended."""
         task = self.tasks.get(name)
         if task is None:
             return
@@ -173,21 +174,24 @@ class AdminNode(ClientNode):
         task.waiting = True
         step.set_timer(f"{RETRY}{name}", low, high)
 
-    def _timer(self, step: Step, name: str) -> None:
-        kind, _, task_name = name.partition("/")
-        task = self.tasks.get(task_name)
-        if task is None:
-            return
-        if f"{kind}/" == RETRY:
-            task.waiting = False
-        else:
-            # What was never sent has certainly not happened.
-            self._end_task(step, task_name, "unknown" if task.sent else "fail", KafkaError.REQUEST_TIMED_OUT, {})
-
-    def _chosen(self, step: Step, event: Chosen) -> None:
-        task = self.tasks.get(event.choice.removeprefix(PURPOSE))
+    def on_retry(self, name: str) -> None:
+        """The pause of a task is over."""
+        task = self.tasks.get(name)
         if task is not None:
-            task.node.on_chosen(self.net, event.choice, event.value)
+            task.waiting = False
+
+    def on_deadline(self, step: Step, name: str) -> None:
+        """The time of a task is over."""
+        task = self.tasks.get(name)
+        if task is not None:
+            # What was never sent has certainly not happened.
+            self._end_task(step, name, "unknown" if task.sent else "fail", KafkaError.REQUEST_TIMED_OUT, {})
+
+    def on_chosen(self, value: int, name: str) -> None:
+        """A broker was drawn for a task."""
+        task = self.tasks.get(name)
+        if task is not None:
+            task.node.on_chosen(self.net, value)
 
     def _end_task(
         self,
@@ -314,3 +318,15 @@ def _result(task: AdminTask, response: AnyResponse) -> tuple[int, dict[str, Any]
         "voters": {str(each.replica_id): each.log_end_offset for each in partition.current_voters},
         "observers": {str(each.replica_id): each.log_end_offset for each in partition.observers},
     }
+
+
+AdminNode.components = components(
+    Component[AdminNode, Step](
+        timers={
+            RETRY: lambda node, step, task: node.on_retry(task),
+            DEADLINE: lambda node, step, task: node.on_deadline(step, task),
+        },
+        answers={PURPOSE: lambda node, step, ended, task: node.on_ended(step, ended, task)},
+        choices={PURPOSE: lambda node, step, value, task: node.on_chosen(value, task)},
+    )
+)

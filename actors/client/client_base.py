@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
+from actors.client import metadata_cache
 from actors.client.metadata_cache import MetadataCache
 from actors.features import HUNG_BROKERS
+from actors.node import network_client
+from actors.node.component import Component, Components
 from actors.node.effects import AnyEffect
 from actors.node.events import Answered, AnyEvent, Chosen, ClockStepped, Failed, Invoked, Started, TimedOut
-from actors.node.network_client import Ended, NetworkClient
+from actors.node.network_client import NetworkClient
 from actors.node.spec import ClusterSpec, NodeSpec, topic_partition
 from actors.node.step import Step
 
@@ -30,8 +33,11 @@ def _no_network() -> NetworkClient:
 class ClientNode(msgspec.Struct):
     """Base of the client nodes: takes events apart, lets the subclass react, then polls everything.
 
-    It does nothing before the operation "start"; "stop" is completed when the subclass says so.
+    It does nothing before the operation "start"; "stop" is completed when the subclass says so. ``components``: who
+    takes the timers, answers and choices of the class.
     """
+
+    components: ClassVar[Components[Any, Step]]
 
     spec: NodeSpec = msgspec.field(default_factory=_no_spec)
     incarnation: int = 0
@@ -48,17 +54,15 @@ class ClientNode(msgspec.Struct):
             self.wall_offset_ms = event.offset_ms
         step = Step(now_ms, self.spec.defects, self.wall_offset_ms)
         if isinstance(event, Answered):
-            self._on_ended(step, self.net.on_answered(step, event))
+            self.components.on_ended(self, step, self.net.on_answered(step, event))
         elif isinstance(event, TimedOut):
-            if not self.net.on_timer(event.timer) and not self.metadata.on_timer(event.timer):
-                self._timer(step, event.timer)
+            self.components.on_timer(self, step, event.timer)
         elif isinstance(event, Failed):
             # NetworkClient.processDisconnection: a lost broker is a reason to look for leaders anew.
             self.metadata.request_update()
-            self._on_ended(step, self.net.on_failed(step, event))
+            self.components.on_ended(self, step, self.net.on_failed(step, event))
         elif isinstance(event, Chosen):
-            if not self.metadata.node.on_chosen(self.net, event.choice, event.value):
-                self._chosen(step, event)
+            self.components.on_chosen(self, step, event)
         elif isinstance(event, Started):
             self._on_started(step, event)
         elif isinstance(event, Invoked):
@@ -80,15 +84,6 @@ class ClientNode(msgspec.Struct):
     def _stopped(self, step: Step) -> dict[str, Any] | None:
         """What "stop" is completed with, or None while there is work left."""
         return {}
-
-    def _ended(self, step: Step, ended: Ended) -> None:
-        """A call that is neither the network client's nor the metadata's own ended."""
-
-    def _timer(self, step: Step, name: str) -> None:
-        """A timer of the subclass fired."""
-
-    def _chosen(self, step: Step, event: Chosen) -> None:
-        """A choice of the subclass was drawn."""
 
     def _work(self, step: Step) -> None:
         """Do what can be done now; called after every event."""
@@ -139,10 +134,6 @@ class ClientNode(msgspec.Struct):
         else:
             step.complete(event.operation, {"error": f"cannot {event.kind}"})
 
-    def _on_ended(self, step: Step, ended: Ended | None) -> None:
-        if ended is not None and not self.metadata.on_ended(step, ended):
-            self._ended(step, ended)
-
     def _poll(self, step: Step) -> None:
         if self.running:
             self._work(step)
@@ -153,3 +144,25 @@ class ClientNode(msgspec.Struct):
                 step.complete(self.stopping, result)
                 self.stopping = ""
                 self.running = False
+
+
+COMPONENT: Component[ClientNode, Step] = Component(
+    timers={
+        metadata_cache.BACKOFF_TIMER: lambda node, step, _: node.metadata.on_backoff_over(),
+        metadata_cache.AGE_TIMER: lambda node, step, _: node.metadata.on_age(),
+    },
+    answers={metadata_cache.PURPOSE: lambda node, step, ended, _: node.metadata.on_ended(step, ended)},
+    choices={metadata_cache.CHOICE: lambda node, step, value, _: node.metadata.node.on_chosen(node.net, value)},
+)
+"""What every client has."""
+
+Client = TypeVar("Client", bound=ClientNode)
+
+
+def components(own: Component[Client, Step]) -> Components[Client, Step]:
+    """Those of a class of clients: what every client has, and its own."""
+    found: Components[Client, Step] = Components()
+    found.add(network_client.COMPONENT, lambda node: node.net)
+    found.add(COMPONENT, lambda node: node)
+    found.add(own, lambda node: node)
+    return found

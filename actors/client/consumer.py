@@ -6,8 +6,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from actors.client.client_base import ClientNode
-from actors.client.fetcher import PAUSE, Delivery, Fetcher
+from actors.client import fetcher, offset_fetcher, offsets_for_leader_epoch
+from actors.client.client_base import ClientNode, components
+from actors.client.fetcher import Delivery, Fetcher
 from actors.client.metadata_cache import CONNECTION
 from actors.client.offset_fetcher import (
     EARLIEST,
@@ -19,6 +20,7 @@ from actors.client.offset_fetcher import (
 from actors.client.offsets_for_leader_epoch import PositionValidator, Truncation
 from actors.client.subscription_state import TopicPartitionState
 from actors.client.workload import Every
+from actors.node.component import Component
 from actors.node.errors import KafkaError
 from actors.node.isolation import READ_COMMITTED, READ_UNCOMMITTED
 from actors.node.messages import Api
@@ -78,7 +80,7 @@ class ConsumerNode(ClientNode):
                 self._reset(step, position)
             if self.stopping and position.end < 0 and not position.end_lookup and position.state != "failed":
                 self._look_up_end(step, position)
-        self._found(step, self.offsets.poll(step, self.net, self.metadata))
+        self.on_found(step, self.offsets.poll(step, self.net, self.metadata))
         self.validator.poll(step, self.net, self.metadata, self.positions)
         self.fetcher.poll(step, self.net, self.metadata, self.positions)
 
@@ -128,7 +130,7 @@ class ConsumerNode(ClientNode):
     def _look_up_end(self, step: Step, position: TopicPartitionState) -> None:
         position.end_operation, position.end_lookup = self._call(step, position.tp, LATEST)
 
-    def _rewind(self, step: Step) -> None:
+    def on_rewind(self, step: Step) -> None:
         """Ask where what was written some time ago begins."""
         step.set_timer(REWIND, self.rewinds.delay_ms(step.now_ms))
         for position in self.positions.values():
@@ -145,7 +147,8 @@ class ConsumerNode(ClientNode):
         timeout = self.spec.config["default.api.timeout.ms"]
         return operation, self.offsets.begin(step, tp, timestamp, isolation, "call", timeout_ms=timeout)
 
-    def _found(self, step: Step, ended: list[Found]) -> None:
+    def on_found(self, step: Step, ended: list[Found]) -> None:
+        """Lookups ended."""
         for found in ended:
             position = self.positions[found.tp]
             if found.lookup == position.end_lookup:
@@ -178,20 +181,23 @@ class ConsumerNode(ClientNode):
 
     # ---- events -------------------------------------------------------------------------------------------
 
-    def _ended(self, step: Step, ended: Ended) -> None:
-        found = self.offsets.on_ended(step, self.metadata, ended)
-        if found is not None:
-            self._found(step, found)
-            return
-        truncations = self.validator.on_ended(step, self.metadata, self.positions, ended)
-        if truncations is not None:
-            for truncation in truncations:
-                self._truncated(step, truncation)
-            return
-        deliveries = self.fetcher.on_ended(step, self.metadata, self.positions, ended)
-        assert deliveries is not None, f"nobody takes the end of a call for {ended.purpose}"
-        for delivery in deliveries:
+    def on_fetched(self, step: Step, ended: Ended) -> None:
+        """A Fetch ended."""
+        for delivery in self.fetcher.on_ended(step, self.metadata, self.positions, ended):
             self._poll_returns(step, delivery, ended)
+
+    def on_validated(self, step: Step, ended: Ended) -> None:
+        """An OffsetForLeaderEpoch ended."""
+        for truncation in self.validator.on_ended(step, self.metadata, self.positions, ended):
+            self._truncated(step, truncation)
+
+    def on_pause_over(self, tp: str) -> None:
+        """A partition may be fetched again."""
+        self.positions[tp].pausing = False
+
+    def on_validation_pause_over(self, tp: str) -> None:
+        """A position may be validated again."""
+        self.positions[tp].validation_pausing = False
 
     def _poll_returns(self, step: Step, delivery: Delivery, ended: Ended) -> None:
         operation = self.next_operation()
@@ -213,17 +219,27 @@ class ConsumerNode(ClientNode):
             )
         )
 
-    def _timer(self, step: Step, name: str) -> None:
-        if name.startswith(PAUSE):
-            self.positions[name.removeprefix(PAUSE)].pausing = False
-        elif name == REWIND:
-            self._rewind(step)
-        elif not self.validator.on_timer(self.positions, name):
-            due = self.offsets.on_timer(step, name)
-            assert due is not None, f"nobody takes the timer {name}"
-            self._found(step, due)
-
     def _stopped(self, step: Step) -> dict[str, Any] | None:
         if not all(position.drained and not position.rewind_lookup for position in self.positions.values()):
             return None
         return {"positions": {tp: position.offset for tp, position in self.positions.items()}}
+
+
+ConsumerNode.components = components(
+    Component[ConsumerNode, Step](
+        timers={
+            fetcher.PAUSE: lambda node, step, tp: node.on_pause_over(tp),
+            offsets_for_leader_epoch.RETRY: lambda node, step, tp: node.on_validation_pause_over(tp),
+            offset_fetcher.RETRY: lambda node, step, number: node.offsets.on_retry(int(number)),
+            offset_fetcher.DEADLINE: lambda node, step, _: node.on_found(step, node.offsets.on_deadline(step)),
+            REWIND: lambda node, step, _: node.on_rewind(step),
+        },
+        answers={
+            fetcher.PURPOSE: lambda node, step, ended, _: node.on_fetched(step, ended),
+            offsets_for_leader_epoch.PURPOSE: lambda node, step, ended, _: node.on_validated(step, ended),
+            offset_fetcher.PURPOSE: lambda node, step, ended, _: node.on_found(
+                step, node.offsets.on_ended(step, node.metadata, ended)
+            ),
+        },
+    )
+)

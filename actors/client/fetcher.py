@@ -113,12 +113,8 @@ class Fetcher(msgspec.Struct):
 
     # ---- answers ------------------------------------------------------------------------------------------
 
-    def on_ended(
-        self, step: Step, metadata: MetadataCache, positions: Positions, ended: Ended
-    ) -> list[Delivery] | None:
-        """Take the end of a Fetch; returns what it delivers, or None: the call is somebody else's."""
-        if ended.purpose != PURPOSE:
-            return None
+    def on_ended(self, step: Step, metadata: MetadataCache, positions: Positions, ended: Ended) -> list[Delivery]:
+        """Take the end of a Fetch; returns what it delivers."""
         asked = self.calls.pop(ended.call)
         response = ended.response
         if response is not None or "consumer-gives-up" not in step.defects:

@@ -41,15 +41,12 @@ class LeastLoadedNode(msgspec.Struct):
             step.choose(self.name, len(self.candidates))
         return None
 
-    def on_chosen(self, net: NetworkClient, choice: str, value: int) -> bool:
-        """Take the random position; False: the choice is somebody else's."""
-        if choice != self.name:
-            return False
+    def on_chosen(self, net: NetworkClient, value: int) -> None:
+        """Take the random position."""
         if self.choosing:
             self.choosing = False
             order = self.candidates[value:] + self.candidates[:value]
             self.target = min(order, key=lambda broker: self._load(net, broker))
-        return True
 
     def release(self) -> None:
         """The request is sent: the next one looks again."""

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.client.client_base import DATA, ClientNode
+from actors.client import offset_fetcher
+from actors.client.client_base import DATA, ClientNode, components
 from actors.client.offset_fetcher import CLIENT, Found, OffsetFetcher, record_list_return
 from actors.client.workload import Every
+from actors.node.component import Component
 from actors.node.messages import Api
-from actors.node.network_client import Ended
 from actors.node.step import Step
 from actors.trace.events import ListInvoke
 
@@ -68,7 +69,7 @@ class ListOffsetsNode(ClientNode):
             for probe in self.probes.values():
                 if probe.due:
                     self._ask(step, probe)
-        self._tell(step, self.fetcher.poll(step, self.net, self.metadata))
+        self.on_found(step, self.fetcher.poll(step, self.net, self.metadata))
 
     def _ask(self, step: Step, probe: Probe) -> None:
         probe.due = False
@@ -88,20 +89,12 @@ class ListOffsetsNode(ClientNode):
         timeout = self.spec.config["default.api.timeout.ms"]
         probe.lookup = self.fetcher.begin(step, probe.tp, self.timestamp, self.isolation, "admin", timeout_ms=timeout)
 
-    def _ended(self, step: Step, ended: Ended) -> None:
-        found = self.fetcher.on_ended(step, self.metadata, ended)
-        assert found is not None, f"nobody takes the end of a call for {ended.purpose}"
-        self._tell(step, found)
+    def on_next(self, tp: str) -> None:
+        """A partition is asked about again."""
+        self.probes[tp].due = True
 
-    def _timer(self, step: Step, name: str) -> None:
-        if name.startswith(_NEXT):
-            self.probes[name.removeprefix(_NEXT)].due = True
-        else:
-            due = self.fetcher.on_timer(step, name)
-            assert due is not None, f"nobody takes the timer {name}"
-            self._tell(step, due)
-
-    def _tell(self, step: Step, ended: list[Found]) -> None:
+    def on_found(self, step: Step, ended: list[Found]) -> None:
+        """Lookups ended."""
         for found in ended:
             probe = self.probes[found.tp]
             probe.lookup = 0
@@ -113,3 +106,19 @@ class ListOffsetsNode(ClientNode):
         if any(probe.lookup for probe in self.probes.values()):
             return None
         return {"asked": self.asked, "told": sum(probe.told for probe in self.probes.values())}
+
+
+ListOffsetsNode.components = components(
+    Component[ListOffsetsNode, Step](
+        timers={
+            _NEXT: lambda node, step, tp: node.on_next(tp),
+            offset_fetcher.RETRY: lambda node, step, number: node.fetcher.on_retry(int(number)),
+            offset_fetcher.DEADLINE: lambda node, step, _: node.on_found(step, node.fetcher.on_deadline(step)),
+        },
+        answers={
+            offset_fetcher.PURPOSE: lambda node, step, ended, _: node.on_found(
+                step, node.fetcher.on_ended(step, node.metadata, ended)
+            )
+        },
+    )
+)

@@ -24,6 +24,7 @@ CONNECTION = "metadata"
 PURPOSE = "metadata"
 BACKOFF_TIMER = "metadata/backoff"
 AGE_TIMER = "metadata/age"
+CHOICE = "metadata/node"
 
 _RELIABLE_EPOCHS_VERSION = 9
 _TOPIC_ID_VERSION = 10
@@ -66,7 +67,7 @@ class MetadataCache(msgspec.Struct):
     backoff_ms: int = 100
     backoff_max_ms: int = 1000
     max_age_ms: int = 300000
-    node: LeastLoadedNode = msgspec.field(default_factory=lambda: LeastLoadedNode("metadata/node", CONNECTION))
+    node: LeastLoadedNode = msgspec.field(default_factory=lambda: LeastLoadedNode(CHOICE, CONNECTION))
     wanted: bool = False
     call: int = 0
     waiting: bool = False
@@ -148,21 +149,17 @@ class MetadataCache(msgspec.Struct):
         step.set_timer(BACKOFF_TIMER, max(0, low - elapsed), high - elapsed)
         return True
 
-    def on_timer(self, name: str) -> bool:
-        """Take one of this cache's timers; False: it is somebody else's."""
-        if name == BACKOFF_TIMER:
-            self.waiting = False
-        elif name == AGE_TIMER:
-            self.equivalent_answers = 0
-            self.wanted = True
-        else:
-            return False
-        return True
+    def on_backoff_over(self) -> None:
+        """Metadata may be asked for again."""
+        self.waiting = False
 
-    def on_ended(self, step: Step, ended: Ended) -> bool:
-        """Take the end of a Metadata call; False: the call is somebody else's."""
-        if ended.purpose != PURPOSE:
-            return False
+    def on_age(self) -> None:
+        """What is known is too old."""
+        self.equivalent_answers = 0
+        self.wanted = True
+
+    def on_ended(self, step: Step, ended: Ended) -> None:
+        """Take the end of a Metadata call."""
         self.call = 0
         self.refreshed = True
         self.last_refresh_ms = step.now_ms
@@ -174,13 +171,12 @@ class MetadataCache(msgspec.Struct):
                 self.brokers = list(self.bootstrap)
             self.failures += 1
             self.wanted = True
-            return True
+            return
         self.failures = 0
         step.set_timer(AGE_TIMER, self.max_age_ms)
         self.updates += 1
         news = self.update(step, ended.peer, ended.version, response)
         self.equivalent_answers = 0 if news else self.equivalent_answers + 1
-        return True
 
     # ---- judging answers ----------------------------------------------------------------------------------
 

@@ -28,8 +28,8 @@ CLIENT = -1
 """Replica id in the requests of clients."""
 
 PURPOSE = "list-offsets"
-_RETRY = "list-offsets/retry/"
-_DEADLINE = "list-offsets/deadline"
+RETRY = "list-offsets/retry/"
+DEADLINE = "list-offsets/deadline"
 
 _LEAST_VERSION = {-3: 7, -4: 8, -5: 9, -6: 11}
 """Special timestamps -> first version that knows them (Kafka: ListOffsetsRequest.json)."""
@@ -99,14 +99,14 @@ class OffsetFetcher(msgspec.Struct):
         self.lookups[self.count] = Lookup(self.count, tp, timestamp, isolation, deadline, manner)
         if deadline >= 0 and not self.deadline_armed:
             self.deadline_armed = True
-            step.set_timer(_DEADLINE, timeout_ms)
+            step.set_timer(DEADLINE, timeout_ms)
         return self.count
 
     def forget(self, step: Step, number: int) -> None:
         """Nobody waits for a lookup any more (0: there is none); its answer is ignored."""
         lookup = self.lookups.pop(number, None)
         if lookup is not None and lookup.waiting:
-            step.cancel_timer(f"{_RETRY}{number}")
+            step.cancel_timer(f"{RETRY}{number}")
 
     # ---- sending ------------------------------------------------------------------------------------------
 
@@ -166,10 +166,8 @@ class OffsetFetcher(msgspec.Struct):
 
     # ---- answers ------------------------------------------------------------------------------------------
 
-    def on_ended(self, step: Step, metadata: MetadataCache, ended: Ended) -> list[Found] | None:
-        """Take the end of a call; returns the lookups that ended with it, or None: the call is somebody else's."""
-        if ended.purpose != PURPOSE:
-            return None
+    def on_ended(self, step: Step, metadata: MetadataCache, ended: Ended) -> list[Found]:
+        """Take the end of a call; returns the lookups that ended with it."""
         asked = self.calls.get(ended.call, [])
         if ended.response is not None or "lost-lookups-kept" not in step.defects:
             self.calls.pop(ended.call, None)
@@ -249,7 +247,7 @@ class OffsetFetcher(msgspec.Struct):
         if admin:
             low, high = backoff_range(self.backoff_ms, self.backoff_max_ms, lookup.failures - 1)
         lookup.waiting = True
-        step.set_timer(f"{_RETRY}{lookup.id}", low, high)
+        step.set_timer(f"{RETRY}{lookup.id}", low, high)
         return None
 
     def _finish(self, lookup: Lookup, error: int, ended: Ended | None = None) -> Found:
@@ -265,26 +263,25 @@ class OffsetFetcher(msgspec.Struct):
 
     # ---- timers -------------------------------------------------------------------------------------------
 
-    def on_timer(self, step: Step, name: str) -> list[Found] | None:
-        """Take one of this component's timers; returns what ran out of time, or None: it is somebody else's."""
-        if name.startswith(_RETRY):
-            lookup = self.lookups.get(int(name.removeprefix(_RETRY)))
-            if lookup is not None:
-                lookup.waiting = False
-            return []
-        if name != _DEADLINE:
-            return None
+    def on_retry(self, number: int) -> None:
+        """The pause of a lookup is over."""
+        lookup = self.lookups.get(number)
+        if lookup is not None:
+            lookup.waiting = False
+
+    def on_deadline(self, step: Step) -> list[Found]:
+        """Some time is over; returns what ran out of it."""
         limited = [lookup for lookup in self.lookups.values() if lookup.deadline_ms >= 0]
         late = [lookup for lookup in limited if lookup.deadline_ms <= step.now_ms]
         left = [lookup.deadline_ms for lookup in limited if lookup.deadline_ms > step.now_ms]
         self.deadline_armed = bool(left)
         if left:
-            step.set_timer(_DEADLINE, min(left) - step.now_ms)
+            step.set_timer(DEADLINE, min(left) - step.now_ms)
         done = []
         for lookup in late:
             del self.lookups[lookup.id]
             if lookup.waiting:
-                step.cancel_timer(f"{_RETRY}{lookup.id}")
+                step.cancel_timer(f"{RETRY}{lookup.id}")
             error = lookup.last_error or KafkaError.REQUEST_TIMED_OUT
             done.append(Found(lookup.id, lookup.tp, "unknown", error))
         return done

@@ -98,15 +98,9 @@ class PositionValidator(msgspec.Struct):
 
     # ---- answers ------------------------------------------------------------------------------------------
 
-    def on_ended(
-        self, step: Step, metadata: MetadataCache, positions: Positions, ended: Ended
-    ) -> list[Truncation] | None:
-        """Take the end of a call; returns what was found to be truncated, or None: the call is somebody else's.
-
-        An answer about a position that has another leader by now is dropped.
-        """
-        if ended.purpose != PURPOSE:
-            return None
+    def on_ended(self, step: Step, metadata: MetadataCache, positions: Positions, ended: Ended) -> list[Truncation]:
+        """Take the end of a call; returns what was found to be truncated. An answer about a position that has another
+        leader by now is dropped."""
         asked = self.calls.pop(ended.call)
         errors: dict[str, int] = dict.fromkeys(asked, int(KafkaError.UNKNOWN_SERVER_ERROR))
         ends: dict[str, tuple[int, int]] = {}
@@ -148,10 +142,3 @@ class PositionValidator(msgspec.Struct):
         metadata.request_update()
         position.validation_pausing = True
         step.set_timer(RETRY + position.tp, self.backoff_ms, self.backoff_ms)
-
-    def on_timer(self, positions: Positions, name: str) -> bool:
-        """Take one of this component's timers; False: it is somebody else's."""
-        if not name.startswith(RETRY):
-            return False
-        positions[name.removeprefix(RETRY)].validation_pausing = False
-        return True

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.client.client_base import ClientNode
+from actors.client import record_accumulator, sender, transaction_manager
+from actors.client.client_base import ClientNode, components
 from actors.client.record_accumulator import RecordAccumulator
 from actors.client.sender import ACKS_ALL, Sender, send_operation
 from actors.client.transaction_manager import TransactionManager
 from actors.client.workload import Rate
 from actors.log.batch import LogRecord, payload_digest
-from actors.node.events import Chosen
-from actors.node.network_client import Ended
+from actors.node.component import Component
 from actors.node.step import Step
 from actors.trace.events import SendInvoke
 
@@ -90,21 +90,33 @@ class ProducerNode(ClientNode):
         )
         self.sender.accumulator.append(step, tp, record)
 
-    def _ended(self, step: Step, ended: Ended) -> None:
-        if not self.sender.on_ended(step, self.metadata, ended):
-            taken = self.sender.transactions.on_ended(step, ended)
-            assert taken, f"nobody takes the end of a call for {ended.purpose}"
-
-    def _timer(self, step: Step, name: str) -> None:
-        if name == _NEXT:
-            self.due = not self.stopping
-        else:
-            self.sender.on_timer(step, name)
-
-    def _chosen(self, step: Step, event: Chosen) -> None:
-        self.sender.transactions.node.on_chosen(self.net, event.choice, event.value)
+    def on_next(self) -> None:
+        """The next records are due."""
+        self.due = not self.stopping
 
     def _stopped(self, step: Step) -> dict[str, int] | None:
         if self.sender.accumulator.has_open():
             return None
         return {"sent": self.sent, "acked": self.sender.acked}
+
+
+ProducerNode.components = components(
+    Component[ProducerNode, Step](
+        timers={
+            _NEXT: lambda node, step, _: node.on_next(),
+            record_accumulator.DELIVERY: lambda node, step, _: node.sender.on_delivery_timeout(step),
+            record_accumulator.LINGER: lambda node, step, tp: node.sender.accumulator.on_linger(tp),
+            record_accumulator.RETRY: lambda node, step, number: node.sender.accumulator.on_retry(int(number)),
+            transaction_manager.RETRY_TIMER: lambda node, step, _: node.sender.transactions.on_retry(),
+        },
+        answers={
+            sender.PURPOSE: lambda node, step, ended, _: node.sender.on_ended(step, node.metadata, ended),
+            transaction_manager.PURPOSE: lambda node, step, ended, _: node.sender.transactions.on_ended(step, ended),
+        },
+        choices={
+            transaction_manager.CHOICE: lambda node, step, value, _: node.sender.transactions.node.on_chosen(
+                node.net, value
+            )
+        },
+    )
+)

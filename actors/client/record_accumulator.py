@@ -220,14 +220,12 @@ class RecordAccumulator(msgspec.Struct):
         """Whether some batch was not reported to the application."""
         return any(not batch.done for batch in self.batches.values())
 
-    def on_timer(self, name: str) -> bool:
-        """Take a timer of this component, DELIVERY excepted; False: it is somebody else's."""
-        if name.startswith(LINGER):
-            self.lingers.pop(name.removeprefix(LINGER), None)
-        elif name.startswith(RETRY):
-            batch = self.batches.get(int(name.removeprefix(RETRY)))
-            if batch is not None:
-                batch.pausing = False
-        else:
-            return False
-        return True
+    def on_linger(self, tp: str) -> None:
+        """A batch of ``tp`` has waited for others as long as it may."""
+        self.lingers.pop(tp, None)
+
+    def on_retry(self, number: int) -> None:
+        """The pause of a batch is over."""
+        batch = self.batches.get(number)
+        if batch is not None:
+            batch.pausing = False

@@ -6,7 +6,7 @@ import msgspec
 
 from actors.client.client_base import DATA
 from actors.client.metadata_cache import Leader, MetadataCache
-from actors.client.record_accumulator import DELIVERY, ProducerBatch, RecordAccumulator
+from actors.client.record_accumulator import ProducerBatch, RecordAccumulator
 from actors.client.transaction_manager import TransactionManager
 from actors.node.errors import KafkaError, traits
 from actors.node.messages import Api
@@ -152,10 +152,8 @@ class Sender(msgspec.Struct):
         step: Step,
         metadata: MetadataCache,
         ended: Ended,
-    ) -> bool:
-        """Take the end of a Produce call; False: the call is somebody else's."""
-        if ended.purpose != PURPOSE:
-            return False
+    ) -> None:
+        """Take the end of a Produce call."""
         answers = {} if ended.response is None else _answers(ended.response, metadata)
         lost = {"timeout": KafkaError.REQUEST_TIMED_OUT, "disconnect": KafkaError.NETWORK_EXCEPTION}
         if ended.reason is not None:
@@ -176,7 +174,6 @@ class Sender(msgspec.Struct):
                         endpoints = list(ended.response.node_endpoints)
                         metadata.update_leadership(step, ended.peer, batch.tp, answer.current_leader, endpoints)
             self.accumulator.forget_if_over(batch)
-        return True
 
     def _complete(
         self,
@@ -229,15 +226,7 @@ class Sender(msgspec.Struct):
 
     # ---- outcomes -----------------------------------------------------------------------------------------
 
-    def on_timer(self, step: Step, name: str) -> None:
-        """Take a timer of this component or of one it holds."""
-        if name == DELIVERY:
-            self._expire(step)
-        elif not self.accumulator.on_timer(name):
-            taken = self.transactions.on_timer(name)
-            assert taken, f"nobody takes the timer {name}"
-
-    def _expire(self, step: Step) -> None:
+    def on_delivery_timeout(self, step: Step) -> None:
         """delivery.timeout.ms is over for some batches: they are given up, whether they were sent or not. If one was
         sent again and again, nobody knows whether its sequence was used."""
         for batch in self.accumulator.expired(step):

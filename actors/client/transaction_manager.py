@@ -19,6 +19,7 @@ from krift.v1.producer_ids import InitProducerIdRequest
 
 PURPOSE = "init-producer-id"
 RETRY_TIMER = "init-producer-id/retry"
+CHOICE = "init-producer-id/node"
 
 MAX_EPOCH = 32767
 _INT_MAX = 2147483647
@@ -49,7 +50,7 @@ class TransactionManager(msgspec.Struct):
     producer_id: int = -1
     epoch: int = -1
     fatal: int = 0
-    node: LeastLoadedNode = msgspec.field(default_factory=lambda: LeastLoadedNode(f"{PURPOSE}/node", CONNECTION))
+    node: LeastLoadedNode = msgspec.field(default_factory=lambda: LeastLoadedNode(CHOICE, CONNECTION))
     call: int = 0
     failures: int = 0
     waiting: bool = False
@@ -80,10 +81,8 @@ class TransactionManager(msgspec.Struct):
         request = InitProducerIdRequest(transaction_timeout_ms=_INT_MAX)
         self.call = net.send(step, peer, CONNECTION, request, version, PURPOSE)
 
-    def on_ended(self, step: Step, ended: Ended) -> bool:
-        """Take the end of InitProducerId; False: the call is somebody else's."""
-        if ended.purpose != PURPOSE:
-            return False
+    def on_ended(self, step: Step, ended: Ended) -> None:
+        """Take the end of InitProducerId."""
         self.call = 0
         response = ended.response
         error = KafkaError.NETWORK_EXCEPTION if response is None else response.error_code
@@ -98,14 +97,10 @@ class TransactionManager(msgspec.Struct):
             self.failures += 1
         else:
             self.fatal = error
-        return True
 
-    def on_timer(self, name: str) -> bool:
-        """Take this component's timer; False: it is somebody else's."""
-        if name != RETRY_TIMER:
-            return False
+    def on_retry(self) -> None:
+        """A producer id may be asked for again."""
         self.waiting = False
-        return True
 
     # ---- sequences of batches to be sent ------------------------------------------------------------------
 

@@ -7,6 +7,9 @@ is dropped and everybody who waits is told NOT_CONTROLLER.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import msgspec
 
 from actors.controller.alter_partition import alter_partition
@@ -22,6 +25,7 @@ from actors.controller.configuration_control import incremental_alter_configs
 from actors.controller.controller_channels import ControllerChannels
 from actors.controller.controller_config import MIN_ISR, UNCLEAN_ELECTION, UNCONFIGURED, ControllerConfig
 from actors.controller.controller_state import ControllerState
+from actors.controller.controller_turn import ControllerTurn
 from actors.controller.deferred_events import COMMITTED, DeferredEvent, reply
 from actors.controller.elect_leaders import elect_leaders
 from actors.controller.elections import ElectionRules, PartitionChangeBuilder, leader_and_isr_updates
@@ -30,10 +34,11 @@ from actors.controller.producer_ids import allocate_producer_ids
 from actors.controller.topics import bootstrap_records, topic_records
 from actors.metadata.image_records import EMPTY_DIGEST, extend_digest, load_records, records_of
 from actors.metadata.registrations import FENCE, NO_LEADER, UNFENCE, PartitionRegistration
+from actors.node.component import Component
 from actors.node.error_responses import error_response
 from actors.node.errors import KafkaError
 from actors.node.fault import FatalFault
-from actors.node.files import Files
+from actors.node.messages import Api, api_of, request_version
 from actors.node.purgatory import NEVER_MS, Purgatory
 from actors.node.step import Step
 from actors.quorum.raft_client import RaftClient
@@ -55,8 +60,6 @@ from krift.v1.controller import (
 from krift.v1.producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from krift.v1.records import MetadataRecord, NoOpRecord
 
-PREFIX = "controller/"
-"""Prefix of this component's timers."""
 STALE_BROKERS = "controller/stale-brokers"
 NO_OP = "controller/no-op"
 UNCLEAN = "controller/unclean-elections"
@@ -108,8 +111,9 @@ class Controller(msgspec.Struct):
 
     # ---- following the quorum ----------------------------------------------------------------------------
 
-    def follow(self, step: Step, files: Files, raft: RaftClient) -> None:
+    def follow(self, turn: ControllerTurn) -> None:
         """Take what the quorum has decided: commits first, then who leads. Called at the end of each step."""
+        step, raft = turn.step, turn.raft
         if self.active and not (raft.is_leader and raft.epoch == self.active_epoch):
             self._deactivate(step, raft)
         snapshot = raft.take_snapshot(step)
@@ -125,15 +129,15 @@ class Controller(msgspec.Struct):
         if commits and raft.is_snapshot_due(step):
             # What a standby has is what is committed; an active controller's own state is ahead of it.
             state = _committed(raft) if self.active else self.state
-            raft.create_snapshot(step, files, records_of(state), _digest(raft))
+            raft.create_snapshot(turn, records_of(state), _digest(raft))
         if self.active:
-            self.purgatory.check((step, self.committed), COMMITTED)
+            self.purgatory.check(turn, COMMITTED)
         if self.active:
             # A change of the voters takes an offset that the controller did not ask for.
             self.next_offset = raft.next_offset
         for change in raft.take_leader_changes():
             if change.leader_id == self.config.node_id and raft.is_leader:
-                self._activate(step, files, raft)
+                self._activate(turn)
 
     def _load(self, snapshot: Snapshot) -> None:
         """Take up what a snapshot holds in place of the state so far. Raises FatalFault where this is the active
@@ -146,7 +150,8 @@ class Controller(msgspec.Struct):
             self.channels.load(snapshot)
         self.committed = snapshot.end
 
-    def _activate(self, step: Step, files: Files, raft: RaftClient) -> None:
+    def _activate(self, turn: ControllerTurn) -> None:
+        step, raft = turn.step, turn.raft
         self.active_epoch = raft.epoch
         self.next_offset = raft.end_offset
         self.last_appended = -1
@@ -156,8 +161,8 @@ class Controller(msgspec.Struct):
             if period_ms:
                 step.set_timer(timer, period_ms)
         if not self.state.features:
-            self._append(step, files, raft, bootstrap_records(self.config.elr_version, self.config.min_isr))
-        self._create_topics(step, files, raft)
+            self._append(turn, bootstrap_records(self.config.elr_version, self.config.min_isr))
+        self._create_topics(turn)
         if self.config.pushes_metadata:
             self.channels.activate(self.config.node_id, raft.epoch)
 
@@ -173,32 +178,49 @@ class Controller(msgspec.Struct):
 
     # ---- requests ----------------------------------------------------------------------------------------
 
-    def on_request(
-        self, step: Step, files: Files, raft: RaftClient, connection: str, request: ControllerRequest, version: int
-    ) -> None:
+    def on_request(self, turn: ControllerTurn, connection: str, request: ControllerRequest) -> None:
         """Serve a request of a broker, or of an operator; the answer may go out in a later step."""
-        if not self.active or not raft.is_leader:
-            reply(step, connection, error_response(request, KafkaError.NOT_CONTROLLER), version)
-            return
-        changes: list[Change] = []
-        response: ControllerResponse
-        if isinstance(request, BrokerHeartbeatRequest):
-            self._heartbeat(step, files, raft, connection, request, version)
-            return
-        if isinstance(request, BrokerRegistrationRequest):
-            changes, response = self._register_broker(step, request)
-        elif isinstance(request, ElectLeadersRequest):
-            changes, response = elect_leaders(request, self.state, self._rules(step))
-        elif isinstance(request, IncrementalAlterConfigsRequest):
-            changes, response = incremental_alter_configs(request, self.state, self.config)
-        elif not self.state.has_epoch(request.broker_id, request.broker_epoch):
-            response = error_response(request, KafkaError.STALE_BROKER_EPOCH)
-        elif isinstance(request, AlterPartitionRequest):
-            changes, response = alter_partition(request, version, self.state, self._rules(step))
+        if not self.active or not turn.raft.is_leader:
+            reply(turn.step, connection, request, error_response(request, KafkaError.NOT_CONTROLLER))
         else:
-            assert isinstance(request, AllocateProducerIdsRequest), f"a controller has nothing for {type(request)}"
-            changes, response = allocate_producer_ids(self.state.next_producer_id, request)
-        self._finish(step, files, raft, changes, connection, request, response, version)
+            HANDLERS[api_of(request)](self, turn, connection, request)
+
+    def register_broker(self, turn: ControllerTurn, connection: str, request: BrokerRegistrationRequest) -> None:
+        """Serve BrokerRegistration."""
+        self._finish(turn, connection, request, *self._register_broker(turn.step, request))
+
+    def elect_leaders(self, turn: ControllerTurn, connection: str, request: ElectLeadersRequest) -> None:
+        """Serve ElectLeaders."""
+        self._finish(turn, connection, request, *elect_leaders(request, self.state, self._rules(turn.step)))
+
+    def incremental_alter_configs(
+        self, turn: ControllerTurn, connection: str, request: IncrementalAlterConfigsRequest
+    ) -> None:
+        """Serve IncrementalAlterConfigs."""
+        self._finish(turn, connection, request, *incremental_alter_configs(request, self.state, self.config))
+
+    def alter_partition(self, turn: ControllerTurn, connection: str, request: AlterPartitionRequest) -> None:
+        """Serve AlterPartition."""
+        if self._knows_sender(turn, connection, request):
+            rules, version = self._rules(turn.step), request_version(request)
+            self._finish(turn, connection, request, *alter_partition(request, version, self.state, rules))
+
+    def allocate_producer_ids(self, turn: ControllerTurn, connection: str, request: AllocateProducerIdsRequest) -> None:
+        """Serve AllocateProducerIds."""
+        if self._knows_sender(turn, connection, request):
+            self._finish(turn, connection, request, *allocate_producer_ids(self.state.next_producer_id, request))
+
+    def _knows_sender(
+        self,
+        turn: ControllerTurn,
+        connection: str,
+        request: AlterPartitionRequest | AllocateProducerIdsRequest | BrokerHeartbeatRequest,
+    ) -> bool:
+        """Whether a broker asks under its present epoch; if not, it is told so."""
+        known = self.state.has_epoch(request.broker_id, request.broker_epoch)
+        if not known:
+            self._finish(turn, connection, request, [], error_response(request, KafkaError.STALE_BROKER_EPOCH))
+        return known
 
     def on_disconnected(self, connection: str) -> None:
         """Forget the answers that nobody waits for."""
@@ -206,37 +228,34 @@ class Controller(msgspec.Struct):
 
     def _finish(
         self,
-        step: Step,
-        files: Files,
-        raft: RaftClient,
-        changes: list[Change],
+        turn: ControllerTurn,
         connection: str,
         request: ControllerRequest,
+        changes: list[Change],
         response: ControllerResponse,
-        version: int,
     ) -> int:
         """Append, and answer when the records are committed; returns the offset of the last record so far. An answer
         without records of its own waits for all that were appended, since it may tell of them; a refusal of the whole
         request tells of nothing and waits for nothing (``ControllerWriteEvent``)."""
-        self._append(step, files, raft, changes)
-        waits = self.last_appended >= self.committed and "reply-before-commit" not in step.defects
+        self._append(turn, changes)
+        waits = self.last_appended >= self.committed and "reply-before-commit" not in turn.step.defects
         if getattr(response, "error_code", 0) or not waits:
-            reply(step, connection, response, version)
+            reply(turn.step, connection, request, response)
         else:
-            event = DeferredEvent(connection, NEVER_MS, self.last_appended, version, request, response)
-            self.purgatory.park(step, event)
-        self._create_topics(step, files, raft)
+            event = DeferredEvent(connection, NEVER_MS, self.last_appended, request, response)
+            self.purgatory.park(turn.step, event)
+        self._create_topics(turn)
         return self.next_offset - 1
 
-    def _append(self, step: Step, files: Files, raft: RaftClient, changes: list[Change]) -> None:
+    def _append(self, turn: ControllerTurn, changes: list[Change]) -> None:
         """Append records as one batch and replay them at once."""
         if not changes:
             return
-        last = raft.append(step, files, [change.record for change in changes])
+        last = turn.raft.append(turn, [change.record for change in changes])
         if last != self.next_offset + len(changes) - 1:
             raise AssertionError(f"{len(changes)} records for offset {self.next_offset} went to {last}")
         for change in changes:
-            self.state.replay_own(step, change, self.next_offset, self.active_epoch, self._min_isr)
+            self.state.replay_own(turn.step, change, self.next_offset, self.active_epoch, self._min_isr)
             self.next_offset += 1
         self.last_appended = last
 
@@ -271,20 +290,11 @@ class Controller(msgspec.Struct):
         concerned = [*state.with_broker_in_isr(broker_id), *state.with_broker_in_elr(broker_id)]
         return leader_and_isr_updates(concerned, self._rules(step), "unclean-shutdown", unclean=broker_id)
 
-    def _heartbeat(
-        self,
-        step: Step,
-        files: Files,
-        raft: RaftClient,
-        connection: str,
-        request: BrokerHeartbeatRequest,
-        version: int,
-    ) -> None:
-        state = self.state
-        if not state.has_epoch(request.broker_id, request.broker_epoch):
-            stale = BrokerHeartbeatResponse(error_code=KafkaError.STALE_BROKER_EPOCH)
-            self._finish(step, files, raft, [], connection, request, stale, version)
+    def broker_heartbeat(self, turn: ControllerTurn, connection: str, request: BrokerHeartbeatRequest) -> None:
+        """Serve BrokerHeartbeat."""
+        if not self._knows_sender(turn, connection, request):
             return
+        step, state = turn.step, self.state
         broker = state.brokers[request.broker_id]
         self.heartbeats.track(broker.id, broker.epoch, step.now_ms)
         leads = state.has_leaderships(broker.id)
@@ -301,7 +311,7 @@ class Controller(msgspec.Struct):
             is_fenced=following.fenced,
             should_shut_down=following is BrokerControlState.SHUTDOWN_NOW,
         )
-        last = self._finish(step, files, raft, changes, connection, request, response, version)
+        last = self._finish(turn, connection, request, changes, response)
         if following is BrokerControlState.CONTROLLED_SHUTDOWN:
             self.heartbeats.begin_controlled_shutdown(broker.id, last)
         elif following is BrokerControlState.SHUTDOWN_NOW:
@@ -368,27 +378,15 @@ class Controller(msgspec.Struct):
             REBALANCE: config.rebalance_interval_ms,
         }
 
-    def on_timer(self, step: Step, files: Files, raft: RaftClient, name: str) -> bool:
-        """Take one of this component's timers; False if it is somebody else's."""
-        if not name.startswith(PREFIX):
-            return False
-        if not self.active or not raft.is_leader:
-            return True
-        period_ms = self._periods()[name]
-        if name == STALE_BROKERS:
-            if self._fence_stale_broker(step, files, raft):
-                period_ms = NEXT_PASS_MS
-        elif name == NO_OP:
-            self._append(step, files, raft, [Change(MetadataRecord(no_op=NoOpRecord()))])
-        elif name == UNCLEAN:
-            self._append(step, files, raft, self._unclean_elections(step))
-        else:
-            self._append(step, files, raft, self._preferred_elections(step))
-        step.set_timer(name, period_ms)
-        return True
+    def on_period(self, turn: ControllerTurn, timer: str, act: Callable[[Controller, ControllerTurn], bool]) -> None:
+        """What the active controller does by the clock; ``act`` tells whether the next pass follows soon."""
+        if self.active and turn.raft.is_leader:
+            soon = act(self, turn)
+            turn.step.set_timer(timer, NEXT_PASS_MS if soon else self._periods()[timer])
 
-    def _fence_stale_broker(self, step: Step, files: Files, raft: RaftClient) -> bool:
+    def fence_stale_broker(self, turn: ControllerTurn) -> bool:
         """Fence one broker whose session is over; True if a session was."""
+        step = turn.step
         early_ms = self.config.session_timeout_ms // 2 if "fenced-at-half-time" in step.defects else 0
         expired = self.heartbeats.take_expired(step.now_ms + early_ms)
         if expired is None:
@@ -396,9 +394,24 @@ class Controller(msgspec.Struct):
         broker_id, session = expired
         broker = self.state.brokers[broker_id]
         if broker.epoch == session.broker_epoch and not broker.fenced:
-            self._append(step, files, raft, self._fence(step, broker_id))
+            self._append(turn, self._fence(step, broker_id))
             self.heartbeats.fence(broker_id)
         return True
+
+    def write_no_op(self, turn: ControllerTurn) -> bool:
+        """Show that the quorum still commits."""
+        self._append(turn, [Change(MetadataRecord(no_op=NoOpRecord()))])
+        return False
+
+    def elect_unclean_leaders(self, turn: ControllerTurn) -> bool:
+        """Elect whoever is left, where the configuration allows it."""
+        self._append(turn, self._unclean_elections(turn.step))
+        return False
+
+    def elect_preferred_leaders(self, turn: ControllerTurn) -> bool:
+        """Give partitions back to their preferred leaders."""
+        self._append(turn, self._preferred_elections(turn.step))
+        return False
 
     def _unclean_elections(self, step: Step) -> list[Change]:
         """A leader for the partitions that wait for one, where the configuration allows anybody."""
@@ -418,7 +431,7 @@ class Controller(msgspec.Struct):
 
     # ---- topics ------------------------------------------------------------------------------------------
 
-    def _create_topics(self, step: Step, files: Files, raft: RaftClient) -> None:
+    def _create_topics(self, turn: ControllerTurn) -> None:
         """Create the topics of the scenario once all their replicas are active."""
         topics = self.config.topics
         if len(self.state.topics) >= len(topics):
@@ -428,7 +441,31 @@ class Controller(msgspec.Struct):
             if topic.topic_id not in self.state.topics and all(
                 self.state.is_active(replica) for replica in sorted(replicas)
             ):
-                self._append(step, files, raft, topic_records(topic))
+                self._append(turn, topic_records(topic))
+
+
+HANDLERS: dict[Api, Callable[[Controller, ControllerTurn, str, Any], None]] = {
+    Api.BrokerRegistration: Controller.register_broker,
+    Api.BrokerHeartbeat: Controller.broker_heartbeat,
+    Api.AlterPartition: Controller.alter_partition,
+    Api.AllocateProducerIds: Controller.allocate_producer_ids,
+    Api.ElectLeaders: Controller.elect_leaders,
+    Api.IncrementalAlterConfigs: Controller.incremental_alter_configs,
+}
+"""What the active controller answers, and who does, with the connection and the request."""
+
+COMPONENT: Component[Controller, ControllerTurn] = Component(
+    timers={
+        STALE_BROKERS: lambda controller, turn, _: controller.on_period(
+            turn, STALE_BROKERS, Controller.fence_stale_broker
+        ),
+        NO_OP: lambda controller, turn, _: controller.on_period(turn, NO_OP, Controller.write_no_op),
+        UNCLEAN: lambda controller, turn, _: controller.on_period(turn, UNCLEAN, Controller.elect_unclean_leaders),
+        REBALANCE: lambda controller, turn, _: controller.on_period(
+            turn, REBALANCE, Controller.elect_preferred_leaders
+        ),
+    }
+)
 
 
 def _committed(raft: RaftClient) -> ControllerState:

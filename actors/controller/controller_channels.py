@@ -13,11 +13,12 @@ from actors.log.batch import Batch, payload
 from actors.metadata.image_records import load_records
 from actors.metadata.metadata_state import MetadataState
 from actors.metadata.registrations import BrokerRegistration, PartitionRegistration
+from actors.node.component import Component
 from actors.node.errors import KafkaError
 from actors.node.messages import Api
-from actors.node.network_client import Ended, NetworkClient
+from actors.node.network_client import Ended
 from actors.node.spec import node_name
-from actors.node.step import Step
+from actors.node.turn import NodeTurn
 from actors.quorum.snapshots import Snapshot
 from krift.v1.records import MetadataRecord
 from krift.v1.update_metadata import UpdateMetadataRequest
@@ -110,8 +111,9 @@ class ControllerChannels(msgspec.Struct):
 
     # ---- sending -----------------------------------------------------------------------------------------
 
-    def poll(self, step: Step, net: NetworkClient) -> None:
+    def poll(self, turn: NodeTurn) -> None:
         """Send to every broker that has something to hear of and nothing in flight."""
+        step, net = turn.step, turn.net
         for broker_id, channel in self.channels.items():
             peer = node_name(broker_id)
             if not channel.news or channel.call >= 0 or channel.resting or not net.ready(step, peer, CONNECTION):
@@ -122,10 +124,9 @@ class ControllerChannels(msgspec.Struct):
                 channel.sent, channel.partitions, channel.brokers = list(channel.partitions), {}, False
                 channel.call = net.send(step, peer, CONNECTION, request, version, f"{PREFIX}{broker_id}")
 
-    def on_ended(self, step: Step, ended: Ended) -> None:
+    def on_ended(self, turn: NodeTurn, ended: Ended, broker_id: int) -> None:
         """A call is over. One that failed is made again, with what has become news meanwhile; a refusal stands: a
         former controller has nothing to say, and a former registration of a broker's is followed by its next."""
-        broker_id = int(ended.purpose.removeprefix(PREFIX))
         channel = self.channels.get(broker_id)
         if channel is None or channel.call != ended.call:
             return
@@ -134,18 +135,15 @@ class ControllerChannels(msgspec.Struct):
             channel.brokers = True
             channel.partitions |= dict.fromkeys(channel.sent, True)
             channel.resting = True
-            step.set_timer(f"{PREFIX}{broker_id}", RETRY_MS)
+            turn.step.set_timer(f"{PREFIX}{broker_id}", RETRY_MS)
         elif ended.response.error_code == KafkaError.STALE_CONTROLLER_EPOCH:
             self.deactivate()
 
-    def on_timer(self, name: str) -> bool:
-        """Take one of this component's timers; False if it is somebody else's."""
-        if not name.startswith(PREFIX):
-            return False
-        channel = self.channels.get(int(name.removeprefix(PREFIX)))
+    def on_timer(self, broker_id: int) -> None:
+        """The pause after a request that failed is over."""
+        channel = self.channels.get(broker_id)
         if channel is not None:
             channel.resting = False
-        return True
 
     def _request(self, broker_id: int, partitions: list[str], version: int) -> UpdateMetadataRequest:
         request = UpdateMetadataRequest(controller_id=self.node_id, controller_epoch=self.epoch)
@@ -190,3 +188,9 @@ class ControllerChannels(msgspec.Struct):
             alive = self.committed.is_alive
             state.offline_replicas = [replica for replica in partition.replicas if not alive(replica)]
         return state
+
+
+COMPONENT: Component[ControllerChannels, NodeTurn] = Component(
+    timers={PREFIX: lambda channels, turn, broker_id: channels.on_timer(int(broker_id))},
+    answers={PREFIX: lambda channels, turn, ended, broker_id: channels.on_ended(turn, ended, int(broker_id))},
+)

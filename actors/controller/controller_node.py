@@ -7,10 +7,13 @@ from typing import Any
 import msgspec
 
 from actors.config import setting
-from actors.controller import controller_channels
-from actors.controller.controller import Controller, ControllerRequest
+from actors.controller import controller, controller_channels
+from actors.controller.controller import Controller
 from actors.controller.controller_config import controller_config
+from actors.controller.controller_turn import ControllerTurn
+from actors.node import network_client
 from actors.node.api_versions import api_versions_response, speaks
+from actors.node.component import Components
 from actors.node.effects import AnyEffect
 from actors.node.events import (
     Answered,
@@ -27,13 +30,13 @@ from actors.node.events import (
 )
 from actors.node.fault import FatalFault
 from actors.node.files import Files
-from actors.node.messages import api_of, request_version
+from actors.node.messages import Api, api_of
 from actors.node.network_client import NetworkClient
 from actors.node.spec import ClusterSpec, NodeSpec
 from actors.node.step import Step
+from actors.quorum import raft_client
 from actors.quorum.raft_client import METADATA_LOG_FILE, RaftClient
 from actors.versions import CONTROLLER_APIS
-from krift.v1.api_versions import ApiVersionsRequest
 
 
 def _no_spec() -> NodeSpec:
@@ -75,32 +78,37 @@ class ControllerNode(msgspec.Struct):
         return step.effects
 
     def _go_on(self, step: Step, event: AnyEvent) -> None:
-        self._take(step, event)
-        self.raft.poll(step, self.files, self.net)
-        self.controller.follow(step, self.files, self.raft)
-        self.controller.channels.poll(step, self.net)
+        if isinstance(event, Started):
+            self._set_up(event)
+        turn = ControllerTurn(step, self)
+        self._take(turn, event)
+        self.raft.poll(turn)
+        self.controller.follow(turn)
+        self.controller.channels.poll(turn)
         if self.raft.is_shut_down:
             self.closing = True
             self.files.sync(step, METADATA_LOG_FILE)
 
-    def _take(self, step: Step, event: AnyEvent) -> None:
+    def _take(self, turn: ControllerTurn, event: AnyEvent) -> None:
         if isinstance(event, Started):
-            self._start(step, event)
+            self.raft.start(turn, event.spec, event.disk)
         elif isinstance(event, Received):
-            self._on_request(step, event.connection, event.request)
-        elif isinstance(event, Answered | Failed):
-            self._on_ended(step, event)
+            self._on_request(turn, event.connection, event.request)
+        elif isinstance(event, Answered):
+            COMPONENTS.on_ended(self, turn, self.net.on_answered(turn.step, event))
+        elif isinstance(event, Failed):
+            COMPONENTS.on_ended(self, turn, self.net.on_failed(turn.step, event))
         elif isinstance(event, TimedOut):
-            self._on_timer(step, event.timer)
+            COMPONENTS.on_timer(self, turn, event.timer)
         elif isinstance(event, Synced):
-            self.raft.on_synced(step, self.files, self.net, event)
+            self.raft.on_synced(turn, event)
         elif isinstance(event, Disconnected):
             self.raft.on_disconnected(event.connection)
             self.controller.on_disconnected(event.connection)
         elif isinstance(event, Chosen):
-            self.raft.on_chosen(step, self.files, self.net, event)
+            COMPONENTS.on_chosen(self, turn, event)
         elif isinstance(event, Invoked):
-            self._invoked(step, event)
+            self._invoked(turn.step, event)
 
     def _invoked(self, step: Step, event: Invoked) -> None:
         if event.kind != "shutdown":
@@ -110,7 +118,7 @@ class ControllerNode(msgspec.Struct):
         # The socket server goes on serving until another voter leads (``ControllerServer.shutdown``).
         self.raft.begin_shutdown(step)
 
-    def _start(self, step: Step, event: Started) -> None:
+    def _set_up(self, event: Started) -> None:
         spec, config = event.spec, event.spec.config
         self.spec = spec
         self.incarnation = event.incarnation
@@ -122,37 +130,23 @@ class ControllerNode(msgspec.Struct):
             setting(config, "request.timeout.ms"),
         )
         self.controller.config = controller_config(spec)
-        self.raft.start(step, self.files, self.net, spec, event.incarnation, event.disk)
 
-    def _on_request(self, step: Step, connection: str, request: Any) -> None:
-        if isinstance(request, ApiVersionsRequest):
-            step.reply(connection, api_versions_response(self.spec, CONTROLLER_APIS, request))
-        elif api_of(request) not in CONTROLLER_APIS:
-            step.close(connection)
-        elif self.raft.on_request(step, self.files, self.net, connection, request):
-            return
-        elif speaks(self.spec.versions, request):
-            accepted: ControllerRequest = request
-            self.controller.on_request(step, self.files, self.raft, connection, accepted, request_version(request))
+    def _on_request(self, turn: ControllerTurn, connection: str, request: Any) -> None:
+        api = api_of(request)
+        if api == Api.ApiVersions:
+            turn.step.reply(connection, api_versions_response(self.spec, CONTROLLER_APIS, request))
+        elif api in raft_client.HANDLERS:
+            self.raft.on_request(turn, connection, request)
+        elif api in CONTROLLER_APIS and speaks(self.spec.versions, request):
+            self.controller.on_request(turn, connection, request)
         else:
             # Kafka's listener closes the connection on which an API or version arrives that it does not serve.
-            step.close(connection)
+            turn.step.close(connection)
 
-    def _on_ended(self, step: Step, event: Answered | Failed) -> None:
-        if isinstance(event, Answered):
-            ended = self.net.on_answered(step, event)
-        else:
-            ended = self.net.on_failed(step, event)
-        if ended is None:
-            return
-        if ended.purpose.startswith(controller_channels.PREFIX):
-            self.controller.channels.on_ended(step, ended)
-        else:
-            taken = self.raft.on_ended(step, self.files, self.net, ended)
-            assert taken, f"nobody takes the end of a call for {ended.purpose}"
 
-    def _on_timer(self, step: Step, name: str) -> None:
-        if self.net.on_timer(name) or self.raft.on_timer(step, self.files, self.net, name):
-            return
-        if not self.controller.channels.on_timer(name):
-            self.controller.on_timer(step, self.files, self.raft, name)
+COMPONENTS: Components[ControllerNode, ControllerTurn] = Components()
+"""Who takes the timers, answers and choices of a controller."""
+COMPONENTS.add(network_client.COMPONENT, lambda node: node.net)
+COMPONENTS.add(raft_client.COMPONENT, lambda node: node.raft)
+COMPONENTS.add(controller.COMPONENT, lambda node: node.controller)
+COMPONENTS.add(controller_channels.COMPONENT, lambda node: node.controller.channels)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from actors.controller.controller_turn import ControllerTurn
 from actors.node.error_responses import error_response
 from actors.node.errors import KafkaError
-from actors.node.messages import AnyRequest, AnyResponse, check_fields
+from actors.node.messages import AnyRequest, AnyResponse, check_fields, request_version
 from actors.node.purgatory import DelayedOperation, Key
 from actors.node.step import Step
 
@@ -13,11 +14,9 @@ COMMITTED = ("committed", "")
 
 
 class DeferredEvent(DelayedOperation):
-    """``response`` to ``request`` goes out once the record at ``offset`` is committed. Looks again with the step, and
-    the end of what is committed."""
+    """``response`` to ``request`` goes out once the record at ``offset`` is committed."""
 
     offset: int
-    version: int
     request: AnyRequest
     response: AnyResponse
 
@@ -26,20 +25,20 @@ class DeferredEvent(DelayedOperation):
         """The commit."""
         return (COMMITTED,)
 
-    def try_complete(self, context: tuple[Step, int], key: Key) -> bool:
+    def try_complete(self, context: ControllerTurn, key: Key) -> bool:
         """Whether the record is committed."""
-        return self.offset < context[1]
+        return self.offset < context.controller.committed
 
-    def on_complete(self, context: tuple[Step, int]) -> None:
+    def on_complete(self, context: ControllerTurn) -> None:
         """Answer."""
-        reply(context[0], self.connection, self.response, self.version)
+        reply(context.step, self.connection, self.request, self.response)
 
     def on_failure(self, step: Step) -> None:
         """The controller is active no longer: its records may be lost."""
-        reply(step, self.connection, error_response(self.request, KafkaError.NOT_CONTROLLER), self.version)
+        reply(step, self.connection, self.request, error_response(self.request, KafkaError.NOT_CONTROLLER))
 
 
-def reply(step: Step, connection: str, response: AnyResponse, version: int) -> None:
+def reply(step: Step, connection: str, request: AnyRequest, response: AnyResponse) -> None:
     """Answer at the version that was asked in."""
-    check_fields(response, version)
+    check_fields(response, request_version(request))
     step.reply(connection, response)

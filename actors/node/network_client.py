@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 
 from actors.node.backoff import backoff_range
+from actors.node.component import Component
 from actors.node.events import Answered, Failed, FailureReason
 from actors.node.messages import API_NAMES, AnyRequest, AnyResponse, Api, api_of, check_fields, response_errors
 from actors.node.often import TOLD, Often
@@ -204,15 +205,13 @@ class NetworkClient(msgspec.Struct):
             return None
         return self._ended(flight, None, event.reason)
 
-    def on_timer(self, timer: str) -> bool:
-        """Take one of this client's timers; False: the timer is somebody else's."""
-        if timer.startswith(RECONNECT):
-            self.connections[timer.removeprefix(RECONNECT)].backing_off = False
-            return True
-        if timer.startswith(SETUP):
-            self.connections[timer.removeprefix(SETUP)].slow = True
-            return True
-        return False
+    def on_reconnect(self, connection: str) -> None:
+        """The pause before a connection (``<peer>/<connection>``) is made again is over."""
+        self.connections[connection].backing_off = False
+
+    def on_setup_timeout(self, connection: str) -> None:
+        """A connection takes longer to be made than it should."""
+        self.connections[connection].slow = True
 
     def _ended(self, flight: InFlight, response: AnyResponse | None, reason: FailureReason | None) -> Ended:
         return Ended(
@@ -296,6 +295,14 @@ class NetworkClient(msgspec.Struct):
         """A Fetch brought nothing: there are many of these."""
         if self.quiet.count(step.now_ms):
             step.record(RpcQuiet(TOLD))
+
+
+COMPONENT: Component[NetworkClient, Any] = Component(
+    timers={
+        RECONNECT: lambda net, turn, connection: net.on_reconnect(connection),
+        SETUP: lambda net, turn, connection: net.on_setup_timeout(connection),
+    }
+)
 
 
 def _has_news(response: FetchResponse) -> bool:

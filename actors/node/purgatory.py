@@ -12,7 +12,9 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
 
+from actors.node.component import Component
 from actors.node.step import Step
+from actors.node.turn import NodeTurn
 
 NEVER_MS = 1 << 62
 """Deadline of what waits for as long as it takes."""
@@ -29,7 +31,7 @@ class DelayedOperation(msgspec.Struct, tag=True):
     a time. ``deadline_ms``: when it has waited long enough.
 
     ``timer``: the one that ends the waits of its kind, "" if nothing does. ``context`` is what the node hands down
-    through a step.
+    through a step, a ``NodeTurn``.
     """
 
     connection: str
@@ -101,20 +103,20 @@ class Purgatory(msgspec.Struct, Generic[Operation]):
         operation.on_complete(context)
         return True
 
-    def on_timer(self, context: Any, step: Step, timer: str) -> None:
+    def on_timer(self, turn: NodeTurn, timer: str) -> None:
         """One of the timers fired."""
         del self.due_ms[timer]
-        self.expire(context, step, timer)
+        self.expire(turn, timer)
         left = [operation for operation in self.parked.values() if operation.timer == timer]
         if left:
-            self.cover(step, min(left, key=_deadline))
+            self.cover(turn.step, min(left, key=_deadline))
 
-    def expire(self, context: Any, step: Step, timer: str) -> None:
+    def expire(self, turn: NodeTurn, timer: str) -> None:
         """End the waits of one kind whose time is over."""
-        late = [each for each in self.parked.values() if each.timer == timer and each.deadline_ms <= step.now_ms]
+        late = [each for each in self.parked.values() if each.timer == timer and each.deadline_ms <= turn.step.now_ms]
         for operation in late:
             if self.remove(operation.connection) is operation:
-                operation.on_expiration(context)
+                operation.on_expiration(turn)
 
     def cover(self, step: Step, operation: Operation) -> None:
         """See to it that the timer of an operation fires at its deadline or before."""
@@ -157,3 +159,8 @@ class Purgatory(msgspec.Struct, Generic[Operation]):
 
 def _deadline(operation: DelayedOperation) -> int:
     return operation.deadline_ms
+
+
+COMPONENT: Component[Purgatory[Any], NodeTurn] = Component(
+    timers={PREFIX: lambda purgatory, turn, kind: purgatory.on_timer(turn, f"{PREFIX}{kind}")}
+)

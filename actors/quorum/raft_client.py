@@ -13,12 +13,13 @@ from typing import Any
 import msgspec
 
 from actors.log.batch import Batch
-from actors.node.events import Chosen, DiskImage, Synced
-from actors.node.files import Files
+from actors.node.component import Component, find
+from actors.node.events import DiskImage, Synced
 from actors.node.messages import AnyRequest, Api, api_of
-from actors.node.network_client import Ended, NetworkClient
+from actors.node.network_client import Ended
 from actors.node.spec import METADATA_PARTITION, NodeSpec
 from actors.node.step import Step
+from actors.node.turn import NodeTurn
 from actors.quorum import (
     describe_quorum,
     elections,
@@ -98,7 +99,7 @@ Queued = QueuedRequest | QueuedEnd | QueuedTimer | QueuedChoice | QueuedFreeze |
 
 
 class RaftClient(RaftState):
-    """The quorum as the rest of a node sees it. Its methods are given the step and the node's files and network.
+    """The quorum as the rest of a node sees it. Its methods are given the node's turn.
 
     Every input is taken in the order it comes; after each, the node calls ``poll``.
     """
@@ -148,13 +149,13 @@ class RaftClient(RaftState):
         """Where the next record that is appended will be, behind those that linger."""
         return self.log.end_offset + len(self.pending.values)
 
-    def append(self, step: Step, files: Files, records: list[MetadataRecord]) -> int | None:
+    def append(self, turn: NodeTurn, records: list[MetadataRecord]) -> int | None:
         """Append records, all or none of which will be committed; the offset of the last, None if not leader."""
         if not self.is_leader or self.quorum.waiting:
             return None
-        offset = leadership.accept(self, step, [to_bytes(record) for record in records])
+        offset = leadership.accept(self, turn.step, [to_bytes(record) for record in records])
         if self.config.append_linger_ms == 0:
-            self._drain(step, files)
+            self._drain(turn)
         return offset
 
     def take_snapshot(self, step: Step) -> Snapshot | None:
@@ -175,10 +176,10 @@ class RaftClient(RaftState):
         """Whether the state machine should make a snapshot of all it was handed out."""
         return snapshotting.is_due(self, step)
 
-    def create_snapshot(self, step: Step, files: Files, records: list[bytes], digest: int) -> None:
+    def create_snapshot(self, turn: NodeTurn, records: list[bytes], digest: int) -> None:
         """Keep a snapshot of all that was handed out: ``records`` make the state, ``digest`` is over the records of the
         log."""
-        snapshotting.create(self, step, files, records, digest)
+        snapshotting.create(self, turn.step, turn.files, records, digest)
 
     def take_commits(self, step: Step) -> list[Batch]:
         """Batches committed since the last call, control batches included: each once per incarnation, from offset 0 or
@@ -225,10 +226,9 @@ class RaftClient(RaftState):
 
     # ---- inputs ------------------------------------------------------------------------------------------
 
-    def start(
-        self, step: Step, files: Files, net: NetworkClient, spec: NodeSpec, incarnation: int, disk: DiskImage
-    ) -> None:
+    def start(self, turn: NodeTurn, spec: NodeSpec, disk: DiskImage) -> None:
         """Begin an incarnation with what the disk holds."""
+        step, files = turn.step, turn.files
         config = self.config = raft_config(spec)
         snapshotting.load(self, step, files, METADATA_LOG_FILE, disk)
         stored = disk.get(QUORUM_STATE_FILE)
@@ -240,70 +240,56 @@ class RaftClient(RaftState):
         if self.log.batches:
             # The process may have died between a Write and its Sync, and the first Fetch will vouch for all of it.
             self.flush(step, files)
-        self._advance(step, files)
+        self._advance(turn)
 
-    def on_request(self, step: Step, files: Files, net: NetworkClient, connection: str, request: AnyRequest) -> bool:
-        """Take a request; False if it is not one of the quorum's, or this node does not serve them."""
-        if not self.config.serves:
-            return False
-        api = api_of(request)
-        if api not in HANDLERS:
-            return False
-        self._take(step, files, QueuedRequest(connection, request))
-        return True
+    def on_request(self, turn: NodeTurn, connection: str, request: AnyRequest) -> None:
+        """Take a request of those that are in HANDLERS."""
+        assert self.config.serves, "an observer serves nobody"
+        self._take(turn, QueuedRequest(connection, request))
 
     def on_disconnected(self, connection: str) -> None:
         """Forget the Fetch that is parked on a connection which is gone. Its timer finds nothing."""
         self.purgatory.remove(connection)
         voter_changes.on_disconnected(self, connection)
 
-    def on_ended(self, step: Step, files: Files, net: NetworkClient, ended: Ended) -> bool:
-        """Take the end of a call; False if it is somebody else's."""
-        if not ended.purpose.startswith(PREFIX):
-            return False
-        self._take(step, files, QueuedEnd(ended))
-        return True
+    def on_ended(self, turn: NodeTurn, ended: Ended) -> None:
+        """Take the end of a call."""
+        self._take(turn, QueuedEnd(ended))
 
-    def on_timer(self, step: Step, files: Files, net: NetworkClient, name: str) -> bool:
-        """Take a timer; False if it is somebody else's."""
-        if not name.startswith(PREFIX):
-            return False
-        self._take(step, files, QueuedTimer(name))
-        return True
+    def on_timer(self, turn: NodeTurn, name: str) -> None:
+        """Take a timer."""
+        self._take(turn, QueuedTimer(name))
 
-    def on_chosen(self, step: Step, files: Files, net: NetworkClient, event: Chosen) -> bool:
-        """Take a choice; False if it is somebody else's."""
-        if not event.choice.startswith(PREFIX):
-            return False
-        self._take(step, files, QueuedChoice(event.value))
-        return True
+    def on_chosen(self, turn: NodeTurn, value: int) -> None:
+        """Take a choice: there is one, of a bootstrap server."""
+        self._take(turn, QueuedChoice(value))
 
-    def on_synced(self, step: Step, files: Files, net: NetworkClient, event: Synced) -> None:
+    def on_synced(self, turn: NodeTurn, event: Synced) -> None:
         """Take a report about a file; those of other components are ignored."""
         if event.file == METADATA_LOG_FILE:
-            self._take(step, files, QueuedFlush(event.upto))
+            self._take(turn, QueuedFlush(event.upto))
         elif event.file.endswith(CHECKPOINT_SUFFIX):
-            self._take(step, files, QueuedFreeze(event.file, event.upto))
+            self._take(turn, QueuedFreeze(event.file, event.upto))
         elif event.file == QUORUM_STATE_FILE:
-            self.quorum.on_synced(step, event.upto)
-            self._advance(step, files)
+            self.quorum.on_synced(turn.step, event.upto)
+            self._advance(turn)
             while self.queue and not self.quorum.waiting:
-                self._handle(step, files, self.queue.pop(0))
+                self._handle(turn, self.queue.pop(0))
 
-    def poll(self, step: Step, files: Files, net: NetworkClient) -> None:
+    def poll(self, turn: NodeTurn) -> None:
         """Send what the present role calls for and the network lets through. Called after every event."""
-        quorum = self.quorum
+        quorum, step, files, net = self.quorum, turn.step, turn.files, turn.net
         if quorum.waiting:
             return
         if self.shutting_down and isinstance(quorum.role, Leader):
             quorum.transition_to_resigned(step, self.log.end_offset)
-            self._advance(step, files)
+            self._advance(turn)
         role = quorum.role
         if not isinstance(role, Follower):
             self.snapshots.download = None
         if isinstance(role, Prospective | Candidate):  # also of a voter that stops: an election that was begun goes on
             elections.poll(self, step, net, role)
-            self._advance(step, files)
+            self._advance(turn)
         elif isinstance(role, Resigned):
             leadership.poll_end(self, step, net, role)
         elif self.shutting_down:
@@ -320,77 +306,50 @@ class RaftClient(RaftState):
 
     # ---- inside ------------------------------------------------------------------------------------------
 
-    def _take(self, step: Step, files: Files, item: Queued) -> None:
+    def _take(self, turn: NodeTurn, item: Queued) -> None:
         if self.quorum.waiting:
             self.queue.append(item)
         else:
-            self._handle(step, files, item)
+            self._handle(turn, item)
 
-    def _handle(self, step: Step, files: Files, item: Queued) -> None:
+    def _handle(self, turn: NodeTurn, item: Queued) -> None:
         if isinstance(item, QueuedRequest):
-            HANDLERS[api_of(item.request)](self, step, files, item.connection, item.request)
+            HANDLERS[api_of(item.request)](self, turn, item.connection, item.request)
         elif isinstance(item, QueuedEnd):
-            self._on_ended(step, files, item.ended)
+            on_ended, peer = find(ANSWERS, item.ended.purpose)
+            on_ended(self, turn, item.ended, int(peer))
         elif isinstance(item, QueuedTimer):
-            self._on_timer(step, files, item.name)
+            on_timer, argument = find(TIMERS, item.name)
+            on_timer(self, turn, argument)
         elif isinstance(item, QueuedFlush):
-            self._on_flushed(step, item.upto)
+            self._on_flushed(turn.step, item.upto)
         elif isinstance(item, QueuedFreeze):
-            snapshotting.on_synced(self, step, files, item.file, item.upto)
+            snapshotting.on_synced(self, turn.step, turn.files, item.file, item.upto)
         else:
-            follower_fetches.on_bootstrap_chosen(self, step, item.value)
-        self._advance(step, files)
+            follower_fetches.on_bootstrap_chosen(self, turn.step, item.value)
+        self._advance(turn)
 
-    def _on_ended(self, step: Step, files: Files, ended: Ended) -> None:
-        _, kind, number = ended.purpose.split("/")
-        peer = int(number)
-        if kind == "fetch":
-            follower_fetches.on_fetch_ended(self, step, files, ended)
-            return
-        if kind == "snapshot":
-            follower_fetches.on_fetch_snapshot_ended(self, step, files, ended)
-            return
-        if not self.call_ended(ended, peer):
-            return
-        if kind == "begin":
-            leadership.on_begin_ended(self, step, ended, peer)
-        elif kind == "end":
-            leadership.on_end_ended(self, step, ended, peer)
-        elif kind == voter_requests.KIND:
-            voter_requests.on_ended(self, step, ended, peer)
-        else:
-            elections.on_vote_ended(self, step, ended, peer)
+    def _on_shutdown_timeout(self) -> None:
+        self.shutdown_expired = True
 
-    def _on_timer(self, step: Step, files: Files, name: str) -> None:
-        role = self.quorum.role
-        if name == SHUTDOWN:
-            self.shutdown_expired = True
-        elif self.shutting_down and name in (ELECTION, FETCH_TIMEOUT):
-            return
-        elif name == ELECTION:
+    def _on_election_timeout(self, step: Step) -> None:
+        if not self.shutting_down:
             elections.on_election_timeout(self, step)
-        elif name == FETCH_TIMEOUT:
+
+    def _on_fetch_timeout(self, step: Step) -> None:
+        if not self.shutting_down:
             elections.on_fetch_timeout(self, step)
-        elif name.startswith(leader_fetches.PARKED):
-            leader_fetches.expire(self, step, name.removeprefix(leader_fetches.PARKED))
-        elif name.startswith(BACKOFF):
-            self.backing_off.pop(int(name.removeprefix(BACKOFF)))
-        elif name == follower_fetches.FETCH_BACKOFF:
-            self.fetch_backoff = False
-        elif name == follower_fetches.FETCH_CONNECT:
-            follower_fetches.on_connect_timeout(self)
-        elif name == snapshotting.CLEAN:
-            snapshotting.clean(self, step, files)
-        elif name == leadership.APPEND_LINGER:
-            self._drain(step, files)
-        elif name == voter_changes.VOTER_CHANGE:
-            voter_changes.on_timeout(self, step)
-        elif name == UPDATE_VOTER:
-            voter_requests.on_update_timer(self, step)
-        elif name == CHECK_QUORUM and isinstance(role, Leader) and "no-check-quorum" not in step.defects:
+
+    def _on_check_quorum(self, step: Step) -> None:
+        if isinstance(self.quorum.role, Leader) and "no-check-quorum" not in step.defects:
             elections.on_check_quorum_timeout(self, step)
-        elif name == BEGIN_QUORUM and isinstance(role, Leader):
-            leadership.on_begin_quorum_timer(self, step, role)
+
+    def _on_begin_quorum(self, step: Step) -> None:
+        if isinstance(self.quorum.role, Leader):
+            leadership.on_begin_quorum_timer(self, step, self.quorum.role)
+
+    def _on_fetch_backoff(self) -> None:
+        self.fetch_backoff = False
 
     def _on_flushed(self, step: Step, upto: int) -> None:
         end = self.flushed(step, upto)
@@ -402,14 +361,14 @@ class RaftClient(RaftState):
         if leadership.update_high_watermark(self, step, role, self.config.node_id):
             leader_fetches.complete_all(self, step)
 
-    def _drain(self, step: Step, files: Files) -> None:
+    def _drain(self, turn: NodeTurn) -> None:
         role = self.quorum.role
-        if isinstance(role, Leader) and role.started and leadership.drain(self, step, files, role):
-            leader_fetches.complete_all(self, step)
+        if isinstance(role, Leader) and role.started and leadership.drain(self, turn.step, turn.files, role):
+            leader_fetches.complete_all(self, turn.step)
 
-    def _advance(self, step: Step, files: Files) -> None:
+    def _advance(self, turn: NodeTurn) -> None:
         """Draw the consequences of an input, up to the next thing that must become durable first."""
-        quorum = self.quorum
+        quorum, step, files = self.quorum, turn.step, turn.files
         role = quorum.role
         if isinstance(role, Prospective | Candidate):
             elections.advance(self, step)
@@ -431,15 +390,69 @@ class RaftClient(RaftState):
             quorum.settle(step, files)
 
 
-HANDLERS: dict[Api, Callable[[RaftClient, Step, Files, str, Any], None]] = {
-    Api.Fetch: lambda raft, step, files, *asked: leader_fetches.on_fetch_request(raft, step, *asked),
-    Api.Vote: lambda raft, step, files, *asked: elections.on_vote_request(raft, step, *asked),
-    Api.BeginQuorumEpoch: lambda raft, step, files, *asked: leadership.on_begin_request(raft, step, *asked),
-    Api.EndQuorumEpoch: lambda raft, step, files, *asked: leadership.on_end_request(raft, step, *asked),
-    Api.DescribeQuorum: lambda raft, step, files, *asked: describe_quorum.on_describe_request(raft, step, *asked),
-    Api.FetchSnapshot: lambda raft, step, files, *asked: fetch_snapshots.on_fetch_snapshot_request(raft, step, *asked),
-    Api.AddRaftVoter: lambda raft, step, files, *asked: voter_changes.on_add_request(raft, step, *asked),
-    Api.RemoveRaftVoter: voter_changes.on_remove_request,
-    Api.UpdateRaftVoter: voter_changes.on_update_request,
+HANDLERS: dict[Api, Callable[[RaftClient, NodeTurn, str, Any], None]] = {
+    Api.Fetch: lambda raft, turn, *asked: leader_fetches.on_fetch_request(raft, turn.step, *asked),
+    Api.Vote: lambda raft, turn, *asked: elections.on_vote_request(raft, turn.step, *asked),
+    Api.BeginQuorumEpoch: lambda raft, turn, *asked: leadership.on_begin_request(raft, turn.step, *asked),
+    Api.EndQuorumEpoch: lambda raft, turn, *asked: leadership.on_end_request(raft, turn.step, *asked),
+    Api.DescribeQuorum: lambda raft, turn, *asked: describe_quorum.on_describe_request(raft, turn.step, *asked),
+    Api.FetchSnapshot: lambda raft, turn, *asked: fetch_snapshots.on_fetch_snapshot_request(raft, turn.step, *asked),
+    Api.AddRaftVoter: lambda raft, turn, *asked: voter_changes.on_add_request(raft, turn.step, *asked),
+    Api.RemoveRaftVoter: lambda raft, turn, *asked: voter_changes.on_remove_request(
+        raft, turn.step, turn.files, *asked
+    ),
+    Api.UpdateRaftVoter: lambda raft, turn, *asked: voter_changes.on_update_request(
+        raft, turn.step, turn.files, *asked
+    ),
 }
 """What a controller answers as a member of the quorum, and who does, with the connection and the request."""
+
+
+def _expected(
+    take: Callable[[RaftClient, Step, Ended, int], None],
+) -> Callable[[RaftClient, NodeTurn, Ended, int], None]:
+    """Leaves out an answer that comes too late, in another term."""
+
+    def take_expected(raft: RaftClient, turn: NodeTurn, ended: Ended, peer: int) -> None:
+        if raft.call_ended(ended, peer):
+            take(raft, turn.step, ended, peer)
+
+    return take_expected
+
+
+ANSWERS: dict[str, Callable[[RaftClient, NodeTurn, Ended, int], None]] = {
+    "raft/fetch/": lambda raft, turn, ended, _: follower_fetches.on_fetch_ended(raft, turn.step, turn.files, ended),
+    "raft/snapshot/": lambda raft, turn, ended, _: follower_fetches.on_fetch_snapshot_ended(
+        raft, turn.step, turn.files, ended
+    ),
+    "raft/begin/": _expected(leadership.on_begin_ended),
+    "raft/end/": _expected(leadership.on_end_ended),
+    "raft/vote/": _expected(elections.on_vote_ended),
+    "raft/pre-vote/": _expected(elections.on_vote_ended),
+    f"raft/{voter_requests.KIND}/": _expected(voter_requests.on_ended),
+}
+"""Who takes the end of a call, with the peer: by its purpose, ``raft/<kind>/<peer>``."""
+
+TIMERS: dict[str, Callable[[RaftClient, NodeTurn, str], None]] = {
+    SHUTDOWN: lambda raft, turn, _: raft._on_shutdown_timeout(),
+    ELECTION: lambda raft, turn, _: raft._on_election_timeout(turn.step),
+    FETCH_TIMEOUT: lambda raft, turn, _: raft._on_fetch_timeout(turn.step),
+    leader_fetches.PARKED: lambda raft, turn, connection: leader_fetches.expire(raft, turn.step, connection),
+    BACKOFF: lambda raft, turn, peer: raft.end_back_off(int(peer)),
+    follower_fetches.FETCH_BACKOFF: lambda raft, turn, _: raft._on_fetch_backoff(),
+    follower_fetches.FETCH_CONNECT: lambda raft, turn, _: follower_fetches.on_connect_timeout(raft),
+    snapshotting.CLEAN: lambda raft, turn, _: snapshotting.clean(raft, turn.step, turn.files),
+    leadership.APPEND_LINGER: lambda raft, turn, _: raft._drain(turn),
+    voter_changes.VOTER_CHANGE: lambda raft, turn, _: voter_changes.on_timeout(raft, turn.step),
+    UPDATE_VOTER: lambda raft, turn, _: voter_requests.on_update_timer(raft, turn.step),
+    CHECK_QUORUM: lambda raft, turn, _: raft._on_check_quorum(turn.step),
+    BEGIN_QUORUM: lambda raft, turn, _: raft._on_begin_quorum(turn.step),
+}
+"""Who takes which timer."""
+
+COMPONENT: Component[RaftClient, NodeTurn] = Component(
+    timers={PREFIX: lambda raft, turn, name: raft.on_timer(turn, f"{PREFIX}{name}")},
+    answers={PREFIX: lambda raft, turn, ended, _: raft.on_ended(turn, ended)},
+    choices={PREFIX: lambda raft, turn, value, _: raft.on_chosen(turn, value)},
+)
+"""All of it waits its turn in the queue, and is handed out from there."""

@@ -256,6 +256,10 @@ class RaftState(msgspec.Struct):
             self.backing_off[peer] = self.quorum.term
             step.set_timer(f"{BACKOFF}{peer}", self.config.retry_backoff_ms)
 
+    def end_back_off(self, peer: int) -> None:
+        """The pause is over."""
+        del self.backing_off[peer]
+
     # ---- what peers say about the leader -----------------------------------------------------------------
 
     def learn(self, step: Step, epoch: int, leader_id: int, has_endpoint: bool = False) -> None:

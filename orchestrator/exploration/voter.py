@@ -14,6 +14,8 @@ import msgspec
 
 from actors.config import setting
 from actors.log.batch import Batch
+from actors.node import network_client
+from actors.node.component import Components
 from actors.node.effects import AnyEffect
 from actors.node.events import (
     Answered,
@@ -31,6 +33,8 @@ from actors.node.files import Files
 from actors.node.network_client import NetworkClient
 from actors.node.spec import ClusterSpec, NodeSpec
 from actors.node.step import Step
+from actors.node.turn import NodeTurn
+from actors.quorum import raft_client
 from actors.quorum.raft_client import RaftClient
 from krift.v1.message import Message
 from krift.v1.records import MetadataRecord, NoOpRecord
@@ -62,29 +66,28 @@ class VoterNode(msgspec.Struct):
         """Take one event; as a controller's node does, without what concerns its controller."""
         spec = event.spec if isinstance(event, Started) else self.spec
         step = Step(now_ms, tuple(spec.defects))
-        raft, files, net = self.raft, self.files, self.net
         if isinstance(event, Started):
             self._start(event)
-            raft.start(step, files, self.net, spec, event.incarnation, event.disk)
-            net = self.net
+        raft, net, turn = self.raft, self.net, NodeTurn(step, self.files, self.net)
+        if isinstance(event, Started):
+            raft.start(turn, spec, event.disk)
         elif isinstance(event, Received):
-            assert raft.on_request(step, files, net, event.connection, event.request), "not a request of the quorum's"
-        elif isinstance(event, Answered | Failed):
-            ended = net.on_answered(step, event) if isinstance(event, Answered) else net.on_failed(step, event)
-            if ended is not None:
-                raft.on_ended(step, files, net, ended)
+            raft.on_request(turn, event.connection, event.request)
+        elif isinstance(event, Answered):
+            COMPONENTS.on_ended(self, turn, net.on_answered(step, event))
+        elif isinstance(event, Failed):
+            COMPONENTS.on_ended(self, turn, net.on_failed(step, event))
         elif isinstance(event, TimedOut):
-            if not net.on_timer(event.timer):
-                raft.on_timer(step, files, net, event.timer)
+            COMPONENTS.on_timer(self, turn, event.timer)
         elif isinstance(event, Synced):
-            raft.on_synced(step, files, net, event)
+            raft.on_synced(turn, event)
         elif isinstance(event, Disconnected):
             raft.on_disconnected(event.connection)
         elif isinstance(event, Chosen):
-            raft.on_chosen(step, files, net, event)
+            COMPONENTS.on_chosen(self, turn, event)
         elif isinstance(event, Invoked):
-            raft.append(step, files, [MetadataRecord(no_op=NoOpRecord())])
-        raft.poll(step, files, net)
+            raft.append(turn, [MetadataRecord(no_op=NoOpRecord())])
+        raft.poll(turn)
         return step.effects
 
     def _start(self, event: Started) -> None:
@@ -98,6 +101,10 @@ class VoterNode(msgspec.Struct):
             setting(config, "request.timeout.ms"),
         )
 
+
+COMPONENTS: Components[VoterNode, NodeTurn] = Components()
+COMPONENTS.add(network_client.COMPONENT, lambda node: node.net)
+COMPONENTS.add(raft_client.COMPONENT, lambda node: node.raft)
 
 _FORGOTTEN: Mapping[str, Any] = {"failures": 0, "retries": 1}
 """Counters that lengthen a pause and do nothing else; with a frozen clock all pauses are alike."""

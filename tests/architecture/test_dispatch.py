@@ -2,36 +2,24 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
 import pytest
 
 from actors.broker import broker_node
-from actors.controller.controller import ControllerRequest
+from actors.controller import controller
 from actors.node.errors import KafkaError
-from actors.node.messages import API_OF_REQUEST, APIS, Api
+from actors.node.messages import APIS, Api
 from actors.quorum import raft_client
 from actors.versions import CONTROLLER_APIS, PUSHED_BROKER_APIS
 from krift.v1 import node_service_pb2
 from tests.architecture.sources import ROOT
-
-CONTROLLERS_OWN = {API_OF_REQUEST[kind] for kind in get_args(ControllerRequest)}
-"""What the controller's state machine serves, beside the quorum."""
 
 
 @pytest.mark.parametrize("api", Api, ids=lambda api: api.name)
 def test_every_api_has_its_handler(api: Api) -> None:
     """Shows that whoever serves an API, by its option in node_service.proto, has a handler for it, and nobody else."""
     assert (api in PUSHED_BROKER_APIS) == (api in broker_node.HANDLERS)
-    of_a_controller = {*raft_client.HANDLERS, *CONTROLLERS_OWN, Api.ApiVersions}
+    of_a_controller = {*raft_client.HANDLERS, *controller.HANDLERS, Api.ApiVersions}
     assert (api in CONTROLLER_APIS) == (api in of_a_controller)
-
-
-def test_the_controller_tells_its_requests_apart() -> None:
-    """Shows that the controller's state machine names each of its requests."""
-    source = (ROOT / "actors" / "controller" / "controller.py").read_text(encoding="utf-8")
-    told = {kind.__name__ for kind in get_args(ControllerRequest) if f"isinstance(request, {kind.__name__})" in source}
-    assert told == {kind.__name__ for kind in get_args(ControllerRequest)}
 
 
 @pytest.mark.parametrize("api", Api, ids=lambda api: api.name)

@@ -15,6 +15,7 @@ from actors.node.errors import KafkaError
 from actors.node.messages import AnyRequest, AnyResponse
 from actors.node.spec import METADATA_TOPIC, METADATA_TOPIC_ID, ClusterSpec
 from actors.node.step import Step
+from actors.node.turn import NodeTurn
 from actors.quorum.quorum_state import role_name
 from actors.quorum.quorum_state_store import QUORUM_STATE_FILE, ElectionState, write_election_state
 from actors.quorum.raft_client import METADATA_LOG_FILE
@@ -246,13 +247,13 @@ class Environment:
         member = self._member(command)
         records = [MetadataRecord(no_op=NoOpRecord()) for _ in range(command.number("n", 1))]
         offsets: list[int | None] = []
-        self.quorum.step(member, lambda step: offsets.append(member.raft.append(step, member.files, records)))
+        self.quorum.step(member, lambda turn: offsets.append(member.raft.append(turn, records)))
         return f"offset {offsets[0]}\n{self._told()}"
 
     def verb_shutdown(self, command: Command) -> str:
         """shutdown c1: a member is asked to stop; it says when it may."""
         member = self._member(command)
-        self.quorum.step(member, member.raft.begin_shutdown)
+        self.quorum.step(member, lambda turn: member.raft.begin_shutdown(turn.step))
         return self._told()
 
     def verb_snapshot(self, command: Command) -> str:
@@ -260,10 +261,10 @@ class Environment:
         member, told = self._member(command), self.verb_commits(command)
         due: list[bool] = []
 
-        def make(step: Step) -> None:
-            due.append(member.raft.is_snapshot_due(step))
+        def make(turn: NodeTurn) -> None:
+            due.append(member.raft.is_snapshot_due(turn.step))
             if due[0]:
-                member.raft.create_snapshot(step, member.files, [NO_OP] * 4, 0)
+                member.raft.create_snapshot(turn, [NO_OP] * 4, 0)
 
         self.quorum.step(member, make)
         return "\n".join([told, self._told() if due[0] else "none is due"])

@@ -8,7 +8,9 @@ from typing import Any
 
 import msgspec
 
+from actors.node import network_client
 from actors.node.codec import decode, encode
+from actors.node.component import Components
 from actors.node.effects import Call, Delete, DropHead, SetTimer, Write
 from actors.node.events import Answered, AnyEvent, Chosen, Failed, Synced
 from actors.node.fault import FatalFault
@@ -17,6 +19,8 @@ from actors.node.messages import AnyRequest, AnyResponse
 from actors.node.network_client import NetworkClient
 from actors.node.spec import ClusterSpec, NodeSpec, node_name
 from actors.node.step import Step
+from actors.node.turn import NodeTurn
+from actors.quorum import raft_client
 from actors.quorum.raft_client import RaftClient
 from actors.trace.events import TraceEvent
 from actors.versions import Ranges, default_ranges
@@ -62,7 +66,7 @@ class Member(Host):
 
     def owe(self, event: AnyEvent) -> None:
         assert isinstance(event, Chosen)
-        self.quorum.step(self, lambda step: self.raft.on_chosen(step, self.files, self.net, event))
+        self.quorum.step(self, lambda turn: COMPONENTS.on_chosen(self, turn, event))
 
     def recorded(self, event: TraceEvent) -> None:
         self.quorum.observer(self.spec.name, event)
@@ -159,12 +163,9 @@ class Quorum:
     def start(self, name: str, defects: list[str]) -> None:
         """Begin an incarnation of a node with what its disk holds."""
         member = self.members[name] = Member(self.spec(name, defects), self)
-        incarnation = self.incarnations[name] = self.incarnations.get(name, -1) + 1
+        self.incarnations[name] = self.incarnations.get(name, -1) + 1
         image = member.image()
-        self.step(
-            member,
-            lambda step: member.raft.start(step, member.files, member.net, member.spec, incarnation, image),
-        )
+        self.step(member, lambda turn: member.raft.start(turn, member.spec, image))
 
     def crash(self, name: str) -> None:
         """End an incarnation: calls to it and from it end, its disk stays."""
@@ -186,12 +187,13 @@ class Quorum:
 
     # ---- steps -----------------------------------------------------------------------------------------------
 
-    def step(self, member: Member, action: Callable[[Step], object]) -> None:
+    def step(self, member: Member, action: Callable[[NodeTurn], object]) -> None:
         """Let a member take one input, and carry out what it asks for. Its state survives encoding each time."""
         step = Step(self.now_ms, tuple(member.spec.defects))
         try:
-            action(step)
-            member.raft.poll(step, member.files, member.net)
+            turn = NodeTurn(step, member.files, member.net)
+            action(turn)
+            member.raft.poll(turn)
         except FatalFault as fault:
             # Its fault handler ends the process (``ProcessTerminatingFaultHandler``).
             self.say(f"{short(member.spec.name)} stops: {fault}")
@@ -215,7 +217,7 @@ class Quorum:
     def report_sync(self, member: Member, synced: Synced) -> None:
         """Tell a member that a Sync is done."""
         member.durable[synced.file] = member.snapshots[synced.file, synced.upto]
-        self.step(member, lambda step: member.raft.on_synced(step, member.files, member.net, synced))
+        self.step(member, lambda turn: member.raft.on_synced(turn, synced))
 
     # ---- messages --------------------------------------------------------------------------------------------
 
@@ -234,18 +236,11 @@ class Quorum:
 
     def request(self, member: Member, connection: str, request: AnyRequest) -> None:
         """Let a member receive a request."""
-        self.step(
-            member,
-            lambda step: member.raft.on_request(step, member.files, member.net, connection, request),
-        )
+        self.step(member, lambda turn: member.raft.on_request(turn, connection, request))
 
     def _answer(self, member: Member, letter: Letter) -> None:
-        def handle(step: Step) -> None:
-            ended = member.net.on_answered(step, Answered(letter.call, letter.message))
-            if ended is not None:
-                member.raft.on_ended(step, member.files, member.net, ended)
-
-        self.step(member, handle)
+        event = Answered(letter.call, letter.message)
+        self.step(member, lambda turn: COMPONENTS.on_ended(member, turn, member.net.on_answered(turn.step, event)))
 
     def _answer_api_versions(self, letter: Letter) -> None:
         """Versions are agreed on without a line in the transcript; a scripted peer speaks everything."""
@@ -269,13 +264,8 @@ class Quorum:
     def fail(self, name: str, call: int, reason: str) -> None:
         """End a call without an answer."""
         member = self.members[name]
-
-        def handle(step: Step) -> None:
-            ended = member.net.on_failed(step, Failed(call, "timeout" if reason == "timeout" else "disconnect"))
-            if ended is not None:
-                member.raft.on_ended(step, member.files, member.net, ended)
-
-        self.step(member, handle)
+        event = Failed(call, "timeout" if reason == "timeout" else "disconnect")
+        self.step(member, lambda turn: COMPONENTS.on_ended(member, turn, member.net.on_failed(turn.step, event)))
 
     def next_letter(self) -> Letter | None:
         """Take the first letter that no cut holds back and that no scripted peer must answer."""
@@ -301,12 +291,7 @@ class Quorum:
     def fire(self, member: Member, timer: str) -> None:
         """Let a timer fire now."""
         del member.timers[timer]
-
-        def handle(step: Step) -> None:
-            if not member.net.on_timer(timer):
-                member.raft.on_timer(step, member.files, member.net, timer)
-
-        self.step(member, handle)
+        self.step(member, lambda turn: COMPONENTS.on_timer(member, turn, timer))
 
     def run_for(self, duration_ms: int) -> None:
         """Let time pass: timers fire in order, and messages take no time."""
@@ -331,3 +316,9 @@ def api_key(name: str) -> int:
     from actors.node.messages import Api
 
     return int(Api[name])
+
+
+COMPONENTS: Components[Member, NodeTurn] = Components()
+"""Who takes the timers, answers and choices of a member."""
+COMPONENTS.add(network_client.COMPONENT, lambda member: member.net)
+COMPONENTS.add(raft_client.COMPONENT, lambda member: member.raft)

@@ -123,7 +123,7 @@ def test_an_append_waits_no_longer_than_its_time() -> None:
     coordinator = Coordinator()
     turn = coordinator.turn(500)
     turn.purgatory.park(turn.step, AppendAnswered("client>2", 700, 0))  # type: ignore[arg-type]
-    turn.purgatory.on_timer(turn, turn.step, AppendAnswered.timer)
+    turn.purgatory.on_timer(turn, AppendAnswered.timer)
     assert errors(turn) == [KafkaError.REQUEST_TIMED_OUT]
     assert turn.step.effects[-1] == SetTimer(AppendAnswered.timer, 200, 200)
     assert list(turn.purgatory.parked) == ["client>2"]

@@ -6,6 +6,7 @@ import pytest
 
 from actors.node.effects import Reply
 from actors.node.step import Step
+from actors.node.turn import NodeTurn
 from krift.v1.quorum import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
@@ -28,7 +29,7 @@ def test_a_refused_leader_is_told_where_the_next_one_listens(
     member, step = environment.quorum.members["controller-1"], Step(0)
     request = kind(cluster_id="krift", leader_id=103, leader_epoch=4)
     request.header.api_version = version
-    member.raft.on_request(step, member.files, member.net, "test", request)
+    member.raft.on_request(NodeTurn(step, member.files, member.net), "test", request)
     [reply] = [effect for effect in step.effects if isinstance(effect, Reply)]
     response = reply.response
     assert isinstance(response, BeginQuorumEpochResponse | EndQuorumEpochResponse)
