@@ -184,7 +184,7 @@ DRAWN = st.one_of(
         st.sampled_from(("elect", "fence", "unclean")), MEMBERS, MEMBERS, st.integers(1, 50),
     ),
     st.builds(PartAssume, st.just(TP), st.just("leader"), st.just(1), *[NUMBERS] * 7),
-    st.builds(LogHw, st.sampled_from((TP, METADATA_PARTITION)), st.just("leader"), *[NUMBERS] * 5, MEMBERS),
+    st.builds(LogHw, st.sampled_from((TP, METADATA_PARTITION)), st.just("leader"), *[NUMBERS] * 4, MEMBERS),
     st.builds(LogTrunc, st.just(TP), NUMBERS, NUMBERS, st.just("diverge"), NUMBERS, NUMBERS),
     st.builds(QRole, st.just("d"), NUMBERS, st.sampled_from(("leader", "candidate")), NUMBERS, NUMBERS, MEMBERS),
     st.builds(
