@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import example, given, settings, strategies as st
 
 from actors.client.producer import ProducerNode
-from actors.log.batch import EMPTY_PREFIX_HASH, LogRecord, make_batch
+from actors.log.batch import EMPTY_PREFIX_HASH, take_batch
 from actors.log.producer_state import ProducerStateManager
 from actors.node.effects import Call
 from actors.node.errors import KafkaError
@@ -70,9 +70,7 @@ class ToyLeader:
             error = state.check(*identity)
             if error:
                 return error, -1
-        records = [LogRecord(0, uid) for uid in uids]
-        numbered = dict(zip(("producer_id", "producer_epoch", "base_sequence"), identity, strict=True))
-        state.update(make_batch(EMPTY_PREFIX_HASH, end, 0, records, **numbered))
+        state.update(take_batch(EMPTY_PREFIX_HASH, end, 0, wire))
         self.logs.setdefault(index, []).extend(uids)
         self.ends[index] = end + len(uids)
         return 0, end

@@ -9,7 +9,7 @@ import pytest
 from actors.log.batch import Batch
 from actors.node.codec import decode
 from actors.node.spec import ClusterSpec
-from actors.node.step import Step
+from actors.node.turn import NodeTurn
 from actors.quorum.raft_client import METADATA_LOG_FILE
 from actors.quorum.roles import Leader
 from actors.trace.events import LogAppend, LogHw, QPersist, QRole, QVote, TraceEvent
@@ -95,8 +95,8 @@ def append(quorum: Quorum, name: str, count: int) -> None:
     member = quorum.members[name]
     records = [MetadataRecord(no_op=NoOpRecord()) for _ in range(count)]
 
-    def act(step: Step) -> None:
-        member.raft.append(step, member.files, records)
+    def act(turn: NodeTurn) -> None:
+        member.raft.append(turn, records)
 
     quorum.step(member, act)
 
