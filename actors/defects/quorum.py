@@ -160,6 +160,12 @@ QUORUM_DEFECTS: tuple[Defect, ...] = (
         "A leader counts for committed what is in its own log and not on its disk yet.",
     ),
     Defect(
+        "flush-end-inclusive",
+        "actors.quorum",
+        "Q7",
+        "A voter takes the end of what it has on its disk for the last offset there, and counts one further.",
+    ),
+    Defect(
         "leader-counts-sent",
         "actors.quorum",
         "Q7",

@@ -364,7 +364,7 @@ class RaftState(msgspec.Struct):
         if not done:
             return None
         self.flushes = [flush for flush in self.flushes if flush.number > upto]
-        end = max(flush.end for flush in done)
+        end = max(flush.end for flush in done) + ("flush-end-inclusive" in step.defects)
         step.record(LogFlush(self.log.tp, end))
         return end
 

@@ -52,6 +52,7 @@ PROOFS: dict[str, Proof] = {
     "leader-counts-unflushed": Proof(
         "slow-leader-disk", r"high watermark to \d+, which \S+ had on disk, out of 3 voters"
     ),
+    "flush-end-inclusive": Proof("quorum", r"has the metadata log on its disk up to \d+, and it ends at \d+"),
     "leader-counts-sent": Proof("quorum", r"high watermark to \d+ counting \S+, which had fetched up to \d+ in its"),
     "vote-before-sync": Proof("quorum", r"granted its vote in epoch \d+ to \d+ before the vote was on its disk"),
     "same-epoch-leader": Proof("quorum", r"knows \d+ as the leader of quorum epoch \d+, of which \S+ knew \d+"),
