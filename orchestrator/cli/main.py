@@ -11,6 +11,7 @@ import logging
 import os
 import signal
 import sys
+import threading
 from typing import Any, NoReturn
 
 import click
@@ -32,6 +33,9 @@ COMMANDS = {
     "doctor": "See whether this machine is ready, and what to do if not.",
 }
 """Subcommand -> its one line of help, so that ``krift --help`` imports none of them."""
+
+AGAIN_S = 0.05
+"""How long after a signal was lost it is sent again."""
 
 
 class LazyGroup(click.Group):
@@ -91,7 +95,7 @@ def fail(message: str, code: int) -> NoReturn:
 def main() -> NoReturn:
     """Entry point of the command."""
     _open_streams()
-    _hear_signals()
+    hear_signals()
     _silence_libraries()
     try:
         code = cli(prog_name="krift", standalone_mode=False)
@@ -114,7 +118,7 @@ def main() -> NoReturn:
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _hear_signals() -> None:
+def hear_signals() -> None:
     """A SIGTERM, or a terminal that is closed, ends a run like a Ctrl-C: faults end, and nothing is left running.
 
     Also where a shell script started the command in the background, which makes it deaf to SIGINT.
@@ -123,10 +127,20 @@ def _hear_signals() -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) != signal.SIG_IGN:  # nohup
             signal.signal(number, _as_interrupt)
+    sys.unraisablehook = _on_unraisable
 
 
 def _as_interrupt(_number: int, _frame: Any) -> None:
     signal.raise_signal(signal.SIGINT)
+
+
+def _on_unraisable(lost: sys.UnraisableHookArgs) -> None:
+    """Python drops what is raised within a destructor or a weak reference's callback. A Ctrl-C that came just then is
+    sent again, once that is left."""
+    if lost.exc_type is KeyboardInterrupt:
+        threading.Timer(AGAIN_S, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT)).start()
+    else:
+        sys.__unraisablehook__(lost)
 
 
 def _silence_libraries() -> None:

@@ -105,6 +105,30 @@ def test_a_signal_ends_a_run(number: signal.Signals, tmp_path: Path) -> None:
         assert not msgspec.json.decode(line, type=Verdict).expected
 
 
+def test_a_signal_is_not_lost_where_python_drops_what_is_raised() -> None:
+    """Shows that a Ctrl-C in the middle of a weak reference's callback, such as one of an import, still ends the
+    command."""
+    dropped = """
+import signal, weakref
+from orchestrator.cli.main import hear_signals
+
+class Module:
+    pass
+
+hear_signals()
+module = Module()
+reference = weakref.ref(module, lambda _: signal.raise_signal(signal.SIGINT))
+del module
+while True:
+    signal.pause()
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", dropped], capture_output=True, env=environment(), timeout=TIMEOUT_S, check=False
+    )
+    assert (ended.returncode, ended.stderr.splitlines()[-1]) == (-signal.SIGINT, b"KeyboardInterrupt")
+    assert b"Exception ignored" not in ended.stderr
+
+
 @pytest.mark.parametrize("command", ["check", "live"])
 def test_without_java(command: str, kept_run: Path, tmp_path: Path) -> None:
     """Shows one error that names JAVA_HOME, before any node is started."""
