@@ -7,10 +7,17 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal
 
-from actors.trace.event_parts import Polled, TraceEvent
+from msgspec import UNSET, UnsetType
 
-OpKind = Literal["send", "poll", "list", "admin"]
-"""What applications ask clients for: to send a record, to poll a partition, to list an offset, to administer."""
+from actors.trace.event_parts import Polled, TraceEvent
+from actors.trace.group_events import Entry
+
+OpKind = Literal["send", "poll", "list", "admin", "commit", "committed"]
+"""What applications ask clients for: to send a record, to poll a partition, to list an offset, to administer, to commit
+positions of a group, to look up its committed positions."""
+CommitHow = Literal["auto", "sync", "async"]
+"""By whom positions are committed: by the consumer itself (enable.auto.commit), or by its application, which waits or
+does not."""
 Outcome = Literal["ok", "fail", "unknown"]
 """fail: it has definitely not happened."""
 
@@ -61,6 +68,25 @@ class AdminInvoke(OpInvoke, frozen=True, tag="admin.invoke"):
     kind: ClassVar[OpKind] = "admin"
     call: str
     arguments: dict[str, Any]
+
+
+class CommitInvoke(OpInvoke, frozen=True, tag="commit.invoke"):
+    """``member``, ``generation``: as sent. ``offsets``: topic partition -> entry (``actors.trace.group_events``)."""
+
+    kind: ClassVar[OpKind] = "commit"
+    group: str
+    member: str
+    generation: int
+    offsets: dict[str, Entry]
+    how: CommitHow
+
+
+class CommittedInvoke(OpInvoke, frozen=True, tag="committed.invoke"):
+    """``tps``: topic partitions whose committed positions are looked up."""
+
+    kind: ClassVar[OpKind] = "committed"
+    group: str
+    tps: list[str]
 
 
 class OpReturn(TraceEvent, frozen=True):
@@ -131,7 +157,30 @@ class AdminReturn(OpReturn, frozen=True, tag="admin.return"):
     results: dict[str, Any]
 
 
-OP_RETURNS = (SendReturn, PollReturn, ListReturn, AdminReturn)
+class CommitReturn(OpReturn, frozen=True, tag="commit.return"):
+    """``group``, ``member``, ``generation``, ``offsets``, ``how``: as it was invoked. ``errors``: topic partition ->
+    code, 0 for what is committed; what is missing was not answered."""
+
+    kind: ClassVar[OpKind] = "commit"
+    group: str
+    member: str
+    generation: int
+    offsets: dict[str, Entry]
+    how: CommitHow
+    errors: dict[str, int] = {}
+
+
+class CommittedReturn(OpReturn, frozen=True, tag="committed.return"):
+    """``group``, ``tps``: as it was invoked. ``offsets``: topic partition -> entry, ``NO_ENTRY`` where nothing is
+    committed."""
+
+    kind: ClassVar[OpKind] = "committed"
+    group: str
+    tps: list[str]
+    offsets: dict[str, Entry] = {}
+
+
+OP_RETURNS = (SendReturn, PollReturn, ListReturn, AdminReturn, CommitReturn, CommittedReturn)
 """Of all kinds."""
 
 
@@ -140,7 +189,10 @@ class MetaView(TraceEvent, frozen=True, tag="meta.view"):
     took over. ``leaders``: who leads, for the same partitions as ``epochs`` (-1 nobody). ``topic_ids``: topic -> id,
     where it is another one than the client knew. source: metadata (a Metadata answer, to a request for all that it
     uses: what is neither accepted nor differs it no longer knows), hint (in an answer that refuses, KIP-951), heard (of
-    a newer leader epoch alone, in an answer of another API: there is nothing to take over)."""
+    a newer leader epoch alone, in an answer of another API: there is nothing to take over).
+
+    ``metadata_epoch``, ``metadata_accepted`` (KIP-232, seed): of a Metadata answer, and whether it was taken over for
+    it; both are left out where the client does not judge answers by it."""
 
     server: str
     epochs: dict[str, int]
@@ -148,16 +200,28 @@ class MetaView(TraceEvent, frozen=True, tag="meta.view"):
     leaders: dict[str, int] = {}
     topic_ids: dict[str, str] = {}
     source: Literal["metadata", "hint", "heard"] = "metadata"
+    metadata_epoch: int | UnsetType = UNSET
+    metadata_accepted: bool | UnsetType = UNSET
+
+
+class MetaWait(TraceEvent, frozen=True, tag="meta.wait"):
+    """A wait for metadata came to its end (``wait_for_metadata_update``, KIP-232). ``epoch``: that was waited for;
+    ``metadata_epoch``: of the client's metadata then; ``reached``: it was not lower, in time."""
+
+    epoch: int
+    metadata_epoch: int
+    reached: bool
 
 
 class ConsPos(TraceEvent, frozen=True, tag="cons.pos"):
-    """A consumer's position moved other than by delivering. reason: assign, seek, reset, truncation."""
+    """A consumer's position moved other than by delivering. ``epoch``: leader epoch that it has with it, -1 none.
+    reason: assign, seek, reset, truncation, committed (it is what the group has committed)."""
 
     tp: str
     old: int
     new: int
     epoch: int
-    reason: Literal["assign", "seek", "reset", "truncation"]
+    reason: Literal["assign", "seek", "reset", "truncation", "committed"]
 
 
 class ErrorSeen(TraceEvent, frozen=True, tag="client.error"):
@@ -175,11 +239,16 @@ ClientEvent = (
     | PollInvoke
     | ListInvoke
     | AdminInvoke
+    | CommitInvoke
+    | CommittedInvoke
     | SendReturn
     | PollReturn
     | ListReturn
     | AdminReturn
+    | CommitReturn
+    | CommittedReturn
     | MetaView
+    | MetaWait
     | ConsPos
     | ErrorSeen
 )

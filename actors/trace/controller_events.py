@@ -54,4 +54,13 @@ class BrokerReg(TraceEvent, frozen=True, tag="broker.reg"):
     offset: int
 
 
-ControllerEvent = PartChange | ConfigChange | BrokerReg
+class MetaMint(TraceEvent, frozen=True, tag="meta.mint"):
+    """The active controller gave its next update of the brokers a new metadata epoch (KIP-232, seed).
+    ``controller_epoch``: the quorum epoch in which it leads; ``digest``: hash over what the update tells."""
+
+    epoch: int
+    controller_epoch: int
+    digest: int | None = None
+
+
+ControllerEvent = PartChange | ConfigChange | BrokerReg | MetaMint

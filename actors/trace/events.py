@@ -32,11 +32,16 @@ from actors.trace.client_events import (
     AdminInvoke as AdminInvoke,
     AdminReturn as AdminReturn,
     ClientEvent,
+    CommitInvoke as CommitInvoke,
+    CommitReturn as CommitReturn,
+    CommittedInvoke as CommittedInvoke,
+    CommittedReturn as CommittedReturn,
     ConsPos as ConsPos,
     ErrorSeen as ErrorSeen,
     ListInvoke as ListInvoke,
     ListReturn as ListReturn,
     MetaView as MetaView,
+    MetaWait as MetaWait,
     OpInvoke as OpInvoke,
     OpReturn as OpReturn,
     Outcome as Outcome,
@@ -49,9 +54,20 @@ from actors.trace.controller_events import (
     BrokerReg as BrokerReg,
     ConfigChange as ConfigChange,
     ControllerEvent,
+    MetaMint as MetaMint,
     PartChange as PartChange,
 )
 from actors.trace.event_parts import Polled as Polled, ReplyPartition as ReplyPartition, TraceEvent as TraceEvent
+from actors.trace.group_events import (
+    NO_ENTRY as NO_ENTRY,
+    ConsOwn as ConsOwn,
+    Entry as Entry,
+    GroupEvent,
+    GrpCommit as GrpCommit,
+    GrpFetch as GrpFetch,
+    GrpGen as GrpGen,
+    GrpLoad as GrpLoad,
+)
 from actors.trace.log_events import (
     LogAppend as LogAppend,
     LogEvent,
@@ -94,7 +110,7 @@ from actors.trace.run_events import (
     Tick as Tick,
 )
 
-AnyTraceEvent = RunEvent | RpcEvent | QuorumEvent | LogEvent | ControllerEvent | BrokerEvent | ClientEvent
+AnyTraceEvent = RunEvent | RpcEvent | QuorumEvent | LogEvent | ControllerEvent | BrokerEvent | GroupEvent | ClientEvent
 """The registry."""
 
 EVENT_TYPES: dict[str, type[TraceEvent]] = {str(kind.__struct_config__.tag): kind for kind in get_args(AnyTraceEvent)}

@@ -85,19 +85,24 @@ _CLIENT = (
     *("send.invoke", "poll.invoke", "list.invoke", "admin.invoke"),
     *("send.return", "poll.return", "list.return", "admin.return"),
 )
+_CONSUMER = (
+    *(*_CLIENT, "cons.own", "meta.wait"),
+    *("commit.invoke", "commit.return", "committed.invoke", "committed.return"),
+)
 _QUORUM = (
     *(*_EVERYWHERE, "q.persist", "q.vote", "q.role", "q.voters", "q.snap", "q.apply"),
     *("log.append", "log.flush", "log.trunc", "log.start", "log.hw"),
 )
 _DRIVER = ("run.meta", "run.end", "ctl.fault", "ctl.window", "ctl.phase", "link.rule", "link.hit")
 RECORDED_BY: dict[str, tuple[str, ...]] = {
-    "controller": (*_QUORUM, "rep.fetch", "q.snap.fetch", "part.change", "config.change", "broker.reg"),
+    "controller": (*_QUORUM, "rep.fetch", "q.snap.fetch", "part.change", "config.change", "broker.reg", "meta.mint"),
     "broker": (
         *(*_QUORUM, "rpc.reply", "part.assume", "isr.propose", "meta.image"),
         *("rep.fetch", "rep.truncate", "fetch.told", "epoch.told"),
+        *("grp.gen", "grp.commit", "grp.load", "grp.fetch"),
     ),
     "producer": _CLIENT,
-    "consumer": _CLIENT,
+    "consumer": _CONSUMER,
     "list-offsets": _CLIENT,
     "admin": _CLIENT,
     "driver": _DRIVER,

@@ -1,0 +1,102 @@
+"""Trace events of groups: what their coordinators decided and told, and what their members own.
+
+A *group* is named by its id. ``offsets_tp``: the partition of ``__consumer_offsets`` that holds it, whose leader
+coordinates it; ``coordinator_epoch``: the leader epoch in which that broker did. An *entry* is what is stored with a
+committed position: ``[offset, leader_epoch, metadata_epoch]``, -1 for what it has none of.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from actors.trace.event_parts import TraceEvent
+
+Entry = list[int]
+"""``[offset, leader_epoch, metadata_epoch]``; ``[-1, -1, -1]``: nothing is committed."""
+NO_ENTRY: Entry = [-1, -1, -1]
+
+GroupState = Literal["Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead"]
+"""As Kafka's classic groups have them (``ClassicGroupState``)."""
+
+
+class GrpGen(TraceEvent, frozen=True, tag="grp.gen"):
+    """A coordinator moved a group into a state. ``tp``: the offsets partition. ``leader``: member id of who assigns, ""
+    none. ``protocol``: name of the assignor chosen, "" none yet. ``members``: member id -> client id.
+    ``assignment``: member id -> topic partitions, of state Stable alone. ``reason``: why, in Kafka's words. That a
+    group is stable is recorded when the offsets partition has committed its assignment."""
+
+    tp: str
+    group: str
+    state: GroupState
+    generation: int
+    coordinator_epoch: int
+    leader: str = ""
+    protocol: str = ""
+    members: dict[str, str] = {}
+    assignment: dict[str, list[str]] = {}
+    reason: str = ""
+
+
+class GrpCommit(TraceEvent, frozen=True, tag="grp.commit"):
+    """A coordinator decided on one partition of an OffsetCommit, or of the offsets that it removes. ``tp``: that was
+    committed. ``member``, ``generation``: as the request names them ("" and -1: a group without members).
+    ``offset``, ``leader_epoch``, ``metadata_epoch``: the entry. ``error``: 0: appended, which is not yet committed.
+    ``log_offset``: of the record in ``offsets_tp``, -1 refused. A tombstone, by expiry or deletion, has offset -1 and
+    no member."""
+
+    tp: str
+    group: str
+    offsets_tp: str
+    coordinator_epoch: int
+    member: str
+    generation: int
+    offset: int
+    leader_epoch: int = -1
+    metadata_epoch: int = -1
+    error: int = 0
+    log_offset: int = -1
+
+
+class GrpLoad(TraceEvent, frozen=True, tag="grp.load"):
+    """A broker has loaded the offsets partition ``tp``, as its leader in ``coordinator_epoch``, or gave up what it had
+    of it (``loaded`` False). ``end``: the log was read up to here. ``offsets``: group -> topic partition -> entry;
+    ``groups``: group -> its state and generation, both as they are in memory afterwards (not told when given up)."""
+
+    tp: str
+    coordinator_epoch: int
+    loaded: bool
+    end: int = -1
+    offsets: dict[str, dict[str, Entry]] = {}
+    groups: dict[str, tuple[GroupState, int]] = {}
+
+
+class GrpFetch(TraceEvent, frozen=True, tag="grp.fetch"):
+    """A coordinator answered an OffsetFetch of one group. ``error``: of the group. ``offsets``: topic partition ->
+    entry, ``NO_ENTRY`` where nothing is committed; partitions with an error of their own are left out."""
+
+    group: str
+    offsets_tp: str
+    coordinator_epoch: int
+    error: int
+    offsets: dict[str, Entry]
+
+
+OwnReason = Literal["assign", "revoke", "lost", "leave"]
+
+
+class ConsOwn(TraceEvent, frozen=True, tag="cons.own"):
+    """What a member of a group owns changed. ``owned``: from now on; ``added``, ``revoked``, ``lost``: what differs.
+    ``member``, ``generation``: as the member knows them. reason: assign (a SyncGroup answer), revoke (before it joins
+    again), lost (it was fenced, or its session is over), leave (it leaves, or unsubscribes)."""
+
+    group: str
+    member: str
+    generation: int
+    owned: list[str]
+    added: list[str] = []
+    revoked: list[str] = []
+    lost: list[str] = []
+    reason: OwnReason = "assign"
+
+
+GroupEvent = GrpGen | GrpCommit | GrpLoad | GrpFetch | ConsOwn
