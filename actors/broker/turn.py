@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from actors.features import REELECTED_IN_PLACE, SPINNING_CONSUMER
+from actors.features import KIP_232, REELECTED_IN_PLACE, SPINNING_CONSUMER
 from actors.log.log_validator import DEFAULT_LOG_CONFIG, LogConfig
 from actors.node.messages import Api
 from actors.node.spec import ClusterSpec, NodeSpec
@@ -23,6 +23,7 @@ class Settings(msgspec.Struct, frozen=True):
     node_id: int = -1
     cluster: ClusterSpec = ClusterSpec("", [], [])
     kip_207: str = "kafka"
+    kip_232: str = "kafka"
     reelected_in_place: str = "kafka"
     spinning_consumer: str = "kafka"
     metadata_propagation: str = "log"
@@ -52,6 +53,7 @@ def settings_of(spec: NodeSpec) -> Settings:
         node_id=spec.node_id,
         cluster=spec.cluster,
         kip_207=spec.features["kip-207"],
+        kip_232=spec.features.get(KIP_232, "kafka"),
         reelected_in_place=spec.features.get(REELECTED_IN_PLACE, "kafka"),
         spinning_consumer=spec.features.get(SPINNING_CONSUMER, "kafka"),
         metadata_propagation=config["metadata.propagation"],
