@@ -11,6 +11,10 @@ import msgspec
 Scope = Literal["controller", "broker", "topic", "producer", "consumer", "admin", "krift"]
 
 
+INTER_BROKER_PROTOCOL = "inter.broker.protocol.version"
+METADATA_EPOCH_PROTOCOL = "1.1-IV0"
+"""Value of that key from which on there are metadata epochs; Kafka's own 1.1-IV0 has none, as it took another way."""
+
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
 
@@ -202,6 +206,14 @@ CONFIG: dict[str, ConfigKey] = {
             ("controller", "broker", "krift"),
             "What brokers tell clients comes from the metadata log, or is pushed by UpdateMetadata as before KRaft.",
             choices=("log", "push"),
+        ),
+        ConfigKey(
+            INTER_BROKER_PROTOCOL,
+            METADATA_EPOCH_PROTOCOL,
+            ("controller", "broker"),
+            "With kip-232: seed: how controllers speak to brokers. 1.0-IV0: without metadata epochs, as between the "
+            "seed's two rolling bounces; 1.1-IV0: with them.",
+            choices=("1.0-IV0", METADATA_EPOCH_PROTOCOL),
         ),
         ConfigKey(
             "krift.metadata.clean.interval.ms",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from actors.broker.group_coordinator.group_config import GroupConfig, group_config_of
-from actors.features import REELECTED_IN_PLACE, SPINNING_CONSUMER
+from actors.features import KIP_232, REELECTED_IN_PLACE, SPINNING_CONSUMER
 from actors.log.log_validator import DEFAULT_LOG_CONFIG, LogConfig
 from actors.node.messages import Api
 from actors.node.spec import ClusterSpec, NodeSpec
@@ -55,7 +55,7 @@ def settings_of(spec: NodeSpec) -> Settings:
         node_id=spec.node_id,
         cluster=spec.cluster,
         kip_207=spec.features["kip-207"],
-        kip_232=spec.features.get("kip-232", "kafka"),
+        kip_232=spec.features.get(KIP_232, "kafka"),
         reelected_in_place=spec.features.get(REELECTED_IN_PLACE, "kafka"),
         spinning_consumer=spec.features.get(SPINNING_CONSUMER, "kafka"),
         metadata_propagation=config["metadata.propagation"],

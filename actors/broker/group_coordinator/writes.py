@@ -22,8 +22,6 @@ from krift.v1.records import RecordBatch
 if TYPE_CHECKING:
     from actors.broker.group_coordinator.storing import DelayedAssignment, DelayedStaticMember
 
-    AnyWrite = DelayedAssignment | DelayedStaticMember | "DelayedAnswer"
-
 LEADER_ONLY = 1
 """The acks of a coordinator's append: it waits for the high watermark by itself."""
 TIMER = f"{PREFIX}groups"
@@ -133,7 +131,7 @@ def replay_offset(shard: Shard, offset: int, record: CoordinatorRecord) -> None:
         shard.offsets.write(OffsetChange(offset, key.group, tp, value))
 
 
-def wait(turn: Turn, operation: AnyWrite) -> None:
+def wait(turn: Turn, operation: DelayedAnswer | DelayedAssignment | DelayedStaticMember) -> None:
     """Complete an operation if what it waits for is committed already; else let it wait."""
     decided = decide(turn, operation.tp, operation.end)
     if decided is None:
@@ -156,7 +154,7 @@ def answer_when_committed(turn: Turn, shard: Shard, connection: str, request: An
     wait(turn, operation)
 
 
-def stored(turn: Turn, shard: Shard, operation: AnyWrite) -> None:
+def stored(turn: Turn, shard: Shard, operation: DelayedAnswer | DelayedAssignment | DelayedStaticMember) -> None:
     """Let something wait for what was just written, which failed if ``error`` says so."""
     if operation.error:
         operation.on_complete(turn)
