@@ -12,8 +12,8 @@ from actors.client.metadata_cache import Leader
 class TopicPartitionState(msgspec.Struct):
     """One assigned partition.
 
-    state: initializing (what its group committed is to be looked up), external (the application is about to seek to where
-    it was when it ran before), reset (the position is to be looked up), validating (the leader has to say first whether
+    state: initializing (what its group committed is to be looked up), external (the application is about to seek to
+    where it was when it ran before), reset (the position is to be looked up), validating (the leader has to say first whether
     its log reaches the position), fetching, failed (the application was told of an error that ends it). offset: next to
     be delivered, -1 before the first reset; epoch: leader epoch of the record before it. leader: whom it is fetched
     from; validation: the call that asks it, 0 none; validation_pausing: the pause after its error is not over. lookup:
