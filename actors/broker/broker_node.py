@@ -21,7 +21,7 @@ from actors.broker.clean_shutdown import CleanShutdown
 from actors.broker.configuration import incremental_alter_configs
 from actors.broker.fetch import DelayedFetch
 from actors.broker.fetch_session import FetchSessionCache
-from actors.broker.forwarding import ForwardedRequest, ForwardingManager
+from actors.broker.forwarding import ForwardedRequest, ForwardingManager, OwnRequest
 from actors.broker.lifecycle import BrokerLifecycle
 from actors.broker.list_offsets import list_offsets
 from actors.broker.metadata import metadata
@@ -68,7 +68,7 @@ from krift.v1.wire import from_bytes
 
 IO_THREADS = "num.io.threads"
 
-AnyOperation = DelayedProduce | DelayedFetch | ForwardedRequest
+AnyOperation = DelayedProduce | DelayedFetch | ForwardedRequest | OwnRequest
 """What may wait at a broker."""
 
 RAISE_AT = 100
@@ -299,6 +299,9 @@ HANDLERS: dict[Api, Callable[[BrokerNode, Turn, str, Any], None]] = {
     Api.ApiVersions: lambda node, turn, *asked: node._api_versions(turn, *asked),
     Api.InitProducerId: lambda node, turn, *asked: node.producer_ids.init_producer_id(turn, *asked),
     Api.OffsetForLeaderEpoch: lambda node, turn, *asked: offset_for_leader_epoch(turn, *asked),
+    Api.CreateTopics: lambda node, turn, *asked: node.forwarding.forward(turn, *asked),
+    Api.DeleteTopics: lambda node, turn, *asked: node.forwarding.forward(turn, *asked),
+    Api.CreatePartitions: lambda node, turn, *asked: node.forwarding.forward(turn, *asked),
     Api.ElectLeaders: lambda node, turn, *asked: node.forwarding.forward(turn, *asked),
     Api.IncrementalAlterConfigs: lambda node, turn, *asked: incremental_alter_configs(node.forwarding, turn, *asked),
     Api.DescribeQuorum: lambda node, turn, *asked: node.forwarding.forward(turn, *asked),
