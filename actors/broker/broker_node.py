@@ -225,10 +225,12 @@ class BrokerNode(msgspec.Struct):
         if self.lifecycle.is_caught_up and not self.published:
             self.published = True
             self.clean_shutdown.remove(turn)
+            self.replicas.remove_strays(turn)
             self._publish(turn)
             self.lifecycle.set_ready_to_unfence(turn)
 
     def _publish(self, turn: Turn) -> None:
+        self.replicas.remove(turn, self.image.take_removed())
         self.replicas.apply(turn, self.image.take_changes())
         if self.image.take_reconfigured():
             self.replicas.reconfigure(turn)

@@ -111,6 +111,16 @@ def topic_id_partition(tp: str, topic_id: str) -> str:
     return f"{tp}@{topic_id}"
 
 
+def partition_name(tp: str) -> str:
+    """A partition's key without the topic id: what requests that name topics can tell of it."""
+    return tp.partition("@")[0]
+
+
+def is_recreated(tp: str) -> bool:
+    """Whether a partition's topic came after another one of its name."""
+    return "@" in tp
+
+
 def split_topic_partition(tp: str) -> tuple[str, int]:
     """Inverse of ``topic_partition``, and of ``topic_id_partition``, whose id is left out."""
     topic, _, partition = tp.partition("@")[0].rpartition("-")
