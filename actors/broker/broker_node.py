@@ -22,7 +22,7 @@ from actors.broker.configuration import incremental_alter_configs
 from actors.broker.fetch import DelayedFetch
 from actors.broker.fetch_session import FetchSessionCache
 from actors.broker.forwarding import ForwardedRequest, ForwardingManager, OwnRequest
-from actors.broker.group_coordinator import coordinator as group_coordinator
+from actors.broker.group_coordinator import coordinator as group_coordinator, loading
 from actors.broker.group_coordinator.answers import DelayedRebalance
 from actors.broker.group_coordinator.coordinator import GroupCoordinator
 from actors.broker.group_coordinator.find_coordinator import find_coordinator
@@ -254,7 +254,9 @@ class BrokerNode(msgspec.Struct):
             self.lifecycle.set_ready_to_unfence(turn)
 
     def _publish(self, turn: Turn) -> None:
-        self.replicas.remove(turn, self.image.take_removed())
+        removed = self.image.take_removed()
+        loading.on_partitions_deleted(turn, removed)
+        self.replicas.remove(turn, removed)
         self.replicas.apply(turn, self.image.take_changes())
         if self.image.take_reconfigured():
             self.replicas.reconfigure(turn)
@@ -325,7 +327,7 @@ HANDLERS: dict[Api, Callable[[BrokerNode, Turn, str, Any], None]] = {
     Api.OffsetCommit: lambda node, turn, *asked: offset_commit(turn, *asked),
     Api.OffsetFetch: lambda node, turn, *asked: offset_fetch(turn, *asked),
     Api.FindCoordinator: lambda node, turn, connection, request: find_coordinator(
-        turn, connection, request, node._cache
+        turn, connection, request, node._cache, node.forwarding
     ),
     Api.JoinGroup: lambda node, turn, *asked: join_group(turn, *asked),
     Api.Heartbeat: lambda node, turn, *asked: heartbeat(turn, *asked),

@@ -7,6 +7,8 @@ generation that each was told last.
 
 from __future__ import annotations
 
+from actors.node.error_responses import error_response
+from actors.node.errors import KafkaError
 from actors.node.messages import AnyResponse
 from actors.node.spec import split_topic_partition
 from actors.trace.events import TraceEvent
@@ -25,6 +27,8 @@ from krift.v1.groups import (
     OffsetFetchRequest,
     SyncGroupRequest,
 )
+from krift.v1.records import MetadataRecord, RemoveTopicRecord
+from krift.v1.topics import CreateTopicsRequest
 from krift.v1.wire import to_bytes
 from tests.datadriven.broker import environment
 from tests.datadriven.broker.environment import topic_id
@@ -70,6 +74,20 @@ class Environment(environment.Environment):
 
     def _instance(self, command: Command) -> str | None:
         return command.text("instance", "") or None
+
+    def verb_remove_topic(self, command: Command) -> str:
+        """remove-topic orders: the controller has removed a topic."""
+        record = RemoveTopicRecord(topic_id=topic_id(command.words[0]))
+        self.scene.commit([MetadataRecord(remove_topic=record)])
+        return self.scene.told()
+
+    def verb_created(self, command: Command) -> str:
+        """created [error=NAME]: the controller answers the CreateTopics of the broker."""
+        call = next(call for call in self.scene.held if isinstance(call.request, CreateTopicsRequest))
+        assert isinstance(call.request, CreateTopicsRequest)
+        error = KafkaError[command.text("error", "NONE")]
+        self.scene.answer(call, error_response(call.request, error))
+        return self.scene.told()
 
     def verb_join(self, command: Command) -> str:
         """join m1 [group=g] [v=9] [session=10000] [rebalance=60000] [protocols=(range)] [type=consumer]
