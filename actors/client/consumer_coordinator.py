@@ -121,6 +121,8 @@ class ConsumerCoordinator(msgspec.Struct):
                 self.auto_commit_due = False
                 self.commit(step, owner, "auto")
                 step.set_timer(AUTO_COMMIT, self.auto_commit_ms)
+        elif not membership.pausing:
+            self.lookup.poll(step, owner.net, owner.metadata)
         self._look_up(step, owner)
 
     def poll_network(self, step: Step, owner: Owner) -> list[Committed]:

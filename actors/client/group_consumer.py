@@ -145,6 +145,9 @@ class GroupConsumerNode(ConsumerNode):
         if self.commit_due and self.coordinator.membership.state == "STABLE":
             self.commit_due = False
             self._commit_by_hand(step, self.spec.workload["commit"])
+        if self.coordinator.commits.commits:
+            for over in self.coordinator.poll_network(step, self):
+                self._on_commit_over(over)
         super()._work(step)
 
     def _commit_by_hand(self, step: Step, how: CommitHow) -> None:
@@ -153,8 +156,6 @@ class GroupConsumerNode(ConsumerNode):
         operation = self.coordinator.commit(step, self, how, deadline)
         if how == "sync":
             self.waiting_for = operation
-        for over in self.coordinator.poll_network(step, self):
-            self._on_commit_over(over)
 
     def _on_commit_over(self, over: Committed) -> None:
         if over.commit.operation == self.waiting_for:

@@ -64,8 +64,8 @@ def test_cooperative_members_never_get_what_another_one_owns(
     """Shows that a group whose members come, go and change their minds ends with each partition at one member within a
     few rebalances, in none of which something goes from one member to another at once."""
     if equal:
-        before = dict.fromkeys(before, list(TOPICS))
-        after = dict.fromkeys(after, list(TOPICS))
+        before = {member: list(TOPICS) for member in before}
+        after = {member: list(TOPICS) for member in after}
     first, rounds = settled(counts, {member: Subscription(topics) for member, topics in before.items()})
     assert rounds == 1
     subscriptions = {

@@ -26,6 +26,7 @@ from krift.v1.offset_for_leader_epoch import OffsetForLeaderEpochRequest, Offset
 from krift.v1.produce import ProduceRequest, ProduceResponse
 from krift.v1.producer_ids import InitProducerIdResponse
 from krift.v1.records import Record, RecordBatch
+from tests.datadriven.client.groups import GROUP_APIS, group_answer
 from tests.datadriven.client.scene import PRODUCER_ID, TOPIC_ID, Scene
 from tests.datadriven.runner import Command
 
@@ -64,7 +65,8 @@ class Environment:
         """start producer [rate=100] [partitions=1] [config=(key:value)] [features=(name:value)] [hold=(Metadata,...)]
         [speaks=(Api:1-4)] [defects=(...)] | start consumer [seek=-1] [rewind=(every,by)] [external=(every,wait)] (which
         goes on with the disk of the consumer before it) | start list-offsets
-        [every=1000] [timestamp=latest] [isolation=0] | start admin."""
+        [every=1000] [timestamp=latest] [isolation=0] | start group-consumer [commit=auto] [commit-every=1000]
+        [stall=(every,ms)] [absence=(every,ms)] | start admin."""
         role = command.words[0]
         self.scene.scripted |= set(command.many("hold", "()"))
         workload: dict[str, Any] = {"partitions": command.number("partitions", 1)}
@@ -74,6 +76,12 @@ class Environment:
             workload["seek"] = command.number("seek", -1)
             workload["rewind_every_ms"], workload["rewind_by_ms"] = command.numbers("rewind", "(0,0)")
             workload["external_every_ms"], workload["external_wait_ms"] = command.numbers("external", "(0,0)")
+        if role == "group-consumer":
+            stall, absence = command.numbers("stall", "(0,0)"), command.numbers("absence", "(0,0)")
+            workload |= {"group": "g", "commit": command.text("commit", "auto"), "seek": -1, "rewind_every_ms": 0}
+            workload |= {"commit_every_ms": command.number("commit-every", 1000)}
+            workload |= {"stall_every_ms": stall[0], "stall_ms": stall[1]}
+            workload |= {"absent_every_ms": absence[0], "absent_ms": absence[1]}
         if role == "list-offsets":
             name = command.text("timestamp", "latest")
             workload |= {"every_ms": command.number("every", 1000), "isolation": command.number("isolation", 0)}
@@ -107,6 +115,14 @@ class Environment:
         """stop: the workload is to end, after all it has begun."""
         self.scene.give(Invoked("stop", "stop"))
         return self.scene.told()
+
+    def verb_leave(self, command: Command) -> str:
+        """leave: the application closes its consumer."""
+        return self._invoke("leave", {})
+
+    def verb_join(self, command: Command) -> str:
+        """join: it makes a new one."""
+        return self._invoke("join", {})
 
     def verb_advance(self, command: Command) -> str:
         """advance ms=500: time passes."""
@@ -191,6 +207,8 @@ class Environment:
             case Api.ApiVersions:
                 offered = self.scene.broker_ranges | ranges_of(command.many("speak", "()"))
                 response = self.scene.api_versions(offered, error)
+            case api if api.name in GROUP_APIS:
+                response = group_answer(command, request, error)
             case _:
                 response = self._metadata(command, error, version)
         self.scene.answer(command.words[0], response)

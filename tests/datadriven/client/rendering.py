@@ -36,6 +36,8 @@ from krift.v1.produce import ProduceRequest
 from krift.v1.quorum import AddRaftVoterRequest, RemoveRaftVoterRequest
 from krift.v1.records import RecordBatch
 from tests.datadriven.admin import describe_admin_request
+from tests.datadriven.client import groups
+from tests.datadriven.client.groups import describe_group_event, group_details
 
 PAUSES = (
     "reconnect/",
@@ -46,6 +48,7 @@ PAUSES = (
     "fetch/",
     "offset-for",
     "admin-retry/",
+    *groups.PAUSES,
 )
 """Timers that are shown: pauses after a failure. The rest (linger, rates, deadlines) is shown by what comes of it."""
 
@@ -150,7 +153,7 @@ def _describe(event: TraceEvent) -> str | None:
             return f"* poll {event.tp} at {event.offset}"
         case ListReturn() | PollReturn():
             return _describe_return(event)
-    return None
+    return describe_group_event(event)
 
 
 def _administered(call: str, told: dict[str, Any]) -> str:
@@ -222,7 +225,7 @@ def _details(request: AnyRequest) -> list[str]:
             ]
         case MetadataRequest():
             return [topic.name for topic in request.topics]
-    return []
+    return group_details(request)
 
 
 def _batch(topic: str, index: int, batch: RecordBatch) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 from actors.client.admin import AdminNode
 from actors.client.client_base import ClientNode
 from actors.client.consumer import ConsumerNode
+from actors.client.group_consumer import GroupConsumerNode
 from actors.client.list_offsets_prober import ListOffsetsNode
 from actors.client.producer import ProducerNode
 from actors.config import default_config
@@ -21,6 +22,7 @@ from krift.v1.api_versions import ApiVersionsResponse
 from krift.v1.metadata import MetadataResponse
 from krift.v1.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 from krift.v1.producer_ids import InitProducerIdResponse
+from tests.datadriven.client.groups import GROUP_APIS
 from tests.datadriven.client.rendering import describe_call, describe_events, describe_timer, join_sends
 from tests.harness.host import Host
 
@@ -33,6 +35,7 @@ ADMIN_APIS = ("ElectLeaders", "IncrementalAlterConfigs", "DescribeQuorum", "AddR
 NODES: dict[Role, type[ClientNode]] = {
     "producer": ProducerNode,
     "consumer": ConsumerNode,
+    "group-consumer": GroupConsumerNode,
     "list-offsets": ListOffsetsNode,
     "admin": AdminNode,
 }
@@ -55,7 +58,7 @@ class Scene(Host):
         self.sent_ms: dict[str, int] = {}
         self.calls = 0
         self.lines: list[str] = []
-        self.scripted: set[str] = {"Produce", "Fetch", "ListOffsets", *ADMIN_APIS}
+        self.scripted: set[str] = {"Produce", "Fetch", "ListOffsets", *ADMIN_APIS, *GROUP_APIS}
         self.down: set[str] = set()
         self.brokers = [1, 2, 3]
         self.broker_ranges: Ranges = default_ranges()
@@ -85,7 +88,7 @@ class Scene(Host):
             -1,
             "d",
             ClusterSpec("krift", [101], self.brokers, [topic]),
-            {**default_config("producer"), **default_config("consumer"), **config},
+            {**default_config("producer"), **default_config("consumer"), **default_config("group-consumer"), **config},
             features,
             {**default_ranges(), **ranges},
             defects,

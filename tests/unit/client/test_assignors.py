@@ -67,12 +67,12 @@ def test_range(case: str) -> None:
 
 
 ROUND_ROBIN = {
-    "testTwoConsumersTwoTopicsSixPartitions": (
+    "testTwoDynamicConsumersTwoTopicsSixPartitions": (
         {"a": 3, "b": 3},
         {"m1": wants("ab"), "m2": wants("ab")},
         {"m1": "a0 a2 b1", "m2": "a1 b0 b2"},
     ),
-    "testMultipleConsumersMixedTopicSubscriptions": (
+    "testMultipleConsumersMixedTopics": (
         {"a": 3, "b": 2},
         {"m1": wants("a"), "m2": wants("ab"), "m3": wants("a")},
         {"m1": "a0", "m2": "a1 b0 b1", "m3": "a2"},
@@ -106,7 +106,7 @@ STICKY = {
         {"m1": "a0 a1", "m2": "a2"},
     ),
     "testAddRemoveConsumerOneTopic, a member is gone": ({"a": 3}, {"m2": wants("a", "a2", 3)}, {"m2": "a0 a1 a2"}),
-    "testAllConsumersHaveOwnedPartitionInvalidatedWhenClaimedByMultipleConsumersInSameGeneration": (
+    "testPartitionsTransferringOwnershipIncludeThePartitionClaimedByMultipleConsumersInSameGeneration": (
         {"a": 3},
         {"m1": wants("a", "a0 a1", 5), "m2": wants("a", "a0 a2", 5)},
         # neither keeps a0, and whoever is to have it may not get it in this step
