@@ -251,17 +251,17 @@ class BrokerNode(msgspec.Struct):
         self.forwarding.poll(turn)
 
     def _follow_metadata(self, turn: Turn) -> None:
-        snapshot = self.raft.take_snapshot(turn.step)
+        snapshot = self.raft.take_snapshot(turn)
         if snapshot is not None:
             self.image.load(turn.step, snapshot)
-        commits = self.raft.take_commits(turn.step)
+        commits = self.raft.take_commits(turn)
         if "image-stops-when-fenced" in turn.step.defects and self.lifecycle.state == "running":
             commits = commits if self.image.is_alive(self.settings.node_id) else []
         if commits:
             self.image.apply(turn.step, commits)
         if self.published and (commits or snapshot is not None):
             self._publish(turn)
-        if commits and self.raft.is_snapshot_due(turn.step):
+        if commits and self.raft.is_snapshot_due(turn):
             records = records_of(self.image)
             if "snapshot-without-configs" in turn.step.defects:
                 records = [each for each in records if from_bytes(MetadataRecord, each).config is None]
