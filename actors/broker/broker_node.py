@@ -57,7 +57,7 @@ from actors.node.files import Files
 from actors.node.messages import AnyRequest, Api, api_of
 from actors.node.network_client import Ended, NetworkClient
 from actors.node.purgatory import Purgatory
-from actors.node.spec import ClusterSpec, NodeSpec, node_name
+from actors.node.spec import ClusterSpec, NodeSpec
 from actors.node.step import Step
 from actors.quorum import raft_client
 from actors.quorum.raft_client import RaftClient
@@ -107,7 +107,7 @@ class BrokerNode(msgspec.Struct):
                 if isinstance(event, Started):
                     self._start(step, event)
                 else:
-                    self._go_on(self._turn(step), event)
+                    self._go_on(Turn(step, self), event)
             except FatalFault as fault:
                 step.exit(clean=False, detail=str(fault), fatal=True)
         elif isinstance(event, Synced):
@@ -121,11 +121,6 @@ class BrokerNode(msgspec.Struct):
             self._shut_down(turn)
         else:
             self._poll(turn, everything=type(event) not in (Received, Disconnected))
-
-    def _turn(self, step: Step) -> Turn:
-        leader = self.raft.controller_id
-        controller = node_name(leader) if leader >= 0 else None
-        return Turn(step, self, controller)
 
     # ---- inputs ------------------------------------------------------------------------------------------
 
@@ -143,7 +138,7 @@ class BrokerNode(msgspec.Struct):
             config["request.timeout.ms"],
         )
         self.channel = RequestChannel(config[IO_THREADS], config["krift.request.service.us"])
-        turn = self._turn(step)
+        turn = Turn(step, self)
         self.raft.start(turn, spec, event.disk)
         previous_broker_epoch = self.clean_shutdown.read(event.disk)
         life = f"{spec.name}/{event.incarnation}"
@@ -242,8 +237,6 @@ class BrokerNode(msgspec.Struct):
             self.raft.poll(turn)
             self.raft.take_leader_changes()
             self._follow_metadata(turn)
-            leader = self.raft.controller_id
-            turn.controller = node_name(leader) if leader >= 0 else None
             self.lifecycle.poll(turn)
             self.replicas.fetchers.poll(turn)
         self.replicas.isr_changes.poll(turn)
