@@ -59,7 +59,7 @@ def test_high_watermarks_lie_on_batch_boundaries() -> None:
 def test_a_broker_closes_the_connection_of_an_api_that_it_does_not_serve() -> None:
     """Shows that a Vote which reaches a broker ends its connection, as Kafka's listener has it."""
     node, step = BrokerNode(), Step(0)
-    node._handle(Turn(step, node, None), "c", VoteRequest())
+    node._handle(Turn(step, node), "c", VoteRequest())
     assert step.effects == [Close("c")]
 
 
