@@ -69,7 +69,7 @@ from actors.node.files import Files
 from actors.node.messages import AnyRequest, Api, api_of
 from actors.node.network_client import Ended, NetworkClient
 from actors.node.purgatory import Purgatory
-from actors.node.spec import ClusterSpec, NodeSpec, node_name
+from actors.node.spec import ClusterSpec, NodeSpec
 from actors.node.step import Step
 from actors.quorum import raft_client
 from actors.quorum.raft_client import RaftClient
@@ -130,7 +130,7 @@ class BrokerNode(msgspec.Struct):
                 if isinstance(event, Started):
                     self._start(step, event)
                 else:
-                    self._go_on(self._turn(step), event)
+                    self._go_on(Turn(step, self), event)
             except FatalFault as fault:
                 step.exit(clean=False, detail=str(fault), fatal=True)
         elif isinstance(event, Synced):
@@ -144,11 +144,6 @@ class BrokerNode(msgspec.Struct):
             self._shut_down(turn)
         else:
             self._poll(turn, everything=type(event) not in (Received, Disconnected))
-
-    def _turn(self, step: Step) -> Turn:
-        leader = self.raft.controller_id
-        controller = node_name(leader) if leader >= 0 else None
-        return Turn(step, self, controller)
 
     # ---- inputs ------------------------------------------------------------------------------------------
 
@@ -166,7 +161,7 @@ class BrokerNode(msgspec.Struct):
             config["request.timeout.ms"],
         )
         self.channel = RequestChannel(config[IO_THREADS], config["krift.request.service.us"])
-        turn = self._turn(step)
+        turn = Turn(step, self)
         self.raft.start(turn, spec, event.disk)
         previous_broker_epoch = self.clean_shutdown.read(event.disk)
         life = f"{spec.name}/{event.incarnation}"
@@ -270,8 +265,6 @@ class BrokerNode(msgspec.Struct):
             self.raft.poll(turn)
             self.raft.take_leader_changes()
             self._follow_metadata(turn)
-            leader = self.raft.controller_id
-            turn.controller = node_name(leader) if leader >= 0 else None
             self.lifecycle.poll(turn)
             self.replicas.fetchers.poll(turn)
         self.replicas.isr_changes.poll(turn)
@@ -279,17 +272,17 @@ class BrokerNode(msgspec.Struct):
         self.forwarding.poll(turn)
 
     def _follow_metadata(self, turn: Turn) -> None:
-        snapshot = self.raft.take_snapshot(turn.step)
+        snapshot = self.raft.take_snapshot(turn)
         if snapshot is not None:
             self.image.load(turn.step, snapshot)
-        commits = self.raft.take_commits(turn.step)
+        commits = self.raft.take_commits(turn)
         if "image-stops-when-fenced" in turn.step.defects and self.lifecycle.state == "running":
             commits = commits if self.image.is_alive(self.settings.node_id) else []
         if commits:
             self.image.apply(turn.step, commits)
         if self.published and (commits or snapshot is not None):
             self._publish(turn)
-        if commits and self.raft.is_snapshot_due(turn.step):
+        if commits and self.raft.is_snapshot_due(turn):
             records = records_of(self.image)
             if "snapshot-without-configs" in turn.step.defects:
                 records = [each for each in records if from_bytes(MetadataRecord, each).config is None]

@@ -10,7 +10,7 @@ from actors.broker.group_coordinator.group_config import GroupConfig, group_conf
 from actors.features import KIP_232, REELECTED_IN_PLACE, SPINNING_CONSUMER
 from actors.log.log_validator import DEFAULT_LOG_CONFIG, LogConfig
 from actors.node.messages import Api
-from actors.node.spec import ClusterSpec, NodeSpec
+from actors.node.spec import ClusterSpec, NodeSpec, node_name
 from actors.node.step import Step
 from actors.node.turn import NodeTurn
 
@@ -86,28 +86,25 @@ def settings_of(spec: NodeSpec) -> Settings:
 
 class Turn(NodeTurn):
     """Handed down through a broker during one step: what all nodes have, and what the parts of a broker need of one
-    another.
+    another. broker_epoch: of this broker's registration, -1 before it."""
 
-    broker_epoch: of this broker's registration, -1 before it. controller: name of the active controller's node as
-    far as this broker knows, None if it does not.
-    """
+    __slots__ = ("broker_epoch", "groups", "image", "purgatory", "raft", "replicas", "settings")
 
-    __slots__ = ("broker_epoch", "controller", "groups", "image", "purgatory", "replicas", "settings")
-
-    def __init__(self, step: Step, node: BrokerNode, controller: str | None) -> None:
+    def __init__(self, step: Step, node: BrokerNode) -> None:
         super().__init__(step, node.files, node.net)
+        self.raft = node.raft
         self.image = node.image
         self.settings = node.settings
         self.replicas = node.replicas
         self.purgatory = node.purgatory
         self.groups = node.groups
         self.broker_epoch = node.lifecycle.broker_epoch
-        self.controller = controller
 
     def reachable_controller(self, connection: str, api: Api) -> tuple[str, int] | None:
         """The active controller's node and the version of ``api`` to send it now; None while this broker knows no
         controller, is not connected to it, or shares no version with it."""
-        if self.controller is None or not self.net.ready(self.step, self.controller, connection):
+        leader = self.raft.controller_id
+        if leader < 0 or not self.net.ready(self.step, node_name(leader), connection):
             return None
-        version = self.net.version(self.controller, connection, api)
-        return None if version is None else (self.controller, version)
+        version = self.net.version(node_name(leader), connection, api)
+        return None if version is None else (node_name(leader), version)

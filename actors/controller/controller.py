@@ -139,20 +139,20 @@ class Controller(msgspec.Struct):
 
     def follow(self, turn: ControllerTurn) -> None:
         """Take what the quorum has decided: commits first, then who leads. Called at the end of each step."""
-        step, raft = turn.step, turn.raft
+        raft = turn.raft
         if self.active and not (raft.is_leader and raft.epoch == self.active_epoch):
-            self._deactivate(step, raft)
-        snapshot = raft.take_snapshot(step)
+            self._deactivate(turn.step, raft)
+        snapshot = raft.take_snapshot(turn)
         if snapshot is not None:
             self._load(snapshot)
-        commits = raft.take_commits(step)
+        commits = raft.take_commits(turn)
         for batch in commits:
             if batch.epoch != self.active_epoch:
                 self.state.replay_batch(batch)
             if self.config.pushes_metadata:
-                self.channels.replay(step, batch)
+                self.channels.replay(turn.step, batch)
             self.committed = batch.end_offset
-        if commits and raft.is_snapshot_due(step):
+        if commits and raft.is_snapshot_due(turn):
             # What a standby has is what is committed; an active controller's own state is ahead of it.
             state = _committed(raft) if self.active else self.state
             raft.create_snapshot(turn, records_of(state), _digest(raft))

@@ -108,15 +108,15 @@ class ControllerNode(msgspec.Struct):
         elif isinstance(event, Chosen):
             COMPONENTS.on_chosen(self, turn, event)
         elif isinstance(event, Invoked):
-            self._invoked(turn.step, event)
+            self._invoked(turn, event)
 
-    def _invoked(self, step: Step, event: Invoked) -> None:
+    def _invoked(self, turn: ControllerTurn, event: Invoked) -> None:
         if event.kind != "shutdown":
-            step.complete(event.operation, {"error": f"a controller knows no operation {event.kind}"})
+            turn.step.complete(event.operation, {"error": f"a controller knows no operation {event.kind}"})
             return
-        step.complete(event.operation, {})
+        turn.step.complete(event.operation, {})
         # The socket server goes on serving until another voter leads (``ControllerServer.shutdown``).
-        self.raft.begin_shutdown(step)
+        self.raft.begin_shutdown(turn)
 
     def _set_up(self, event: Started) -> None:
         spec, config = event.spec, event.spec.config

@@ -6,7 +6,7 @@ from __future__ import annotations
 from actors.node.errors import KafkaError
 from actors.node.messages import request_version
 from actors.node.spec import METADATA_TOPIC
-from actors.node.step import Step
+from actors.node.turn import NodeTurn
 from actors.quorum.raft_state import RaftState
 from actors.quorum.roles import Leader, ReplicaProgress
 from actors.quorum.voter_set import ReplicaKey
@@ -16,9 +16,9 @@ OBSERVER_SESSION_MS = 300_000
 """An observer that has not fetched for so long is no longer told of."""
 
 
-def on_describe_request(raft: RaftState, step: Step, connection: str, request: DescribeQuorumRequest) -> None:
+def on_describe_request(raft: RaftState, turn: NodeTurn, connection: str, request: DescribeQuorumRequest) -> None:
     """Answer at once; only the leader knows anything to tell."""
-    raft.answer(step, connection, request, _response(raft, step.wall_ms, request))
+    raft.answer(turn, connection, request, _response(raft, turn.step.wall_ms, request))
 
 
 def _response(raft: RaftState, now_ms: int, request: DescribeQuorumRequest) -> DescribeQuorumResponse:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from actors.node.errors import KafkaError
 from actors.node.messages import Api, request_version
-from actors.node.network_client import Ended, NetworkClient
+from actors.node.network_client import Ended
 from actors.node.spec import node_name
-from actors.node.step import Step
+from actors.node.turn import NodeTurn
 from actors.quorum.quorum_state import ELECTION
 from actors.quorum.raft_state import CONNECTION, RaftState
 from actors.quorum.roles import Candidate, Follower, Prospective, Resigned, Unattached
@@ -20,24 +20,24 @@ PRE_VOTE_VERSION = 2
 # ---- asked for a vote --------------------------------------------------------------------------------------
 
 
-def on_vote_request(raft: RaftState, step: Step, connection: str, request: VoteRequest) -> None:
+def on_vote_request(raft: RaftState, turn: NodeTurn, connection: str, request: VoteRequest) -> None:
     """Answer a Vote request."""
     error, granted = KafkaError.NONE, False
-    refusal = raft.refusal(step, Api.Vote, request)
+    refusal = raft.refusal(turn, Api.Vote, request)
     if request.pre_vote and not raft.config.pre_vote:
         refusal = KafkaError.UNSUPPORTED_VERSION
     if refusal:
-        raft.answer(step, connection, request, VoteResponse(error_code=refusal))
+        raft.answer(turn, connection, request, VoteResponse(error_code=refusal))
         return
     error = _validate(raft, request)
     if not error:
         if request.replica_epoch > raft.quorum.epoch:
             # Even for a PreVote, and even if the request turns out to be meant for somebody else.
-            raft.learn(step, request.replica_epoch, -1)
+            raft.learn(turn, request.replica_epoch, -1)
         meant = raft.is_meant(request.voter_id, request.voter_directory_id)
         error = KafkaError.NONE if meant else KafkaError.INVALID_VOTER_KEY
     if not error:
-        granted = _decide(raft, step, request)
+        granted = _decide(raft, turn, request)
     response = VoteResponse(
         partition_error_code=error,
         leader_id=raft.quorum.leader_id,
@@ -46,7 +46,7 @@ def on_vote_request(raft: RaftState, step: Step, connection: str, request: VoteR
     )
     if request_version(request) >= 1:
         response.node_endpoints.extend(raft.leader_endpoints())
-    raft.answer(step, connection, request, response)
+    raft.answer(turn, connection, request, response)
 
 
 def _validate(raft: RaftState, request: VoteRequest) -> KafkaError:
@@ -63,25 +63,26 @@ def _validate(raft: RaftState, request: VoteRequest) -> KafkaError:
     return raft.refusal_of_sender(Api.Vote, request.replica_id)
 
 
-def _decide(raft: RaftState, step: Step, request: VoteRequest) -> bool:
+def _decide(raft: RaftState, turn: NodeTurn, request: VoteRequest) -> bool:
     """Grant or refuse, and take note of what was decided."""
+    defects = turn.step.defects
     candidate = ReplicaKey(request.replica_id, request.replica_directory_id)
-    up_to_date = raft.is_up_to_date(request.last_offset_epoch, request.last_offset) or "vote-for-any" in step.defects
-    if "vote-by-epoch" in step.defects:
+    up_to_date = raft.is_up_to_date(request.last_offset_epoch, request.last_offset) or "vote-for-any" in defects
+    if "vote-by-epoch" in defects:
         up_to_date = request.last_offset_epoch >= raft.last_epoch
-    granted = raft.quorum.can_grant_vote(candidate, up_to_date, request.pre_vote, step)
+    granted = raft.quorum.can_grant_vote(candidate, up_to_date, request.pre_vote, turn.step)
     role = raft.quorum.role
-    stores = not request.pre_vote or "pre-vote-is-stored" in step.defects
+    stores = not request.pre_vote or "pre-vote-is-stored" in defects
     if granted and stores and isinstance(role, Unattached | Prospective) and role.voted != candidate:
-        raft.quorum.add_vote(step, raft.log.end_offset, candidate)
+        raft.quorum.add_vote(turn.step, raft.log.end_offset, candidate)
     of_the_log = request.last_offset_epoch, request.last_offset
-    _record_vote(raft, step, candidate, request.replica_epoch, granted, request.pre_vote, *of_the_log)
+    _record_vote(raft, turn, candidate, request.replica_epoch, granted, request.pre_vote, *of_the_log)
     return granted
 
 
 def _record_vote(
     raft: RaftState,
-    step: Step,
+    turn: NodeTurn,
     candidate: ReplicaKey,
     epoch: int,
     granted: bool,
@@ -90,7 +91,7 @@ def _record_vote(
     end_offset: int,
 ) -> None:
     raft.quorum.record(
-        step,
+        turn.step,
         QVote(
             raft.config.directory_id,
             raft.quorum.epoch,
@@ -110,108 +111,108 @@ def _record_vote(
 # ---- standing for election ---------------------------------------------------------------------------------
 
 
-def on_election_timeout(raft: RaftState, step: Step) -> None:
+def on_election_timeout(raft: RaftState, turn: NodeTurn) -> None:
     """The election timer is over in the present role."""
     role = raft.quorum.role
     if isinstance(role, Unattached):
         if raft.may_stand:
-            stand_for_election(raft, step)
+            stand_for_election(raft, turn)
     elif isinstance(role, Prospective):
-        _on_prospective_timeout(raft, step)
+        _on_prospective_timeout(raft, turn)
     elif isinstance(role, Candidate):
-        _on_candidate_timeout(raft, step, role)
+        _on_candidate_timeout(raft, turn, role)
     elif isinstance(role, Resigned):
-        _on_resigned_timeout(raft, step, role)
+        _on_resigned_timeout(raft, turn, role)
 
 
-def on_fetch_timeout(raft: RaftState, step: Step) -> None:
+def on_fetch_timeout(raft: RaftState, turn: NodeTurn) -> None:
     """A follower has not heard from its leader for the fetch timeout, or its leader told it not to wait for that."""
     role = raft.quorum.role
     if not isinstance(role, Follower):
         return
-    if (raft.may_stand and "never-stand" not in step.defects) or "observer-stands" in step.defects:
-        stand_for_election(raft, step)
+    if (raft.may_stand and "never-stand" not in turn.step.defects) or "observer-stands" in turn.step.defects:
+        stand_for_election(raft, turn)
     else:
         role.timed_out = True
 
 
-def on_check_quorum_timeout(raft: RaftState, step: Step) -> None:
+def on_check_quorum_timeout(raft: RaftState, turn: NodeTurn) -> None:
     """A majority has not fetched from this leader for too long. It resigns; as KIP-595 was first proposed it stands for
     the next epoch instead, to learn from the answers who leads, and PreVote does not come into it."""
     if raft.config.leader_progress == "seed" and raft.is_voter:
-        become_candidate(raft, step)
+        become_candidate(raft, turn)
     else:
-        raft.quorum.transition_to_resigned(step, raft.log.end_offset)
+        raft.quorum.transition_to_resigned(turn.step, raft.log.end_offset)
 
 
-def stand_for_election(raft: RaftState, step: Step) -> None:
+def stand_for_election(raft: RaftState, turn: NodeTurn) -> None:
     """Ask whether this node could win, or without PreVote raise the epoch at once."""
     if raft.config.pre_vote:
-        raft.quorum.transition_to_prospective(step, raft.log.end_offset)
+        raft.quorum.transition_to_prospective(turn.step, raft.log.end_offset)
     else:
-        become_candidate(raft, step)
+        become_candidate(raft, turn)
 
 
-def become_candidate(raft: RaftState, step: Step) -> None:
+def become_candidate(raft: RaftState, turn: NodeTurn) -> None:
     """Raise the epoch, with this node's own vote."""
-    raft.quorum.transition_to_candidate(step, raft.log.end_offset)
-    record_own_vote(raft, step)
+    raft.quorum.transition_to_candidate(turn.step, raft.log.end_offset)
+    record_own_vote(raft, turn)
 
 
-def record_own_vote(raft: RaftState, step: Step) -> None:
+def record_own_vote(raft: RaftState, turn: NodeTurn) -> None:
     """Trace the vote that a candidate gave itself."""
-    _record_vote(raft, step, raft.config.key, raft.quorum.epoch, True, False, raft.last_epoch, raft.log.end_offset)
+    _record_vote(raft, turn, raft.config.key, raft.quorum.epoch, True, False, raft.last_epoch, raft.log.end_offset)
 
 
-def _on_prospective_timeout(raft: RaftState, step: Step) -> None:
+def _on_prospective_timeout(raft: RaftState, turn: NodeTurn) -> None:
     """Too few have answered. Unattached, as whom it learns who leads if it is told, but not for long: the time-out that
     it takes along is over, so it asks again at once. Only a refusal by a majority makes it wait anew
     (``QuorumState.transitionToUnattached``)."""
-    raft.quorum.lose_pre_vote(step, raft.log.end_offset)
+    raft.quorum.lose_pre_vote(turn.step, raft.log.end_offset)
     if isinstance(raft.quorum.role, Unattached):
-        stand_for_election(raft, step)
+        stand_for_election(raft, turn)
 
 
-def _on_resigned_timeout(raft: RaftState, step: Step, role: Resigned) -> None:
+def _on_resigned_timeout(raft: RaftState, turn: NodeTurn, role: Resigned) -> None:
     """Whoever resigned leaves its epoch behind, and takes a time-out along that is over, too."""
     alone = raft.voters.is_only_voter(raft.config.key)
     # A lone voter that is resigned has just started, and nobody else can have led in its epoch.
     if not alone and (raft.config.pre_vote or not raft.may_stand):
-        raft.quorum.transition_to_unattached(step, raft.log.end_offset, role.epoch + 1)
+        raft.quorum.transition_to_unattached(turn.step, raft.log.end_offset, role.epoch + 1)
     if raft.may_stand:
-        stand_for_election(raft, step)
+        stand_for_election(raft, turn)
 
 
-def _on_candidate_timeout(raft: RaftState, step: Step, role: Candidate) -> None:
+def _on_candidate_timeout(raft: RaftState, turn: NodeTurn, role: Candidate) -> None:
     if raft.config.pre_vote:
-        raft.quorum.transition_to_prospective(step, raft.log.end_offset)
+        raft.quorum.transition_to_prospective(turn.step, raft.log.end_offset)
     elif role.backing_off:
-        become_candidate(raft, step)
+        become_candidate(raft, turn)
     else:
-        _start_backing_off(raft, step, role)
+        _start_backing_off(raft, turn, role)
 
 
-def _start_backing_off(raft: RaftState, step: Step, role: Candidate) -> None:
+def _start_backing_off(raft: RaftState, turn: NodeTurn, role: Candidate) -> None:
     """Without PreVote a loser waits a random while, longer after each election, before it stands again."""
     role.backing_off = True
     slots = (2 << min(role.retries - 1, 10)) - 1
     longest = min(slots * raft.config.retry_backoff_ms, raft.config.election_backoff_max_ms)
-    step.set_timer(ELECTION, 0, longest, wall=True)
+    turn.step.set_timer(ELECTION, 0, longest, wall=True)
 
 
-def advance(raft: RaftState, step: Step) -> None:
+def advance(raft: RaftState, turn: NodeTurn) -> None:
     """Go on where an election is decided. A candidate's own vote must be durable before it counts."""
     quorum = raft.quorum
     role = quorum.role
     if isinstance(role, Prospective) and role.election.is_granted(raft.voters):
-        become_candidate(raft, step)
+        become_candidate(raft, turn)
     elif isinstance(role, Candidate) and not quorum.waiting:
-        half = "half-elects" in step.defects and 2 * len(role.election.granting) >= len(raft.voters.ids)
-        if role.election.is_granted(raft.voters) or half or "same-epoch-leader" in step.defects:
-            quorum.transition_to_leader(step, raft.log.end_offset)
+        half = "half-elects" in turn.step.defects and 2 * len(role.election.granting) >= len(raft.voters.ids)
+        if role.election.is_granted(raft.voters) or half or "same-epoch-leader" in turn.step.defects:
+            quorum.transition_to_leader(turn.step, raft.log.end_offset)
 
 
-def poll(raft: RaftState, step: Step, net: NetworkClient, role: Prospective | Candidate) -> None:
+def poll(raft: RaftState, turn: NodeTurn, role: Prospective | Candidate) -> None:
     """Ask the voters that have not answered, as long as they can still elect this node
     (``KafkaRaftClient.maybeSendVoteRequests``)."""
     if role.election.is_rejected(raft.voters) or (isinstance(role, Candidate) and role.backing_off):
@@ -219,17 +220,17 @@ def poll(raft: RaftState, step: Step, net: NetworkClient, role: Prospective | Ca
     pre_vote = isinstance(role, Prospective)
     kind = "pre-vote" if pre_vote else "vote"
     for peer in role.election.unrecorded(raft.voters):
-        if not raft.can_call(step, net, peer):
+        if not raft.can_call(turn, peer):
             continue
-        version = net.version(node_name(peer), CONNECTION, Api.Vote)
+        version = turn.net.version(node_name(peer), CONNECTION, Api.Vote)
         if version is None:
-            raft.back_off(step, peer)
+            raft.back_off(turn, peer)
         elif pre_vote and version < PRE_VOTE_VERSION:
             # The peer cannot be asked beforehand, so this voter goes without.
-            become_candidate(raft, step)
+            become_candidate(raft, turn)
             return
         else:
-            raft.call(step, net, peer, kind, _vote_request(raft, peer, version, pre_vote), version)
+            raft.call(turn, peer, kind, _vote_request(raft, peer, version, pre_vote), version)
 
 
 def _vote_request(raft: RaftState, peer: int, version: int, pre_vote: bool) -> VoteRequest:
@@ -249,7 +250,7 @@ def _vote_request(raft: RaftState, peer: int, version: int, pre_vote: bool) -> V
     return request
 
 
-def on_vote_ended(raft: RaftState, step: Step, ended: Ended, peer: int) -> None:
+def on_vote_ended(raft: RaftState, turn: NodeTurn, ended: Ended, peer: int) -> None:
     """Count an answer, if it is one to the election that still goes on."""
     response: VoteResponse | None = ended.response
     if response is None:
@@ -257,15 +258,15 @@ def on_vote_ended(raft: RaftState, step: Step, ended: Ended, peer: int) -> None:
     role = raft.quorum.role
     if KafkaError.UNSUPPORTED_VERSION in (response.error_code, response.partition_error_code):
         if isinstance(role, Prospective):
-            become_candidate(raft, step)
+            become_candidate(raft, turn)
         return
     if response.error_code:
-        raft.back_off(step, peer)
+        raft.back_off(turn, peer)
         return
     told = (response.partition_error_code, response.leader_epoch, response.leader_id, response.node_endpoints)
-    if raft.learn_from_response(step, *told):
+    if raft.learn_from_response(turn, *told):
         if response.partition_error_code:
-            raft.back_off(step, peer)
+            raft.back_off(turn, peer)
         return
     role = raft.quorum.role
     if not isinstance(role, Prospective | Candidate):
@@ -273,6 +274,6 @@ def on_vote_ended(raft: RaftState, step: Step, ended: Ended, peer: int) -> None:
     role.election.record(peer, response.vote_granted)
     if role.election.is_rejected(raft.voters):
         if isinstance(role, Prospective):
-            raft.quorum.lose_pre_vote(step, raft.log.end_offset)
+            raft.quorum.lose_pre_vote(turn.step, raft.log.end_offset)
         elif not raft.config.pre_vote and not role.backing_off:
-            _start_backing_off(raft, step, role)
+            _start_backing_off(raft, turn, role)

@@ -5,11 +5,10 @@ from __future__ import annotations
 
 from actors.node.errors import KafkaError
 from actors.node.fault import FatalFault
-from actors.node.files import Files
 from actors.node.messages import Api, request_version
-from actors.node.network_client import Ended, NetworkClient
+from actors.node.network_client import Ended
 from actors.node.spec import METADATA_TOPIC, node_name
-from actors.node.step import Step
+from actors.node.turn import NodeTurn
 from actors.quorum import snapshotting
 from actors.quorum.leader_fetches import count_for_check_quorum
 from actors.quorum.raft_state import FETCH_CONNECTION, RaftState
@@ -23,11 +22,11 @@ from krift.v1.quorum import FetchSnapshotRequest, FetchSnapshotResponse, Snapsho
 # ---- the leader's side -------------------------------------------------------------------------------------
 
 
-def on_fetch_snapshot_request(raft: RaftState, step: Step, connection: str, request: FetchSnapshotRequest) -> None:
+def on_fetch_snapshot_request(raft: RaftState, turn: NodeTurn, connection: str, request: FetchSnapshotRequest) -> None:
     """Answer with a piece of a snapshot."""
-    refusal = raft.refusal(step, Api.FetchSnapshot, request)
+    refusal = raft.refusal(turn, Api.FetchSnapshot, request)
     if refusal:
-        raft.answer(step, connection, request, FetchSnapshotResponse(error_code=refusal))
+        raft.answer(turn, connection, request, FetchSnapshotResponse(error_code=refusal))
         return
     response = _piece(raft, request)
     response.current_leader = LeaderAndEpoch(leader_id=raft.quorum.leader_id, leader_epoch=raft.quorum.epoch)
@@ -37,9 +36,9 @@ def on_fetch_snapshot_request(raft: RaftState, step: Step, connection: str, requ
     if isinstance(role, Leader) and not response.partition_error_code:
         key = ReplicaKey(request.replica_id, request.replica_directory_id)
         if raft.voters.has(key) and key.id != raft.config.node_id:
-            step.record(QSnapFetch(key.id, role.epoch, _id(request.snapshot_id).end, request.position))
-            count_for_check_quorum(raft, step, role, key.id)
-    raft.answer(step, connection, request, response)
+            turn.step.record(QSnapFetch(key.id, role.epoch, _id(request.snapshot_id).end, request.position))
+            count_for_check_quorum(raft, turn, role, key.id)
+    raft.answer(turn, connection, request, response)
 
 
 def _piece(raft: RaftState, request: FetchSnapshotRequest) -> FetchSnapshotResponse:
@@ -85,9 +84,9 @@ def begin(raft: RaftState, role: Follower, snapshot_id: SnapshotId) -> None:
         raft.snapshots.download = Download(snapshot_id, role.epoch)
 
 
-def send(raft: RaftState, step: Step, net: NetworkClient, download: Download, leader: int) -> bool:
+def send(raft: RaftState, turn: NodeTurn, download: Download, leader: int) -> bool:
     """Ask the leader for the next piece; False if it does not speak FetchSnapshot."""
-    version = net.version(node_name(leader), FETCH_CONNECTION, Api.FetchSnapshot)
+    version = turn.net.version(node_name(leader), FETCH_CONNECTION, Api.FetchSnapshot)
     if version is None:
         return False
     request = FetchSnapshotRequest(
@@ -101,11 +100,11 @@ def send(raft: RaftState, step: Step, net: NetworkClient, download: Download, le
     )
     if version >= 1:
         request.replica_directory_id = raft.config.directory_id
-    raft.fetch_from(step, net, leader, "snapshot", request, version)
+    raft.fetch_from(turn, leader, "snapshot", request, version)
     return True
 
 
-def on_fetch_snapshot_ended(raft: RaftState, step: Step, files: Files, ended: Ended) -> bool:
+def on_fetch_snapshot_ended(raft: RaftState, turn: NodeTurn, ended: Ended) -> bool:
     """Take the end of the FetchSnapshot in flight; False if the follower should pause before it goes on."""
     if raft.fetch_ended(ended) is None:
         return True
@@ -116,7 +115,7 @@ def on_fetch_snapshot_ended(raft: RaftState, step: Step, files: Files, ended: En
     gone = error in (KafkaError.SNAPSHOT_NOT_FOUND, KafkaError.POSITION_OUT_OF_RANGE)
     known = (raft.quorum.epoch, raft.quorum.leader_id)
     common = KafkaError.NONE if gone else error
-    if raft.learn_from_response(step, common, leader.leader_epoch, leader.leader_id, response.node_endpoints):
+    if raft.learn_from_response(turn, common, leader.leader_epoch, leader.leader_id, response.node_endpoints):
         return known != (raft.quorum.epoch, raft.quorum.leader_id)
     role, download = raft.quorum.role, raft.snapshots.download
     if raft.quorum.waiting or not isinstance(role, Follower) or download is None or download.epoch != role.epoch:
@@ -125,12 +124,12 @@ def on_fetch_snapshot_ended(raft: RaftState, step: Step, files: Files, ended: En
         # The leader has deleted it, and has a newer one: its answer to the next Fetch tells.
         raft.snapshots.download = None
     else:
-        _take(raft, step, files, download, response)
-    raft.heard_from_leader(step, role)
+        _take(raft, turn, download, response)
+    raft.heard_from_leader(turn, role)
     return error != KafkaError.POSITION_OUT_OF_RANGE
 
 
-def _take(raft: RaftState, step: Step, files: Files, download: Download, response: FetchSnapshotResponse) -> None:
+def _take(raft: RaftState, turn: NodeTurn, download: Download, response: FetchSnapshotResponse) -> None:
     """Take over a piece. Raises FatalFault for one of another snapshot, or of another place in it."""
     got, at = _id(response.snapshot_id), len(download.content)
     if got != download.id or response.position != at:
@@ -138,4 +137,4 @@ def _take(raft: RaftState, step: Step, files: Files, download: Download, respons
     download.content += response.unaligned_records
     if len(download.content) == response.size:
         raft.snapshots.download = None
-        snapshotting.freeze(raft, step, files, StoredSnapshot(download.id, download.content), "fetch")
+        snapshotting.freeze(raft, turn, StoredSnapshot(download.id, download.content), "fetch")

@@ -8,7 +8,7 @@ from actors.node.errors import KafkaError
 from actors.node.messages import Api, request_version
 from actors.node.purgatory import NEVER_MS
 from actors.node.spec import METADATA_TOPIC, METADATA_TOPIC_ID
-from actors.node.step import Step
+from actors.node.turn import NodeTurn
 from actors.quorum.divergence import diverging_epoch
 from actors.quorum.leadership import update_high_watermark
 from actors.quorum.raft_state import DelayedFetch, RaftState
@@ -39,32 +39,32 @@ class FetchAnswer(msgspec.Struct, frozen=True):
     snapshot: SnapshotId | None = None
 
 
-def on_fetch_request(raft: RaftState, step: Step, connection: str, request: FetchRequest) -> None:
+def on_fetch_request(raft: RaftState, turn: NodeTurn, connection: str, request: FetchRequest) -> None:
     """Answer a Fetch of the metadata log, now or later."""
     version = request_version(request)
-    refusal = raft.refusal(step, Api.Fetch, request)
+    refusal = raft.refusal(turn, Api.Fetch, request)
     if refusal:
-        _refuse(raft, step, connection, request, refusal)
+        _refuse(raft, turn, connection, request, refusal)
         return
     if not is_metadata_fetch(request):
-        _refuse(raft, step, connection, request, KafkaError.INVALID_REQUEST)
+        _refuse(raft, turn, connection, request, KafkaError.INVALID_REQUEST)
         return
-    answer = _validate(raft, step, request)
+    answer = _validate(raft, turn, request)
     replica = _replica(request, version)
-    if "diverging-epoch-start" in step.defects and answer.diverging is not None:
+    if "diverging-epoch-start" in turn.step.defects and answer.diverging is not None:
         answer = FetchAnswer(diverging=(answer.diverging[0], raft.log.epoch_end_offset(answer.diverging[0] - 1)[1]))
     if answer.valid or answer.diverging is not None:
-        _record_fetch(raft, step, request, replica, answer)
+        _record_fetch(raft, turn, request, replica, answer)
     elif answer.snapshot is not None and raft.voters.has(replica):
-        step.record(QSnapFetch(replica.id, raft.quorum.epoch, answer.snapshot.end, -1))
+        turn.step.record(QSnapFetch(replica.id, raft.quorum.epoch, answer.snapshot.end, -1))
     if answer.valid:
-        _note_progress(raft, step, request, replica)
+        _note_progress(raft, turn, request, replica)
     response = _response(raft, request, answer)
     if _is_due(raft, request, answer):
-        raft.answer(step, connection, request, response)
+        raft.answer(turn, connection, request, response)
         return
-    raft.purgatory.park(step, DelayedFetch(connection, NEVER_MS, request, response))
-    step.set_timer(f"{PARKED}{connection}", request.max_wait_ms)
+    raft.purgatory.park(turn.step, DelayedFetch(connection, NEVER_MS, request, response))
+    turn.step.set_timer(f"{PARKED}{connection}", request.max_wait_ms)
 
 
 def is_metadata_fetch(request: FetchRequest) -> bool:
@@ -81,50 +81,50 @@ def last_fetched_epoch(fetch: FetchRequest.FetchPartition) -> int:
     return fetch.last_fetched_epoch if seed is None else max(fetch.last_fetched_epoch, seed)
 
 
-def expire(raft: RaftState, step: Step, connection: str) -> None:
+def expire(raft: RaftState, turn: NodeTurn, connection: str) -> None:
     """A Fetch has waited as long as it may: it gets what there was when it came, whoever leads by now."""
     delayed = raft.purgatory.remove(connection)
     if delayed is not None:
-        raft.answer(step, connection, delayed.request, delayed.response)
+        raft.answer(turn, connection, delayed.request, delayed.response)
 
 
-def complete_all(raft: RaftState, step: Step) -> None:
+def complete_all(raft: RaftState, turn: NodeTurn) -> None:
     """Answer every parked Fetch with what there is now: records were appended, or the high watermark moved."""
-    for each in _take_all(raft, step):
-        response = _response(raft, each.request, _validate(raft, step, each.request))
-        raft.answer(step, each.connection, each.request, response)
+    for each in _take_all(raft, turn):
+        response = _response(raft, each.request, _validate(raft, turn, each.request))
+        raft.answer(turn, each.connection, each.request, response)
 
 
-def refuse_all(raft: RaftState, step: Step) -> None:
+def refuse_all(raft: RaftState, turn: NodeTurn) -> None:
     """This node has resigned, or follows another leader: nobody waits here any longer. Where the leadership ends
     without either, by the Vote of a later epoch, what is parked stays so until it expires or a leader is known
     (``KafkaRaftClient.transitionToResigned``, ``onBecomeFollower``, ``transitionToUnattached``)."""
-    for each in _take_all(raft, step):
+    for each in _take_all(raft, turn):
         response = _response(raft, each.request, FetchAnswer(KafkaError.NOT_LEADER_OR_FOLLOWER))
-        raft.answer(step, each.connection, each.request, response)
+        raft.answer(turn, each.connection, each.request, response)
 
 
-def _take_all(raft: RaftState, step: Step) -> list[DelayedFetch]:
+def _take_all(raft: RaftState, turn: NodeTurn) -> list[DelayedFetch]:
     delayed = raft.purgatory.take_all()
     for each in delayed:
-        step.cancel_timer(f"{PARKED}{each.connection}")
+        turn.step.cancel_timer(f"{PARKED}{each.connection}")
     return delayed
 
 
-def _validate(raft: RaftState, step: Step, request: FetchRequest) -> FetchAnswer:
+def _validate(raft: RaftState, turn: NodeTurn, request: FetchRequest) -> FetchAnswer:
     """Check a Fetch in Kafka's order."""
     fetch = request.topics[0].partitions[0]
     last_epoch = last_fetched_epoch(fetch)
     if request.max_wait_ms < 0 or fetch.fetch_offset < 0 or not 0 <= last_epoch <= fetch.current_leader_epoch:
         return FetchAnswer(KafkaError.INVALID_REQUEST)
-    epoch = raft.quorum.epoch if "quorum-fetch-unfenced" in step.defects else fetch.current_leader_epoch
+    epoch = raft.quorum.epoch if "quorum-fetch-unfenced" in turn.step.defects else fetch.current_leader_epoch
     error = raft.leader_error(epoch, raft.config.check_epoch)
     if error:
         return FetchAnswer(error)
     latest = raft.snapshots.latest
     if latest is not None and _needs_snapshot(raft, fetch.fetch_offset, last_epoch):
         return FetchAnswer(snapshot=latest)
-    looks = raft.config.divergence != "off" and "divergence-unseen" not in step.defects
+    looks = raft.config.divergence != "off" and "divergence-unseen" not in turn.step.defects
     diverging = diverging_epoch(raft.log, fetch.fetch_offset, last_epoch) if looks else None
     return FetchAnswer(valid=diverging is None, diverging=diverging)
 
@@ -149,17 +149,19 @@ def _replica(request: FetchRequest, version: int) -> ReplicaKey:
     return ReplicaKey(replica_id, request.topics[0].partitions[0].replica_directory_id)
 
 
-def _record_fetch(raft: RaftState, step: Step, request: FetchRequest, replica: ReplicaKey, answer: FetchAnswer) -> None:
+def _record_fetch(
+    raft: RaftState, turn: NodeTurn, request: FetchRequest, replica: ReplicaKey, answer: FetchAnswer
+) -> None:
     """Put a fetch into the trace, unless it is one of an observer's that all is well with."""
     if answer.diverging is None and not raft.voters.has(replica):
         return
     fetch = request.topics[0].partitions[0]
     diverging = (-1, -1) if answer.diverging is None else answer.diverging
     asked = (fetch.current_leader_epoch, -1, fetch.fetch_offset, fetch.last_fetched_epoch)
-    step.record(RepFetch(raft.log.tp, replica.id, raft.quorum.epoch, *asked, *diverging))
+    turn.step.record(RepFetch(raft.log.tp, replica.id, raft.quorum.epoch, *asked, *diverging))
 
 
-def _note_progress(raft: RaftState, step: Step, request: FetchRequest, replica: ReplicaKey) -> None:
+def _note_progress(raft: RaftState, turn: NodeTurn, request: FetchRequest, replica: ReplicaKey) -> None:
     """A valid Fetch says how far the replica's log goes, and that it is alive."""
     role = raft.quorum.role
     if not isinstance(role, Leader) or replica.id < 0 or replica.id == raft.config.node_id:
@@ -167,31 +169,31 @@ def _note_progress(raft: RaftState, step: Step, request: FetchRequest, replica: 
     offset, leader_end = request.topics[0].partitions[0].fetch_offset, raft.log.end_offset
     progress = role.progress(raft.voters, replica)
     if offset >= leader_end:
-        progress.last_caught_up_ms = step.wall_ms
+        progress.last_caught_up_ms = turn.step.wall_ms
     elif offset >= progress.leader_end_at_last_fetch >= 0:
         progress.last_caught_up_ms = progress.last_fetch_ms
-    progress.end_offset = leader_end if "leader-counts-sent" in step.defects else offset
-    progress.last_fetch_ms = step.wall_ms
+    progress.end_offset = leader_end if "leader-counts-sent" in turn.step.defects else offset
+    progress.last_fetch_ms = turn.step.wall_ms
     progress.leader_end_at_last_fetch = leader_end
     if not raft.voters.has(replica):
-        if "check-quorum-counts-observers" in step.defects:
-            count_for_check_quorum(raft, step, role, replica.id)
+        if "check-quorum-counts-observers" in turn.step.defects:
+            count_for_check_quorum(raft, turn, role, replica.id)
         return
     if replica.id in role.begin_due:
         role.begin_due.remove(replica.id)
-    count_for_check_quorum(raft, step, role, replica.id)
-    if update_high_watermark(raft, step, role, replica.id):
-        complete_all(raft, step)
+    count_for_check_quorum(raft, turn, role, replica.id)
+    if update_high_watermark(raft, turn, role, replica.id):
+        complete_all(raft, turn)
 
 
-def count_for_check_quorum(raft: RaftState, step: Step, role: Leader, replica_id: int) -> None:
+def count_for_check_quorum(raft: RaftState, turn: NodeTurn, role: Leader, replica_id: int) -> None:
     """A voter has fetched: a majority that does lets the leader go on."""
     if replica_id not in role.fetched:
         role.fetched.append(replica_id)
     mine = 1 if raft.is_voter else 0
     if len(role.fetched) >= raft.voters.majority - mine:
         role.fetched = []
-        raft.quorum.start_check_quorum(step)
+        raft.quorum.start_check_quorum(turn.step)
 
 
 def _is_due(raft: RaftState, request: FetchRequest, answer: FetchAnswer) -> bool:
@@ -240,9 +242,9 @@ def _response(raft: RaftState, request: FetchRequest, answer: FetchAnswer) -> Fe
     return response
 
 
-def _refuse(raft: RaftState, step: Step, connection: str, request: FetchRequest, error: KafkaError) -> None:
+def _refuse(raft: RaftState, turn: NodeTurn, connection: str, request: FetchRequest, error: KafkaError) -> None:
     """Answer with an error of the whole request; a version without a place for it gets an empty answer."""
     response = FetchResponse()
     if request_version(request) >= 7:
         response.error_code = error
-    raft.answer(step, connection, request, response)
+    raft.answer(turn, connection, request, response)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from actors.log.batch import LogRecord
 from actors.node.errors import KafkaError
-from actors.node.files import Files
 from actors.node.messages import Api, request_version
-from actors.node.network_client import Ended, NetworkClient
+from actors.node.network_client import Ended
 from actors.node.spec import node_name
-from actors.node.step import Step
+from actors.node.turn import NodeTurn
 from actors.quorum.control_records import BOOTSTRAP_OFFSET
 from actors.quorum.quorum_state import BEGIN_QUORUM, FETCH_TIMEOUT
 from actors.quorum.raft_state import CONNECTION, PendingRecords, RaftState
@@ -26,7 +25,7 @@ APPEND_LINGER = "raft/append-linger"
 # ---- the leader's log --------------------------------------------------------------------------------------
 
 
-def start_epoch(raft: RaftState, step: Step, files: Files, role: Leader) -> None:
+def start_epoch(raft: RaftState, turn: NodeTurn, role: Leader) -> None:
     """The leadership is durable: append the first records of the epoch. What a directory was formatted with gets into
     the log here, and what the voter set says of this leader is put right: nobody else would
     (``LeaderState.appendStartOfEpochControlRecords``)."""
@@ -39,78 +38,79 @@ def start_epoch(raft: RaftState, step: Step, files: Files, role: Leader) -> None
         if entry.offset == BOOTSTRAP_OFFSET or voters != entry.voters:
             level = KRaftVersionRecord(k_raft_version=control.kraft_version)
             records += [ControlRecord(k_raft_version=level), ControlRecord(voters=voters.to_record())]
-    raft.append_control(step, files, role.epoch, records)
+    raft.append_control(turn, role.epoch, records)
 
 
-def accept(raft: RaftState, step: Step, values: list[bytes]) -> int:
+def accept(raft: RaftState, turn: NodeTurn, values: list[bytes]) -> int:
     """Take records to be appended as part of one batch; returns the offset of the last of them."""
     if not raft.pending.values:
-        step.set_timer(APPEND_LINGER, raft.config.append_linger_ms)
+        turn.step.set_timer(APPEND_LINGER, raft.config.append_linger_ms)
     raft.pending.values.extend(values)
     return raft.log.end_offset + len(raft.pending.values) - 1
 
 
-def drain(raft: RaftState, step: Step, files: Files, role: Leader) -> bool:
+def drain(raft: RaftState, turn: NodeTurn, role: Leader) -> bool:
     """Append what was accepted; False if there was nothing. The caller answers the parked fetches: they may have the
     records before this node has flushed them, but their acknowledgements are handled after that."""
     values = raft.pending.values
     if not values:
         return False
     raft.pending = PendingRecords()
-    raft.log.append_records(step, files, [LogRecord(step.wall_ms, value=value) for value in values], role.epoch)
-    raft.flush(step, files)
+    records = [LogRecord(turn.step.wall_ms, value=value) for value in values]
+    raft.log.append_records(turn.step, turn.files, records, role.epoch)
+    raft.flush(turn)
     return True
 
 
-def update_high_watermark(raft: RaftState, step: Step, role: Leader, reporter: int) -> bool:
+def update_high_watermark(raft: RaftState, turn: NodeTurn, role: Leader, reporter: int) -> bool:
     """Move the high watermark to what a majority of the voters has, by the rule of the own epoch: only past the
     epoch's first offset. ``reporter``: whose log end has changed. True if it moved."""
-    voters = raft.voters.ids
+    voters, defects = raft.voters.ids, turn.step.defects
     ends = {voter: role.replicas[voter].end_offset if voter in role.replicas else -1 for voter in voters}
-    if "leader-counts-unflushed" in step.defects and raft.is_voter:
+    if "leader-counts-unflushed" in defects and raft.is_voter:
         ends[raft.config.node_id] = raft.log.end_offset
-    if "removed-leader-counts" in step.defects and not raft.is_voter:
+    if "removed-leader-counts" in defects and not raft.is_voter:
         ends[raft.config.node_id] = raft.log.end_offset
     reached = sorted(ends.values(), reverse=True)[len(voters) // 2]
-    if "quorum-hw-regress" in step.defects and ends.get(reporter, -1) >= 0:
+    if "quorum-hw-regress" in defects and ends.get(reporter, -1) >= 0:
         reached = ends[reporter]
     if reached < 0:  # too few have fetched
         return False
     reached = raft.log.boundary_at_or_below(reached)
-    own_epoch = raft.config.own_epoch_commit and "commit-old-epoch" not in step.defects
+    own_epoch = raft.config.own_epoch_commit and "commit-old-epoch" not in defects
     if reached <= (role.epoch_start if own_epoch else raft.log.start_offset):
         return False
-    if reached < raft.log.high_watermark and "quorum-hw-regress" not in step.defects:
+    if reached < raft.log.high_watermark and "quorum-hw-regress" not in defects:
         return False
     moved = not role.high_watermark_known or reached != raft.log.high_watermark
     role.high_watermark_known = True
     if moved:
         counted = sorted(voter for voter, end in ends.items() if end >= reached)
-        raft.log.set_high_watermark(step, "leader", role.epoch, reached, counted)
+        raft.log.set_high_watermark(turn.step, "leader", role.epoch, reached, counted)
     return moved
 
 
 # ---- BeginQuorumEpoch --------------------------------------------------------------------------------------
 
 
-def on_begin_quorum_timer(raft: RaftState, step: Step, role: Leader) -> None:
+def on_begin_quorum_timer(raft: RaftState, turn: NodeTurn, role: Leader) -> None:
     """Remind the voters that have not fetched for half the fetch timeout."""
     period = raft.config.fetch_timeout_ms // 2
     for voter in raft.voters.others(raft.config.node_id):
         progress = role.replicas.get(voter)
-        silent = progress is None or progress.last_fetch_ms < 0 or step.wall_ms - progress.last_fetch_ms >= period
+        silent = progress is None or progress.last_fetch_ms < 0 or turn.step.wall_ms - progress.last_fetch_ms >= period
         if silent and voter not in role.begin_due:
             role.begin_due.append(voter)
-    step.set_timer(BEGIN_QUORUM, period, wall=True)
+    turn.step.set_timer(BEGIN_QUORUM, period, wall=True)
 
 
-def poll_begin(raft: RaftState, step: Step, net: NetworkClient, role: Leader) -> None:
+def poll_begin(raft: RaftState, turn: NodeTurn, role: Leader) -> None:
     """Send BeginQuorumEpoch to those who are due."""
     for peer in list(role.begin_due):
-        if not raft.can_call(step, net, peer):
+        if not raft.can_call(turn, peer):
             continue
         role.begin_due.remove(peer)
-        version = net.version(node_name(peer), CONNECTION, Api.BeginQuorumEpoch)
+        version = turn.net.version(node_name(peer), CONNECTION, Api.BeginQuorumEpoch)
         if version is None:
             continue
         request = BeginQuorumEpochRequest(
@@ -120,16 +120,16 @@ def poll_begin(raft: RaftState, step: Step, net: NetworkClient, role: Leader) ->
             request.voter_id = peer
             request.voter_directory_id = raft.voters.node(peer).directory_id
             request.leader_endpoints.extend(raft.leader_endpoints())
-        raft.call(step, net, peer, "begin", request, version)
+        raft.call(turn, peer, "begin", request, version)
 
 
-def on_begin_request(raft: RaftState, step: Step, connection: str, request: BeginQuorumEpochRequest) -> None:
+def on_begin_request(raft: RaftState, turn: NodeTurn, connection: str, request: BeginQuorumEpochRequest) -> None:
     """Answer BeginQuorumEpoch: follow the leader that it announces."""
-    refusal = raft.refusal(step, Api.BeginQuorumEpoch, request)
+    refusal = raft.refusal(turn, Api.BeginQuorumEpoch, request)
     if refusal:
-        raft.answer(step, connection, request, BeginQuorumEpochResponse(error_code=refusal))
+        raft.answer(turn, connection, request, BeginQuorumEpochResponse(error_code=refusal))
         return
-    error = _learn_from_leader(raft, step, Api.BeginQuorumEpoch, request)
+    error = _learn_from_leader(raft, turn, Api.BeginQuorumEpoch, request)
     if not error and not raft.is_meant(request.voter_id, request.voter_directory_id):
         error = KafkaError.INVALID_VOTER_KEY
     response = BeginQuorumEpochResponse(
@@ -137,11 +137,11 @@ def on_begin_request(raft: RaftState, step: Step, connection: str, request: Begi
     )
     if request_version(request) >= 1:
         response.node_endpoints.extend(raft.leader_endpoints())
-    raft.answer(step, connection, request, response)
+    raft.answer(turn, connection, request, response)
 
 
 def _learn_from_leader(
-    raft: RaftState, step: Step, api: Api, request: BeginQuorumEpochRequest | EndQuorumEpochRequest
+    raft: RaftState, turn: NodeTurn, api: Api, request: BeginQuorumEpochRequest | EndQuorumEpochRequest
 ) -> KafkaError:
     """What a request from a leader tells (``KafkaRaftClient.validateVoterOnlyRequest``)."""
     leader_id, epoch = request.leader_id, request.leader_epoch
@@ -151,33 +151,33 @@ def _learn_from_leader(
     if refusal:
         return refusal
     has_endpoint = any(each.node_id == leader_id for each in request.leader_endpoints)
-    raft.learn(step, epoch, leader_id, has_endpoint)
+    raft.learn(turn, epoch, leader_id, has_endpoint)
     return KafkaError.NONE
 
 
-def on_begin_ended(raft: RaftState, step: Step, ended: Ended, peer: int) -> None:
+def on_begin_ended(raft: RaftState, turn: NodeTurn, ended: Ended, peer: int) -> None:
     """Take the answer to BeginQuorumEpoch; a lost one is repeated with the period, unless the voter fetches."""
     response: BeginQuorumEpochResponse | None = ended.response
     if response is None:
         return
     if response.error_code:
-        raft.back_off(step, peer)
+        raft.back_off(turn, peer)
         return
     told = (response.partition_error_code, response.leader_epoch, response.leader_id, response.node_endpoints)
-    raft.learn_from_response(step, *told)
+    raft.learn_from_response(turn, *told)
 
 
 # ---- resignation -------------------------------------------------------------------------------------------
 
 
-def poll_end(raft: RaftState, step: Step, net: NetworkClient, role: Resigned) -> None:
+def poll_end(raft: RaftState, turn: NodeTurn, role: Resigned) -> None:
     """Send EndQuorumEpoch to the voters that have not acknowledged it."""
     for peer in role.unacknowledged:
-        if not raft.can_call(step, net, peer):
+        if not raft.can_call(turn, peer):
             continue
-        version = net.version(node_name(peer), CONNECTION, Api.EndQuorumEpoch)
+        version = turn.net.version(node_name(peer), CONNECTION, Api.EndQuorumEpoch)
         if version is None:
-            raft.back_off(step, peer)
+            raft.back_off(turn, peer)
             continue
         request = EndQuorumEpochRequest(
             cluster_id=raft.config.cluster_id, leader_id=raft.config.node_id, leader_epoch=role.epoch
@@ -192,26 +192,26 @@ def poll_end(raft: RaftState, step: Step, net: NetworkClient, role: Resigned) ->
                 )
                 for voter in role.preferred
             )
-        raft.call(step, net, peer, "end", request, version)
+        raft.call(turn, peer, "end", request, version)
 
 
-def on_end_request(raft: RaftState, step: Step, connection: str, request: EndQuorumEpochRequest) -> None:
+def on_end_request(raft: RaftState, turn: NodeTurn, connection: str, request: EndQuorumEpochRequest) -> None:
     """Answer EndQuorumEpoch: a follower of the sender stands for election, the sooner the better its log is."""
-    refusal = raft.refusal(step, Api.EndQuorumEpoch, request)
+    refusal = raft.refusal(turn, Api.EndQuorumEpoch, request)
     if refusal:
-        raft.answer(step, connection, request, EndQuorumEpochResponse(error_code=refusal))
+        raft.answer(turn, connection, request, EndQuorumEpochResponse(error_code=refusal))
         return
-    error = _learn_from_leader(raft, step, Api.EndQuorumEpoch, request)
+    error = _learn_from_leader(raft, turn, Api.EndQuorumEpoch, request)
     role = raft.quorum.role
     if not error and isinstance(role, Follower) and role.leader_id == request.leader_id and raft.is_voter:
         preferred = [info.candidate_id for info in request.preferred_candidates] or list(request.preferred_successors)
-        step.set_timer(FETCH_TIMEOUT, election_delay_ms(raft, preferred), wall=True)
+        turn.step.set_timer(FETCH_TIMEOUT, election_delay_ms(raft, preferred), wall=True)
     response = EndQuorumEpochResponse(
         partition_error_code=error, leader_id=raft.quorum.leader_id, leader_epoch=raft.quorum.epoch
     )
     if request_version(request) >= 1:
         response.node_endpoints.extend(raft.leader_endpoints())
-    raft.answer(step, connection, request, response)
+    raft.answer(turn, connection, request, response)
 
 
 def election_delay_ms(raft: RaftState, preferred: list[int]) -> int:
@@ -226,18 +226,18 @@ def election_delay_ms(raft: RaftState, preferred: list[int]) -> int:
     return min(longest, (longest >> (len(preferred) - 1)) << (position - 1))
 
 
-def on_end_ended(raft: RaftState, step: Step, ended: Ended, peer: int) -> None:
+def on_end_ended(raft: RaftState, turn: NodeTurn, ended: Ended, peer: int) -> None:
     """Take the answer to EndQuorumEpoch."""
     response: EndQuorumEpochResponse | None = ended.response
     if response is None:
         return
     if response.error_code:
-        raft.back_off(step, peer)
+        raft.back_off(turn, peer)
         return
     told = (response.partition_error_code, response.leader_epoch, response.leader_id, response.node_endpoints)
-    if raft.learn_from_response(step, *told):
+    if raft.learn_from_response(turn, *told):
         if response.partition_error_code:
-            raft.back_off(step, peer)
+            raft.back_off(turn, peer)
         return
     role = raft.quorum.role
     if isinstance(role, Resigned) and peer in role.unacknowledged and ended.request.leader_epoch == role.epoch:

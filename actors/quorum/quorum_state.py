@@ -14,9 +14,9 @@ from typing import Literal
 
 import msgspec
 
-from actors.node.files import Files
 from actors.node.messages import AnyResponse
 from actors.node.step import Step
+from actors.node.turn import NodeTurn
 from actors.quorum.control_records import ControlRecords
 from actors.quorum.quorum_state_store import (
     QUORUM_STATE_FILE,
@@ -427,17 +427,17 @@ class QuorumState(msgspec.Struct):
         else:
             step.reply(connection, response)
 
-    def settle(self, step: Step, files: Files) -> None:
+    def settle(self, turn: NodeTurn) -> None:
         """At the end of an input: write and sync what changed."""
         if not self.dirty:
             return
         self.dirty = False
         self.written = self.election_state
         content = write_election_state(self.written, self.voters.ids, self.records.kraft_version)
-        self.syncing = files.replace(step, QUORUM_STATE_FILE, content)
-        files.sync(step, QUORUM_STATE_FILE)
-        if "vote-before-sync" in step.defects:
-            self._release(step)
+        self.syncing = turn.files.replace(turn.step, QUORUM_STATE_FILE, content)
+        turn.files.sync(turn.step, QUORUM_STATE_FILE)
+        if "vote-before-sync" in turn.step.defects:
+            self._release(turn.step)
 
     def on_synced(self, step: Step, upto: int) -> None:
         """The file is durable up to write ``upto``: let go what waited for it."""

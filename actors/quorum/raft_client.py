@@ -18,7 +18,6 @@ from actors.node.events import DiskImage, Synced
 from actors.node.messages import AnyRequest, Api, api_of
 from actors.node.network_client import Ended
 from actors.node.spec import METADATA_PARTITION, NodeSpec
-from actors.node.step import Step
 from actors.node.turn import NodeTurn
 from actors.quorum import (
     describe_quorum,
@@ -153,12 +152,12 @@ class RaftClient(RaftState):
         """Append records, all or none of which will be committed; the offset of the last, None if not leader."""
         if not self.is_leader or self.quorum.waiting:
             return None
-        offset = leadership.accept(self, turn.step, [to_bytes(record) for record in records])
+        offset = leadership.accept(self, turn, [to_bytes(record) for record in records])
         if self.config.append_linger_ms == 0:
             self._drain(turn)
         return offset
 
-    def take_snapshot(self, step: Step) -> Snapshot | None:
+    def take_snapshot(self, turn: NodeTurn) -> Snapshot | None:
         """A snapshot to load in the place of the state so far: at the start of an incarnation, or when the log no
         longer has what ``take_commits`` would hand out next. Ask before that."""
         if not self.snapshots.stored or self.delivered >= self.log.high_watermark:
@@ -168,30 +167,30 @@ class RaftClient(RaftState):
         snapshot = self.snapshots.read_latest()
         assert snapshot is not None
         self.delivered = snapshot.end
-        self.snapshots.start_counting(step.now_ms)
-        snapshotting.record(self, step, "load", snapshot)
+        self.snapshots.start_counting(turn.step.now_ms)
+        snapshotting.record(self, turn, "load", snapshot)
         return snapshot
 
-    def is_snapshot_due(self, step: Step) -> bool:
+    def is_snapshot_due(self, turn: NodeTurn) -> bool:
         """Whether the state machine should make a snapshot of all it was handed out."""
-        return snapshotting.is_due(self, step)
+        return snapshotting.is_due(self, turn)
 
     def create_snapshot(self, turn: NodeTurn, records: list[bytes], digest: int) -> None:
         """Keep a snapshot of all that was handed out: ``records`` make the state, ``digest`` is over the records of the
         log."""
-        snapshotting.create(self, turn.step, turn.files, records, digest)
+        snapshotting.create(self, turn, records, digest)
 
-    def take_commits(self, step: Step) -> list[Batch]:
+    def take_commits(self, turn: NodeTurn) -> list[Batch]:
         """Batches committed since the last call, control batches included: each once per incarnation, from offset 0 or
         the end of the last snapshot on."""
-        committed = self.log.high_watermark if "apply-uncommitted" not in step.defects else self.log.end_offset
+        committed = self.log.high_watermark if "apply-uncommitted" not in turn.step.defects else self.log.end_offset
         if self.delivered >= committed:
             return []
         batches = self.log.read(self.delivered, committed, 2**62)
         if batches:
             self.delivered = batches[-1].end_offset
             self.snapshots.note_applied(batches)
-            step.record(QApply(batches[0].base_offset, self.delivered, batches[-1].ph))
+            turn.step.record(QApply(batches[0].base_offset, self.delivered, batches[-1].ph))
         return batches
 
     def take_leader_changes(self) -> list[LeaderChange]:
@@ -210,11 +209,11 @@ class RaftClient(RaftState):
         self.announced_epoch, self.announced_leader = role.epoch, self.leader_id
         return [LeaderChange(self.leader_id, role.epoch, epoch_start)]
 
-    def begin_shutdown(self, step: Step) -> None:
+    def begin_shutdown(self, turn: NodeTurn) -> None:
         """Stand for no election any more; a leader resigns and waits until another voter leads, but not for long."""
         if not self.shutting_down:
             self.shutting_down = True
-            step.set_timer(SHUTDOWN, SHUTDOWN_TIMEOUT_MS)
+            turn.step.set_timer(SHUTDOWN, SHUTDOWN_TIMEOUT_MS)
 
     @property
     def is_shut_down(self) -> bool:
@@ -228,18 +227,17 @@ class RaftClient(RaftState):
 
     def start(self, turn: NodeTurn, spec: NodeSpec, disk: DiskImage) -> None:
         """Begin an incarnation with what the disk holds."""
-        step, files = turn.step, turn.files
         config = self.config = raft_config(spec)
-        snapshotting.load(self, step, files, METADATA_LOG_FILE, disk)
+        snapshotting.load(self, turn, METADATA_LOG_FILE, disk)
         stored = disk.get(QUORUM_STATE_FILE)
         content = stored[0] if stored else None
-        voter_changes.load(self, step)
-        self.quorum.initialize(step, config, content, self.last_epoch, self.log.end_offset)
+        voter_changes.load(self, turn)
+        self.quorum.initialize(turn.step, config, content, self.last_epoch, self.log.end_offset)
         if isinstance(self.quorum.role, Candidate):
-            elections.record_own_vote(self, step)
+            elections.record_own_vote(self, turn)
         if self.log.batches:
             # The process may have died between a Write and its Sync, and the first Fetch will vouch for all of it.
-            self.flush(step, files)
+            self.flush(turn)
         self._advance(turn)
 
     def on_request(self, turn: NodeTurn, connection: str, request: AnyRequest) -> None:
@@ -278,31 +276,31 @@ class RaftClient(RaftState):
 
     def poll(self, turn: NodeTurn) -> None:
         """Send what the present role calls for and the network lets through. Called after every event."""
-        quorum, step, files, net = self.quorum, turn.step, turn.files, turn.net
+        quorum = self.quorum
         if quorum.waiting:
             return
         if self.shutting_down and isinstance(quorum.role, Leader):
-            quorum.transition_to_resigned(step, self.log.end_offset)
+            quorum.transition_to_resigned(turn.step, self.log.end_offset)
             self._advance(turn)
         role = quorum.role
         if not isinstance(role, Follower):
             self.snapshots.download = None
         if isinstance(role, Prospective | Candidate):  # also of a voter that stops: an election that was begun goes on
-            elections.poll(self, step, net, role)
+            elections.poll(self, turn, role)
             self._advance(turn)
         elif isinstance(role, Resigned):
-            leadership.poll_end(self, step, net, role)
+            leadership.poll_end(self, turn, role)
         elif self.shutting_down:
             return
         elif isinstance(role, Leader):
             if role.begin_due:
-                leadership.poll_begin(self, step, net, role)
+                leadership.poll_begin(self, turn, role)
             if self.voter_change is not None:
-                voter_changes.poll(self, step, files, net, role)
+                voter_changes.poll(self, turn, role)
         elif isinstance(role, Follower | Unattached):
             if self.voter_request_due and isinstance(role, Follower):
-                voter_requests.poll(self, step, net, role)
-            follower_fetches.poll(self, step, net, role)
+                voter_requests.poll(self, turn, role)
+            follower_fetches.poll(self, turn, role)
 
     # ---- inside ------------------------------------------------------------------------------------------
 
@@ -322,131 +320,127 @@ class RaftClient(RaftState):
             on_timer, argument = find(TIMERS, item.name)
             on_timer(self, turn, argument)
         elif isinstance(item, QueuedFlush):
-            self._on_flushed(turn.step, item.upto)
+            self._on_flushed(turn, item.upto)
         elif isinstance(item, QueuedFreeze):
-            snapshotting.on_synced(self, turn.step, turn.files, item.file, item.upto)
+            snapshotting.on_synced(self, turn, item.file, item.upto)
         else:
-            follower_fetches.on_bootstrap_chosen(self, turn.step, item.value)
+            follower_fetches.on_bootstrap_chosen(self, turn, item.value)
         self._advance(turn)
 
     def _on_shutdown_timeout(self) -> None:
         self.shutdown_expired = True
 
-    def _on_election_timeout(self, step: Step) -> None:
+    def _on_election_timeout(self, turn: NodeTurn) -> None:
         if not self.shutting_down:
-            elections.on_election_timeout(self, step)
+            elections.on_election_timeout(self, turn)
 
-    def _on_fetch_timeout(self, step: Step) -> None:
+    def _on_fetch_timeout(self, turn: NodeTurn) -> None:
         if not self.shutting_down:
-            elections.on_fetch_timeout(self, step)
+            elections.on_fetch_timeout(self, turn)
 
-    def _on_check_quorum(self, step: Step) -> None:
-        if isinstance(self.quorum.role, Leader) and "no-check-quorum" not in step.defects:
-            elections.on_check_quorum_timeout(self, step)
+    def _on_check_quorum(self, turn: NodeTurn) -> None:
+        if isinstance(self.quorum.role, Leader) and "no-check-quorum" not in turn.step.defects:
+            elections.on_check_quorum_timeout(self, turn)
 
-    def _on_begin_quorum(self, step: Step) -> None:
+    def _on_begin_quorum(self, turn: NodeTurn) -> None:
         if isinstance(self.quorum.role, Leader):
-            leadership.on_begin_quorum_timer(self, step, self.quorum.role)
+            leadership.on_begin_quorum_timer(self, turn, self.quorum.role)
 
     def _on_fetch_backoff(self) -> None:
         self.fetch_backoff = False
 
-    def _on_flushed(self, step: Step, upto: int) -> None:
-        end = self.flushed(step, upto)
+    def _on_flushed(self, turn: NodeTurn, upto: int) -> None:
+        end = self.flushed(turn, upto)
         role = self.quorum.role
         if end is None or not isinstance(role, Leader):
             return
         mine = role.progress(self.voters, self.config.key)
         mine.end_offset = max(mine.end_offset, end)
-        if leadership.update_high_watermark(self, step, role, self.config.node_id):
-            leader_fetches.complete_all(self, step)
+        if leadership.update_high_watermark(self, turn, role, self.config.node_id):
+            leader_fetches.complete_all(self, turn)
 
     def _drain(self, turn: NodeTurn) -> None:
         role = self.quorum.role
-        if isinstance(role, Leader) and role.started and leadership.drain(self, turn.step, turn.files, role):
-            leader_fetches.complete_all(self, turn.step)
+        if isinstance(role, Leader) and role.started and leadership.drain(self, turn, role):
+            leader_fetches.complete_all(self, turn)
 
     def _advance(self, turn: NodeTurn) -> None:
         """Draw the consequences of an input, up to the next thing that must become durable first."""
-        quorum, step, files = self.quorum, turn.step, turn.files
+        quorum = self.quorum
         role = quorum.role
         if isinstance(role, Prospective | Candidate):
-            elections.advance(self, step)
+            elections.advance(self, turn)
         elif isinstance(role, Leader):
             if not role.started and not quorum.waiting and not self.shutting_down:
-                leadership.start_epoch(self, step, files, role)
+                leadership.start_epoch(self, turn, role)
             if quorum.records.voter_sets:
-                voter_changes.advance(self, step, role)
+                voter_changes.advance(self, turn, role)
         if self.voter_change is not None and not isinstance(quorum.role, Leader):
-            voter_changes.abandon(self, step)
+            voter_changes.abandon(self, turn)
         if self.purgatory.parked and isinstance(quorum.role, Follower | Resigned):
-            leader_fetches.refuse_all(self, step)
-        if "append-in-resignation" in step.defects and isinstance(quorum.role, Resigned) and self.pending.values:
-            leadership.drain(self, step, files, Leader(quorum.epoch, 0, []))
+            leader_fetches.refuse_all(self, turn)
+        if "append-in-resignation" in turn.step.defects and isinstance(quorum.role, Resigned) and self.pending.values:
+            leadership.drain(self, turn, Leader(quorum.epoch, 0, []))
         if self.pending.values and not isinstance(quorum.role, Leader):
             self.pending = PendingRecords()
-            step.cancel_timer(leadership.APPEND_LINGER)
+            turn.step.cancel_timer(leadership.APPEND_LINGER)
         if quorum.dirty:
-            quorum.settle(step, files)
+            quorum.settle(turn)
 
 
 HANDLERS: dict[Api, Callable[[RaftClient, NodeTurn, str, Any], None]] = {
-    Api.Fetch: lambda raft, turn, *asked: leader_fetches.on_fetch_request(raft, turn.step, *asked),
-    Api.Vote: lambda raft, turn, *asked: elections.on_vote_request(raft, turn.step, *asked),
-    Api.BeginQuorumEpoch: lambda raft, turn, *asked: leadership.on_begin_request(raft, turn.step, *asked),
-    Api.EndQuorumEpoch: lambda raft, turn, *asked: leadership.on_end_request(raft, turn.step, *asked),
-    Api.DescribeQuorum: lambda raft, turn, *asked: describe_quorum.on_describe_request(raft, turn.step, *asked),
-    Api.FetchSnapshot: lambda raft, turn, *asked: fetch_snapshots.on_fetch_snapshot_request(raft, turn.step, *asked),
-    Api.AddRaftVoter: lambda raft, turn, *asked: voter_changes.on_add_request(raft, turn.step, *asked),
-    Api.RemoveRaftVoter: lambda raft, turn, *asked: voter_changes.on_remove_request(
-        raft, turn.step, turn.files, *asked
-    ),
-    Api.UpdateRaftVoter: lambda raft, turn, *asked: voter_changes.on_update_request(
-        raft, turn.step, turn.files, *asked
-    ),
+    Api.Fetch: leader_fetches.on_fetch_request,
+    Api.Vote: elections.on_vote_request,
+    Api.BeginQuorumEpoch: leadership.on_begin_request,
+    Api.EndQuorumEpoch: leadership.on_end_request,
+    Api.DescribeQuorum: describe_quorum.on_describe_request,
+    Api.FetchSnapshot: fetch_snapshots.on_fetch_snapshot_request,
+    Api.AddRaftVoter: voter_changes.on_add_request,
+    Api.RemoveRaftVoter: voter_changes.on_remove_request,
+    Api.UpdateRaftVoter: voter_changes.on_update_request,
 }
 """What a controller answers as a member of the quorum, and who does, with the connection and the request."""
 
 
-def _expected(
-    take: Callable[[RaftClient, Step, Ended, int], None],
-) -> Callable[[RaftClient, NodeTurn, Ended, int], None]:
+OnEnded = Callable[[RaftClient, NodeTurn, Ended, int], None]
+"""Takes the end of a call, with the peer."""
+
+
+def _expected(take: OnEnded) -> OnEnded:
     """Leaves out an answer that comes too late, in another term."""
 
     def take_expected(raft: RaftClient, turn: NodeTurn, ended: Ended, peer: int) -> None:
         if raft.call_ended(ended, peer):
-            take(raft, turn.step, ended, peer)
+            take(raft, turn, ended, peer)
 
     return take_expected
 
 
-ANSWERS: dict[str, Callable[[RaftClient, NodeTurn, Ended, int], None]] = {
-    "raft/fetch/": lambda raft, turn, ended, _: follower_fetches.on_fetch_ended(raft, turn.step, turn.files, ended),
-    "raft/snapshot/": lambda raft, turn, ended, _: follower_fetches.on_fetch_snapshot_ended(
-        raft, turn.step, turn.files, ended
-    ),
+ANSWERS: dict[str, OnEnded] = {
+    "raft/fetch/": lambda raft, turn, ended, _: follower_fetches.on_fetch_ended(raft, turn, ended),
+    "raft/snapshot/": lambda raft, turn, ended, _: follower_fetches.on_fetch_snapshot_ended(raft, turn, ended),
     "raft/begin/": _expected(leadership.on_begin_ended),
     "raft/end/": _expected(leadership.on_end_ended),
     "raft/vote/": _expected(elections.on_vote_ended),
     "raft/pre-vote/": _expected(elections.on_vote_ended),
     f"raft/{voter_requests.KIND}/": _expected(voter_requests.on_ended),
 }
-"""Who takes the end of a call, with the peer: by its purpose, ``raft/<kind>/<peer>``."""
+"""Who takes the end of which call: by its purpose, ``raft/<kind>/<peer>``."""
 
 TIMERS: dict[str, Callable[[RaftClient, NodeTurn, str], None]] = {
     SHUTDOWN: lambda raft, turn, _: raft._on_shutdown_timeout(),
-    ELECTION: lambda raft, turn, _: raft._on_election_timeout(turn.step),
-    FETCH_TIMEOUT: lambda raft, turn, _: raft._on_fetch_timeout(turn.step),
-    leader_fetches.PARKED: lambda raft, turn, connection: leader_fetches.expire(raft, turn.step, connection),
+    ELECTION: lambda raft, turn, _: raft._on_election_timeout(turn),
+    FETCH_TIMEOUT: lambda raft, turn, _: raft._on_fetch_timeout(turn),
+    leader_fetches.PARKED: leader_fetches.expire,
     BACKOFF: lambda raft, turn, peer: raft.end_back_off(int(peer)),
     follower_fetches.FETCH_BACKOFF: lambda raft, turn, _: raft._on_fetch_backoff(),
     follower_fetches.FETCH_CONNECT: lambda raft, turn, _: follower_fetches.on_connect_timeout(raft),
-    snapshotting.CLEAN: lambda raft, turn, _: snapshotting.clean(raft, turn.step, turn.files),
+    snapshotting.CLEAN: lambda raft, turn, _: snapshotting.clean(raft, turn),
     leadership.APPEND_LINGER: lambda raft, turn, _: raft._drain(turn),
-    voter_changes.VOTER_CHANGE: lambda raft, turn, _: voter_changes.on_timeout(raft, turn.step),
-    UPDATE_VOTER: lambda raft, turn, _: voter_requests.on_update_timer(raft, turn.step),
-    CHECK_QUORUM: lambda raft, turn, _: raft._on_check_quorum(turn.step),
-    BEGIN_QUORUM: lambda raft, turn, _: raft._on_begin_quorum(turn.step),
+    voter_changes.VOTER_CHANGE: lambda raft, turn, _: voter_changes.on_timeout(raft, turn),
+    UPDATE_VOTER: lambda raft, turn, _: voter_requests.on_update_timer(raft, turn),
+    CHECK_QUORUM: lambda raft, turn, _: raft._on_check_quorum(turn),
+    BEGIN_QUORUM: lambda raft, turn, _: raft._on_begin_quorum(turn),
 }
 """Who takes which timer."""
 

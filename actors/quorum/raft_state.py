@@ -11,12 +11,11 @@ from actors.log.batch import Batch, LogRecord
 from actors.log.replica_log import ReplicaLog
 from actors.node.errors import KafkaError
 from actors.node.fault import FatalFault
-from actors.node.files import Files
 from actors.node.messages import AnyRequest, AnyResponse, Api, check_fields, request_version
-from actors.node.network_client import Ended, NetworkClient
+from actors.node.network_client import Ended
 from actors.node.purgatory import DelayedOperation, Purgatory
 from actors.node.spec import node_name
-from actors.node.step import Step
+from actors.node.turn import NodeTurn
 from actors.quorum.control_records import BOOTSTRAP_OFFSET, VotersEntry
 from actors.quorum.quorum_state import FETCH_TIMEOUT, QuorumState
 from actors.quorum.raft_config import UNCONFIGURED, RaftConfig
@@ -159,7 +158,7 @@ class RaftState(msgspec.Struct):
 
     # ---- serving -----------------------------------------------------------------------------------------
 
-    def refusal(self, step: Step, api: Api, request: Any) -> KafkaError:
+    def refusal(self, turn: NodeTurn, api: Api, request: Any) -> KafkaError:
         """The top-level error for a request of a version that this node does not speak, or of another cluster."""
         bounds = self.config.versions.get(api.name)
         if bounds is not None and not bounds[0] <= request_version(request) <= bounds[1]:
@@ -167,7 +166,7 @@ class RaftState(msgspec.Struct):
         named = request.cluster_id
         if api == Api.Fetch:
             named = named or request.seed_cluster_id
-        checks = self.config.check_cluster_id and "any-cluster-served" not in step.defects
+        checks = self.config.check_cluster_id and "any-cluster-served" not in turn.step.defects
         if checks and named and named != self.config.cluster_id:
             return KafkaError.INCONSISTENT_CLUSTER_ID
         return KafkaError.NONE
@@ -198,24 +197,24 @@ class RaftState(msgspec.Struct):
             return KafkaError.FENCED_LEADER_EPOCH if epoch < mine else KafkaError.UNKNOWN_LEADER_EPOCH
         return KafkaError.NONE if isinstance(role, Leader) and role.started else KafkaError.NOT_LEADER_OR_FOLLOWER
 
-    def answer(self, step: Step, connection: str, request: Any, response: AnyResponse) -> None:
+    def answer(self, turn: NodeTurn, connection: str, request: Any, response: AnyResponse) -> None:
         """Reply with ``response`` once the present role is durable."""
         check_fields(response, request_version(request))
-        self.quorum.reply(step, connection, response)
+        self.quorum.reply(turn.step, connection, response)
 
     # ---- calling -----------------------------------------------------------------------------------------
 
-    def can_call(self, step: Step, net: NetworkClient, peer: int) -> bool:
+    def can_call(self, turn: NodeTurn, peer: int) -> bool:
         """Whether a request of this term can go to ``peer`` now."""
         open_call = self.outstanding.get(peer)
         if open_call is not None and open_call.term == self.quorum.term:
             return False
-        return self.backing_off.get(peer) != self.quorum.term and net.ready(step, node_name(peer), CONNECTION)
+        return self.backing_off.get(peer) != self.quorum.term and turn.net.ready(turn.step, node_name(peer), CONNECTION)
 
-    def call(self, step: Step, net: NetworkClient, peer: int, kind: str, request: AnyRequest, version: int) -> None:
+    def call(self, turn: NodeTurn, peer: int, kind: str, request: AnyRequest, version: int) -> None:
         """Send a quorum RPC; its end arrives with the purpose ``raft/<kind>/<peer>``."""
-        number = net.send(
-            step,
+        number = turn.net.send(
+            turn.step,
             node_name(peer),
             CONNECTION,
             request,
@@ -225,12 +224,10 @@ class RaftState(msgspec.Struct):
         )
         self.outstanding[peer] = Outstanding(number, self.quorum.term)
 
-    def fetch_from(
-        self, step: Step, net: NetworkClient, peer: int, kind: str, request: AnyRequest, version: int
-    ) -> None:
+    def fetch_from(self, turn: NodeTurn, peer: int, kind: str, request: AnyRequest, version: int) -> None:
         """Send a Fetch or FetchSnapshot, the one in flight; its end arrives with the purpose ``raft/<kind>/<peer>``."""
         purpose, timeout_ms = f"raft/{kind}/{peer}", self.config.request_timeout_ms
-        number = net.send(step, node_name(peer), FETCH_CONNECTION, request, version, purpose, timeout_ms)
+        number = turn.net.send(turn.step, node_name(peer), FETCH_CONNECTION, request, version, purpose, timeout_ms)
         self.fetch = FetchInFlight(number, self.quorum.term, self.quorum.epoch, self.log.end_offset)
 
     def call_ended(self, ended: Ended, peer: int) -> bool:
@@ -250,11 +247,11 @@ class RaftState(msgspec.Struct):
         self.fetch = None
         return fetch if fetch.term == self.quorum.term else None
 
-    def back_off(self, step: Step, peer: int) -> None:
+    def back_off(self, turn: NodeTurn, peer: int) -> None:
         """Leave ``peer`` alone for the retry back-off."""
         if self.backing_off.get(peer) != self.quorum.term:
             self.backing_off[peer] = self.quorum.term
-            step.set_timer(f"{BACKOFF}{peer}", self.config.retry_backoff_ms)
+            turn.step.set_timer(f"{BACKOFF}{peer}", self.config.retry_backoff_ms)
 
     def end_back_off(self, peer: int) -> None:
         """The pause is over."""
@@ -262,7 +259,7 @@ class RaftState(msgspec.Struct):
 
     # ---- what peers say about the leader -----------------------------------------------------------------
 
-    def learn(self, step: Step, epoch: int, leader_id: int, has_endpoint: bool = False) -> None:
+    def learn(self, turn: NodeTurn, epoch: int, leader_id: int, has_endpoint: bool = False) -> None:
         """Adopt an epoch, or the leader of the present one where none was known, that a message names (-1 none).
         ``has_endpoint``: the message says where that leader listens; otherwise the voter set does, or nothing.
         Raises FatalFault if that contradicts what this node knows: the epoch has two leaders, or this node is said to
@@ -276,14 +273,14 @@ class RaftState(msgspec.Struct):
         reachable = leader_id >= 0 and (has_endpoint or self.voters.is_voter(leader_id))
         if epoch > quorum.epoch:
             if reachable:
-                quorum.transition_to_follower(step, self.log.end_offset, epoch, leader_id)
+                quorum.transition_to_follower(turn.step, self.log.end_offset, epoch, leader_id)
             else:
-                quorum.transition_to_unattached(step, self.log.end_offset, epoch, leader_id)
+                quorum.transition_to_unattached(turn.step, self.log.end_offset, epoch, leader_id)
         elif reachable and not (quorum.has_leader and quorum.knows_endpoint):
-            quorum.transition_to_follower(step, self.log.end_offset, epoch, leader_id)
+            quorum.transition_to_follower(turn.step, self.log.end_offset, epoch, leader_id)
 
     def learn_from_response(
-        self, step: Step, error: int, epoch: int, leader_id: int, endpoints: Iterable[NodeEndpoint] = ()
+        self, turn: NodeTurn, error: int, epoch: int, leader_id: int, endpoints: Iterable[NodeEndpoint] = ()
     ) -> bool:
         """The part that is common to all responses; True if there is nothing more to do with this one. Raises
         FatalFault if this node asked for what nobody may ask for (``KafkaRaftClient.maybeHandleCommonResponse``)."""
@@ -292,20 +289,20 @@ class RaftState(msgspec.Struct):
         if epoch < before or error == KafkaError.UNKNOWN_LEADER_EPOCH:
             return True
         if epoch > before or error in (KafkaError.FENCED_LEADER_EPOCH, KafkaError.NOT_LEADER_OR_FOLLOWER):
-            self.learn(step, epoch, leader_id, known)
+            self.learn(turn, epoch, leader_id, known)
             return True
         if leader_id >= 0 and not self.quorum.has_leader:
-            self.learn(step, epoch, leader_id, known)
+            self.learn(turn, epoch, leader_id, known)
         elif error == KafkaError.INVALID_REQUEST:
             raise FatalFault("received an INVALID_REQUEST error, which was not expected")
         return error != KafkaError.NONE
 
-    def heard_from_leader(self, step: Step, role: Follower) -> None:
+    def heard_from_leader(self, turn: NodeTurn, role: Follower) -> None:
         """The leader has answered: the fetch timeout begins anew
         (``FollowerState.resetFetchTimeoutForSuccessfulFetch``)."""
         role.has_fetched = True
         role.timed_out = False
-        step.set_timer(FETCH_TIMEOUT, self.config.fetch_timeout_ms, wall=True)
+        turn.step.set_timer(FETCH_TIMEOUT, self.config.fetch_timeout_ms, wall=True)
 
     def leader_endpoints(self) -> list[NodeEndpoint]:
         """Where the leader listens, for those who ask; nothing where this node does not know who leads, or not where
@@ -315,31 +312,31 @@ class RaftState(msgspec.Struct):
 
     # ---- the log -----------------------------------------------------------------------------------------
 
-    def append_control(self, step: Step, files: Files, epoch: int, records: list[ControlRecord]) -> int:
+    def append_control(self, turn: NodeTurn, epoch: int, records: list[ControlRecord]) -> int:
         """Append control records of this leader's own as one batch, and follow them at once; the offset of the last.
         Whatever was accepted before must have been appended before."""
         values = [to_bytes(record) for record in records]
-        lines = [LogRecord(step.wall_ms, value=value) for value in values]
-        batch = self.log.append_records(step, files, lines, epoch, is_control=True)
-        self.take_control_batch(step, batch, "append")
-        self.flush(step, files)
+        lines = [LogRecord(turn.step.wall_ms, value=value) for value in values]
+        batch = self.log.append_records(turn.step, turn.files, lines, epoch, is_control=True)
+        self.take_control_batch(turn, batch, "append")
+        self.flush(turn)
         return batch.last_offset
 
-    def take_control_batch(self, step: Step, batch: Batch, cause: VotersCause) -> None:
+    def take_control_batch(self, turn: NodeTurn, batch: Batch, cause: VotersCause) -> None:
         """Follow what a batch that was appended says of the voters."""
-        if cause == "fetch" and self.config.serves and "voters-of-old" in step.defects:
+        if cause == "fetch" and self.config.serves and "voters-of-old" in turn.step.defects:
             return
         before = self.voters
         if batch.is_control and self.quorum.records.append(batch):
-            self.record_voters(step, cause)
-            self.quorum.on_voters_changed(step, before)
+            self.record_voters(turn, cause)
+            self.quorum.on_voters_changed(turn.step, before)
 
-    def record_voters(self, step: Step, cause: VotersCause) -> None:
+    def record_voters(self, turn: NodeTurn, cause: VotersCause) -> None:
         """Trace the voters in force, unless they are static."""
         entry = self.quorum.records.last_voters
         if entry is None:
             entry = VotersEntry(BOOTSTRAP_OFFSET, 0, VoterSet())
-        step.record(
+        turn.step.record(
             QVoters(
                 self.config.directory_id,
                 entry.offset,
@@ -352,28 +349,28 @@ class RaftState(msgspec.Struct):
             )
         )
 
-    def flush(self, step: Step, files: Files) -> None:
+    def flush(self, turn: NodeTurn) -> None:
         """Make everything in the log durable."""
-        state = files.states.get(self.log.file)
+        state = turn.files.states.get(self.log.file)
         self.flushes.append(Flush(state.written if state is not None else 0, self.log.end_offset))
-        files.sync(step, self.log.file)
+        turn.files.sync(turn.step, self.log.file)
 
-    def flushed(self, step: Step, upto: int) -> int | None:
+    def flushed(self, turn: NodeTurn, upto: int) -> int | None:
         """The log is durable up to write ``upto``: the end of what is now known to be, None if nothing new is."""
         done = [flush for flush in self.flushes if flush.number <= upto]
         if not done:
             return None
         self.flushes = [flush for flush in self.flushes if flush.number > upto]
-        end = max(flush.end for flush in done) + ("flush-end-inclusive" in step.defects)
-        step.record(LogFlush(self.log.tp, end))
+        end = max(flush.end for flush in done) + ("flush-end-inclusive" in turn.step.defects)
+        turn.step.record(LogFlush(self.log.tp, end))
         return end
 
-    def truncate(self, step: Step, files: Files, offset: int) -> None:
+    def truncate(self, turn: NodeTurn, offset: int) -> None:
         """Cut the log where it diverges. A Sync that is open no longer vouches for what was cut."""
-        self.log.truncate_to(step, files, offset, "diverge", self.quorum.epoch)
-        keeps = "voters-outlive-their-record" in step.defects
+        self.log.truncate_to(turn.step, turn.files, offset, "diverge", self.quorum.epoch)
+        keeps = "voters-outlive-their-record" in turn.step.defects
         if not keeps and self.quorum.records.truncate_new(self.log.end_offset):
-            self.record_voters(step, "truncate")
+            self.record_voters(turn, "truncate")
         for flush in self.flushes:
             flush.end = min(flush.end, self.log.end_offset)
-        self.flush(step, files)
+        self.flush(turn)

@@ -13,9 +13,8 @@ from actors.log.replica_log import LogBase, ReplicaLog, load_log
 from actors.node.codec import decode
 from actors.node.events import DiskImage
 from actors.node.fault import FatalFault
-from actors.node.files import Files
 from actors.node.spec import METADATA_PARTITION
-from actors.node.step import Step
+from actors.node.turn import NodeTurn
 from actors.quorum.raft_state import RaftState
 from actors.quorum.roles import Follower, Leader
 from actors.quorum.snapshots import (
@@ -34,21 +33,21 @@ CLEAN = "raft/clean-snapshots"
 # ---- start -------------------------------------------------------------------------------------------------
 
 
-def load(raft: RaftState, step: Step, files: Files, file: str, disk: DiskImage) -> None:
+def load(raft: RaftState, turn: NodeTurn, file: str, disk: DiskImage) -> None:
     """Read snapshots and log. A snapshot beyond the end of the log takes its place: the process died before the log was
     given up for it, or the log has lost what the snapshot has. FatalFault: no snapshot ends where the log begins."""
     snapshots = raft.snapshots
     snapshots.stored, broken = load_snapshots(disk)
     for each in broken:
-        files.delete(step, each)
-    snapshots.start_counting(step.now_ms)
+        turn.files.delete(turn.step, each)
+    snapshots.start_counting(turn.step.now_ms)
     entries = disk.get(file, [])
     raft.log = load_log(METADATA_PARTITION, file, entries, _base(raft, entries))
     latest = snapshots.read_latest()
     if latest is not None and _is_beyond(latest.id, raft.log):
-        raft.log.restart_at(step, files, latest.base, latest.epoch)
-    _forget_below_start(raft, step, files)
-    _start_cleaner(raft, step)
+        raft.log.restart_at(turn.step, turn.files, latest.base, latest.epoch)
+    _forget_below_start(raft, turn)
+    _start_cleaner(raft, turn)
 
 
 def _base(raft: RaftState, entries: list[bytes]) -> LogBase:
@@ -73,132 +72,134 @@ def _is_beyond(snapshot_id: SnapshotId, log: ReplicaLog) -> bool:
 # ---- making ------------------------------------------------------------------------------------------------
 
 
-def is_due(raft: RaftState, step: Step) -> bool:
+def is_due(raft: RaftState, turn: NodeTurn) -> bool:
     """Whether so much was applied, or so long ago, that the state machine should make a snapshot
     (``SnapshotGenerator.publishLogDelta``)."""
     snapshots, config = raft.snapshots, raft.config
     latest = snapshots.latest
     if snapshots.freezing or not snapshots.bytes_since or (latest is not None and latest.end >= raft.delivered):
         return False
-    waited_ms = step.now_ms - snapshots.since_ms
+    waited_ms = turn.step.now_ms - snapshots.since_ms
     return snapshots.bytes_since >= config.snapshot_max_bytes or 0 < config.snapshot_interval_ms <= waited_ms
 
 
-def create(raft: RaftState, step: Step, files: Files, records: list[bytes], digest: int) -> None:
+def create(raft: RaftState, turn: NodeTurn, records: list[bytes], digest: int) -> None:
     """Make a snapshot of what the state machine has applied: ``records`` are its state, ``digest`` that of the log."""
-    applied = raft.delivered if "snapshot-of-log-end" not in step.defects else raft.log.end_offset
+    applied = raft.delivered if "snapshot-of-log-end" not in turn.step.defects else raft.log.end_offset
     end = raft.log.boundary(applied)
     last = raft.log.read(end.offset - 1, end.offset, 1)[-1].records[-1]
     control = raft.control_records(end.offset)
-    name = end.offset - ("snapshot-id-inclusive" in step.defects)
+    name = end.offset - ("snapshot-id-inclusive" in turn.step.defects)
     snapshot = Snapshot(name, end.epoch, last.timestamp_ms, end.ph, digest, control, records)
-    raft.snapshots.start_counting(step.now_ms)
-    freeze(raft, step, files, StoredSnapshot(snapshot.id, write_snapshot(snapshot)), "create")
+    raft.snapshots.start_counting(turn.step.now_ms)
+    freeze(raft, turn, StoredSnapshot(snapshot.id, write_snapshot(snapshot)), "create")
 
 
-def freeze(raft: RaftState, step: Step, files: Files, stored: StoredSnapshot, op: Literal["create", "fetch"]) -> None:
+def freeze(raft: RaftState, turn: NodeTurn, stored: StoredSnapshot, op: Literal["create", "fetch"]) -> None:
     """Make a whole snapshot durable, under its name."""
-    number = files.replace(step, stored.id.file, stored.content)
-    files.sync(step, stored.id.file)
+    number = turn.files.replace(turn.step, stored.id.file, stored.content)
+    turn.files.sync(turn.step, stored.id.file)
     raft.snapshots.freezing.append(Freezing(stored, number, op, raft.quorum.epoch))
 
 
-def on_synced(raft: RaftState, step: Step, files: Files, file: str, upto: int) -> None:
+def on_synced(raft: RaftState, turn: NodeTurn, file: str, upto: int) -> None:
     """A snapshot is durable: it exists from now on."""
     snapshots = raft.snapshots
     for freezing in [each for each in snapshots.freezing if each.stored.id.file == file and each.number <= upto]:
         snapshots.freezing.remove(freezing)
         if freezing.op == "create":
             snapshots.add(freezing.stored)
-            record(raft, step, "create", read_snapshot(freezing.stored.content))
+            record(raft, turn, "create", read_snapshot(freezing.stored.content))
         else:
-            _replace_log(raft, step, files, freezing)
-    _forget_below_start(raft, step, files)
-    _start_cleaner(raft, step)
+            _replace_log(raft, turn, freezing)
+    _forget_below_start(raft, turn)
+    _start_cleaner(raft, turn)
 
 
-def _replace_log(raft: RaftState, step: Step, files: Files, freezing: Freezing) -> None:
+def _replace_log(raft: RaftState, turn: NodeTurn, freezing: Freezing) -> None:
     """What was fetched is durable: the log begins at its end. Who stopped following meanwhile has no use for it. Raises
     FatalFault if the log has more, as where a disk was lost."""
     stored, role = freezing.stored, raft.quorum.role
     if not isinstance(role, Follower) or role.epoch != freezing.epoch:
-        files.delete(step, stored.id.file)
+        turn.files.delete(turn.step, stored.id.file)
         return
     if not _is_beyond(stored.id, raft.log):
         raise FatalFault(f"fetched a snapshot up to {stored.id.end} for a log that ends at {raft.log.end_offset}")
     snapshot = read_snapshot(stored.content)
     raft.snapshots.add(stored)
-    record(raft, step, "fetch", snapshot)
-    raft.log.restart_at(step, files, snapshot.base, role.epoch)
+    record(raft, turn, "fetch", snapshot)
+    raft.log.restart_at(turn.step, turn.files, snapshot.base, role.epoch)
     for flush in raft.flushes:
         flush.end = raft.log.end_offset
     if snapshot.control:
         raft.quorum.records.load_snapshot(snapshot)
-        raft.record_voters(step, "snapshot")
+        raft.record_voters(turn, "snapshot")
 
 
-def record(raft: RaftState, step: Step, op: Literal["create", "fetch", "load", "delete"], snapshot: Snapshot) -> None:
+def record(
+    raft: RaftState, turn: NodeTurn, op: Literal["create", "fetch", "load", "delete"], snapshot: Snapshot
+) -> None:
     """Tell the trace of a snapshot."""
     role, me = raft.quorum.role, raft.config.node_id
     active = isinstance(role, Leader) and (raft.announced_leader, raft.announced_epoch) == (me, role.epoch)
     leads = role.epoch if active else -1
     end = (snapshot.end, snapshot.epoch, snapshot.ph, snapshot.digest)
-    step.record(QSnap(raft.config.directory_id, op, *end, leads, snapshot.state))
+    turn.step.record(QSnap(raft.config.directory_id, op, *end, leads, snapshot.state))
 
 
 # ---- cleaning ----------------------------------------------------------------------------------------------
 
 
-def _start_cleaner(raft: RaftState, step: Step) -> None:
+def _start_cleaner(raft: RaftState, turn: NodeTurn) -> None:
     """The oldest snapshot can go only when there is another one."""
     if len(raft.snapshots.stored) > 1 and not raft.snapshots.cleaning:
         raft.snapshots.cleaning = True
-        step.set_timer(CLEAN, raft.config.clean_interval_ms)
+        turn.step.set_timer(CLEAN, raft.config.clean_interval_ms)
 
 
-def clean(raft: RaftState, step: Step, files: Files) -> None:
+def clean(raft: RaftState, turn: NodeTurn) -> None:
     """Drop the oldest snapshots, and the log below the end of what is left, as far as retention says
     (``KafkaMetadataLog.maybeClean``)."""
     raft.snapshots.cleaning = False
     if raft.config.retention_bytes >= 0:
-        _clean_by_size(raft, step, files, raft.config.retention_bytes)
-    while len(raft.snapshots.stored) > 1 and _is_too_old(raft, step) and _drop_oldest(raft, step, files):
+        _clean_by_size(raft, turn, raft.config.retention_bytes)
+    while len(raft.snapshots.stored) > 1 and _is_too_old(raft, turn) and _drop_oldest(raft, turn):
         pass
-    _start_cleaner(raft, step)
+    _start_cleaner(raft, turn)
 
 
-def _clean_by_size(raft: RaftState, step: Step, files: Files, limit: int) -> None:
+def _clean_by_size(raft: RaftState, turn: NodeTurn, limit: int) -> None:
     log, snapshots = raft.log, raft.snapshots
     size = sum(batch.size_bytes for batch in log.batches) + sum(len(stored.content) for stored in snapshots.stored)
     while len(snapshots.stored) > 1 and size > limit:
         oldest, start = snapshots.stored[:2]
         freed = len(oldest.content) + log.bytes_between(log.start_offset, start.id.end, size)
-        if not _drop_oldest(raft, step, files):
+        if not _drop_oldest(raft, turn):
             return
         size -= freed
 
 
-def _is_too_old(raft: RaftState, step: Step) -> bool:
+def _is_too_old(raft: RaftState, turn: NodeTurn) -> bool:
     limit_ms = raft.config.retention_ms
     oldest = read_snapshot(raft.snapshots.stored[0].content)
-    return 0 <= limit_ms < step.wall_ms - oldest.last_contained_ms
+    return 0 <= limit_ms < turn.step.wall_ms - oldest.last_contained_ms
 
 
-def _drop_oldest(raft: RaftState, step: Step, files: Files) -> bool:
+def _drop_oldest(raft: RaftState, turn: NodeTurn) -> bool:
     """Begin the log where the second oldest snapshot ends; False if it must not yet."""
     end = raft.snapshots.stored[1].id.end
     if not raft.log.start_offset < end <= min(raft.log.high_watermark, raft.delivered):
         return False
-    raft.log.drop_below(step, files, end)
-    _forget_below_start(raft, step, files)
+    raft.log.drop_below(turn.step, turn.files, end)
+    _forget_below_start(raft, turn)
     return True
 
 
-def _forget_below_start(raft: RaftState, step: Step, files: Files) -> None:
+def _forget_below_start(raft: RaftState, turn: NodeTurn) -> None:
     """Remove the snapshots that end before the log starts, and forget the voters of then: nobody is given them any
     more."""
     raft.quorum.records.truncate_old(raft.log.start_offset)
     for stored in [each for each in raft.snapshots.stored if each.id.end < raft.log.start_offset]:
         raft.snapshots.stored.remove(stored)
-        files.delete(step, stored.id.file)
-        record(raft, step, "delete", read_snapshot(stored.content))
+        turn.files.delete(turn.step, stored.id.file)
+        record(raft, turn, "delete", read_snapshot(stored.content))

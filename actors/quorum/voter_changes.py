@@ -12,11 +12,10 @@ from collections.abc import Iterable
 
 from actors.node.error_responses import error_response
 from actors.node.errors import KafkaError
-from actors.node.files import Files
 from actors.node.messages import Api, request_version
 from actors.node.network_client import NetworkClient
 from actors.node.spec import node_name
-from actors.node.step import Step
+from actors.node.turn import NodeTurn
 from actors.quorum import leader_fetches, leadership
 from actors.quorum.control_records import BOOTSTRAP_OFFSET
 from actors.quorum.raft_config import DIRECTORY_VERSIONS
@@ -53,7 +52,7 @@ class Refused(Exception):
         self.error, self.reason = error, reason
 
 
-def load(raft: RaftState, step: Step) -> None:
+def load(raft: RaftState, turn: NodeTurn) -> None:
     """At the start: the voters are static, or what the log says; below that, what the snapshot says at which the log
     begins, or what the directory was formatted with."""
     config, records = raft.config, raft.quorum.records
@@ -69,57 +68,53 @@ def load(raft: RaftState, step: Step) -> None:
     for batch in raft.log.batches:
         records.append(batch)
     if records.voter_sets:
-        raft.record_voters(step, "start")
+        raft.record_voters(turn, "start")
 
 
 # ---- requests ----------------------------------------------------------------------------------------------
 
 
-def on_add_request(raft: RaftState, step: Step, connection: str, request: AddRaftVoterRequest) -> None:
+def on_add_request(raft: RaftState, turn: NodeTurn, connection: str, request: AddRaftVoterRequest) -> None:
     """Begin to add a voter. Whether it can become one shows when a connection to it is there (``poll``)."""
     try:
-        role = _leader(raft, step, Api.AddRaftVoter, request)
+        role = _leader(raft, turn, Api.AddRaftVoter, request)
         key = _key(request)
         _host(request.listeners, key.id)
-        voters = _changeable(raft, step, role)
+        voters = _changeable(raft, turn, role)
         if voters.is_voter(key.id):
             raise Refused(KafkaError.DUPLICATE_VOTER, f"{key.id} is a voter already")
     except Refused as refused:
         response = AddRaftVoterResponse(error_code=refused.error, error_message=refused.reason)
-        raft.answer(step, connection, request, response)
+        raft.answer(turn, connection, request, response)
         return
-    _begin(raft, step, VoterChange(connection, request, key))
+    _begin(raft, turn, VoterChange(connection, request, key))
 
 
-def on_remove_request(
-    raft: RaftState, step: Step, files: Files, connection: str, request: RemoveRaftVoterRequest
-) -> None:
+def on_remove_request(raft: RaftState, turn: NodeTurn, connection: str, request: RemoveRaftVoterRequest) -> None:
     """Remove a voter, be it this leader."""
     try:
-        role = _leader(raft, step, Api.RemoveRaftVoter, request)
+        role = _leader(raft, turn, Api.RemoveRaftVoter, request)
         key = _key(request)
-        voters = _changeable(raft, step, role).remove_voter(key)
+        voters = _changeable(raft, turn, role).remove_voter(key)
         if voters is None:
             raise Refused(KafkaError.VOTER_NOT_FOUND, f"{key} is no voter, or the only one")
     except Refused as refused:
         response = RemoveRaftVoterResponse(error_code=refused.error, error_message=refused.reason)
-        raft.answer(step, connection, request, response)
+        raft.answer(turn, connection, request, response)
         return
     change = VoterChange(connection, request, key)
-    _begin(raft, step, change)
-    change.offset = _append(raft, step, files, role, voters)
+    _begin(raft, turn, change)
+    change.offset = _append(raft, turn, role, voters)
 
 
-def on_update_request(
-    raft: RaftState, step: Step, files: Files, connection: str, request: UpdateRaftVoterRequest
-) -> None:
+def on_update_request(raft: RaftState, turn: NodeTurn, connection: str, request: UpdateRaftVoterRequest) -> None:
     """Take over what a voter says of itself. The answer does not wait for the commit, and always tells who leads and
     where that one listens."""
     error = KafkaError.NONE
     try:
-        role = _leader(raft, step, Api.UpdateRaftVoter, request, request.current_leader_epoch)
+        role = _leader(raft, turn, Api.UpdateRaftVoter, request, request.current_leader_epoch)
         key = _key(request)
-        voters = _changeable(raft, step, role)
+        voters = _changeable(raft, turn, role)
         supported = (request.min_supported_k_raft_version, request.max_supported_k_raft_version)
         node = VoterNode(key.directory_id, *supported, _host(request.listeners, key.id))
         level = raft.quorum.records.kraft_version
@@ -128,21 +123,21 @@ def on_update_request(
         updated = voters.update_voter(key.id, node)
         if updated is None:
             raise Refused(KafkaError.VOTER_NOT_FOUND, f"{key} is no voter")
-        _append(raft, step, files, role, updated)
+        _append(raft, turn, role, updated)
     except Refused as refused:
         error = refused.error
     leader = UpdateRaftVoterResponse.CurrentLeader(leader_id=raft.quorum.leader_id, leader_epoch=raft.quorum.epoch)
     for known in raft.leader_endpoints():
         leader.host, leader.port = known.host, known.port
-    raft.answer(step, connection, request, UpdateRaftVoterResponse(error_code=error, current_leader=leader))
+    raft.answer(turn, connection, request, UpdateRaftVoterResponse(error_code=error, current_leader=leader))
 
 
 Request = AddRaftVoterRequest | RemoveRaftVoterRequest | UpdateRaftVoterRequest
 
 
-def _leader(raft: RaftState, step: Step, api: Api, request: Request, epoch: int | None = None) -> Leader:
+def _leader(raft: RaftState, turn: NodeTurn, api: Api, request: Request, epoch: int | None = None) -> Leader:
     """This leader's role. Raises Refused if it is none, or not in ``epoch``, or must not answer at all."""
-    refusal = raft.refusal(step, api, request)
+    refusal = raft.refusal(turn, api, request)
     if refusal:
         raise Refused(refusal, "")
     # The switch epoch-check is for fetches: a change of the voters is never made for another epoch.
@@ -168,9 +163,9 @@ def _host(listeners: Iterable[NodeEndpoint], voter: int) -> str:
     return hosts[0]
 
 
-def _changeable(raft: RaftState, step: Step, role: Leader) -> VoterSet:
+def _changeable(raft: RaftState, turn: NodeTurn, role: Leader) -> VoterSet:
     """The voters, if they may be changed now; Kafka's order."""
-    waits = "voter-changes-overlap" not in step.defects
+    waits = "voter-changes-overlap" not in turn.step.defects
     if raft.voter_change is not None and waits:
         raise Refused(KafkaError.REQUEST_TIMED_OUT, "another change of the voters is under way")
     if not role.high_watermark_known:
@@ -186,28 +181,28 @@ def _changeable(raft: RaftState, step: Step, role: Leader) -> VoterSet:
 # ---- on its way --------------------------------------------------------------------------------------------
 
 
-def _begin(raft: RaftState, step: Step, change: VoterChange) -> None:
+def _begin(raft: RaftState, turn: NodeTurn, change: VoterChange) -> None:
     raft.voter_change = change
-    step.set_timer(VOTER_CHANGE, raft.config.request_timeout_ms)
+    turn.step.set_timer(VOTER_CHANGE, raft.config.request_timeout_ms)
 
 
-def poll(raft: RaftState, step: Step, files: Files, net: NetworkClient, role: Leader) -> None:
+def poll(raft: RaftState, turn: NodeTurn, role: Leader) -> None:
     """Go on with a voter that is to be added, as soon as it says what it supports."""
     change = raft.voter_change
     if change is None or change.offset >= 0:
         return
     name = node_name(change.voter.id)
-    if not net.usable(name, CONNECTION):
-        _end(raft, step, KafkaError.REQUEST_TIMED_OUT, "the new voter cannot be reached")
+    if not turn.net.usable(name, CONNECTION):
+        _end(raft, turn, KafkaError.REQUEST_TIMED_OUT, "the new voter cannot be reached")
         return
-    if not net.ready(step, name, CONNECTION):
+    if not turn.net.ready(turn.step, name, CONNECTION):
         return
     level = raft.quorum.records.kraft_version
-    if not supports_reconfiguration(net, name):
-        _end(raft, step, KafkaError.INVALID_REQUEST, f"the new voter does not support kraft.version {level}")
+    if not supports_reconfiguration(turn.net, name):
+        _end(raft, turn, KafkaError.INVALID_REQUEST, f"the new voter does not support kraft.version {level}")
         return
-    if not _is_caught_up(step, role.observers.get(str(change.voter))):
-        _end(raft, step, KafkaError.REQUEST_TIMED_OUT, "the new voter is lagging behind")
+    if not _is_caught_up(turn.step.wall_ms, role.observers.get(str(change.voter))):
+        _end(raft, turn, KafkaError.REQUEST_TIMED_OUT, "the new voter is lagging behind")
         return
     request = change.request
     assert isinstance(request, AddRaftVoterRequest)
@@ -216,16 +211,16 @@ def poll(raft: RaftState, step: Step, files: Files, net: NetworkClient, role: Le
     voters = raft.voters.add_voter(change.voter.id, node)
     if voters is None:
         raise AssertionError(f"{change.voter} became a voter while it was being added")
-    change.offset = _append(raft, step, files, role, voters)
+    change.offset = _append(raft, turn, role, voters)
     if not _waits_for_commit(request):
-        _answer(raft, step, change, KafkaError.NONE, "")
+        _answer(raft, turn, change, KafkaError.NONE, "")
 
 
-def _is_caught_up(step: Step, known: ReplicaProgress | None) -> bool:
+def _is_caught_up(now_ms: int, known: ReplicaProgress | None) -> bool:
     """Whether a replica can become a voter (``LeaderState.isReplicaCaughtUp``)."""
     if known is None or known.last_caught_up_ms < 0 or known.last_fetch_ms < 0:
         return False
-    return known.last_fetch_ms > step.wall_ms - CAUGHT_UP_WITHIN_MS
+    return known.last_fetch_ms > now_ms - CAUGHT_UP_WITHIN_MS
 
 
 def supports_reconfiguration(net: NetworkClient, name: str) -> bool:
@@ -234,11 +229,11 @@ def supports_reconfiguration(net: NetworkClient, name: str) -> bool:
     return all((spoken[api] or 0) >= least for api, least in DIRECTORY_VERSIONS.items())
 
 
-def _append(raft: RaftState, step: Step, files: Files, role: Leader, voters: VoterSet) -> int:
+def _append(raft: RaftState, turn: NodeTurn, role: Leader, voters: VoterSet) -> int:
     """Write the new voters, behind everything that was accepted before; they are in force at once."""
-    leadership.drain(raft, step, files, role)
-    offset = raft.append_control(step, files, role.epoch, [ControlRecord(voters=voters.to_record())])
-    leader_fetches.complete_all(raft, step)
+    leadership.drain(raft, turn, role)
+    offset = raft.append_control(turn, role.epoch, [ControlRecord(voters=voters.to_record())])
+    leader_fetches.complete_all(raft, turn)
     return offset
 
 
@@ -246,18 +241,18 @@ def _waits_for_commit(request: AddRaftVoterRequest) -> bool:
     return request_version(request) < ACK_WHEN_COMMITTED_VERSION or request.ack_when_committed
 
 
-def advance(raft: RaftState, step: Step, role: Leader) -> None:
+def advance(raft: RaftState, turn: NodeTurn, role: Leader) -> None:
     """The high watermark may have moved: a change that it has passed is over. A leader that removed itself goes then,
     but in Kafka only while the removal waits for that (``RemoveVoterHandler.highWatermarkUpdated``; finding
     removed-leader-zombie)."""
     change = raft.voter_change
-    reached = raft.log.end_offset if "voters-before-commit" in step.defects else raft.log.high_watermark
+    reached = raft.log.end_offset if "voters-before-commit" in turn.step.defects else raft.log.high_watermark
     done = change is not None and 0 <= change.offset < reached
     if done:
-        _end(raft, step, KafkaError.NONE, "")
+        _end(raft, turn, KafkaError.NONE, "")
     goes = raft.config.removed_resigns or (done and change is not None and _is_removal(change))
-    if goes and _is_removed(raft, role) and "removed-leader-stays" not in step.defects:
-        raft.quorum.transition_to_resigned(step, raft.log.end_offset)
+    if goes and _is_removed(raft, role) and "removed-leader-stays" not in turn.step.defects:
+        raft.quorum.transition_to_resigned(turn.step, raft.log.end_offset)
 
 
 def _is_removal(change: VoterChange) -> bool:
@@ -272,16 +267,16 @@ def _is_removed(raft: RaftState, role: Leader) -> bool:
     return entry.offset < raft.log.high_watermark
 
 
-def on_timeout(raft: RaftState, step: Step) -> None:
+def on_timeout(raft: RaftState, turn: NodeTurn) -> None:
     """The wait is over; what was appended stays, and may be committed yet."""
     if raft.voter_change is not None:
-        _end(raft, step, KafkaError.REQUEST_TIMED_OUT, "")
+        _end(raft, turn, KafkaError.REQUEST_TIMED_OUT, "")
 
 
-def abandon(raft: RaftState, step: Step) -> None:
+def abandon(raft: RaftState, turn: NodeTurn) -> None:
     """The leadership is over, and with it what this node knows of the change."""
     if raft.voter_change is not None:
-        _end(raft, step, KafkaError.NOT_LEADER_OR_FOLLOWER, "")
+        _end(raft, turn, KafkaError.NOT_LEADER_OR_FOLLOWER, "")
 
 
 def on_disconnected(raft: RaftState, connection: str) -> None:
@@ -290,16 +285,16 @@ def on_disconnected(raft: RaftState, connection: str) -> None:
         raft.voter_change.connection = ""
 
 
-def _end(raft: RaftState, step: Step, error: KafkaError, reason: str) -> None:
+def _end(raft: RaftState, turn: NodeTurn, error: KafkaError, reason: str) -> None:
     change, raft.voter_change = raft.voter_change, None
-    step.cancel_timer(VOTER_CHANGE)
+    turn.step.cancel_timer(VOTER_CHANGE)
     if change is not None:
-        _answer(raft, step, change, error, reason)
+        _answer(raft, turn, change, error, reason)
 
 
-def _answer(raft: RaftState, step: Step, change: VoterChange, error: KafkaError, reason: str) -> None:
+def _answer(raft: RaftState, turn: NodeTurn, change: VoterChange, error: KafkaError, reason: str) -> None:
     connection, change.connection = change.connection, ""
     if connection:
         response = error_response(change.request, error)
         response.error_message = reason
-        raft.answer(step, connection, change.request, response)
+        raft.answer(turn, connection, change.request, response)

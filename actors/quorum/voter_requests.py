@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from actors.node.errors import KafkaError
 from actors.node.messages import AnyRequest, api_of
-from actors.node.network_client import Ended, NetworkClient
+from actors.node.network_client import Ended
 from actors.node.spec import node_name
-from actors.node.step import Step
+from actors.node.turn import NodeTurn
 from actors.quorum.quorum_state import UPDATE_VOTER
 from actors.quorum.raft_state import CONNECTION, RaftState
 from actors.quorum.roles import Follower
@@ -26,30 +26,30 @@ KIND = "voter-request"
 """Of the calls: ``raft/voter-request/<peer>``."""
 
 
-def on_update_timer(raft: RaftState, step: Step) -> None:
+def on_update_timer(raft: RaftState, turn: NodeTurn) -> None:
     """A period is over: look whether there is anything to ask for."""
     if isinstance(raft.quorum.role, Follower):
         raft.voter_request_due = True
-        step.set_timer(UPDATE_VOTER, raft.config.update_voter_period_ms, wall=True)
+        turn.step.set_timer(UPDATE_VOTER, raft.config.update_voter_period_ms, wall=True)
 
 
-def poll(raft: RaftState, step: Step, net: NetworkClient, role: Follower) -> None:
+def poll(raft: RaftState, turn: NodeTurn, role: Follower) -> None:
     """Send the request that is due, if there is one."""
     request = _request(raft)
     if request is None:
         raft.voter_request_due = False
         return
     leader = role.leader_id
-    if not raft.can_call(step, net, leader):
+    if not raft.can_call(turn, leader):
         return
     raft.voter_request_due = False
-    version = net.version(node_name(leader), CONNECTION, api_of(request))
+    version = turn.net.version(node_name(leader), CONNECTION, api_of(request))
     if version is None:
         return
     if isinstance(request, AddRaftVoterRequest) and version >= ACK_WHEN_COMMITTED_VERSION:
         # This node must copy the record before it can be committed: it cannot wait for that meanwhile.
         request.ack_when_committed = False
-    raft.call(step, net, leader, KIND, request, version)
+    raft.call(turn, leader, KIND, request, version)
 
 
 def _request(raft: RaftState) -> AnyRequest | None:
@@ -86,22 +86,22 @@ def _request(raft: RaftState) -> AnyRequest | None:
     )
 
 
-def on_ended(raft: RaftState, step: Step, ended: Ended, peer: int) -> None:
+def on_ended(raft: RaftState, turn: NodeTurn, ended: Ended, peer: int) -> None:
     """Take the answer. Whatever it says, the next period will show what is left to be asked for."""
     response = ended.response
     if response is None:
         return
     if isinstance(response, UpdateRaftVoterResponse):
-        _on_updated(raft, step, response)
+        _on_updated(raft, turn, response)
     if response.error_code not in (KafkaError.NONE, KafkaError.REQUEST_TIMED_OUT):
-        raft.back_off(step, peer)
+        raft.back_off(turn, peer)
 
 
-def _on_updated(raft: RaftState, step: Step, response: UpdateRaftVoterResponse) -> None:
+def _on_updated(raft: RaftState, turn: NodeTurn, response: UpdateRaftVoterResponse) -> None:
     """The answer to UpdateRaftVoter also tells who leads; one without an error is as good as that to a Fetch."""
     told = response.current_leader or UpdateRaftVoterResponse.CurrentLeader()
     endpoints = [NodeEndpoint(node_id=told.leader_id, host=told.host, port=told.port)] if told.host else []
-    over = raft.learn_from_response(step, response.error_code, told.leader_epoch, told.leader_id, endpoints)
+    over = raft.learn_from_response(turn, response.error_code, told.leader_epoch, told.leader_id, endpoints)
     role = raft.quorum.role
     if not over and isinstance(role, Follower) and not raft.quorum.waiting:
-        raft.heard_from_leader(step, role)
+        raft.heard_from_leader(turn, role)

@@ -75,6 +75,18 @@ def test_every_test_says_what_it_shows() -> None:
     assert not silent, silent
 
 
+def test_parts_of_the_quorum_are_given_the_turn() -> None:
+    """Shows that what a part of the quorum needs of the step that its node takes comes in the turn, not in pieces."""
+    pieces = {"step", "files", "net", "turn"}
+    loose = [
+        f"{name(path)}:{node.lineno} {node.name}"
+        for path in python_files("actors/quorum")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef) and len(pieces.intersection(each.arg for each in node.args.args)) > 1
+    ]
+    assert not loose, loose
+
+
 SAYS_KINDS = ("chaos/faults/", "chaos/nemesis/patterns.py", "chaos/nemesis/situations/", "chaos/nemesis/draw.py")
 """What a kind is, and what writes parts of scenario files."""
 OTHER_KINDS = ("delay", "drop", "duplicate", "crash", "partition", "elect", "controlled-shutdown")

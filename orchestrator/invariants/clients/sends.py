@@ -7,6 +7,7 @@ import msgspec
 from actors.trace.events import LogHw, PollReturn, SendReturn, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.folds.rows import REMEMBERED
+from orchestrator.invariants.folds.uids import place_of
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
 from orchestrator.invariants.mirrors.log_prefix import BatchFacts
@@ -141,7 +142,7 @@ class ProducerOrderIsKept(LogInvariant[SendOrder]):
         body = event.body
         if type(body) is SendReturn:
             if body.outcome != "ok":
-                name, number = _place(body.uid)
+                name, number = place_of(body.uid)
                 if number >= 0:
                     state.sessions.setdefault(name, Session()).given_up.add(number)
             return NOTHING
@@ -158,7 +159,7 @@ class ProducerOrderIsKept(LogInvariant[SendOrder]):
         assert type(event.body) is LogHw
         leader_epoch = event.body.leader_epoch
         for offset, uid in enumerate(batch.uids, batch.base):
-            name, number = _place(uid)
+            name, number = place_of(uid)
             session = state.sessions.get(name)
             if session is None:
                 session = state.sessions[name] = Session()
@@ -209,9 +210,3 @@ class ProducerOrderIsKept(LogInvariant[SendOrder]):
     def _may_overtake(self, profile: Profile, node: str) -> bool:
         in_flight = int(profile.setting("max.in.flight.requests.per.connection", node, 5))
         return in_flight > 1 and int(profile.setting("retries", node, 1)) > 0
-
-
-def _place(uid: str) -> tuple[str, int]:
-    """Session and number of a record; -1 where the name has none."""
-    name, _, number = uid.rpartition(":")
-    return (name, int(number)) if number.isdecimal() else (uid, -1)

@@ -11,8 +11,9 @@ from actors.node.spec import is_recreated
 from actors.trace.events import LogAppend, LogHw, SendInvoke, SendReturn, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State
 from orchestrator.invariants.folds.rows import REMEMBERED
+from orchestrator.invariants.folds.uids import place_of
 from orchestrator.invariants.mirrors.committed_records import NOT_NUMBERED, Copy
-from orchestrator.invariants.mirrors.epoch_bumps import EPOCH_BUMP, FailedSends, bump_is_due, session_of
+from orchestrator.invariants.mirrors.epoch_bumps import EPOCH_BUMP, FailedSends, bump_is_due
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
 from orchestrator.invariants.mirrors.log_prefix import SEQUENCES
@@ -123,13 +124,13 @@ class SequenceState(State):
 
     sent: dict[str, Sent] = {}
 
-    def place_of(self, uid: str) -> int:
+    def sent_before(self, uid: str) -> int:
         """How many records its session had sent to the partition before this one, -1 if that is not known."""
-        session, _, number = uid.rpartition(":")
+        session, number = place_of(uid)
         sent = self.sent.get(session)
-        if sent is None or not number.isdecimal():
+        if sent is None:
             return -1
-        index = bisect_left(sent.numbers, int(number))
+        index = bisect_left(sent.numbers, number)
         return -1 if index == 0 and sent.before else sent.before + index
 
 
@@ -187,7 +188,7 @@ class SequencesAreContiguous(LogInvariant[SequenceState]):
         by = mirror.producers.must_have(body.producer_id, body.leader_epoch)
         if by is not None:
             return self.violated(state.key, sentence + "older batches of it are committed", by, event)
-        before = state.place_of(body.uids[0]) if body.uids else -1
+        before = state.sent_before(body.uids[0]) if body.uids else -1
         if 0 <= before < body.base_sequence and not is_recreated(state.key):
             return self.violated(state.key, f"{sentence}{before} records had been sent before", event)
         return self.excused("no-producer-state", state.key, f"{sentence}{expected} was next", event)
@@ -195,10 +196,10 @@ class SequencesAreContiguous(LogInvariant[SequenceState]):
     def step(self, state: SequenceState, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
         assert type(body) is SendInvoke
-        number = body.uid.rpartition(":")[2]
-        if number.isdecimal():
-            sent = state.sent.setdefault(session_of(body.uid), Sent())
-            sent.numbers.append(int(number))
+        session, number = place_of(body.uid)
+        if number >= 0:
+            sent = state.sent.setdefault(session, Sent())
+            sent.numbers.append(number)
             if len(sent.numbers) > 2 * self.SENT_REMEMBERED:
                 del sent.numbers[: self.SENT_REMEMBERED]
                 sent.before += self.SENT_REMEMBERED

@@ -33,6 +33,7 @@ from orchestrator.invariants.folds.bounds import SLACK_US
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, Witness, witness
 from orchestrator.invariants.folds.known_findings import known_as
 from orchestrator.invariants.folds.routes import NODE, PARTITION
+from orchestrator.invariants.folds.uids import place_of
 from orchestrator.invariants.folds.windows import (
     Obligation,
     PartitionInvariant,
@@ -123,7 +124,7 @@ class SendsReturn(PartitionInvariant[Sends]):
             return NOTHING
         if kind is SendInvoke:
             self.oblige(state, body.op, event)
-            state.sends[body.op] = OpenSend(body.acks, *_place(body.uid))
+            state.sends[body.op] = OpenSend(body.acks, *place_of(body.uid))
             return NOTHING if state.armed_us >= 0 else self.arm(state)
         state.sends.pop(body.op, None)
         if body.outcome == "unknown":
@@ -154,12 +155,12 @@ class SendsReturn(PartitionInvariant[Sends]):
             return
         known[body.producer_id] = body.base
         if body.role == "leader" and body.base_sequence > 0:
-            producer, first = _place(body.uids[0])
+            producer, first = place_of(body.uids[0])
             state.overtaken[producer] = first
 
     def _is_overtaken(self, state: Sends, send: OpenSend) -> bool:
         """Whether it waits for one that missed its turn, or did so itself: a producer keeps its order."""
-        missed = state.overtaken.get(send.producer, 0)
+        missed = state.overtaken.get(send.producer, -1)
         return any(each.producer == send.producer and each.number < missed for each in state.sends.values())
 
     def missed(self, state: Sends, name: str, obligation: Obligation) -> Emissions:
@@ -181,12 +182,6 @@ class SendsReturn(PartitionInvariant[Sends]):
         if len(hung) > 1:
             sentence += f", while {', '.join(hung)} hang"
         return self.violated(state.key, sentence, obligation.by, newest, known=state.known if len(hung) > 1 else "")
-
-
-def _place(uid: str) -> tuple[str, int]:
-    """Producer and number of a record."""
-    producer, _, number = uid.rpartition(":")
-    return producer, int(number) if number.isdigit() else 0
 
 
 class Reading(PartitionState):

@@ -14,6 +14,7 @@ import msgspec
 from actors.trace.events import Polled
 from orchestrator.invariants.folds.fold import Witness
 from orchestrator.invariants.folds.rows import REMEMBERED, WITNESS, Names, Rows
+from orchestrator.invariants.folds.uids import place_of
 from orchestrator.invariants.folds.window import OffsetWindow, uids_of
 from orchestrator.invariants.mirrors.log_prefix import BatchFacts
 
@@ -146,16 +147,16 @@ class CommittedRecords(msgspec.Struct):
         return len(self.producers) - 1
 
     def _place_of(self, uid: str) -> int:
-        session, _, number = uid.rpartition(":")
+        session, number = place_of(uid)
+        if number < 0:
+            return self.unnumbered.get(uid, -1)
         places = self.places.get(session)
-        if places is not None and is_number(number):
-            place = places.place(int(number))
-            return -1 if place < 0 else _OFFSET.unpack_from(places.data, place)[1]
-        return self.unnumbered.get(uid, -1)
+        place = -1 if places is None else places.place(number)
+        return -1 if places is None or place < 0 else _OFFSET.unpack_from(places.data, place)[1]
 
     def _place(self, uid: str, offset: int) -> None:
-        session, _, number = uid.rpartition(":")
-        if not is_number(number):
+        session, number = place_of(uid)
+        if number < 0:
             self.unnumbered[uid] = offset
             if len(self.unnumbered) > REMEMBERED:
                 del self.unnumbered[next(iter(self.unnumbered))]
@@ -163,9 +164,4 @@ class CommittedRecords(msgspec.Struct):
         places = self.places.get(session)
         if places is None:
             places = self.places[session] = Rows(_OFFSET.size)
-        places.put(int(number), _OFFSET.pack(True, offset))
-
-
-def is_number(text: str) -> bool:
-    """Whether a part of a uid is a number that stands for nothing but itself."""
-    return text.isdecimal() and text.isascii() and (text == "0" or text[0] != "0")
+        places.put(number, _OFFSET.pack(True, offset))

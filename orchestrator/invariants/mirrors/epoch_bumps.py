@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from actors.trace.events import SendReturn, Stamped
+from orchestrator.invariants.folds.uids import place_of
 from orchestrator.invariants.mirrors.committed_records import Numbered
 from orchestrator.invariants.mirrors.producer_state import REMEMBERED, SEQUENCE_ERRORS, ProducerStates, named
 
@@ -28,7 +29,7 @@ class FailedSends(msgspec.Struct):
     def note(self, event: Stamped, body: SendReturn) -> None:
         """A send returned without success."""
         if body.broker and body.error not in SEQUENCE_ERRORS:
-            known = self.walls.setdefault(session_of(body.uid), [])
+            known = self.walls.setdefault(place_of(body.uid)[0], [])
             known.append(event.wall)
             del known[:-REMEMBERED]
 
@@ -48,9 +49,4 @@ def bump_is_due(producers: ProducerStates, failed: FailedSends, uid: str, one: N
         return True
     began = producers.begun.get(named(producer_id, older.producer_epoch), 0)
     ended = producers.begun.get(named(producer_id, newer.producer_epoch), began)
-    return failed.any_between(session_of(uid), began, ended)
-
-
-def session_of(uid: str) -> str:
-    """The producing session that a record belongs to."""
-    return uid.rpartition(":")[0]
+    return failed.any_between(place_of(uid)[0], began, ended)

@@ -253,7 +253,7 @@ class Environment:
     def verb_shutdown(self, command: Command) -> str:
         """shutdown c1: a member is asked to stop; it says when it may."""
         member = self._member(command)
-        self.quorum.step(member, lambda turn: member.raft.begin_shutdown(turn.step))
+        self.quorum.step(member, member.raft.begin_shutdown)
         return self._told()
 
     def verb_snapshot(self, command: Command) -> str:
@@ -262,7 +262,7 @@ class Environment:
         due: list[bool] = []
 
         def make(turn: NodeTurn) -> None:
-            due.append(member.raft.is_snapshot_due(turn.step))
+            due.append(member.raft.is_snapshot_due(turn))
             if due[0]:
                 member.raft.create_snapshot(turn, [NO_OP] * 4, 0)
 
@@ -334,11 +334,11 @@ class Environment:
 
     def verb_commits(self, command: Command) -> str:
         """commits c1: what the state machine is given, and who it hears is leader."""
-        raft = self._member(command).raft
-        step = Step(self.quorum.now_ms)
-        loaded = raft.take_snapshot(step)
+        member = self._member(command)
+        raft, turn = member.raft, NodeTurn(Step(self.quorum.now_ms), member.files, member.net)
+        loaded = raft.take_snapshot(turn)
         lines = [] if loaded is None else [f"load ({loaded.end},{loaded.epoch})"]
-        lines += [f"commit {batch.base_offset}-{batch.last_offset}" for batch in raft.take_commits(step)]
+        lines += [f"commit {batch.base_offset}-{batch.last_offset}" for batch in raft.take_commits(turn)]
         changes = raft.take_leader_changes()
         return "\n".join(
             lines

@@ -34,7 +34,7 @@ def leading() -> tuple[Partition, Turn]:
     partition = Partition(TP, log, "orders", role="leader", leader_epoch=0, leader_epoch_start=0)
     partition.remotes = {FOLLOWER: None}  # type: ignore[dict-item]  # it is only asked whether the follower is there
     node.replicas.partitions[TP] = partition
-    return partition, Turn(Step(0), node, None)
+    return partition, Turn(Step(0), node)
 
 
 def fetched_end(turn: Turn, replica_id: int, isolation: int) -> int:

@@ -77,8 +77,7 @@ class Coordinator:
 
     def turn(self, now_ms: int = 100) -> Turn:
         """Another step."""
-        turn: Turn = self.node._turn(Step(now_ms))
-        return turn
+        return Turn(Step(now_ms), self.node)
 
     def lead(self, leader: int, leader_epoch: int, partition_epoch: int) -> Turn:
         """The metadata log names a leader."""
@@ -202,7 +201,7 @@ def test_a_node_keeps_its_operations_through_a_snapshot() -> None:
     node, asked = BrokerNode(), ElectLeadersRequest()
     operations = (
         DelayedProduce("client>1", 5, "client", 9, 1, -1, []),
-        DelayedFetch("client>2", 6, parse_params(node._turn(Step(0)), "client>2", FetchRequest()), []),
+        DelayedFetch("client>2", 6, parse_params(Turn(Step(0), node), "client>2", FetchRequest()), []),
         ForwardedRequest("client>3", 7, asked, asked, 7),
     )
     for operation in operations:
