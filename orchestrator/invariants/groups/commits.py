@@ -269,12 +269,38 @@ class AcknowledgedCommitsAreFetched(KeyedInvariant[Registers]):
         return state.losses.rule(commit.offsets_tp, commit.coordinator_epoch, commit.log_offset)
 
 
-class MetadataTimes(State):
-    """tps: topic partition -> its register. begun: as in ``Registers``: what clients said in their commits, by
-    operation. told: client -> topic partition -> entries that it asked to be committed last."""
+class MetadataTime(msgspec.Struct):
+    """One partition's. register: what was appended; durable: the newest commit that its client was told of."""
 
-    tps: dict[str, Register] = {}
-    told: dict[str, dict[str, list[Entry]]] = {}
+    register: Register = msgspec.field(default_factory=Register)
+    durable: Commit | None = None
+
+    def stored(self, coordinator_epoch: int) -> Commit | None:
+        """What a coordinator of that leader epoch has, at least: what it appended last, or else what an earlier one
+        told somebody of."""
+        own = [each for each in self.register.appended if each.coordinator_epoch == coordinator_epoch]
+        if own:
+            return max(own, key=_log_offset)
+        return self.durable if self.durable and self.durable.coordinator_epoch < coordinator_epoch else None
+
+
+def _log_offset(commit: Commit) -> int:
+    return commit.log_offset
+
+
+class MetadataTimes(State):
+    """tps: by topic partition. asked: client -> topic partition -> entries that it last asked to be committed."""
+
+    tps: dict[str, MetadataTime] = {}
+    asked: dict[str, dict[str, list[Entry]]] = {}
+    losses: OffsetsLosses = msgspec.field(default_factory=OffsetsLosses)
+
+    def of(self, tp: str) -> MetadataTime:
+        """That of a partition."""
+        found = self.tps.get(tp)
+        if found is None:
+            found = self.tps[tp] = MetadataTime()
+        return found
 
 
 class CommitsGoForwardInMetadataTime(KeyedInvariant[MetadataTimes]):
@@ -302,3 +328,59 @@ class CommitsGoForwardInMetadataTime(KeyedInvariant[MetadataTimes]):
 
     def initial(self, key: str, profile: Profile) -> MetadataTimes:
         return MetadataTimes(key)
+
+    @property
+    def news(self) -> tuple[type, ...]:
+        return (NodeDown, PartChange)
+
+    def hear(self, state: MetadataTimes, event: Stamped) -> Emissions:
+        state.losses.take(event)
+        return NOTHING
+
+    def step(self, state: MetadataTimes, event: Stamped) -> Emissions:
+        body: Any = event.body
+        if type(body) is CommitInvoke:
+            for tp, entry in body.offsets.items():
+                known = state.asked.setdefault(event.node, {}).setdefault(tp, [])
+                known.append(entry)
+                del known[:-REMEMBERED]
+        elif type(body) is CommitReturn:
+            self._acknowledged(state, event, body)
+        elif body.error in (0, KafkaError.INVALID_METADATA_EPOCH):
+            return self._decided(state, event, body)
+        return NOTHING
+
+    def _acknowledged(self, state: MetadataTimes, event: Stamped, body: CommitReturn) -> None:
+        for tp in body.offsets:
+            times = state.of(tp)
+            if body.errors.get(tp, KafkaError.UNKNOWN_SERVER_ERROR) == 0:
+                commit = times.register.acknowledged(event, body, tp, None)
+                if commit is not None and (times.durable is None or commit.after(times.durable)):
+                    times.durable = commit
+
+    def _decided(self, state: MetadataTimes, event: Stamped, body: GrpCommit) -> Emissions:
+        times = state.of(body.tp)
+        commit = commit_of(event, body)
+        epoch, refused = body.metadata_epoch, bool(body.error)
+        stored = times.stored(body.coordinator_epoch)
+        if not refused:
+            times.register.append(commit)
+        if body.offset < 0 and not refused:
+            return NOTHING  # a tombstone: nothing is stored after it
+        state.tested += refused or (stored is not None and stored.entry[EPOCH] >= 0)
+        what = f"{event.node} {{}} a commit of {body.tp} for group {state.key} with metadata epoch {epoch}"
+        if refused:
+            if any(each.entry[EPOCH] > epoch for each in times.register.appended):
+                return NOTHING
+            by = None if stored is None else stored.by
+            return self.violated(state.key, f"{what.format('refused')}, and none with a higher one is there", by, event)
+        if stored is None or epoch >= stored.entry[EPOCH]:
+            return NOTHING
+        sentence = f"{what.format('took')} over one with {stored.entry[EPOCH]}"
+        asked = state.asked.get(commit.who, {}).get(body.tp, [])
+        if epoch < 0 and (not asked or any(each[EPOCH] < 0 and each[0] == body.offset for each in asked)):
+            return self.excused("no-epoch", state.key, sentence, stored.by, event)
+        rule = state.losses.rule(body.offsets_tp, stored.coordinator_epoch, stored.log_offset)
+        if rule and stored.coordinator_epoch < body.coordinator_epoch:
+            return self.excused(rule, state.key, sentence, stored.by, event)
+        return self.violated(state.key, sentence, stored.by, event)
