@@ -11,6 +11,10 @@ import msgspec
 Scope = Literal["controller", "broker", "topic", "producer", "consumer", "admin", "krift"]
 
 
+INTER_BROKER_PROTOCOL = "inter.broker.protocol.version"
+METADATA_EPOCH_PROTOCOL = "1.1-IV0"
+"""Value of that key from which on there are metadata epochs; Kafka's own 1.1-IV0 has none, as it took another way."""
+
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
 
@@ -143,6 +147,17 @@ CONFIG: dict[str, ConfigKey] = {
         ConfigKey("replica.socket.timeout.ms", 30000, _B, "Time-out of a follower's Fetch.", 1),
         ConfigKey("replica.high.watermark.checkpoint.interval.ms", 5000, _B, "Between checkpoints of the HW.", 1),
         ConfigKey("max.incremental.fetch.session.cache.slots", 1000, _B, "Fetch sessions that a broker keeps."),
+        # groups
+        ConfigKey("offsets.topic.num.partitions", 50, _B, "Partitions of `__consumer_offsets`, when it is made.", 1),
+        ConfigKey("offsets.topic.replication.factor", 3, _B, "Its replicas.", 1, 32767),
+        ConfigKey("offsets.commit.timeout.ms", 5000, _B, "For which a coordinator waits for its high watermark.", 1),
+        ConfigKey("offset.metadata.max.bytes", 4096, _B, "Longest text that comes with a committed offset."),
+        ConfigKey("offsets.retention.minutes", 10080, _B, "For which offsets stay of a group that has no members.", 1),
+        ConfigKey("offsets.retention.check.interval.ms", 600000, _B, "Between looks for offsets that expired.", 1),
+        ConfigKey("group.min.session.timeout.ms", 6000, _B, "Least session time-out that a member may ask for."),
+        ConfigKey("group.max.session.timeout.ms", 1800000, _B, "Longest session time-out."),
+        ConfigKey("group.initial.rebalance.delay.ms", 3000, _B, "For which an empty group waits for more members."),
+        ConfigKey("group.max.size", INT_MAX, _B, "Most members of a group.", 1),
         ConfigKey("num.io.threads", 8, _B, "Request handler slots.", 1, dynamic=True),
         ConfigKey("request.timeout.ms", 30000, _ALL, "A client's request; a broker's call to the controller.", 1),
         # clients
@@ -193,11 +208,22 @@ CONFIG: dict[str, ConfigKey] = {
             choices=("log", "push"),
         ),
         ConfigKey(
+            INTER_BROKER_PROTOCOL,
+            METADATA_EPOCH_PROTOCOL,
+            ("controller", "broker"),
+            "With kip-232: seed: how controllers speak to brokers. 1.0-IV0: without metadata epochs, as between the "
+            "seed's two rolling bounces; 1.1-IV0: with them.",
+            choices=("1.0-IV0", METADATA_EPOCH_PROTOCOL),
+        ),
+        ConfigKey(
             "krift.metadata.clean.interval.ms",
             60000,
             ("controller", "broker", "krift"),
             "Between looks for metadata snapshots that may go; a constant in Kafka.",
             1,
+        ),
+        ConfigKey(
+            "krift.group.load.ms", 10, ("broker", "krift"), "Modelled time in which a coordinator reads its log."
         ),
         ConfigKey("krift.request.service.us", 0, ("broker", "krift"), "Modelled time in a request handler slot."),
         ConfigKey(

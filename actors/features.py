@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+KIP_232 = "kip-232"
 ELR_CLEARED = "mend.elr-cleared"
 REMOVED_LEADER_DEADLOCK = "mend.removed-leader-deadlock"
 REMOVED_LEADER_ZOMBIE = "mend.removed-leader-zombie"
@@ -43,6 +44,14 @@ FEATURES: dict[str, Feature] = {
             "kafka",
             "A new leader refuses ListOffsets until its high watermark reached the log end it started with. "
             "seed: every timestamp, and not where unclean election is enabled; kafka: as shipped.",
+        ),
+        Feature(
+            KIP_232,
+            ("off", "seed", "kafka"),
+            "kafka",
+            "What keeps a client from going back to older metadata. kafka: leader epochs and topic ids per partition, "
+            "and the validation of positions (KIP-320, KIP-516); seed: one metadata epoch of the cluster, which the "
+            "controller raises with each update (needs metadata.propagation: push); off: nothing.",
         ),
         Feature(
             "eligible.leader.replicas.version",

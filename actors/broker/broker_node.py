@@ -22,6 +22,18 @@ from actors.broker.configuration import incremental_alter_configs
 from actors.broker.fetch import DelayedFetch
 from actors.broker.fetch_session import FetchSessionCache
 from actors.broker.forwarding import ForwardedRequest, ForwardingManager
+from actors.broker.group_coordinator import coordinator as group_coordinator
+from actors.broker.group_coordinator.answers import DelayedRebalance
+from actors.broker.group_coordinator.coordinator import GroupCoordinator
+from actors.broker.group_coordinator.find_coordinator import find_coordinator
+from actors.broker.group_coordinator.join_group import join_group
+from actors.broker.group_coordinator.listing import describe_groups, list_groups
+from actors.broker.group_coordinator.membership import heartbeat, leave_group
+from actors.broker.group_coordinator.offset_commit import offset_commit
+from actors.broker.group_coordinator.offset_fetch import DelayedOffsetFetch, offset_fetch
+from actors.broker.group_coordinator.storing import DelayedAssignment, DelayedStaticMember
+from actors.broker.group_coordinator.sync_group import sync_group
+from actors.broker.group_coordinator.writes import DelayedAnswer
 from actors.broker.lifecycle import BrokerLifecycle
 from actors.broker.list_offsets import list_offsets
 from actors.broker.metadata import metadata
@@ -68,7 +80,16 @@ from krift.v1.wire import from_bytes
 
 IO_THREADS = "num.io.threads"
 
-AnyOperation = DelayedProduce | DelayedFetch | ForwardedRequest
+AnyOperation = (
+    DelayedProduce
+    | DelayedFetch
+    | ForwardedRequest
+    | DelayedRebalance
+    | DelayedAnswer
+    | DelayedAssignment
+    | DelayedStaticMember
+    | DelayedOffsetFetch
+)
 """What may wait at a broker."""
 
 RAISE_AT = 100
@@ -93,6 +114,7 @@ class BrokerNode(msgspec.Struct):
     replicas: ReplicaManager = msgspec.field(default_factory=ReplicaManager)
     producer_ids: ProducerIdManager = msgspec.field(default_factory=ProducerIdManager)
     forwarding: ForwardingManager = msgspec.field(default_factory=ForwardingManager)
+    groups: GroupCoordinator = msgspec.field(default_factory=GroupCoordinator)
     wall_offset_ms: int = 0
     requests: int = 0
     published: bool = False
@@ -148,6 +170,7 @@ class BrokerNode(msgspec.Struct):
         previous_broker_epoch = self.clean_shutdown.read(event.disk)
         life = f"{spec.name}/{event.incarnation}"
         self.lifecycle.start(turn, life, previous_broker_epoch)
+        self.groups.start(life)
         self.replicas.load(turn, event.disk, clean=self.clean_shutdown.found)
         self.replicas.sessions = FetchSessionCache(self.settings.fetch_session_cache_slots, life)
         self._poll(turn, everything=True)
@@ -296,6 +319,17 @@ HANDLERS: dict[Api, Callable[[BrokerNode, Turn, str, Any], None]] = {
     Api.ListOffsets: lambda node, turn, *asked: list_offsets(turn, *asked),
     Api.Metadata: lambda node, turn, connection, request: metadata(turn, connection, request, node._cache),
     Api.UpdateMetadata: lambda node, turn, *asked: node.pushed.update(turn, *asked),
+    Api.OffsetCommit: lambda node, turn, *asked: offset_commit(turn, *asked),
+    Api.OffsetFetch: lambda node, turn, *asked: offset_fetch(turn, *asked),
+    Api.FindCoordinator: lambda node, turn, connection, request: find_coordinator(
+        turn, connection, request, node._cache
+    ),
+    Api.JoinGroup: lambda node, turn, *asked: join_group(turn, *asked),
+    Api.Heartbeat: lambda node, turn, *asked: heartbeat(turn, *asked),
+    Api.LeaveGroup: lambda node, turn, *asked: leave_group(turn, *asked),
+    Api.SyncGroup: lambda node, turn, *asked: sync_group(turn, *asked),
+    Api.DescribeGroups: lambda node, turn, *asked: describe_groups(turn, *asked),
+    Api.ListGroups: lambda node, turn, *asked: list_groups(turn, *asked),
     Api.ApiVersions: lambda node, turn, *asked: node._api_versions(turn, *asked),
     Api.InitProducerId: lambda node, turn, *asked: node.producer_ids.init_producer_id(turn, *asked),
     Api.OffsetForLeaderEpoch: lambda node, turn, *asked: offset_for_leader_epoch(turn, *asked),
@@ -328,3 +362,4 @@ COMPONENTS.add(replica_fetcher.COMPONENT, lambda node: node.replicas.fetchers)
 COMPONENTS.add(alter_partition.COMPONENT, lambda node: node.replicas.isr_changes)
 COMPONENTS.add(producer_ids.COMPONENT, lambda node: node.producer_ids)
 COMPONENTS.add(forwarding.COMPONENT, lambda node: node.forwarding)
+COMPONENTS.add(group_coordinator.COMPONENT, lambda node: node.groups)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from actors.broker import purgatory, replica_fetcher
+from actors.broker.group_coordinator import loading
 from actors.broker.partition import Partition
 from actors.broker.turn import Turn
 
@@ -15,6 +16,7 @@ it is then: ``is_leader``, ``leader_epoch``, ``leader`` (-1 none)."""
 
 LISTENERS: tuple[Listener, ...] = (
     replica_fetcher.on_leadership,
+    loading.on_leadership,
     lambda turn, partition: purgatory.wake_all(turn, partition.tp),
 )
 """Everybody who reacts to it, in order."""

@@ -11,6 +11,8 @@ from actors.node.messages import check_fields
 from actors.node.spec import is_valid_topic_name, node_name, topic_partition
 from krift.v1.metadata import MetadataRequest, MetadataResponse
 
+METADATA_EPOCH = 6
+"""Version from which on an answer has the metadata epoch of KIP-232 as it was first proposed."""
 BY_ID = 12
 """Version from which on topics may be asked for by their ids; the two before it have the field, and refuse it."""
 
@@ -37,6 +39,8 @@ def metadata(turn: Turn, connection: str, request: MetadataRequest, cache: Metad
         response.controller_id = alive[0] if alive else NO_LEADER
     if version >= 2:
         response.cluster_id = turn.settings.cluster.cluster_id
+    if version >= METADATA_EPOCH and turn.settings.kip_232 == "seed":
+        response.metadata_epoch = cache.metadata_epoch
     if request.all_topics or (version == 0 and not request.topics):
         for topic in cache.topics.values():
             response.topics.append(_answer_topic(cache, topic, version))

@@ -59,7 +59,7 @@ class MetadataImage(MetadataState):
                 self.changed[tp] = True
         self.brokers, self.topics, self.topic_ids = loaded.brokers, loaded.topics, loaded.topic_ids
         self.partitions, self.configs, self.features = loaded.partitions, loaded.configs, loaded.features
-        self.next_producer_id = loaded.next_producer_id
+        self.next_producer_id, self.metadata_epoch = loaded.next_producer_id, loaded.metadata_epoch
         self.reconfigured = True
         self.offset, self.digest = snapshot.end, snapshot.digest
         step.record(MetaImage(self.offset, self.digest))

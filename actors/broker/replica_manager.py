@@ -165,9 +165,10 @@ class ReplicaManager(msgspec.Struct):
         if produce.acks == produces.ALL:
             append.appended = (len(partition.isr), partition.effective_min_isr)
         append.waiting = produce.acks == produces.ALL and "ack-before-hw" not in turn.step.defects
-        self._appended(turn, partition)
+        self.appended(turn, partition)
 
-    def _appended(self, turn: Turn, partition: Partition) -> None:
+    def appended(self, turn: Turn, partition: Partition) -> None:
+        """Something was appended: the high watermark may move, and followers may read."""
         # Also after a duplicate (Partition.appendRecordsToLeader): a replica that was waited for may have been fenced.
         self._advance(turn, partition)
         purgatory.appended(turn, partition.tp)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from actors.features import REELECTED_IN_PLACE, SPINNING_CONSUMER
+from actors.broker.group_coordinator.group_config import GroupConfig, group_config_of
+from actors.features import KIP_232, REELECTED_IN_PLACE, SPINNING_CONSUMER
 from actors.log.log_validator import DEFAULT_LOG_CONFIG, LogConfig
 from actors.node.messages import Api
 from actors.node.spec import ClusterSpec, NodeSpec
@@ -23,12 +24,14 @@ class Settings(msgspec.Struct, frozen=True):
     node_id: int = -1
     cluster: ClusterSpec = ClusterSpec("", [], [])
     kip_207: str = "kafka"
+    kip_232: str = "kafka"
     reelected_in_place: str = "kafka"
     spinning_consumer: str = "kafka"
     metadata_propagation: str = "log"
     unclean_leader_election: bool = False
     min_insync_replicas: int = 1
     log_config: LogConfig = DEFAULT_LOG_CONFIG
+    groups: GroupConfig = GroupConfig()
     replica_lag_time_max_ms: int = 30000
     replica_fetch_wait_max_ms: int = 500
     replica_fetch_min_bytes: int = 1
@@ -52,6 +55,7 @@ def settings_of(spec: NodeSpec) -> Settings:
         node_id=spec.node_id,
         cluster=spec.cluster,
         kip_207=spec.features["kip-207"],
+        kip_232=spec.features.get(KIP_232, "kafka"),
         reelected_in_place=spec.features.get(REELECTED_IN_PLACE, "kafka"),
         spinning_consumer=spec.features.get(SPINNING_CONSUMER, "kafka"),
         metadata_propagation=config["metadata.propagation"],
@@ -62,6 +66,7 @@ def settings_of(spec: NodeSpec) -> Settings:
             config["log.message.timestamp.before.max.ms"],
             config["log.message.timestamp.after.max.ms"],
         ),
+        groups=group_config_of(config),
         replica_lag_time_max_ms=config["replica.lag.time.max.ms"],
         replica_fetch_wait_max_ms=config["replica.fetch.wait.max.ms"],
         replica_fetch_min_bytes=config["replica.fetch.min.bytes"],
@@ -87,7 +92,7 @@ class Turn(NodeTurn):
     far as this broker knows, None if it does not.
     """
 
-    __slots__ = ("broker_epoch", "controller", "image", "purgatory", "replicas", "settings")
+    __slots__ = ("broker_epoch", "controller", "groups", "image", "purgatory", "replicas", "settings")
 
     def __init__(self, step: Step, node: BrokerNode, controller: str | None) -> None:
         super().__init__(step, node.files, node.net)
@@ -95,6 +100,7 @@ class Turn(NodeTurn):
         self.settings = node.settings
         self.replicas = node.replicas
         self.purgatory = node.purgatory
+        self.groups = node.groups
         self.broker_epoch = node.lifecycle.broker_epoch
         self.controller = controller
 

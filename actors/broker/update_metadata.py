@@ -28,14 +28,16 @@ class PushedMetadata(msgspec.Struct):
     """What a broker was told last. ``controller_epoch``: the highest that any controller has shown."""
 
     controller_epoch: int = UNKNOWN_EPOCH
-    cache: MetadataState = msgspec.field(default_factory=MetadataState)
+    cache: MetadataState = msgspec.field(default_factory=lambda: MetadataState(metadata_epoch=UNKNOWN_EPOCH))
 
     def update(self, turn: Turn, connection: str, request: UpdateMetadataRequest) -> None:
-        """Serve UpdateMetadata. Whatever it lists is overwritten: leader epochs are not compared."""
+        """Serve UpdateMetadata. Whatever it lists is overwritten: neither leader epochs nor metadata epochs are
+        compared, so a broker tells clients the metadata epoch of the last update that it took."""
         error = self._refusal(turn, request)
         if error == KafkaError.NONE:
             self.controller_epoch = request.controller_epoch
             self._take(request)
+            self.cache.metadata_epoch = request.metadata_epoch if turn.settings.kip_232 == "seed" else UNKNOWN_EPOCH
         response = UpdateMetadataResponse(error_code=error)
         check_fields(response, request.header.api_version)
         turn.step.reply(connection, response)

@@ -8,11 +8,21 @@ import msgspec
 
 from actors.client import metadata_cache
 from actors.client.metadata_cache import MetadataCache
-from actors.features import HUNG_BROKERS
+from actors.features import HUNG_BROKERS, KIP_232
 from actors.node import network_client
 from actors.node.component import Component, Components
 from actors.node.effects import AnyEffect
-from actors.node.events import Answered, AnyEvent, Chosen, ClockStepped, Failed, Invoked, Started, TimedOut
+from actors.node.events import (
+    Answered,
+    AnyEvent,
+    Chosen,
+    ClockStepped,
+    DiskImage,
+    Failed,
+    Invoked,
+    Started,
+    TimedOut,
+)
 from actors.node.network_client import NetworkClient
 from actors.node.spec import ClusterSpec, NodeSpec, topic_partition
 from actors.node.step import Step
@@ -72,6 +82,9 @@ class ClientNode(msgspec.Struct):
 
     # ---- for subclasses -----------------------------------------------------------------------------------
 
+    def _restore(self, disk: DiskImage) -> None:
+        """The application finds what it kept when it ran before."""
+
     def _configure(self, step: Step) -> None:
         """``spec`` is set: fill in the rest of the state."""
 
@@ -117,8 +130,10 @@ class ClientNode(msgspec.Struct):
             config[SETUP_TIMEOUT] if event.spec.features.get(HUNG_BROKERS) == "setup-timeout" else 0,
         )
         self.metadata = MetadataCache()
-        self.metadata.configure(self._topics(), event.spec.cluster, config)
+        kip_232 = event.spec.features.get(KIP_232, "kafka")
+        self.metadata.configure(self._topics(), event.spec.cluster, config, kip_232)
         self._configure(step)
+        self._restore(event.disk)
 
     def _on_invoked(self, step: Step, event: Invoked) -> None:
         if event.kind == "start":

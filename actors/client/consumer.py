@@ -6,8 +6,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from actors.client import fetcher, offset_fetcher, offsets_for_leader_epoch
+from actors.client import external_offsets, fetcher, offset_fetcher, offsets_for_leader_epoch
 from actors.client.client_base import ClientNode, components
+from actors.client.external_offsets import ExternalOffsets
 from actors.client.fetcher import Delivery, Fetcher
 from actors.client.metadata_cache import CONNECTION
 from actors.client.offset_fetcher import (
@@ -22,6 +23,7 @@ from actors.client.subscription_state import TopicPartitionState
 from actors.client.workload import Every
 from actors.node.component import Component
 from actors.node.errors import KafkaError
+from actors.node.events import DiskImage, Invoked
 from actors.node.isolation import READ_COMMITTED, READ_UNCOMMITTED
 from actors.node.messages import Api
 from actors.node.network_client import Ended
@@ -37,7 +39,8 @@ class ConsumerNode(ClientNode):
 
     Workload: topic, partitions, seek (the offset to begin each partition at, -1: where auto.offset.reset says),
     rewind_every_ms and rewind_by_ms (so often it asks ``offsetsForTimes`` where the records begin that are so old, and
-    seeks there; 0: never). "stop" looks up the end of each partition, as ``endOffsets`` does, reads until it is reached
+    seeks there; 0: never), external_every_ms and external_wait_ms (see ``ExternalOffsets``; 0: it keeps no positions).
+    "stop" looks up the end of each partition, as ``endOffsets`` does, reads until it is reached
     and is completed with {"positions": partition -> offset}. An application's poll returns what one Fetch answer
     brought for one partition; it is invoked and returns in the step that handles the answer, as a poll that finds its
     records already fetched.
@@ -48,6 +51,7 @@ class ConsumerNode(ClientNode):
     validator: PositionValidator = msgspec.field(default_factory=PositionValidator)
     positions: dict[str, TopicPartitionState] = msgspec.field(default_factory=dict)
     rewinds: Every = msgspec.field(default_factory=Every)
+    external: ExternalOffsets = msgspec.field(default_factory=ExternalOffsets)
     delivered: int = 0
 
     def _configure(self, step: Step) -> None:
@@ -63,6 +67,11 @@ class ConsumerNode(ClientNode):
         )
         self.offsets = OffsetFetcher(CONNECTION, *backoff, config["request.timeout.ms"])
         self.validator = PositionValidator(CONNECTION, config["retry.backoff.ms"])
+        workload = self.spec.workload
+        self.external = ExternalOffsets(workload.get("external_every_ms", 0), workload.get("external_wait_ms", 0))
+
+    def _restore(self, disk: DiskImage) -> None:
+        self.external.restore(disk)
 
     def _begin(self, step: Step) -> None:
         self.positions = {tp: TopicPartitionState(tp) for tp in self.workload_partitions()}
@@ -70,11 +79,17 @@ class ConsumerNode(ClientNode):
         for position in self.positions.values():
             if offset >= 0:
                 self._seek(step, position, offset)
+            elif position.tp in self.external.saved:
+                position.state = "external"
+        self.external.begin(step)
         if every_ms:
             self.rewinds = Every(every_ms, step.now_ms)
             step.set_timer(REWIND, every_ms)
 
     def _work(self, step: Step) -> None:
+        kept = [position for position in self.positions.values() if position.state == "external"]
+        if kept or self.external.wait.operation:
+            self._go_back(step, kept)
         for position in self.positions.values():
             if position.state == "reset" and not position.lookup:
                 self._reset(step, position)
@@ -101,6 +116,32 @@ class ConsumerNode(ClientNode):
         self.offsets.forget(step, position.lookup)
         position.lookup = 0
         self._place(position, offset)
+
+    def _go_back(self, step: Step, kept: list[TopicPartitionState]) -> None:
+        """The application seeks to where it was when it ran before (``seek(tp, OffsetAndMetadata)``), as soon as it
+        may. If the leader epoch that it has with it is news the view hears of it, and the position is validated."""
+        if self.external.wait.operation:
+            self.external.wait.poll(step, self.metadata)
+            return
+        for position in self.external.may_seek(step, self.metadata, kept):
+            saved = self.external.saved[position.tp]
+            step.record(ConsPos(position.tp, position.offset, saved.offset, saved.leader_epoch, "seek"))
+            self.metadata.update_last_seen_epoch(step, self.spec.name, position.tp, saved.leader_epoch)
+            self._place(position, saved.offset)
+            position.epoch = saved.leader_epoch
+
+    def _on_invoked(self, step: Step, event: Invoked) -> None:
+        """Beside those of every client: ``metadata-epoch`` (-1 before the first answer, and where answers have none)
+        and ``wait-for-metadata-update`` (epoch, timeout_ms), which tells whether such metadata came in time."""
+        wait = self.external.wait
+        if event.kind == "metadata-epoch":
+            step.complete(event.operation, {"metadata_epoch": self.metadata.metadata_epoch})
+        elif event.kind != "wait-for-metadata-update":
+            super()._on_invoked(step, event)
+        elif wait.epoch >= 0:
+            step.complete(event.operation, {"error": "the application waits already"})
+        else:
+            wait.begin(step, self.metadata, event.arguments["epoch"], event.arguments["timeout_ms"], event.operation)
 
     def _place(self, position: TopicPartitionState, offset: int) -> None:
         """A position without an epoch: it is fetched from whoever leads, without a question."""
@@ -233,6 +274,8 @@ ConsumerNode.components = components(
             offset_fetcher.RETRY: lambda node, step, number: node.offsets.on_retry(int(number)),
             offset_fetcher.DEADLINE: lambda node, step, _: node.on_found(step, node.offsets.on_deadline(step)),
             REWIND: lambda node, step, _: node.on_rewind(step),
+            external_offsets.SAVE: lambda node, step, _: node.external.save(step, node.metadata, node.positions),
+            external_offsets.WAIT: lambda node, step, _: node.external.wait.on_timeout(step, node.metadata),
         },
         answers={
             fetcher.PURPOSE: lambda node, step, ended, _: node.on_fetched(step, ended),

@@ -1,6 +1,8 @@
 """What a client believes about the cluster (``clients/.../Metadata.java``, ``NetworkClient.DefaultMetadataUpdater``).
 
-A client never goes back: each partition of a Metadata answer is judged by its leader epoch (``MetadataCache.update``).
+A client never goes back. With ``kip-232: kafka`` each partition of a Metadata answer is judged by its leader epoch
+(``MetadataCache.update``); with ``seed``, as KIP-232 was first proposed, each answer as a whole by its metadata epoch;
+with ``off`` it does, as before KIP-320. The latter two know neither leader epochs nor topic ids.
 """
 
 from __future__ import annotations
@@ -56,6 +58,10 @@ class MetadataCache(msgspec.Struct):
     topics: those the client uses. bootstrap, brokers: ids to ask. partitions: by topic partition.
     last_seen_epochs: highest leader epoch heard of by any way; it outlives the partition's entry. updates: answers that
     were taken over; equivalent_answers: how many of the last ones brought nothing new.
+
+    With ``seed``: metadata_epoch: of the last answer taken over that had one, -1 none. awaited_epoch: the application
+    waits for metadata that is not older than this, -1 it does not. outdated: brokers whose answers were older than what
+    there is, or is awaited; they are asked last.
     """
 
     topics: list[str] = []
@@ -76,9 +82,14 @@ class MetadataCache(msgspec.Struct):
     failures: int = 0
     equivalent_answers: int = 0
     updates: int = 0
+    kip_232: str = "kafka"
+    metadata_epoch: int = -1
+    awaited_epoch: int = -1
+    outdated: list[str] = []
 
-    def configure(self, topics: list[str], cluster: ClusterSpec, config: dict[str, int]) -> None:
+    def configure(self, topics: list[str], cluster: ClusterSpec, config: dict[str, int], kip_232: str) -> None:
         """Set what the node was started with."""
+        self.kip_232 = kip_232
         self.topics = list(topics)
         self.bootstrap = list(cluster.brokers)
         self.backoff_ms = config["retry.backoff.ms"]
@@ -121,7 +132,7 @@ class MetadataCache(msgspec.Struct):
         brokers = self.brokers
         if not any(net.usable(node_name(broker), CONNECTION) for broker in brokers):
             brokers = self.bootstrap  # metadata.recovery.strategy=rebootstrap
-        peer = self.node.ready(step, net, brokers)
+        peer = self.node.ready(step, net, self._candidates(net, brokers))
         if peer is None:
             return
         version = net.version(peer, CONNECTION, Api.Metadata)
@@ -134,6 +145,16 @@ class MetadataCache(msgspec.Struct):
         self.wanted = False
         self.call = net.send(step, peer, CONNECTION, request, version, PURPOSE)
         self.node.release()
+
+    def _candidates(self, net: NetworkClient, brokers: list[int]) -> list[int]:
+        """Whom to ask: one that did not answer with outdated metadata, as long as there is any."""
+        if not self.outdated:
+            return brokers
+        names = [(broker, node_name(broker)) for broker in brokers]
+        others = [broker for broker, name in names if name not in self.outdated and net.usable(name, CONNECTION)]
+        if not others:
+            self.outdated = []
+        return others or brokers
 
     def _backs_off(self, step: Step) -> bool:
         if not self.refreshed or "no-metadata-backoff" in step.defects:
@@ -172,11 +193,43 @@ class MetadataCache(msgspec.Struct):
             self.failures += 1
             self.wanted = True
             return
+        if self.kip_232 == "seed" and not self._accepts(step, ended.peer, response.metadata_epoch):
+            self.failures += 1
+            return
         self.failures = 0
         step.set_timer(AGE_TIMER, self.max_age_ms)
         self.updates += 1
         news = self.update(step, ended.peer, ended.version, response)
         self.equivalent_answers = 0 if news else self.equivalent_answers + 1
+
+    # ---- metadata epochs ----------------------------------------------------------------------------------
+
+    def _accepts(self, step: Step, server: str, epoch: int) -> bool:
+        """Judge an answer by its metadata epoch. An outdated one is left alone, and another broker is asked after the
+        back-off; so it is while the application waits for a higher one. An answer without an epoch (-1), of a broker
+        that is older or was told by an older controller, is taken as before there were any (docs/decisions/0013)."""
+        outdated = (epoch >= 0 or "missing-epoch-is-outdated" in step.defects) and epoch < self.metadata_epoch
+        if outdated and "older-epoch-accepted" not in step.defects:
+            step.record(MetaView(server, {}, [], metadata_epoch=epoch, metadata_accepted=False))
+            self._ask_another(step, server)
+            return False
+        if epoch >= 0:
+            self.metadata_epoch = epoch
+        if self.metadata_epoch < self.awaited_epoch:
+            self._ask_another(step, server)
+        else:
+            self.outdated = []
+        return True
+
+    def _ask_another(self, step: Step, server: str) -> None:
+        self.outdated.append(server)
+        self.wanted = self.wanted or "outdated-not-asked-again" not in step.defects
+
+    def await_epoch(self, epoch: int) -> None:
+        """Look for metadata whose epoch is not lower, if there is none yet."""
+        self.awaited_epoch = epoch
+        if self.metadata_epoch < epoch:
+            self.wanted = True
 
     # ---- judging answers ----------------------------------------------------------------------------------
 
@@ -186,9 +239,9 @@ class MetadataCache(msgspec.Struct):
         equivalent of the one before.
 
         Per partition (Metadata.java updateLatestMetadata): without a reliable epoch (version below 9) it is accepted
-        and the remembered epoch forgotten; with none remembered, with another topic id, or with an epoch that is not
-        lower it is accepted; else the cached entry stays, or the partition stays absent. What the answer lacks
-        disappears, but its epoch is remembered.
+        and the remembered epoch forgotten, as with any answer unless kip-232 is kafka; with none remembered, with
+        another topic id, or with an epoch that is not lower it is accepted; else the cached entry stays, or the
+        partition stays absent. What the answer lacks disappears, but its epoch is remembered.
         """
         partitions: dict[str, CachedPartition] = {}
         topic_ids: dict[str, str] = {}
@@ -197,11 +250,12 @@ class MetadataCache(msgspec.Struct):
         renamed: dict[str, str] = {}
         accepted: list[str] = []
         news = False
+        with_epochs = self.kip_232 == "kafka"
         for topic in response.topics:
             if topic.error_code:
                 self._topic_error(step, server, version, topic.error_code)
                 continue
-            topic_id = topic.topic_id if version >= _TOPIC_ID_VERSION else ""
+            topic_id = topic.topic_id if with_epochs and version >= _TOPIC_ID_VERSION else ""
             if topic_id:
                 topic_ids[topic.name] = topic_id
             recreated = bool(topic_id) and topic_id != self.topic_ids.get(topic.name, "")
@@ -209,7 +263,7 @@ class MetadataCache(msgspec.Struct):
                 renamed[topic.name] = topic_id
             for answer in topic.partitions:
                 tp = topic_partition(topic.name, answer.partition_index)
-                epoch = answer.leader_epoch if version >= _RELIABLE_EPOCHS_VERSION else -1
+                epoch = answer.leader_epoch if with_epochs and version >= _RELIABLE_EPOCHS_VERSION else -1
                 seen = self.last_seen_epochs.get(tp, -1)
                 cached = self.partitions.get(tp)
                 news = news or epoch < 0 or epoch > seen or recreated
@@ -238,7 +292,12 @@ class MetadataCache(msgspec.Struct):
         self.brokers = sorted(broker.node_id for broker in response.brokers)
         self.partitions = partitions
         self.topic_ids = topic_ids
-        step.record(MetaView(server, differing, accepted, leaders, renamed))
+        if self.kip_232 == "seed":
+            epoch = response.metadata_epoch
+            view = MetaView(server, differing, accepted, leaders, renamed, "metadata", epoch, metadata_accepted=True)
+        else:
+            view = MetaView(server, differing, accepted, leaders, renamed)
+        step.record(view)
         return news
 
     def _topic_error(self, step: Step, server: str, version: int, error: int) -> None:
@@ -269,8 +328,10 @@ class MetadataCache(msgspec.Struct):
         """Take the leader named by a Produce or Fetch answer (KIP-951); True if it is news.
 
         It counts if it names both leader and epoch, the partition is cached with a lower epoch, and the leader is a
-        broker of the view or of the answer's ``endpoints``.
+        broker of the view or of the answer's ``endpoints``. Without leader epochs nobody looks at it.
         """
+        if self.kip_232 != "kafka":
+            return False
         if hint.leader_id < 0 or hint.leader_epoch < 0:
             return False
         cached = self.partitions.get(tp)

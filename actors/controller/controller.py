@@ -32,7 +32,13 @@ from actors.controller.elections import ElectionRules, PartitionChangeBuilder, l
 from actors.controller.heartbeats import BrokerControlState, BrokerHeartbeatManager
 from actors.controller.producer_ids import allocate_producer_ids
 from actors.controller.topics import bootstrap_records, topic_records
-from actors.metadata.image_records import EMPTY_DIGEST, extend_digest, load_records, records_of
+from actors.metadata.image_records import (
+    EMPTY_DIGEST,
+    extend_digest,
+    load_records,
+    metadata_epoch_record,
+    records_of,
+)
 from actors.metadata.registrations import FENCE, NO_LEADER, UNFENCE, PartitionRegistration
 from actors.node.component import Component
 from actors.node.error_responses import error_response
@@ -124,7 +130,7 @@ class Controller(msgspec.Struct):
             if batch.epoch != self.active_epoch:
                 self.state.replay_batch(batch)
             if self.config.pushes_metadata:
-                self.channels.replay(batch)
+                self.channels.replay(step, batch)
             self.committed = batch.end_offset
         if commits and raft.is_snapshot_due(step):
             # What a standby has is what is committed; an active controller's own state is ahead of it.
@@ -138,6 +144,15 @@ class Controller(msgspec.Struct):
         for change in raft.take_leader_changes():
             if change.leader_id == self.config.node_id and raft.is_leader:
                 self._activate(turn)
+        if self.active and self.channels.wants_epoch:
+            self._count_metadata_epoch(turn)
+
+    def _count_metadata_epoch(self, turn: ControllerTurn) -> None:
+        """Raise the metadata epoch by one, in the log. Only the leader of the quorum's newest epoch gets a record
+        committed, and it has all that were committed before, so no epoch is given twice."""
+        epoch = self.state.metadata_epoch + 1
+        self.channels.asked_epoch = epoch
+        self._append(turn, [Change(metadata_epoch_record(epoch))])
 
     def _load(self, snapshot: Snapshot) -> None:
         """Take up what a snapshot holds in place of the state so far. Raises FatalFault where this is the active
@@ -164,7 +179,7 @@ class Controller(msgspec.Struct):
             self._append(turn, bootstrap_records(self.config.elr_version, self.config.min_isr))
         self._create_topics(turn)
         if self.config.pushes_metadata:
-            self.channels.activate(self.config.node_id, raft.epoch)
+            self.channels.activate(self.config.node_id, raft.epoch, self.config.counts_metadata_epochs)
 
     def _deactivate(self, step: Step, raft: RaftClient) -> None:
         """Drop what was not committed. Snapshot and log hold all of it, so the committed state is made from there."""

@@ -3,12 +3,17 @@
 
 Each broker has a channel of its own, with one request in flight: what one broker has been told says nothing of what
 another one has.
+
+Where metadata epochs are counted (KIP-232 as it was first proposed), what is news waits until a record of the metadata
+log that has the next epoch is committed. The update then tells of the cluster as it is at that record, whenever it is
+sent: to a controller that takes over the epoch is a thing of the past, and nobody tells something else under it.
 """
 
 from __future__ import annotations
 
 import msgspec
 
+from actors.controller.metadata_epochs import as_told, told_digest
 from actors.log.batch import Batch, payload
 from actors.metadata.image_records import load_records
 from actors.metadata.metadata_state import MetadataState
@@ -18,8 +23,10 @@ from actors.node.errors import KafkaError
 from actors.node.messages import Api
 from actors.node.network_client import Ended
 from actors.node.spec import node_name
+from actors.node.step import Step
 from actors.node.turn import NodeTurn
 from actors.quorum.snapshots import Snapshot
+from actors.trace.events import MetaMint
 from krift.v1.records import MetadataRecord
 from krift.v1.update_metadata import UpdateMetadataRequest
 from krift.v1.wire import from_bytes
@@ -33,14 +40,18 @@ TOPIC_STATES = 5
 TOPIC_IDS = 7
 IS_KRAFT = 8
 OFFLINE_REPLICAS = 4
+METADATA_EPOCH = 5
 
 
 class Channel(msgspec.Struct):
     """One broker's. partitions: those to tell of, by name. brokers: whether the list of live brokers is news.
-    sent: the partitions in flight. call: in flight, -1 none. resting: since the last one failed."""
+    uncounted, uncounted_brokers: likewise, what has no metadata epoch yet. sent: the partitions in flight. call: in
+    flight, -1 none. resting: since the last one failed."""
 
     partitions: dict[str, bool] = {}
     brokers: bool = False
+    uncounted: dict[str, bool] = {}
+    uncounted_brokers: bool = False
     sent: list[str] = []
     call: int = -1
     resting: bool = False
@@ -53,14 +64,19 @@ class Channel(msgspec.Struct):
 
 class ControllerChannels(msgspec.Struct):
     """A channel to each broker that is not fenced. committed: the metadata log so far, for what is not committed is
-    not told. epoch: controller epoch in which it is active, -1 standby."""
+    not told. epoch: controller epoch in which it is active, -1 standby. counts: whether there are metadata epochs.
+    asked_epoch: the one in the log that is not committed yet, -1 none. told: the cluster as the last metadata epoch of
+    this controller has it."""
 
     node_id: int = -1
     epoch: int = -1
     committed: MetadataState = msgspec.field(default_factory=MetadataState)
     channels: dict[int, Channel] = {}
+    counts: bool = False
+    asked_epoch: int = -1
+    told: MetadataState = msgspec.field(default_factory=MetadataState)
 
-    def replay(self, batch: Batch) -> None:
+    def replay(self, step: Step, batch: Batch) -> None:
         """Take a committed batch."""
         if batch.is_control:
             return
@@ -68,15 +84,18 @@ class ControllerChannels(msgspec.Struct):
             said = from_bytes(MetadataRecord, payload(record))
             for changed in self.committed.replay(said, batch.base_offset + index):
                 self._changed(changed)
+            if said.metadata_epoch is not None and said.metadata_epoch.metadata_epoch == self.asked_epoch:
+                self._counted(step)
 
     def load(self, snapshot: Snapshot) -> None:
         """Take up what a snapshot holds; a standby does, who tells nobody anything."""
         self.committed = MetadataState()
         load_records(self.committed, snapshot.records, snapshot.end - 1)
 
-    def activate(self, node_id: int, epoch: int) -> None:
-        """This controller became the active one: everybody is told everything."""
-        self.node_id, self.epoch = node_id, epoch
+    def activate(self, node_id: int, epoch: int, counts: bool) -> None:
+        """This controller became the active one: everybody is told everything. ``counts``: with metadata epochs."""
+        self.node_id, self.epoch, self.counts = node_id, epoch, counts
+        self.asked_epoch = -1
         self.channels = {}
         for broker_id in self.committed.brokers:
             if self.committed.is_alive(broker_id):
@@ -84,7 +103,7 @@ class ControllerChannels(msgspec.Struct):
 
     def deactivate(self) -> None:
         """This controller is a standby: it tells nobody anything. What is in flight ends as nobody's."""
-        self.epoch = -1
+        self.epoch = self.asked_epoch = -1
         self.channels = {}
 
     def _changed(self, changed: PartitionRegistration | BrokerRegistration) -> None:
@@ -92,13 +111,12 @@ class ControllerChannels(msgspec.Struct):
             return
         if isinstance(changed, PartitionRegistration):
             for channel in self.channels.values():
-                channel.partitions[changed.tp] = True
+                self._note(channel, {changed.tp: True}, brokers=False)
             return
         # Replicas of a broker that comes or goes are on line or off line with it.
         hosted = {tp: True for tp, each in self.committed.partitions.items() if changed.id in each.replicas}
         for channel in self.channels.values():
-            channel.brokers = True
-            channel.partitions |= hosted
+            self._note(channel, hosted, brokers=True)
         if changed.fenced:
             self.channels.pop(changed.id, None)
         else:
@@ -106,8 +124,33 @@ class ControllerChannels(msgspec.Struct):
 
     def _tell_everything(self, broker_id: int) -> None:
         channel = self.channels.setdefault(broker_id, Channel())
-        channel.brokers = True
-        channel.partitions |= dict.fromkeys(self.committed.partitions, True)
+        self._note(channel, dict.fromkeys(self.committed.partitions, True), brokers=True)
+
+    def _note(self, channel: Channel, partitions: dict[str, bool], brokers: bool) -> None:
+        if self.counts:
+            channel.uncounted |= partitions
+            channel.uncounted_brokers = channel.uncounted_brokers or brokers
+        else:
+            channel.partitions |= partitions
+            channel.brokers = channel.brokers or brokers
+
+    # ---- metadata epochs ---------------------------------------------------------------------------------
+
+    @property
+    def wants_epoch(self) -> bool:
+        """Whether there is news that has no metadata epoch, and none in the log that it will have."""
+        uncounted = (channel.uncounted or channel.uncounted_brokers for channel in self.channels.values())
+        return self.counts and self.asked_epoch < 0 and any(uncounted)
+
+    def _counted(self, step: Step) -> None:
+        """The metadata epoch that was asked for is committed: it is that of the cluster as it is now."""
+        self.told = as_told(self.committed, self.asked_epoch)
+        self.asked_epoch = -1
+        step.record(MetaMint(self.told.metadata_epoch, self.epoch, told_digest(self.told)))
+        for channel in self.channels.values():
+            channel.partitions |= channel.uncounted
+            channel.brokers = channel.brokers or channel.uncounted_brokers
+            channel.uncounted, channel.uncounted_brokers = {}, False
 
     # ---- sending -----------------------------------------------------------------------------------------
 
@@ -145,15 +188,23 @@ class ControllerChannels(msgspec.Struct):
         if channel is not None:
             channel.resting = False
 
+    @property
+    def _told(self) -> MetadataState:
+        """What requests are made of."""
+        return self.told if self.counts else self.committed
+
     def _request(self, broker_id: int, partitions: list[str], version: int) -> UpdateMetadataRequest:
+        told = self._told
         request = UpdateMetadataRequest(controller_id=self.node_id, controller_epoch=self.epoch)
+        if self.counts and version >= METADATA_EPOCH:
+            request.metadata_epoch = told.metadata_epoch
         if version >= IS_KRAFT:
             request.is_kraft_controller = True
         if version >= TOPIC_STATES:
             request.broker_epoch = self.committed.brokers[broker_id].epoch
         by_topic: dict[str, list[PartitionRegistration]] = {}
         for tp in partitions:
-            partition = self.committed.partitions[tp]
+            partition = told.partitions[tp]
             by_topic.setdefault(partition.topic, []).append(partition)
         for topic, states in by_topic.items():
             if version < TOPIC_STATES:
@@ -167,8 +218,8 @@ class ControllerChannels(msgspec.Struct):
             if version >= TOPIC_IDS:
                 topic_state.topic_id = states[0].topic_id
             topic_state.partition_states = [self._state(partition, version) for partition in states]
-        for live in sorted(self.committed.brokers):
-            if self.committed.is_alive(live):
+        for live in sorted(told.brokers):
+            if told.is_alive(live):
                 request.live_brokers.append(UpdateMetadataRequest.UpdateMetadataBroker(id=live))
         return request
 
@@ -185,7 +236,7 @@ class ControllerChannels(msgspec.Struct):
             replicas=list(partition.replicas),
         )
         if version >= OFFLINE_REPLICAS:
-            alive = self.committed.is_alive
+            alive = self._told.is_alive
             state.offline_replicas = [replica for replica in partition.replicas if not alive(replica)]
         return state
 

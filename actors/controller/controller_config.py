@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.config import setting
-from actors.features import ELR_CLEARED
+from actors.config import INTER_BROKER_PROTOCOL, METADATA_EPOCH_PROTOCOL, setting
+from actors.features import ELR_CLEARED, KIP_232
 from actors.metadata.metadata_state import ELR_FEATURE
 from actors.node.spec import ClusterSpec, NodeSpec, TopicSpec
 
@@ -16,7 +16,8 @@ MIN_ISR = "min.insync.replicas"
 class ControllerConfig(msgspec.Struct, frozen=True):
     """Times in milliseconds; an interval of 0 means never. controllers: ids of all that the run began with. topics: of
     the scenario, to be created. unclean_election, min_isr: what holds where the metadata log says nothing else.
-    elr_version: level of the feature that a new cluster begins with. elr_cleared: as the switch of that mend."""
+    elr_version: level of the feature that a new cluster begins with. elr_cleared: as the switch of that mend.
+    counts_metadata_epochs: each push has the next one."""
 
     node_id: int
     cluster_id: str
@@ -31,6 +32,7 @@ class ControllerConfig(msgspec.Struct, frozen=True):
     unclean_interval_ms: int
     rebalance_interval_ms: int
     pushes_metadata: bool
+    counts_metadata_epochs: bool
 
     @property
     def stale_check_ms(self) -> int:
@@ -55,6 +57,8 @@ def controller_config(spec: NodeSpec) -> ControllerConfig:
         elr_cleared=spec.features.get(ELR_CLEARED, "kafka"),
         unclean_interval_ms=setting(config, "unclean.leader.election.interval.ms"),
         pushes_metadata=setting(config, "metadata.propagation") == "push",
+        counts_metadata_epochs=spec.features.get(KIP_232) == "seed"
+        and setting(config, INTER_BROKER_PROTOCOL) == METADATA_EPOCH_PROTOCOL,
         rebalance_interval_ms=rebalance_s * 1000 if setting(config, "auto.leader.rebalance.enable") else 0,
     )
 

@@ -11,6 +11,7 @@ from actors.metadata.registrations import BrokerRegistration, partition_record
 from krift.v1.records import (
     ConfigRecord,
     FeatureLevelRecord,
+    MetadataEpochRecord,
     MetadataRecord,
     ProducerIdsRecord,
     RegisterBrokerRecord,
@@ -20,6 +21,9 @@ from krift.v1.wire import from_bytes, to_bytes
 
 EMPTY_DIGEST = 0
 """Digest of a log without records."""
+
+ZNODE_VERSION = 1
+"""Of the form in which /metadata_epoch is kept."""
 
 
 def records_of(state: MetadataState) -> list[bytes]:
@@ -42,7 +46,14 @@ def records_of(state: MetadataState) -> list[bytes]:
         ]
     if state.next_producer_id:
         found.append(MetadataRecord(producer_ids=ProducerIdsRecord(next_producer_id=state.next_producer_id)))
+    if state.metadata_epoch:
+        found.append(metadata_epoch_record(state.metadata_epoch))
     return [to_bytes(record) for record in found]
+
+
+def metadata_epoch_record(epoch: int) -> MetadataRecord:
+    """A metadata epoch is counted: what the znode of KIP-232 (version 16) holds then."""
+    return MetadataRecord(metadata_epoch=MetadataEpochRecord(version=ZNODE_VERSION, metadata_epoch=epoch))
 
 
 def _registration(broker: BrokerRegistration) -> RegisterBrokerRecord:

@@ -30,11 +30,12 @@ ELR_FEATURE = "eligible.leader.replicas.version"
 
 
 class MetadataState(msgspec.Struct):
-    """Brokers by id, topics by id, partitions by ``orders-0`` in the order of the log, configuration, feature levels
-    and the next producer id.
+    """Brokers by id, topics by id, partitions by ``orders-0`` in the order of the log, configuration, feature levels,
+    the next producer id, and the metadata epoch.
 
     topic_ids: by name. configs: "topic/orders", "broker/1", or "broker/" for the default of all brokers -> key ->
-    value as text. features: finalized levels; one that is not there is 0.
+    value as text. features: finalized levels; one that is not there is 0. metadata_epoch: the last one that was counted
+    (kip-232: seed), 0 none.
     """
 
     brokers: dict[int, BrokerRegistration] = {}
@@ -44,6 +45,7 @@ class MetadataState(msgspec.Struct):
     configs: dict[str, dict[str, str]] = {}
     features: dict[str, int] = {}
     next_producer_id: int = 0
+    metadata_epoch: int = 0
 
     # ---- questions ---------------------------------------------------------------------------------------
 
@@ -102,6 +104,8 @@ class MetadataState(msgspec.Struct):
             self.features[record.feature_level.name] = record.feature_level.feature_level
         elif record.producer_ids is not None:
             self.next_producer_id = record.producer_ids.next_producer_id
+        elif record.metadata_epoch is not None:
+            self.metadata_epoch = record.metadata_epoch.metadata_epoch
         return []
 
     def _register_broker(self, record: RegisterBrokerRecord, offset: int) -> BrokerRegistration:

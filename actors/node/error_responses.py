@@ -13,6 +13,16 @@ from krift.v1.admin import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from krift.v1.groups import (
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+)
 from krift.v1.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from krift.v1.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 from krift.v1.produce import ProduceRequest, ProduceResponse
@@ -32,6 +42,14 @@ def error_response(request: AnyRequest, error: KafkaError, message: str = "") ->
             return _incremental_alter_configs(request, error)
         case ElectLeadersRequest():
             return _elect_leaders(request, error, message)
+        case OffsetCommitRequest():
+            return _offset_commit(request, error)
+        case OffsetFetchRequest():
+            return _offset_fetch(request, error)
+        case FindCoordinatorRequest():
+            return _find_coordinator(request, error)
+        case DescribeGroupsRequest():
+            return _describe_groups(request, error)
     response = RESPONSES[api_of(request)]()
     response.error_code = error
     return response
@@ -94,4 +112,53 @@ def _elect_leaders(asked: ElectLeadersRequest, error: KafkaError, message: str) 
         for index in each.partitions:
             result = ElectLeadersResponse.PartitionResult(partition_id=index, error_code=error, error_message=message)
             answer.partition_result.append(result)
+    return response
+
+
+def _offset_commit(asked: OffsetCommitRequest, error: KafkaError) -> OffsetCommitResponse:
+    response = OffsetCommitResponse()
+    for data in asked.topics:
+        topic = OffsetCommitResponse.OffsetCommitResponseTopic(name=data.name, topic_id=data.topic_id)
+        response.topics.append(topic)
+        for partition in data.partitions:
+            index = partition.partition_index
+            failed = OffsetCommitResponse.OffsetCommitResponsePartition(partition_index=index, error_code=error)
+            topic.partitions.append(failed)
+    return response
+
+
+def _offset_fetch(asked: OffsetFetchRequest, error: KafkaError) -> OffsetFetchResponse:
+    """Version 1 has a place for it in each partition only, and version 8 in each group."""
+    version = asked.header.api_version
+    response = OffsetFetchResponse()
+    for group in asked.groups:
+        failed = OffsetFetchResponse.OffsetFetchResponseGroup(group_id=group.group_id, error_code=error)
+        response.groups.append(failed)
+    if 2 <= version <= 7:
+        response.error_code = error
+    for data in asked.topics if version < 2 else []:
+        topic = OffsetFetchResponse.OffsetFetchResponseTopic(name=data.name)
+        response.topics.append(topic)
+        for index in data.partition_indexes:
+            topic.partitions.append(
+                OffsetFetchResponse.OffsetFetchResponsePartition(
+                    partition_index=index, committed_offset=-1, metadata="", error_code=error
+                )
+            )
+    return response
+
+
+def _find_coordinator(asked: FindCoordinatorRequest, error: KafkaError) -> FindCoordinatorResponse:
+    if asked.header.api_version < 4:
+        return FindCoordinatorResponse(error_code=error, node_id=-1, port=-1)
+    response = FindCoordinatorResponse()
+    for key in asked.coordinator_keys:
+        failed = FindCoordinatorResponse.Coordinator(key=key, node_id=-1, port=-1, error_code=error)
+        response.coordinators.append(failed)
+    return response
+
+
+def _describe_groups(asked: DescribeGroupsRequest, error: KafkaError) -> DescribeGroupsResponse:
+    response = DescribeGroupsResponse()
+    response.groups = [DescribeGroupsResponse.DescribedGroup(group_id=each, error_code=error) for each in asked.groups]
     return response

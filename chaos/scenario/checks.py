@@ -12,8 +12,19 @@ from actors.defects.catalogue import DEFECTS
 from chaos.errors import Mistake
 from chaos.scenario.durations import format_duration
 from chaos.scenario.invariant_ids import INVARIANT_IDS
+from chaos.scenario.metadata_checks import check_metadata_epochs
 from chaos.scenario.mistakes import Mistakes
-from chaos.scenario.model import Chaos, Client, Expect, ListOffsets, NodeOverride, Scenario, Topic, Variant
+from chaos.scenario.model import (
+    Chaos,
+    Client,
+    Consumer,
+    Expect,
+    ListOffsets,
+    NodeOverride,
+    Scenario,
+    Topic,
+    Variant,
+)
 from chaos.scenario.names import client_names, node_names
 from chaos.scenario.references import References
 from chaos.scenario.switch_checks import (
@@ -43,6 +54,7 @@ def check_references(scenario: Scenario, document: Document) -> list[Mistake]:
             mistakes.unknown(("defects", index), defect, "defect", DEFECTS)
     check_voters(scenario.features, ("features",), scenario, scenario.nodes, mistakes)
     check_directories(scenario, [((), scenario)], nodes, mistakes)
+    check_metadata_epochs(scenario, [((), scenario)], nodes, mistakes)
     _check_workload(scenario, mistakes)
     for index, chaos in enumerate(scenario.chaos):
         _check_chaos(("chaos", index), chaos, scenario, references)
@@ -61,6 +73,7 @@ def _check_variant(path: Path_, variant: Variant, scenario: Scenario, references
     merged = {**scenario.features, **variant.features}
     check_voters(merged, (*path, "features"), scenario, variant.nodes, mistakes)
     check_directories(scenario, [((), scenario), (path, variant)], nodes, mistakes)
+    check_metadata_epochs(scenario, [((), scenario), (path, variant)], nodes, mistakes)
     _check_outcome(path, variant.expect, variant.must_happen or [], references)
     for index, chaos in enumerate(scenario.chaos if variant.duration is not None else []):
         end = chaos_end_us(chaos)
@@ -147,6 +160,9 @@ def _check_workload(scenario: Scenario, mistakes: Mistakes) -> None:
         _check_acks(path, scenario, index, names, mistakes)
         if isinstance(client, ListOffsets):
             _check_prober(path, client, scenario.cluster.brokers, mistakes)
+        if isinstance(client, Consumer) and client.external_offsets is not None and client.seek is not None:
+            wrong = "the consumer begins at its own offsets and at this one"
+            mistakes.add((*path, "seek"), wrong, "either seek or external-offsets")
 
 
 def _check_prober(path: Path_, client: ListOffsets, brokers: int, mistakes: Mistakes) -> None:

@@ -46,6 +46,9 @@ def client_workload(client: Client, cluster: ClusterSpec) -> dict[str, Any]:
         workload["seek"] = -1 if client.seek is None else client.seek
         workload["rewind_every_ms"] = 0 if client.rewind is None else max(1, client.rewind.every // 1_000)
         workload["rewind_by_ms"] = 0 if client.rewind is None else client.rewind.by // 1_000
+        if client.external_offsets is not None:
+            workload["external_every_ms"] = max(1, client.external_offsets.every // 1_000)
+            workload["external_wait_ms"] = max(1, client.external_offsets.wait // 1_000)
     elif isinstance(client, ListOffsets):
         workload["every_ms"] = client.every // 1_000
         workload["timestamp"] = client.timestamp

@@ -108,11 +108,21 @@ class Rewind(Model):
     by: Duration = Field(description="How old what it goes back to may be, such as 500ms.")
 
 
+class ExternalOffsets(Model):
+    """A consumer whose application keeps its positions itself, and goes on there when it starts again."""
+
+    every: PositiveDuration = Field(description="Time between two times that it saves them, such as 100ms.")
+    wait: PositiveDuration = Field(
+        10_000_000, description="With kip-232: seed, how long it waits for metadata at a time before it goes on there."
+    )
+
+
 class Consumer(Client):
     """Reads its partitions from where auto.offset.reset says, or from an offset, and follows them."""
 
     seek: int | None = Field(None, ge=0, description="Begin each partition at this offset, without a lookup.")
     rewind: Rewind | None = None
+    external_offsets: ExternalOffsets | None = None
     isolation: Literal["read_uncommitted", "read_committed"] | None = None
 
 

@@ -430,12 +430,14 @@ class Environment:
         return self.scene.receive("m1", request, command.number("v", 12))
 
     def verb_update_metadata(self, command: Command) -> str:
-        """update-metadata [orders-0/2/5 ...] live=(1,2,3) [epoch=4] [broker=51] [v=8]: the controller of this epoch
-        pushes partitions with their leaders and leader epochs, to the registration of this broker epoch."""
+        """update-metadata [orders-0/2/5 ...] live=(1,2,3) [epoch=4] [broker=51] [v=8] [metadata-epoch=-1]: the
+        controller of this epoch pushes partitions with their leaders and leader epochs, to the registration of this
+        broker epoch."""
         version = command.number("v", 8)
         request = UpdateMetadataRequest(controller_id=101, controller_epoch=command.number("epoch", 1))
         if version >= 5:
             request.broker_epoch = command.number("broker", -1)
+            request.metadata_epoch = command.number("metadata-epoch", -1)
         for word in command.words:
             tp, leader, leader_epoch = word.split("/")
             topic, index = split_topic_partition(tp)

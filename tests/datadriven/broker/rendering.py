@@ -158,6 +158,7 @@ def _epoch_end(data: OffsetForLeaderEpochResponse.EpochEndOffset) -> str:
 
 def _metadata(response: MetadataResponse) -> list[str]:
     parts = [f"brokers {[broker.node_id for broker in response.brokers]}"]
+    parts += [f"metadata epoch {response.metadata_epoch}"] if response.metadata_epoch >= 0 else []
     for topic in response.topics:
         if topic.error_code:
             parts.append(f"{topic.name or topic.topic_id}: {error_name(topic.error_code)}")

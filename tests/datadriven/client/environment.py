@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+from actors.client.external_offsets import FILE
 from actors.node.error_responses import error_response
 from actors.node.errors import KafkaError
 from actors.node.events import Invoked
@@ -61,7 +62,8 @@ class Environment:
 
     def verb_start(self, command: Command) -> str:
         """start producer [rate=100] [partitions=1] [config=(key:value)] [features=(name:value)] [hold=(Metadata,...)]
-        [speaks=(Api:1-4)] [defects=(...)] | start consumer [seek=-1] [rewind=(every,by)] | start list-offsets
+        [speaks=(Api:1-4)] [defects=(...)] | start consumer [seek=-1] [rewind=(every,by)] [external=(every,wait)] (which
+        goes on with the disk of the consumer before it) | start list-offsets
         [every=1000] [timestamp=latest] [isolation=0] | start admin."""
         role = command.words[0]
         self.scene.scripted |= set(command.many("hold", "()"))
@@ -71,6 +73,7 @@ class Environment:
         if role == "consumer":
             workload["seek"] = command.number("seek", -1)
             workload["rewind_every_ms"], workload["rewind_by_ms"] = command.numbers("rewind", "(0,0)")
+            workload["external_every_ms"], workload["external_wait_ms"] = command.numbers("external", "(0,0)")
         if role == "list-offsets":
             name = command.text("timestamp", "latest")
             workload |= {"every_ms": command.number("every", 1000), "isolation": command.number("isolation", 0)}
@@ -80,6 +83,20 @@ class Environment:
         features = dict(item.split(":") for item in command.many("features", "()"))
         self.scene.start(cast(Role, role), workload, config, ranges, command.many("defects", "()"), features)
         return self.scene.told()
+
+    def verb_metadata_epoch(self, command: Command) -> str:
+        """metadata-epoch: the application asks its consumer for that of its metadata."""
+        return self._invoke("metadata-epoch", {})
+
+    def verb_wait_for_metadata_update(self, command: Command) -> str:
+        """wait-for-metadata-update epoch=7 timeout=1000: the application waits for metadata that is not older."""
+        arguments = {"epoch": command.number("epoch"), "timeout_ms": command.number("timeout")}
+        return self._invoke("wait-for-metadata-update", arguments)
+
+    def verb_saved(self, command: Command) -> str:
+        """saved: what the application keeps of its positions."""
+        kept = self.scene.disk.get(FILE, [])
+        return kept[-1].decode() if kept else "nothing"
 
     def verb_new(self, command: Command) -> str:
         """new: another client, other brokers; nothing of what was before."""
@@ -128,7 +145,9 @@ class Environment:
         return ""
 
     def verb_leaders(self, command: Command) -> str:
-        """leaders (1@5,2@0) [id=other-id]: leader and leader epoch per partition, as Metadata has them from now on."""
+        """leaders (1@5,2@0) [id=other-id] [metadata-epoch=-1]: leader and leader epoch per partition, as Metadata has
+        them from now on."""
+        self.scene.metadata_epoch = command.number("metadata-epoch", -1)
         listed = [leader_of(text) for text in command.words[0].strip("()").split(",") if text]
         self.scene.leaders = dict(enumerate(listed))
         self.scene.topic_id = command.text("id", TOPIC_ID)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from itertools import groupby
 from typing import Any
 
+from msgspec import UNSET
+
 from actors.node.effects import Call, SetTimer
 from actors.node.errors import error_name
 from actors.node.messages import AnyRequest, api_of
@@ -16,6 +18,7 @@ from actors.trace.events import (
     ListInvoke,
     ListReturn,
     MetaView,
+    MetaWait,
     OpInvoke,
     OpReturn,
     PollInvoke,
@@ -125,7 +128,15 @@ def _describe(event: TraceEvent) -> str | None:
             news = [f"{tp}@{epoch}" for tp, epoch in event.epochs.items()]
             kept = [tp for tp in event.epochs if tp not in event.accepted]
             refused = f" refuses {','.join(kept)}" if kept else ""
-            return f"* view of {event.server}: {' '.join(news) or 'nothing new'}{refused}"
+            if event.metadata_accepted is UNSET:
+                return f"* view of {event.server}: {' '.join(news) or 'nothing new'}{refused}"
+            if not event.metadata_accepted:
+                return f"* refuses what {event.server} says: metadata epoch {event.metadata_epoch}"
+            leads = " ".join(f"{tp} led by {leader}" for tp, leader in event.leaders.items())
+            return f"* view of {event.server}: {leads or 'nothing new'}, metadata epoch {event.metadata_epoch}"
+        case MetaWait():
+            ended = "reached" if event.reached else "is over without"
+            return f"* wait {ended} metadata epoch {event.epoch}, having {event.metadata_epoch}"
         case ConsPos():
             return f"* position {event.tp} {event.old} -> {event.new} epoch {event.epoch} ({event.reason})"
         case AdminInvoke():

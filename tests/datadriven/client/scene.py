@@ -61,6 +61,7 @@ class Scene(Host):
         self.broker_ranges: Ranges = default_ranges()
         self.leaders: dict[int, tuple[int, int]] = {}
         self.topic_id = TOPIC_ID
+        self.metadata_epoch = -1
 
     # ---- the client --------------------------------------------------------------------------------------
 
@@ -90,7 +91,8 @@ class Scene(Host):
             defects,
             {"topic": TOPIC, "partitions": partitions, **workload},
         )
-        self.give(Started(spec, 0, {}))
+        self.timers, self.held, self.sent_ms = {}, {}, {}
+        self.give(Started(spec, 0, self.image()))
         self.give(Invoked("start", "start"))
 
     def give(self, event: AnyEvent) -> None:
@@ -210,6 +212,8 @@ class Scene(Host):
         response = MetadataResponse()
         for broker in self.brokers:
             response.brokers.append(MetadataResponse.MetadataResponseBroker(node_id=broker))
+        if version >= 6:
+            response.metadata_epoch = self.metadata_epoch
         topic = MetadataResponse.MetadataResponseTopic(name=TOPIC, error_code=topic_error)
         response.topics.append(topic)
         if version >= 10:

@@ -107,6 +107,18 @@ class Environment:
             return "\n".join(changes)
         return self._active() if command.has("active") else self.voters.told()
 
+    def verb_brokers_speak(self, command: Command) -> str:
+        """brokers-speak (UpdateMetadata:0-4): what brokers speak that the controller tells of the cluster."""
+        pairs = (item.split(":") for item in command.words[0].strip("()").split(","))
+        ranges = {api: [int(bound) for bound in span.split("-")] for api, span in pairs}
+        self.voters.broker_ranges = self.voters.broker_ranges | ranges
+        return ""
+
+    def verb_deaf(self, command: Command) -> str:
+        """deaf 2: a broker answers nothing that a controller tells it."""
+        self.voters.deaf = {f"broker-{word}" for word in command.words}
+        return ""
+
     def verb_cut(self, command: Command) -> str:
         """cut c1: what it sends to the other controllers, and they to it, is held; brokers still reach it."""
         self.voters.cut |= {full_name(name) for name in command.words}

@@ -7,7 +7,7 @@ from typing import Any
 from actors.metadata.registrations import LEADER_UNCHANGED, RECOVERY_UNCHANGED
 from actors.node.errors import error_name
 from actors.node.messages import AnyResponse
-from actors.trace.events import BrokerReg, ConfigChange, PartChange, TraceEvent
+from actors.trace.events import BrokerReg, ConfigChange, MetaMint, PartChange, TraceEvent
 from krift.v1.admin import (
     DescribeQuorumResponse,
     ElectLeadersResponse,
@@ -20,6 +20,7 @@ from krift.v1.controller import (
 )
 from krift.v1.producer_ids import AllocateProducerIdsResponse
 from krift.v1.records import MetadataRecord, PartitionChangeRecord, PartitionRecord
+from krift.v1.update_metadata import UpdateMetadataRequest
 from krift.v1.wire import to_protobuf
 from tests.datadriven.admin import describe_admin, plain
 
@@ -40,7 +41,20 @@ def describe_event(event: TraceEvent) -> str | None:
             shutting_down = " shutting-down" if event.shutting_down else ""
             unclean = " unclean" if event.unclean else ""
             return f"* {event.offset} broker {event.broker}@{event.broker_epoch} {fenced}{shutting_down}{unclean}"
+        case MetaMint():
+            return f"* metadata epoch {event.epoch}"
     return None
+
+
+def describe_push(broker: str, request: UpdateMetadataRequest) -> str:
+    """``=> broker-1 UpdateMetadata v8 controller epoch 1 metadata epoch 3: orders-0 led by 2@5; brokers [2,3]``."""
+    states = [(topic.topic_name, state) for topic in request.topic_states for state in topic.partition_states]
+    states += [(state.topic_name, state) for state in request.ungrouped_partition_states]
+    told = [f"{name}-{each.partition_index} led by {each.leader}@{each.leader_epoch}" for name, each in states]
+    told.append(f"brokers {plain([live.id for live in request.live_brokers])}")
+    counted = f" metadata epoch {request.metadata_epoch}" if request.metadata_epoch >= 0 else ""
+    version, epoch = request.header.api_version, request.controller_epoch
+    return f"=> {broker} UpdateMetadata v{version} controller epoch {epoch}{counted}: {'; '.join(told)}"
 
 
 def _eligible(event: PartChange) -> str:

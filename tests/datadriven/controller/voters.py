@@ -10,10 +10,13 @@ from actors.controller.controller_node import ControllerNode
 from actors.node.codec import decode, encode
 from actors.node.effects import Call, SetTimer
 from actors.node.events import Answered, AnyEvent, Disconnected, Failed, Received, Started, TimedOut
-from actors.node.messages import AnyResponse, api_of
+from actors.node.messages import AnyResponse, Api, api_of, check_fields
 from actors.node.spec import NodeSpec
 from actors.trace.events import TraceEvent
-from tests.datadriven.controller.rendering import describe_event, describe_reply
+from actors.versions import Ranges, default_ranges
+from krift.v1.api_versions import ApiVersionsResponse
+from krift.v1.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
+from tests.datadriven.controller.rendering import describe_event, describe_push, describe_reply
 from tests.datadriven.quorum.rendering import short
 from tests.harness.host import Host
 
@@ -48,6 +51,9 @@ class Voter(Host):
 
     def called(self, call: Call) -> None:
         self.calls[call.call] = (call.peer, self.voters.now + call.timeout_ms)
+        if call.peer.startswith("broker-"):
+            self.voters.push_to_broker(self, call)
+            return
         connection = f"{self.spec.name}/{self.incarnation}/{call.call}"
         self.voters.exchanges[connection] = Exchange(self.spec.name, call.call, call.peer)
         self.voters.send(self.spec.name, call.peer, Received(connection, call.request))
@@ -75,7 +81,8 @@ class Exchange:
 class Voters:
     """The controllers of a test, and what they did since they were last asked (``lines``): what the controllers (not
     the quorum) put into the trace, and what the test was answered; ``replies`` has these by connection (None: the
-    connection was closed)."""
+    connection was closed). ``broker_ranges``: what brokers speak that are told something; ``deaf``: those who do not
+    answer."""
 
     voters: dict[str, Voter] = field(default_factory=dict)
     now: int = 0
@@ -86,6 +93,8 @@ class Voters:
     lines: list[str] = field(default_factory=list)
     replies: dict[str, AnyResponse | None] = field(default_factory=dict)
     requests: int = 0
+    broker_ranges: Ranges = field(default_factory=default_ranges)
+    deaf: set[str] = field(default_factory=set)
 
     # ---- what a test does --------------------------------------------------------------------------------
 
@@ -194,6 +203,20 @@ class Voters:
     def _fail(self, voter: Voter, call: int, reason: Any) -> None:
         del voter.calls[call]
         self.push(voter.spec.name, Failed(call, reason))
+
+    def push_to_broker(self, voter: Voter, call: Call) -> None:
+        """A controller tells a broker something, which agrees at once, unless it is ``deaf``."""
+        request = call.request
+        if api_of(request) == Api.ApiVersions:
+            served = [(Api[name], low, high) for name, (low, high) in self.broker_ranges.items()]
+            keys = [ApiVersionsResponse.ApiVersion(api_key=int(a), min_version=b, max_version=c) for a, b, c in served]
+            self.push(voter.spec.name, Answered(call.call, ApiVersionsResponse(api_keys=keys)))
+            return
+        assert isinstance(request, UpdateMetadataRequest), "a controller has nothing else to say to a broker"
+        check_fields(request, request.header.api_version)
+        self.say(voter.spec.name, describe_push(call.peer, request))
+        if call.peer not in self.deaf:
+            self.push(voter.spec.name, Answered(call.call, UpdateMetadataResponse()))
 
     def answer(self, server: str, connection: str, response: AnyResponse | None) -> None:
         """A controller answers on a connection, or closes it."""

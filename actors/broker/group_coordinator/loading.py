@@ -1,0 +1,96 @@
+"""Taking up and giving up an offsets partition (``CoordinatorRuntime``: scheduleLoadOperation, scheduleUnloadOperation;
+``CoordinatorLoaderImpl``; ``GroupMetadataManager``: onLoaded, onUnloaded)."""
+
+from __future__ import annotations
+
+from actors.broker.group_coordinator import expiration, records, writes
+from actors.broker.group_coordinator.answers import answer_join, answer_sync
+from actors.broker.group_coordinator.group import ClassicGroup
+from actors.broker.group_coordinator.group_state import DEAD, PREPARING_REBALANCE
+from actors.broker.group_coordinator.offset_commit import simple_group
+from actors.broker.group_coordinator.partitions import GROUP_METADATA_TOPIC
+from actors.broker.group_coordinator.rebalance import cancel_timers, prepare_rebalance, reschedule_heartbeat
+from actors.broker.group_coordinator.records import CoordinatorRecord
+from actors.broker.group_coordinator.shard import Shard
+from actors.broker.group_coordinator.tracing import record_loaded, transition
+from actors.broker.partition import Partition
+from actors.broker.turn import Turn
+from actors.node.errors import KafkaError
+from actors.trace.events import GrpLoad
+from krift.v1.groups import GroupMetadataValue, JoinGroupResponse, SyncGroupResponse
+
+LOAD = "groups/load/"
+
+
+def on_leadership(turn: Turn, partition: Partition) -> None:
+    """This broker won or lost the leadership of a partition, or leads in another epoch."""
+    if partition.topic != GROUP_METADATA_TOPIC:
+        return
+    shards = turn.groups.shards
+    shard = shards.get(partition.tp)
+    if not partition.is_leader:
+        if shard is not None:
+            _unload(turn, shard)
+    elif shard is None:
+        shards[partition.tp] = Shard(partition.tp, partition.leader_epoch)
+        turn.step.set_timer(f"{LOAD}{partition.tp}", turn.settings.groups.load_ms)
+    else:
+        # Elected again in place: what is known stays, and what waits goes on waiting.
+        shard.epoch = partition.leader_epoch
+
+
+def load(turn: Turn, shard: Shard) -> None:
+    """Read the log, up to its end; what lies above the high watermark is not told to anybody before it is committed."""
+    log = turn.replicas.partitions[shard.tp].log
+    for batch in log.batches:
+        for index, record in enumerate([] if batch.is_control else batch.records):
+            _replay(shard, batch.base_offset + index, records.decode(record))
+    shard.written = log.end_offset
+    shard.offsets.advance(log.high_watermark)
+    shard.loading = False
+    record_loaded(turn, shard)
+    for group in list(shard.groups.values()):
+        for member in group.members.values():
+            reschedule_heartbeat(turn, group, member)
+        if len(group.members) > turn.settings.groups.max_size:
+            prepare_rebalance(turn, shard, group, "freshly-loaded group is over capacity")
+    expiration.schedule(turn, shard)
+
+
+def _replay(shard: Shard, offset: int, record: CoordinatorRecord) -> None:
+    writes.replay_offset(shard, offset, record)
+    group_key, offset_key = record.key.group_metadata, record.key.offset_commit
+    if offset_key is not None and record.value is not None and offset_key.group not in shard.groups:
+        shard.groups[offset_key.group] = simple_group(offset_key.group, offset + 1)
+    if group_key is None:
+        return
+    if isinstance(record.value, GroupMetadataValue):
+        known = shard.groups.get(group_key.group)
+        seen_at = offset + 1 if known is None else known.seen_at
+        shard.groups[group_key.group] = records.group_of(group_key.group, record.value, seen_at)
+    else:
+        shard.groups.pop(group_key.group, None)
+
+
+def _unload(turn: Turn, shard: Shard) -> None:
+    """Somebody else coordinates: whoever waits is told so, and nothing is remembered. What waits for the high watermark
+    is looked at next, as everything that waits for the partition (``purgatory.wake_all``)."""
+    del turn.groups.shards[shard.tp]
+    turn.step.cancel_timer(f"{LOAD}{shard.tp}")
+    turn.step.cancel_timer(f"{expiration.EXPIRE}{shard.tp}")
+    for group in shard.groups.values():
+        _give_up(turn, shard, group)
+    end = turn.replicas.partitions[shard.tp].log.end_offset
+    turn.step.record(GrpLoad(shard.tp, shard.epoch, False, end))
+
+
+def _give_up(turn: Turn, shard: Shard, group: ClassicGroup) -> None:
+    cancel_timers(turn, group)
+    transition(turn, shard, group, DEAD, "its coordinator resigned")
+    for member in group.members.values():
+        if group.previous_state == PREPARING_REBALANCE:
+            response = JoinGroupResponse(error_code=KafkaError.NOT_COORDINATOR, member_id=member.member_id)
+            answer_join(turn, member, response)
+        else:
+            answer_join(turn, member, JoinGroupResponse(error_code=KafkaError.NOT_COORDINATOR))
+            answer_sync(turn, member, SyncGroupResponse(error_code=KafkaError.NOT_COORDINATOR))

@@ -1,0 +1,124 @@
+"""Serving Heartbeat and LeaveGroup (``GroupMetadataManager``: classicGroupHeartbeat, classicGroupLeave)."""
+
+from __future__ import annotations
+
+from actors.broker.group_coordinator.answers import answer_join
+from actors.broker.group_coordinator.group import ClassicGroup
+from actors.broker.group_coordinator.group_state import COMPLETING_REBALANCE, DEAD, PREPARING_REBALANCE, STABLE
+from actors.broker.group_coordinator.rebalance import (
+    cancel_heartbeat,
+    maybe_complete_join_phase,
+    maybe_prepare_rebalance_or_complete_join,
+    reschedule_heartbeat,
+)
+from actors.broker.group_coordinator.shard import Shard
+from actors.broker.group_coordinator.writes import answer, answer_error, answer_when_committed
+from actors.broker.turn import Turn
+from actors.node.errors import KafkaError
+from krift.v1.groups import (
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+)
+
+BATCHED = 3
+"""First version of LeaveGroup in which several members can leave."""
+
+# ---- Heartbeat ---------------------------------------------------------------------------------------------
+
+
+def heartbeat(turn: Turn, connection: str, request: HeartbeatRequest) -> None:
+    """A member is alive. While the coordinator loads that is taken for granted."""
+    shard, error = turn.groups.find(turn, request.group_id)
+    if not request.group_id:
+        answer(turn, connection, request, HeartbeatResponse(error_code=KafkaError.INVALID_GROUP_ID))
+    elif error == KafkaError.COORDINATOR_LOAD_IN_PROGRESS:
+        answer(turn, connection, request, HeartbeatResponse())
+    elif shard is None:
+        answer_error(turn, connection, request, error)
+    else:
+        group = shard.groups.get(request.group_id)
+        error = KafkaError.UNKNOWN_MEMBER_ID if group is None else _heard(turn, group, request)
+        answer_when_committed(turn, shard, connection, request, HeartbeatResponse(error_code=error))
+
+
+def _heard(turn: Turn, group: ClassicGroup, request: HeartbeatRequest) -> KafkaError:
+    if group.state == DEAD:
+        return KafkaError.COORDINATOR_NOT_AVAILABLE
+    error = group.validate_member(request.member_id, request.group_instance_id)
+    if error:
+        return error
+    if request.generation_id != group.generation:
+        return KafkaError.ILLEGAL_GENERATION
+    reschedule_heartbeat(turn, group, group.members[request.member_id])
+    return KafkaError.REBALANCE_IN_PROGRESS if group.state == PREPARING_REBALANCE else KafkaError.NONE
+
+
+# ---- LeaveGroup --------------------------------------------------------------------------------------------
+
+
+def leave_group(turn: Turn, connection: str, request: LeaveGroupRequest) -> None:
+    """Members leave, each by its id, or by the instance id that it has."""
+    shard, error = turn.groups.find(turn, request.group_id)
+    if not request.group_id:
+        answer(turn, connection, request, LeaveGroupResponse(error_code=KafkaError.INVALID_GROUP_ID))
+    elif shard is None:
+        answer_error(turn, connection, request, error)
+    else:
+        response = _leave(turn, shard, request)
+        if request.header.api_version < BATCHED:
+            [only] = response.members
+            response = LeaveGroupResponse(error_code=response.error_code or only.error_code)
+        answer_when_committed(turn, shard, connection, request, response)
+
+
+def _leaving(request: LeaveGroupRequest) -> list[LeaveGroupRequest.MemberIdentity]:
+    if request.header.api_version < BATCHED:
+        return [LeaveGroupRequest.MemberIdentity(member_id=request.member_id)]
+    return request.members
+
+
+def _leave(turn: Turn, shard: Shard, request: LeaveGroupRequest) -> LeaveGroupResponse:
+    group = shard.groups.get(request.group_id)
+    response = LeaveGroupResponse()
+    gone: list[str] = []
+    for member in _leaving(request):
+        error = KafkaError.UNKNOWN_MEMBER_ID if group is None else _remove(turn, group, member)
+        if not error:
+            gone.append(member.member_id or member.group_instance_id or "")
+        response.members.append(
+            LeaveGroupResponse.MemberResponse(
+                member_id=member.member_id, group_instance_id=member.group_instance_id, error_code=error
+            )
+        )
+    if group is not None and gone:
+        reason = f"explicit LeaveGroup request for ({', '.join(gone)}) members"
+        if group.state in (STABLE, COMPLETING_REBALANCE):
+            maybe_prepare_rebalance_or_complete_join(turn, shard, group, reason)
+        elif group.state == PREPARING_REBALANCE:
+            maybe_complete_join_phase(turn, shard, group, reason)
+    return response
+
+
+def _remove(turn: Turn, group: ClassicGroup, leaving: LeaveGroupRequest.MemberIdentity) -> KafkaError:
+    assert group.state != DEAD, "a group that was given up is not found"
+    member_id, instance_id = leaving.member_id, leaving.group_instance_id
+    if not member_id:
+        found = None if instance_id is None else group.static_members.get(instance_id)
+        if found is None:
+            return KafkaError.UNKNOWN_MEMBER_ID
+        member_id = found
+    elif member_id in group.pending_join:
+        group.remove(member_id)
+        cancel_heartbeat(turn, group, member_id)
+        return KafkaError.NONE
+    else:
+        error = group.validate_member(member_id, instance_id)
+        if error:
+            return error
+    cancel_heartbeat(turn, group, member_id)
+    answer_join(turn, group.members[member_id], JoinGroupResponse(error_code=KafkaError.UNKNOWN_MEMBER_ID))
+    group.remove(member_id)
+    return KafkaError.NONE

@@ -1,0 +1,58 @@
+"""What the trace is told of groups."""
+
+from __future__ import annotations
+
+from google.protobuf.message import DecodeError
+
+from actors.broker.group_coordinator.group import ClassicGroup
+from actors.broker.group_coordinator.group_state import STABLE
+from actors.broker.group_coordinator.shard import Shard
+from actors.broker.turn import Turn
+from actors.node.spec import topic_partition
+from actors.trace.events import GrpGen, GrpLoad
+from actors.trace.group_events import GroupState
+from krift.v1.groups import ConsumerProtocolAssignment
+from krift.v1.wire import from_bytes
+
+
+def transition(turn: Turn, shard: Shard, group: ClassicGroup, state: GroupState, reason: str) -> None:
+    """Move a group into another state, and record that: every change of a group's state comes through here."""
+    group.transition_to(state, turn.step.wall_ms)
+    turn.step.record(
+        GrpGen(
+            shard.tp,
+            group.group_id,
+            state,
+            group.generation,
+            shard.epoch,
+            group.leader or "",
+            group.protocol or "",
+            {member.member_id: member.client_id for member in group.members.values()},
+            assigned_partitions(group) if state == STABLE else {},
+            reason,
+        )
+    )
+
+
+def assigned_partitions(group: ClassicGroup) -> dict[str, list[str]]:
+    """Member id -> topic partitions, as far as the coordinator can read the assignment."""
+    if not group.uses_consumer_protocol:
+        return {}
+    return {member.member_id: _partitions(member.assignment) for member in group.members.values()}
+
+
+def _partitions(assignment: bytes) -> list[str]:
+    try:
+        decoded = from_bytes(ConsumerProtocolAssignment, assignment)
+    except DecodeError:
+        return []
+    return [topic_partition(topic.topic, index) for topic in decoded.assigned_partitions for index in topic.partitions]
+
+
+def record_loaded(turn: Turn, shard: Shard) -> None:
+    """An offsets partition was read."""
+    offsets = {
+        group: {tp: value.entry for tp, value in of_group.items()} for group, of_group in shard.offsets.written.items()
+    }
+    groups = {group.group_id: (group.state, group.generation) for group in shard.groups.values()}
+    turn.step.record(GrpLoad(shard.tp, shard.epoch, True, shard.written, offsets, groups))
