@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-Scope = Literal["controller", "broker", "topic", "producer", "consumer", "admin", "krift"]
+Scope = Literal["controller", "broker", "topic", "producer", "consumer", "group-consumer", "admin", "krift"]
 
 
 INTER_BROKER_PROTOCOL = "inter.broker.protocol.version"
@@ -41,9 +41,18 @@ _CBT: tuple[Scope, ...] = ("controller", "broker", "topic")
 _T: tuple[Scope, ...] = ("topic",)
 _P: tuple[Scope, ...] = ("producer",)
 _N: tuple[Scope, ...] = ("consumer",)
+_G: tuple[Scope, ...] = ("group-consumer",)
 _PNA: tuple[Scope, ...] = ("producer", "consumer", "admin")
 _NA: tuple[Scope, ...] = ("consumer", "admin")
 _ALL: tuple[Scope, ...] = ("controller", "broker", "producer", "consumer", "admin")
+
+ASSIGNMENT_STRATEGIES = (
+    "range,cooperative-sticky",
+    "range",
+    "roundrobin",
+    "cooperative-sticky",
+    "cooperative-sticky,range",
+)
 
 CONFIG: dict[str, ConfigKey] = {
     key.name: key
@@ -198,6 +207,27 @@ CONFIG: dict[str, ConfigKey] = {
             "Kafka's default is latest; a checker wants every record.",
             choices=("earliest", "latest", "none"),
         ),
+        ConfigKey("session.timeout.ms", 45000, _G, "Silence after which a group goes on without its member.", 1),
+        ConfigKey("heartbeat.interval.ms", 3000, _G, "Between a member's heartbeats.", 1),
+        ConfigKey(
+            "max.poll.interval.ms",
+            300000,
+            _G,
+            "A member whose application does not poll for so long leaves; the group waits so long for members to join.",
+            1,
+        ),
+        ConfigKey("enable.auto.commit", True, _G, "The consumer commits what it delivered by itself."),
+        ConfigKey("auto.commit.interval.ms", 5000, _G, "Between two such commits.", 1),
+        ConfigKey(
+            "partition.assignment.strategy",
+            "range,cooperative-sticky",
+            _G,
+            "Assignors, the preferred one first. With cooperative-sticky alone members keep what they own while they "
+            "join again.",
+            choices=ASSIGNMENT_STRATEGIES,
+        ),
+        ConfigKey("group.instance.id", "", _G, "Of a static member, which does not leave when it stops; empty: none."),
+        ConfigKey("internal.leave.group.on.close", True, _G, "A dynamic member that is closed says so."),
         ConfigKey("default.api.timeout.ms", 60000, _NA, "Time for one operation of the application.", 1),
         # the emulator's own
         ConfigKey(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from actors.broker.broker_node import BrokerNode
 from actors.client.admin import AdminNode
 from actors.client.consumer import ConsumerNode
+from actors.client.group_consumer import GroupConsumerNode
 from actors.client.list_offsets_prober import ListOffsetsNode
 from actors.client.producer import ProducerNode
 from actors.controller.controller_node import ControllerNode
@@ -12,13 +13,14 @@ from actors.node.codec import decode
 from actors.node.contract import Node
 from actors.node.spec import Role
 
-AnyNode = ControllerNode | BrokerNode | ProducerNode | ConsumerNode | ListOffsetsNode | AdminNode
+AnyNode = ControllerNode | BrokerNode | ProducerNode | ConsumerNode | GroupConsumerNode | ListOffsetsNode | AdminNode
 
 NODE_TYPES: dict[Role, type[AnyNode]] = {
     "controller": ControllerNode,
     "broker": BrokerNode,
     "producer": ProducerNode,
     "consumer": ConsumerNode,
+    "group-consumer": GroupConsumerNode,
     "list-offsets": ListOffsetsNode,
     "admin": AdminNode,
 }

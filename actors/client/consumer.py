@@ -191,7 +191,9 @@ class ConsumerNode(ClientNode):
     def on_found(self, step: Step, ended: list[Found]) -> None:
         """Lookups ended."""
         for found in ended:
-            position = self.positions[found.tp]
+            position = self.positions.get(found.tp)
+            if position is None:
+                continue
             if found.lookup == position.end_lookup:
                 position.end_lookup = 0
                 record_list_return(step, position.end_operation, found, LATEST, self.fetcher.isolation)
@@ -234,11 +236,13 @@ class ConsumerNode(ClientNode):
 
     def on_pause_over(self, tp: str) -> None:
         """A partition may be fetched again."""
-        self.positions[tp].pausing = False
+        if tp in self.positions:
+            self.positions[tp].pausing = False
 
     def on_validation_pause_over(self, tp: str) -> None:
         """A position may be validated again."""
-        self.positions[tp].validation_pausing = False
+        if tp in self.positions:
+            self.positions[tp].validation_pausing = False
 
     def _poll_returns(self, step: Step, delivery: Delivery, ended: Ended) -> None:
         operation = self.next_operation()
@@ -266,23 +270,24 @@ class ConsumerNode(ClientNode):
         return {"positions": {tp: position.offset for tp, position in self.positions.items()}}
 
 
-ConsumerNode.components = components(
-    Component[ConsumerNode, Step](
-        timers={
-            fetcher.PAUSE: lambda node, step, tp: node.on_pause_over(tp),
-            offsets_for_leader_epoch.RETRY: lambda node, step, tp: node.on_validation_pause_over(tp),
-            offset_fetcher.RETRY: lambda node, step, number: node.offsets.on_retry(int(number)),
-            offset_fetcher.DEADLINE: lambda node, step, _: node.on_found(step, node.offsets.on_deadline(step)),
-            REWIND: lambda node, step, _: node.on_rewind(step),
-            external_offsets.SAVE: lambda node, step, _: node.external.save(step, node.metadata, node.positions),
-            external_offsets.WAIT: lambda node, step, _: node.external.wait.on_timeout(step, node.metadata),
-        },
-        answers={
-            fetcher.PURPOSE: lambda node, step, ended, _: node.on_fetched(step, ended),
-            offsets_for_leader_epoch.PURPOSE: lambda node, step, ended, _: node.on_validated(step, ended),
-            offset_fetcher.PURPOSE: lambda node, step, ended, _: node.on_found(
-                step, node.offsets.on_ended(step, node.metadata, ended)
-            ),
-        },
-    )
+COMPONENT: Component[ConsumerNode, Step] = Component(
+    timers={
+        fetcher.PAUSE: lambda node, step, tp: node.on_pause_over(tp),
+        offsets_for_leader_epoch.RETRY: lambda node, step, tp: node.on_validation_pause_over(tp),
+        offset_fetcher.RETRY: lambda node, step, number: node.offsets.on_retry(int(number)),
+        offset_fetcher.DEADLINE: lambda node, step, _: node.on_found(step, node.offsets.on_deadline(step)),
+        REWIND: lambda node, step, _: node.on_rewind(step),
+        external_offsets.SAVE: lambda node, step, _: node.external.save(step, node.metadata, node.positions),
+        external_offsets.WAIT: lambda node, step, _: node.external.wait.on_timeout(step, node.metadata),
+    },
+    answers={
+        fetcher.PURPOSE: lambda node, step, ended, _: node.on_fetched(step, ended),
+        offsets_for_leader_epoch.PURPOSE: lambda node, step, ended, _: node.on_validated(step, ended),
+        offset_fetcher.PURPOSE: lambda node, step, ended, _: node.on_found(
+            step, node.offsets.on_ended(step, node.metadata, ended)
+        ),
+    },
 )
+"""What every consumer has."""
+
+ConsumerNode.components = components(COMPONENT)

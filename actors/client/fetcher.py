@@ -131,8 +131,8 @@ class Fetcher(msgspec.Struct):
             position = positions.get(tp)
             if position is None or tp not in asked:
                 continue
-            if position.state != "fetching" or position.offset != asked[tp].offset:
-                continue  # the position was moved meanwhile
+            if position.state != "fetching" or position.revoking or position.offset != asked[tp].offset:
+                continue  # the position was moved meanwhile, or is given up
             if data.error_code:
                 self._on_error(step, metadata, position, ended, data)
             else:
@@ -168,7 +168,8 @@ class Fetcher(msgspec.Struct):
             metadata.request_update()
         elif ended.response is not None and error not in _SESSION_LOST:
             for tp in asked:
-                self._pause(step, positions[tp])
+                if tp in positions:
+                    self._pause(step, positions[tp])
 
     def _on_error(
         self,

@@ -117,8 +117,8 @@ class PositionValidator(msgspec.Struct):
                     ends[tp] = (data.leader_epoch, data.end_offset)
         truncations: list[Truncation] = []
         for tp in asked:
-            position = positions[tp]
-            if position.validation != ended.call:
+            position = positions.get(tp)
+            if position is None or position.validation != ended.call:
                 continue
             position.validation = 0
             if errors[tp]:

@@ -1,0 +1,1 @@
+"""Assignors: how the leading member of a group shares out partitions (``ConsumerPartitionAssignor.java``)."""
