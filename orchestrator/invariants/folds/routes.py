@@ -42,7 +42,7 @@ _NONE: tuple[str, ...] = ()
 
 
 def _of_group(body: Any) -> Sequence[str]:
-    """The partitions that an event of a group is about: those whose positions are told, and that which holds the group."""
+    """The partitions that an event of a group is about: those that are read, and the one that holds the group."""
     kind = type(body)
     if kind is GrpCommit:
         return (body.tp, body.offsets_tp)
