@@ -33,6 +33,7 @@ from actors.trace.events import (
     NodeUp,
     OpReturn,
     PartChange,
+    PartRemove,
     QVoters,
     Stamped,
     TraceEvent,
@@ -190,7 +191,7 @@ class ScenarioConductor:
         elif kind in OP_RETURNS or kind is ConsOwn:
             self._succeeded(event)
         actions += self.injector.on_event(now_us, event, sighted)
-        if kind in (PartChange, QVoters, NodeUp):
+        if kind in (PartChange, PartRemove, QVoters, NodeUp):
             actions += self._widen(now_us)
         if self._begun:
             actions += self._advance(now_us)
@@ -305,7 +306,7 @@ class ScenarioConductor:
         there = set(self.view.up) - self.injector.away
         if not self.view.can_elect(self.injector.away):
             return True
-        return any(there.isdisjoint(self.view.able(tp)) for tp in self.view.partitions)
+        return any(there.isdisjoint(self.view.able(tp)) for tp in self.view.living)
 
     def _widen(self, now_us: int) -> list[AnyAction]:
         """A drawn core that turns out not to be able to make progress gets whom it lacks."""

@@ -63,7 +63,8 @@ class ListInvoke(OpInvoke, frozen=True, tag="list.invoke"):
 
 
 class AdminInvoke(OpInvoke, frozen=True, tag="admin.invoke"):
-    """``call``: elect-leaders, alter-config, describe-quorum, add-voter or remove-voter."""
+    """``call``: elect-leaders, alter-config, describe-quorum, add-voter, remove-voter, create-topic,
+    delete-topic or create-partitions."""
 
     kind: ClassVar[OpKind] = "admin"
     call: str
@@ -149,8 +150,8 @@ class ListReturn(OpReturn, frozen=True, tag="list.return"):
 
 
 class AdminReturn(OpReturn, frozen=True, tag="admin.return"):
-    """``results``: where it was answered, an error name by topic partition, resource or controller; of describe-quorum
-    what it was told."""
+    """``results``: where it was answered, an error name by topic partition, resource, topic or controller; of
+    describe-quorum what it was told."""
 
     kind: ClassVar[OpKind] = "admin"
     call: str
