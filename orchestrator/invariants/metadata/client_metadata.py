@@ -30,6 +30,18 @@ from orchestrator.invariants.folds.routes import CLIENT
 from orchestrator.invariants.folds.windows import Obligation, WindowInvariant, WindowState, beta
 
 NOBODY = -1
+
+
+def epoch_of(body: MetaView) -> int:
+    """The metadata epoch of an answer, -1 none."""
+    return body.metadata_epoch if isinstance(body.metadata_epoch, int) else -1
+
+
+def taken_epoch(body: MetaView) -> int:
+    """The metadata epoch of an answer that was taken over, -1 if it has none, or was left alone for it."""
+    return -1 if body.metadata_accepted is False else epoch_of(body)
+
+
 ACKS_ALL = -1
 
 CHECKED_SINCE = 4
@@ -64,9 +76,11 @@ class Belief(msgspec.Struct):
 
 
 class Beliefs(State):
-    """Of one client in one incarnation."""
+    """Of one client in one incarnation. metadata_epoch: of what it took over last (KIP-232), -1 none."""
 
     incarnation: int = 0
+    metadata_epoch: int = -1
+    metadata_by: Witness | None = None
     partitions: dict[str, Belief] = {}
     topic_ids: dict[str, str] = {}
 
@@ -80,6 +94,7 @@ class Beliefs(State):
     def begin(self, incarnation: int) -> None:
         """A client that starts believes nothing."""
         self.incarnation, self.partitions, self.topic_ids = incarnation, {}, {}
+        self.metadata_epoch, self.metadata_by = -1, None
 
 
 def _asked_at(event: Stamped, client: str, incarnation: int) -> int:
@@ -103,7 +118,8 @@ class OlderMetadataIsNotAdopted(KeyedInvariant[Beliefs]):
     Example: consumer-1 knows broker-2 as the leader of orders-0 in leader epoch 5. It asks broker-3, which has not
     heard of that, is told broker-1 in leader epoch 4, and fetches from broker-1. Leader epochs are compared within one
     topic id: a topic that was made anew begins anew. An answer below version 9 tells no leader epoch that can be relied
-    upon, and makes a client forget the one that it had.
+    upon, and makes a client forget the one that it had. Where the cluster counts metadata epochs (KIP-232 as it was first
+    proposed), no answer is taken over whose metadata epoch is lower than that of the last one.
     """
 
     id = "M1"
@@ -140,6 +156,8 @@ class OlderMetadataIsNotAdopted(KeyedInvariant[Beliefs]):
 
     def _viewed(self, state: Beliefs, event: Stamped, body: MetaView) -> Emissions:
         found: list[Any] = []
+        if (told := taken_epoch(body)) >= 0:
+            found.extend(self._counted(state, event, body, told))
         for tp, epoch in body.epochs.items():
             belief = state.of(tp)
             if body.source == "heard":
@@ -151,6 +169,18 @@ class OlderMetadataIsNotAdopted(KeyedInvariant[Beliefs]):
                 state.tested += belief.seen >= 0
         state.topic_ids.update(body.topic_ids)
         return found
+
+    def _counted(self, state: Beliefs, event: Stamped, body: MetaView, epoch: int) -> Emissions:
+        """The answer has a metadata epoch."""
+        before, by = state.metadata_epoch, state.metadata_by
+        state.metadata_epoch, state.metadata_by = epoch, witness(event)
+        state.tested += before >= 0
+        if epoch >= before:
+            return NOTHING
+        sentence = (
+            f"{event.node} took over metadata epoch {epoch} from {body.server} when it had metadata epoch {before}"
+        )
+        return self.violated(state.key, sentence, by, event)
 
     def _accepted(
         self, state: Beliefs, event: Stamped, body: MetaView, tp: str, epoch: int, belief: Belief
@@ -206,7 +236,8 @@ class Refreshing(WindowState):
     """incarnation: the client's last one. leaders: partition -> leader epoch -> who leads in it, as the client took it
     over. adopted: partition -> what it took over, in order, nobody as a leader too. seen: partition -> leader epoch by
     which it judges others. backoff_us: the least pause after a refresh. ended_us: when the last one ended, -1 none; by:
-    that event. clock: a fault changed the client's clock. silent: who was asked, and is not in the core."""
+    that event. clock: a fault changed the client's clock. silent: who was asked, and is not in the core.
+    metadata_epoch: of what it took over last, -1 none."""
 
     incarnation: int = 0
     leaders: dict[str, dict[int, list[int]]] = {}
@@ -216,6 +247,7 @@ class Refreshing(WindowState):
     ended_us: int = -1
     by: Witness | None = None
     clock: bool = False
+    metadata_epoch: int = -1
     stopping: bool = False
     silent: set[str] = set()
 
@@ -278,7 +310,7 @@ class OutdatedMetadataIsRefetched(WindowInvariant[Refreshing]):
         kind = type(body)
         if kind is NodeUp or kind is NodeDown:
             state.incarnation, state.leaders, state.seen, state.ended_us = event.incarnation, {}, {}, -1
-            state.adopted = {}
+            state.adopted, state.metadata_epoch = {}, -1
             self.void(state, "refresh")
         elif kind is Rpc:
             return self._ended(state, event, body)
@@ -336,6 +368,9 @@ class OutdatedMetadataIsRefetched(WindowInvariant[Refreshing]):
             state.seen.update(body.epochs)
             return self._wanted(state, event)
         found: Emissions = NOTHING
+        if body.metadata_accepted is False:
+            return self._refused(state, event, body)
+        state.metadata_epoch = max(state.metadata_epoch, epoch_of(body))
         for tp, epoch in body.epochs.items():
             seen = state.seen.get(tp, -1)
             if tp in body.accepted:
@@ -362,6 +397,20 @@ class OutdatedMetadataIsRefetched(WindowInvariant[Refreshing]):
                     )
                     found = self.violated(state.key, sentence, event)
         return found
+
+    def _refused(self, state: Refreshing, event: Stamped, body: MetaView) -> Emissions:
+        """An answer was left alone for its metadata epoch: it has to be older, and newer metadata is to be looked for."""
+        state.tested += 1
+        wanted = self._wanted(state, event)
+        epoch = epoch_of(body)
+        if not body.accepted and epoch < state.metadata_epoch:
+            return wanted
+        wrong = f"took over {body.accepted[0]} from" if body.accepted else "did not take over"
+        sentence = (
+            f"{event.node} {wrong} metadata epoch {epoch} of {body.server}, which it refused, with metadata epoch "
+            f"{state.metadata_epoch}"
+        )
+        return [*wanted, *self.violated(state.key, sentence, event)]
 
     # ---- refreshing ---------------------------------------------------------------------------------------
 

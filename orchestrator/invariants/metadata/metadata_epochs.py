@@ -22,20 +22,11 @@ from actors.trace.events import (
 from chaos.faults.disk import DiskWipe
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
 from orchestrator.invariants.folds.routes import CONTROLLER, NODE
+from orchestrator.invariants.metadata.client_metadata import epoch_of, taken_epoch
 
 SEED = {"kip-232": "seed"}
 EPOCH = 2
 """Where an entry has its metadata epoch."""
-
-
-def epoch_of(body: MetaView) -> int:
-    """The metadata epoch of an answer, -1 none."""
-    return -1 if body.metadata_epoch is UNSET else body.metadata_epoch
-
-
-def outdated(body: MetaView) -> bool:
-    """Whether an answer was left alone for its metadata epoch."""
-    return body.metadata_accepted is False
 
 
 class Minted(msgspec.Struct, frozen=True):
@@ -192,8 +183,8 @@ class ConsumptionWaitsForMetadata(KeyedInvariant[Waiting]):
         if kind is NodeUp:
             state.epoch, state.demands = -1, {}
         elif kind is MetaView:
-            if not outdated(body) and epoch_of(body) >= 0:
-                state.epoch = epoch_of(body)
+            if taken_epoch(body) >= 0:
+                state.epoch = taken_epoch(body)
         elif kind is CommittedReturn:
             for tp, entry in body.offsets.items() if body.outcome == "ok" else ():
                 state.demands.pop(tp, None)
@@ -273,8 +264,8 @@ class ExternalPositionsWait(KeyedInvariant[External]):
         if kind is NodeUp:
             state.epoch = state.waited = -1
         elif kind is MetaView:
-            if not outdated(body) and epoch_of(body) >= 0:
-                state.epoch = epoch_of(body)
+            if taken_epoch(body) >= 0:
+                state.epoch = taken_epoch(body)
         elif kind is MetaWait:
             return self._waited(state, event, body)
         elif kind is PollReturn:

@@ -261,3 +261,55 @@ def test_a_client_that_does_not_look_for_newer_metadata(then: str) -> None:
     if then == "nothing":
         assert result.violations[0].events == [refused]
         assert "found its metadata outdated, and did not refresh it within" in result.violations[0].sentence
+
+
+# ---- metadata epochs (KIP-232 as it was first proposed) ----------------------------------------------------------
+
+
+def counted(told: Told, epoch: int, accepted: bool = True) -> str:
+    """The client is told metadata with a metadata epoch."""
+    body = MetaView("broker-3", {}, [], metadata_epoch=epoch, metadata_accepted=accepted)
+    return told.trace.emit(CLIENT, body)
+
+
+def test_an_older_metadata_epoch_is_not_taken_over() -> None:
+    """Shows that M1 holds clients to the metadata epoch of the whole cluster, where there is one; a new incarnation
+    begins anew, and what has no epoch is not compared."""
+    told = Told()
+    for epoch in (5, 5, -1, 6):
+        counted(told, epoch)
+    counted(told, 4, accepted=False)
+    assert (told.trace.result("M1").status, told.trace.result("M1").tested) == ("held", 2)
+    told = Told()
+    first, second = counted(told, 5), counted(told, 4)
+    (finding,) = told.trace.result("M1").violations
+    assert finding.events == [first, second]
+    told = Told()
+    counted(told, 5)
+    told.trace.down(CLIENT)
+    told.trace.up(CLIENT, "consumer")
+    counted(told, 4)
+    assert told.trace.result("M1").violated == 0
+
+
+def test_an_older_metadata_epoch_is_looked_for_anew() -> None:
+    """Shows that M2 asks for a refresh after an answer that was refused for its metadata epoch, that it is refused for
+    nothing else, and that an equal one is taken over."""
+    told = Told()
+    told.trace.window("open", CLIENT, "broker-3")
+    counted(told, 5)
+    counted(told, 4, accepted=False)
+    told.refreshes()
+    assert (told.trace.result("M2").status, told.trace.result("M2").tested) == ("held", 2)
+    told = Told()
+    told.trace.window("open", CLIENT, "broker-3")
+    counted(told, 5)
+    counted(told, 4, accepted=False)
+    told.trace.wall += 200_000_000
+    told.trace.emit(CLIENT, NodeUp("consumer", -1, "", False, False))
+    assert told.trace.result("M2").violated == 1
+    for epoch in (5, 6):
+        told = Told()
+        counted(told, 5)
+        counted(told, epoch, accepted=False)
+        assert told.trace.result("M2").violated == 1
