@@ -37,6 +37,7 @@ class GroupTrace(TraceBuilder):
     def __init__(self, **profile: Any) -> None:
         super().__init__(**{**PROFILE, **profile})
         self.ops = 0
+        self.owned: dict[str, list[str]] = {}
 
     # ---- the coordinator ------------------------------------------------------------------------------------
 
@@ -105,7 +106,11 @@ class GroupTrace(TraceBuilder):
     def owns(self, node: str, owned: str, generation: int = 1, reason: Any = "assign", member: str = "") -> str:
         """What a member has from now on."""
         member = member or ("m1" if node == ONE else "m2")
-        return self.emit(node, ConsOwn(GROUP, member, generation, owned.split(), reason=reason))
+        before, now = self.owned.get(node, []), owned.split()
+        self.owned[node] = now
+        added, gone = [tp for tp in now if tp not in before], [tp for tp in before if tp not in now]
+        revoked, lost = ([], gone) if reason == "lost" else (gone, [])
+        return self.emit(node, ConsOwn(GROUP, member, generation, now, added, revoked, lost, reason))
 
     def commits(self, offset: int, node: str = ONE, generation: int = 1, how: Any = "sync", **more: Any) -> str:
         """A member asks to commit; returns the operation."""
