@@ -84,7 +84,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import msgspec
-from google.protobuf.message import Message as ProtobufMessage
+from google.protobuf.message import DecodeError as DecodeError, Message as ProtobufMessage
 
 from krift.v1.message import Message
 '''

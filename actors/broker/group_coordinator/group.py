@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import msgspec
-from google.protobuf.message import DecodeError
 
 from actors.broker.group_coordinator.group_state import DEAD, EMPTY, PREPARING_REBALANCE, PREVIOUS
 from actors.node.errors import KafkaError
 from actors.trace.group_events import GroupState
 from krift.v1.groups import ConsumerProtocolSubscription, JoinGroupRequest, JoinGroupResponse
-from krift.v1.wire import from_bytes
+from krift.v1.wire import DecodeError, from_bytes
 
 CONSUMER = "consumer"
 """Protocol type of consumers, whose metadata and assignments the coordinator can read."""

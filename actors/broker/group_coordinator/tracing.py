@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from google.protobuf.message import DecodeError
-
 from actors.broker.group_coordinator.group import ClassicGroup
 from actors.broker.group_coordinator.group_state import STABLE
 from actors.broker.group_coordinator.shard import Shard
@@ -12,7 +10,7 @@ from actors.node.spec import topic_partition
 from actors.trace.events import GrpGen, GrpLoad
 from actors.trace.group_events import GroupState
 from krift.v1.groups import ConsumerProtocolAssignment
-from krift.v1.wire import from_bytes
+from krift.v1.wire import DecodeError, from_bytes
 
 
 def transition(turn: Turn, shard: Shard, group: ClassicGroup, state: GroupState, reason: str) -> None:

@@ -16,10 +16,12 @@ from actors.node.messages import REQUESTS, response_errors
 from actors.node.step import Step
 from krift.v1.admin import ElectLeadersRequest, IncrementalAlterConfigsRequest
 from krift.v1.api_versions import ApiVersionsRequest
+from krift.v1.groups import DescribeGroupsRequest, OffsetCommitRequest, OffsetFetchRequest
 from krift.v1.list_offsets import ListOffsetsRequest
 from krift.v1.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from krift.v1.produce import ProduceRequest
 from krift.v1.quorum import VoteRequest
+from krift.v1.topics import CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest
 
 
 def test_services_shorter_than_a_millisecond_add_up() -> None:
@@ -76,6 +78,17 @@ def test_an_unsupported_version_is_refused_wherever_an_error_fits() -> None:
     altered.resources.append(IncrementalAlterConfigsRequest.AlterConfigsResource(resource_type=2, resource_name="t"))
     elected = ElectLeadersRequest()
     elected.topic_partitions.append(ElectLeadersRequest.TopicPartitions(topic="t", partitions=[0]))
-    samples = {type(request): request for request in (produce, listed, ends, altered, elected)}
+    committed = OffsetCommitRequest()
+    position = OffsetCommitRequest.OffsetCommitRequestPartition(partition_index=0)
+    committed.topics.append(OffsetCommitRequest.OffsetCommitRequestTopic(name="t", partitions=[position]))
+    fetched = OffsetFetchRequest()
+    fetched.topics.append(OffsetFetchRequest.OffsetFetchRequestTopic(name="t", partition_indexes=[0]))
+    requests = (
+        *(produce, listed, ends, altered, elected, committed, fetched, DescribeGroupsRequest(groups=["g"])),
+        CreateTopicsRequest(topics=[CreateTopicsRequest.CreatableTopic(name="t")]),
+        DeleteTopicsRequest(topic_names=["t"]),
+        CreatePartitionsRequest(topics=[CreatePartitionsRequest.CreatePartitionsTopic(name="t")]),
+    )
+    samples = {type(request): request for request in requests}
     for kind in REQUESTS.values():
         assert response_errors(error_response(samples.get(kind, kind()), KafkaError.UNSUPPORTED_VERSION)) == [35]
