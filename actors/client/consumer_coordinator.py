@@ -355,7 +355,7 @@ class ConsumerCoordinator(msgspec.Struct):
 
     def on_found(self, step: Step, owner: Owner, ended: Ended) -> list[Committed]:
         """Take the end of a FindCoordinator; returns commits that it was the last hope of."""
-        error = self.lookup.on_ended(step, owner.metadata, ended)
+        error = self.lookup.on_ended(step, owner.net, owner.metadata, ended)
         if not error:
             self.membership.session_end_ms = step.now_ms + self.membership.settings.session_ms
             return []

@@ -75,24 +75,31 @@ class CoordinatorLookup(msgspec.Struct):
             request.key_type = _GROUP
         self.call = net.send(step, peer, CONNECTION, request, version, PURPOSE)
 
-    def on_ended(self, step: Step, metadata: MetadataCache, ended: Ended) -> int:
-        """Take the end of a call; returns the code of its error, 0 where the coordinator is found."""
+    def on_ended(self, step: Step, net: NetworkClient, metadata: MetadataCache, ended: Ended) -> int:
+        """Take the end of a call; returns the code of its error, 0 where a coordinator was named. One that cannot be
+        reached just now is asked for again, after a pause."""
         self.call = 0
         error, broker = _answer(ended.response)
-        if not error:
+        if not error and net.usable(node_name(broker), COORDINATOR):
             self.broker, self.wanted, self.failures = broker, False, 0
+            return 0
+        if not error:
+            self._pause(step)
             return 0
         step.record(ErrorSeen("", Api.FindCoordinator.name, ended.version, error, ended.peer))
         if not traits(error).retriable:
             self.fatal = error
             return error
+        self.awaits = metadata.updates
+        metadata.request_update()
+        self._pause(step)
+        return error
+
+    def _pause(self, step: Step) -> None:
         low, high = backoff_range(self.backoff_ms, self.backoff_max_ms, self.failures)
         self.failures += 1
         self.waiting = True
-        self.awaits = metadata.updates
-        metadata.request_update()
         step.set_timer(RETRY, low, high)
-        return error
 
     def on_retry(self) -> None:
         """The pause after a failure is over."""

@@ -185,13 +185,16 @@ class OffsetCommits(msgspec.Struct):
         return Committed(commit, error)
 
     def lost_coordinator(self, step: Step, error: int) -> list[Committed]:
-        """The coordinator cannot be asked any more; returns commits that are over with that."""
-        found = [commit for commit in self.commits.values() if commit.call]
+        """The coordinator cannot be asked any more; returns commits that are over with that. Those that were not sent
+        yet fail like those that were, but nothing can have come of them."""
         done: list[Committed] = []
-        for commit in found:
-            commit.call = 0
-            over = self.ended(step, commit, error, {})
-            done += [over] if over is not None else []
+        for commit in [each for each in self.commits.values() if not each.waiting]:
+            if not commit.call and commit.deadline_ms < 0:
+                done.append(self._end(step, commit, E.NETWORK_EXCEPTION, {}, "fail"))
+            elif commit.call:
+                commit.call = 0
+                over = self.ended(step, commit, error, {})
+                done += [over] if over is not None else []
         if self.fetch_call:
             self._fetch_again(step)
         return done
