@@ -211,19 +211,19 @@ class MetadataCache(msgspec.Struct):
         outdated = (epoch >= 0 or "missing-epoch-is-outdated" in step.defects) and epoch < self.metadata_epoch
         if outdated and "older-epoch-accepted" not in step.defects:
             step.record(MetaView(server, {}, [], metadata_epoch=epoch, metadata_accepted=False))
-            self._ask_another(step, server)
+            self._ask_another(server)
             return False
         if epoch >= 0:
             self.metadata_epoch = epoch
         if self.metadata_epoch < self.awaited_epoch:
-            self._ask_another(step, server)
+            self._ask_another(server)
         else:
             self.outdated = []
         return True
 
-    def _ask_another(self, step: Step, server: str) -> None:
+    def _ask_another(self, server: str) -> None:
         self.outdated.append(server)
-        self.wanted = self.wanted or "outdated-not-asked-again" not in step.defects
+        self.wanted = True
 
     def await_epoch(self, epoch: int) -> None:
         """Look for metadata whose epoch is not lower, if there is none yet."""
