@@ -125,6 +125,9 @@ CONFIG: dict[str, ConfigKey] = {
         ConfigKey("auto.leader.rebalance.enable", True, _C, "Preferred leaders are elected by and by."),
         ConfigKey("leader.imbalance.check.interval.seconds", 300, _C, "Between such passes.", 1),
         ConfigKey("unclean.leader.election.enable", False, _CBT, "Elect outside the ISR.", dynamic=True),
+        ConfigKey("num.partitions", 1, _C, "Of a topic that is created without saying how many.", 1),
+        ConfigKey("default.replication.factor", 1, _C, "The same of its replicas.", 1, 32767),
+        ConfigKey("delete.topic.enable", True, _C, "Whether topics may be deleted."),
         # replication
         ConfigKey("min.insync.replicas", 1, _CBT, "Least ISR for acks=all.", 1, dynamic=True),
         ConfigKey("message.max.bytes", 1048588, _B, "Largest batch that a topic takes.", dynamic=True),

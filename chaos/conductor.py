@@ -26,12 +26,14 @@ from actors.node.spec import NodeSpec
 from actors.trace.events import (
     OP_RETURNS,
     ClockSet,
+    ConsOwn,
     CtlPhase,
     CtlWindow,
     NodeDown,
     NodeUp,
     OpReturn,
     PartChange,
+    PartRemove,
     QVoters,
     Stamped,
     TraceEvent,
@@ -54,6 +56,9 @@ Status = Literal[
     "did not drain",
     "interrupted",
 ]
+
+CONSUMERS = ("consumer", "group-consumer")
+"""Roles of those that read to the end when everybody else has stopped."""
 
 NOT_CONVERGED: Final = "did not converge"
 """Status of a run in which everybody was back in the end, and the cluster was not steady."""
@@ -112,7 +117,7 @@ class ScenarioConductor:
     def _interesting(self) -> set[type[TraceEvent]]:
         types = {*VIEWED, *self.injector.types(), *(TRIGGERS[p.name].type for p in self._unseen.values())}
         if self.phase in ("starting", "warming"):
-            types.update(OP_RETURNS)
+            types.update((*OP_RETURNS, ConsOwn))
         return types
 
     # ---- the runtime's side -------------------------------------------------------------------------------
@@ -183,10 +188,10 @@ class ScenarioConductor:
             self._clocks.forget(event.node)
         elif kind is NodeUp:
             actions += self._start_again(event)
-        elif kind in OP_RETURNS:
+        elif kind in OP_RETURNS or kind is ConsOwn:
             self._succeeded(event)
         actions += self.injector.on_event(now_us, event, sighted)
-        if kind in (PartChange, QVoters, NodeUp):
+        if kind in (PartChange, PartRemove, QVoters, NodeUp):
             actions += self._widen(now_us)
         if self._begun:
             actions += self._advance(now_us)
@@ -301,7 +306,7 @@ class ScenarioConductor:
         there = set(self.view.up) - self.injector.away
         if not self.view.can_elect(self.injector.away):
             return True
-        return any(there.isdisjoint(self.view.able(tp)) for tp in self.view.partitions)
+        return any(there.isdisjoint(self.view.able(tp)) for tp in self.view.living)
 
     def _widen(self, now_us: int) -> list[AnyAction]:
         """A drawn core that turns out not to be able to make progress gets whom it lacks."""
@@ -315,7 +320,7 @@ class ScenarioConductor:
         # One budget for both: stopping begins it.
         deadline = now_us + self.plan.budgets.drain_us if phase == "stopping" else self._deadline_us
         event = self._enter(phase, deadline)
-        names = [name for name, node in self._clients.items() if (node.role == "consumer") == (phase == "draining")]
+        names = [name for name, node in self._clients.items() if (node.role in CONSUMERS) == (phase == "draining")]
         self._waiting = set(names)
         return [event, *(Invoke(name, _stop(name), "stop") for name in names)]
 
@@ -347,8 +352,11 @@ class ScenarioConductor:
         return [self._start(name, event.incarnation)]
 
     def _succeeded(self, event: Stamped) -> None:
-        assert isinstance(event.body, OpReturn)
-        if self.phase == "warming" and event.body.outcome == "ok":
+        body = event.body
+        assert isinstance(body, OpReturn | ConsOwn)
+        # A group may have nothing for a member: that it has its assignment is its success.
+        ok = body.reason == "assign" if isinstance(body, ConsOwn) else body.outcome == "ok"
+        if self.phase == "warming" and ok:
             self._waiting.discard(event.node)
 
     def _look(self, event: Stamped) -> None:

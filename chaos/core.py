@@ -49,7 +49,7 @@ def _can_do_without(away: frozenset[str], view: ClusterView, silent: Collection[
     hung = [name for name in view.brokers if name in away and name in view.up]
     if len(hung) > 1 or not view.can_elect(away):
         return False
-    return all(_has_enough(tp, away, view, silent) for tp in view.partitions)
+    return all(_has_enough(tp, away, view, silent) for tp in view.living)
 
 
 def _has_enough(tp: str, away: frozenset[str], view: ClusterView, silent: Collection[str]) -> bool:
@@ -70,7 +70,7 @@ def stranded(away: Collection[str], view: ClusterView, unclean: bool) -> set[str
     found: set[str] = set()
     if not view.can_elect(away):
         found.update(name for members in view.deciding_sets(away) for name in members if name in away)
-    for tp, partition in view.partitions.items():
+    for tp, partition in view.living.items():
         able = [node_name(each) for each in partition.replicas] if unclean else view.able(tp)
         if able and all(name in away for name in able):
             found.update(able)

@@ -9,11 +9,24 @@ from collections.abc import Collection
 
 import msgspec
 
-from actors.node.spec import ClusterSpec, node_name, topic_partition
-from actors.trace.events import BrokerReg, NodeDown, NodeUp, PartAssume, PartChange, QRole, QVoters, Stamped, TraceEvent
+from actors.node.spec import ClusterSpec, node_name, partition_name, topic_partition
+from actors.trace.events import (
+    BrokerReg,
+    NodeDown,
+    NodeUp,
+    PartAssume,
+    PartChange,
+    PartRemove,
+    QRole,
+    QVoters,
+    Stamped,
+    TraceEvent,
+)
 from actors.trace.metadata_history import Elections, History, place
 
-VIEWED: frozenset[type[TraceEvent]] = frozenset({PartChange, PartAssume, QRole, QVoters, BrokerReg, NodeUp, NodeDown})
+VIEWED: frozenset[type[TraceEvent]] = frozenset(
+    {PartChange, PartRemove, PartAssume, QRole, QVoters, BrokerReg, NodeUp, NodeDown}
+)
 """Events that change the view of the cluster."""
 
 KEPT = 64
@@ -23,7 +36,8 @@ KEPT = 64
 class PartitionView(msgspec.Struct):
     """A topic partition. ``leader`` -1: none. ``changes``: the last metadata records about it. ``changed_epoch``:
     leader epoch of the newest, behind ``leader_epoch`` while a broker has been heard of that leads in a newer one.
-    ``assumed_by``: who took up ``assumed_epoch``."""
+    ``assumed_by``: who took up ``assumed_epoch``. ``key``: what the trace calls it, "" what it is called here.
+    ``removed``: its topic was, and none of its name has come since."""
 
     replicas: list[int]
     leader: int = -1
@@ -33,10 +47,12 @@ class PartitionView(msgspec.Struct):
     changed_epoch: int = -1
     assumed_epoch: int = -1
     assumed_by: str = ""
+    key: str = ""
+    removed: bool = False
 
     def steady(self, away: Collection[str] = ()) -> bool:
-        """Its ISR is whole, but for who is away, and its leader has taken up the leadership."""
-        return (
+        """Its ISR is whole, but for who is away, and its leader has taken up the leadership; or it is no more."""
+        return self.removed or (
             self.leader >= 0
             and self.changed_epoch == self.leader_epoch
             and sorted(self.isr) == sorted(each for each in self.replicas if node_name(each) not in away)
@@ -95,6 +111,10 @@ class ClusterView(msgspec.Struct):
         body = event.body
         if isinstance(body, PartChange):
             self._on_change(body)
+        elif isinstance(body, PartRemove):
+            found = self._partition(body.tp)
+            if found is not None:
+                found.removed, found.leader, found.isr = True, -1, []
         elif isinstance(body, PartAssume):
             self._on_assume(event.node, body)
         elif isinstance(body, QRole):
@@ -115,12 +135,22 @@ class ClusterView(msgspec.Struct):
                 self.roles.pop(event.node, None)
 
     def _on_change(self, body: PartChange) -> None:
-        found = self.partitions.get(body.tp)
+        found = self._partition(body.tp)
+        if found is None and body.cause == "create":
+            # A partition that the scenario does not have, or that came after another one of its name.
+            found = self.partitions[partition_name(body.tp)] = PartitionView(list(body.replicas), key=body.tp)
         if found is not None and found.changes.add(body, self.elections):
+            found.removed = False
             _take_newest(found)
 
+    def _partition(self, tp: str) -> PartitionView | None:
+        """What is known of a partition by its key in the trace; None if that is not the newest of its name."""
+        name = partition_name(tp)
+        found = self.partitions.get(name)
+        return found if found is not None and (found.key or name) == tp else None
+
     def _on_assume(self, node: str, body: PartAssume) -> None:
-        found = self.partitions.get(body.tp)
+        found = self._partition(body.tp)
         if found is not None and body.role == "leader" and body.leader_epoch >= found.assumed_epoch:
             found.assumed_epoch, found.assumed_by = body.leader_epoch, node
             if body.leader_epoch > found.leader_epoch:
@@ -194,7 +224,7 @@ class ClusterView(msgspec.Struct):
     def _forget_lost(self) -> None:
         """A leader was elected: what its log lacks never happened."""
         for found in self.partitions.values():
-            if found.changes.forget_lost(self.elections):
+            if found.changes.forget_lost(self.elections) and not found.removed:
                 _take_newest(found)
         for known in self.registrations.values():
             known.forget_lost(self.elections)
@@ -234,7 +264,7 @@ class ClusterView(msgspec.Struct):
         if node not in self.brokers:
             # Somebody that is cut off may be in a higher epoch, which nobody leads.
             return "leader" in self.roles.values() and self.roles.get(node) in ("leader", "follower")
-        mine = [found for found in self.partitions.values() if node in map(node_name, found.replicas)]
+        mine = [found for found in self.living.values() if node in map(node_name, found.replicas)]
         return not self.is_fenced(node) and all(node in map(node_name, found.isr) for found in mine)
 
     def unsteady(self, away: Collection[str] = ()) -> str:
@@ -245,6 +275,11 @@ class ClusterView(msgspec.Struct):
             return f"fenced or not registered: {', '.join(fenced)}"
         rough = [tp for tp, partition in self.partitions.items() if not partition.steady(away)]
         return f"without its leader or its whole ISR: {', '.join(rough)}" if rough else ""
+
+    @property
+    def living(self) -> dict[str, PartitionView]:
+        """Partitions whose topics were not removed."""
+        return {tp: found for tp, found in self.partitions.items() if not found.removed}
 
     def able(self, tp: str) -> list[str]:
         """Brokers that may lead a partition without anything being given up: in sync, eligible, or the last that

@@ -75,6 +75,10 @@ class AlterPartitionManager(msgspec.Struct):
         """Queue a proposal; it goes out with the next request."""
         self.items[item.tp] = item
 
+    def forget(self, tp: str) -> None:
+        """The partition is no more: nothing is asked for it any longer, and no answer to it counts."""
+        self.items.pop(tp, None)
+
     def poll(self, turn: Turn) -> None:
         """Send what is queued, if nothing is in flight and the controller can be reached."""
         if not self.items or self.in_flight or self.backing_off or turn.broker_epoch < 0:

@@ -21,8 +21,8 @@ from actors.broker.clean_shutdown import CleanShutdown
 from actors.broker.configuration import incremental_alter_configs
 from actors.broker.fetch import DelayedFetch
 from actors.broker.fetch_session import FetchSessionCache
-from actors.broker.forwarding import ForwardedRequest, ForwardingManager
-from actors.broker.group_coordinator import coordinator as group_coordinator
+from actors.broker.forwarding import ForwardedRequest, ForwardingManager, OwnRequest
+from actors.broker.group_coordinator import coordinator as group_coordinator, loading
 from actors.broker.group_coordinator.answers import DelayedRebalance
 from actors.broker.group_coordinator.coordinator import GroupCoordinator
 from actors.broker.group_coordinator.find_coordinator import find_coordinator
@@ -84,6 +84,7 @@ AnyOperation = (
     DelayedProduce
     | DelayedFetch
     | ForwardedRequest
+    | OwnRequest
     | DelayedRebalance
     | DelayedAnswer
     | DelayedAssignment
@@ -248,10 +249,14 @@ class BrokerNode(msgspec.Struct):
         if self.lifecycle.is_caught_up and not self.published:
             self.published = True
             self.clean_shutdown.remove(turn)
+            self.replicas.remove_strays(turn)
             self._publish(turn)
             self.lifecycle.set_ready_to_unfence(turn)
 
     def _publish(self, turn: Turn) -> None:
+        removed = self.image.take_removed()
+        loading.on_partitions_deleted(turn, removed)
+        self.replicas.remove(turn, removed)
         self.replicas.apply(turn, self.image.take_changes())
         if self.image.take_reconfigured():
             self.replicas.reconfigure(turn)
@@ -322,7 +327,7 @@ HANDLERS: dict[Api, Callable[[BrokerNode, Turn, str, Any], None]] = {
     Api.OffsetCommit: lambda node, turn, *asked: offset_commit(turn, *asked),
     Api.OffsetFetch: lambda node, turn, *asked: offset_fetch(turn, *asked),
     Api.FindCoordinator: lambda node, turn, connection, request: find_coordinator(
-        turn, connection, request, node._cache
+        turn, connection, request, node._cache, node.forwarding
     ),
     Api.JoinGroup: lambda node, turn, *asked: join_group(turn, *asked),
     Api.Heartbeat: lambda node, turn, *asked: heartbeat(turn, *asked),
@@ -333,6 +338,9 @@ HANDLERS: dict[Api, Callable[[BrokerNode, Turn, str, Any], None]] = {
     Api.ApiVersions: lambda node, turn, *asked: node._api_versions(turn, *asked),
     Api.InitProducerId: lambda node, turn, *asked: node.producer_ids.init_producer_id(turn, *asked),
     Api.OffsetForLeaderEpoch: lambda node, turn, *asked: offset_for_leader_epoch(turn, *asked),
+    Api.CreateTopics: lambda node, turn, *asked: node.forwarding.forward(turn, *asked),
+    Api.DeleteTopics: lambda node, turn, *asked: node.forwarding.forward(turn, *asked),
+    Api.CreatePartitions: lambda node, turn, *asked: node.forwarding.forward(turn, *asked),
     Api.ElectLeaders: lambda node, turn, *asked: node.forwarding.forward(turn, *asked),
     Api.IncrementalAlterConfigs: lambda node, turn, *asked: incremental_alter_configs(node.forwarding, turn, *asked),
     Api.DescribeQuorum: lambda node, turn, *asked: node.forwarding.forward(turn, *asked),

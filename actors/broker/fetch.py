@@ -260,7 +260,7 @@ def record_told(turn: Turn, params: FetchParams, result: ReadResult, *, late: bo
     log = partition.log
     turn.step.record(
         FetchTold(
-            item.tp,
+            partition.key,
             params.replica_id,
             item.offset,
             item.current_leader_epoch,

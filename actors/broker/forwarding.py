@@ -55,6 +55,17 @@ class ForwardedRequest(DelayedOperation):
         _reply(context, self, _timed_out(self))
 
 
+class OwnRequest(ForwardedRequest):
+    """What this broker asks of its own accord (``AutoTopicCreationManager``): whoever waits for what comes of it sees it
+    in the metadata, and may ask again once it has ended."""
+
+    def on_complete(self, context: Turn) -> None:
+        """Nobody is told."""
+
+    def on_expiration(self, context: Turn) -> None:
+        """Nobody is told."""
+
+
 class ForwardingManager(msgspec.Struct):
     """One request at a time, in the order in which they came. One that finds no active controller is tried again, until
     it is as old as request.timeout.ms. in_flight: connection of the client whose request was sent, "" none."""
@@ -75,6 +86,14 @@ class ForwardingManager(msgspec.Struct):
         asked = request if passed_on is None else passed_on
         forwarded = ForwardedRequest(connection, NEVER_MS, request, asked, expires_ms, refused)
         turn.purgatory.park(turn.step, forwarded)
+
+    def ask(self, turn: Turn, name: str, request: Any) -> None:
+        """Ask the controller something of this broker's own, at the highest version that both speak, unless what was
+        asked under this ``name`` has not ended."""
+        connection = f"own/{name}"
+        if connection not in turn.purgatory.parked:
+            expires_ms = turn.step.now_ms + turn.net.request_timeout_ms
+            turn.purgatory.park(turn.step, OwnRequest(connection, NEVER_MS, request, request, expires_ms))
 
     def on_timer(self) -> None:
         """The pause after a failure is over."""
@@ -101,7 +120,8 @@ class ForwardingManager(msgspec.Struct):
         self.in_flight = first.connection
         passed_on = _with_header(first.passed_on, RequestHeader())
         # As in an envelope, the request keeps the client's version; a controller that does not know it says so.
-        turn.net.send(turn.step, target[0], CONNECTION, passed_on, request_version(first.request), PURPOSE)
+        version = target[1] if isinstance(first, OwnRequest) else request_version(first.request)
+        turn.net.send(turn.step, target[0], CONNECTION, passed_on, version, PURPOSE)
 
     def on_ended(self, turn: Turn, ended: Ended) -> None:
         """Hand the answer to the client, if it still waits. Without one, or if that controller is not the active one,

@@ -11,7 +11,7 @@ import msgspec
 from actors.log.batch import Batch, payload
 from actors.metadata.image_records import extend_digest, load_records
 from actors.metadata.metadata_state import MetadataState
-from actors.metadata.registrations import PartitionRegistration
+from actors.metadata.registrations import PartitionRegistration, TopicRemoval
 from actors.node.step import Step
 from actors.quorum.snapshots import Snapshot
 from actors.trace.events import MetaImage
@@ -23,11 +23,13 @@ class MetadataImage(MetadataState):
     """The state at ``offset`` (exclusive end of what was replayed).
 
     digest: hash over every record below ``offset``. changed: partitions touched since ``take_changes``, in order.
+    removed_partitions: those of removed topics since ``take_removed``.
     """
 
     offset: int = 0
     digest: int = 0
     changed: dict[str, bool] = msgspec.field(default_factory=dict)
+    removed_partitions: dict[str, bool] = msgspec.field(default_factory=dict)
     reconfigured: bool = False
 
     # ---- replaying ---------------------------------------------------------------------------------------
@@ -54,10 +56,14 @@ class MetadataImage(MetadataState):
         """Take up what a snapshot holds; of the partitions, those count as changed that it has otherwise."""
         loaded = MetadataState()
         load_records(loaded, snapshot.records, snapshot.end - 1)
+        for tp, known in self.partitions.items():
+            if tp not in loaded.partitions or loaded.partitions[tp].topic_id != known.topic_id:
+                self._remove(tp)
         for tp, partition in loaded.partitions.items():
             if self.partitions.get(tp) != partition:
                 self.changed[tp] = True
         self.brokers, self.topics, self.topic_ids = loaded.brokers, loaded.topics, loaded.topic_ids
+        self.removed = loaded.removed
         self.partitions, self.configs, self.features = loaded.partitions, loaded.configs, loaded.features
         self.next_producer_id, self.metadata_epoch = loaded.next_producer_id, loaded.metadata_epoch
         self.reconfigured = True
@@ -68,8 +74,20 @@ class MetadataImage(MetadataState):
         for changed in self.replay(record, offset):
             if isinstance(changed, PartitionRegistration):
                 self.changed[changed.tp] = True
+            elif isinstance(changed, TopicRemoval):
+                for partition in changed.partitions:
+                    self._remove(partition.tp)
         self.reconfigured = self.reconfigured or record.config is not None
         return record.no_op is None and record != MetadataRecord()
+
+    def _remove(self, tp: str) -> None:
+        self.changed.pop(tp, None)
+        self.removed_partitions[tp] = True
+
+    def take_removed(self) -> list[str]:
+        """Partitions, by name, that were removed since the last call, though others of the name may be there."""
+        removed, self.removed_partitions = list(self.removed_partitions), {}
+        return removed
 
     def take_reconfigured(self) -> bool:
         """Whether any configuration changed since the last call."""

@@ -37,7 +37,7 @@ def offset_for_leader_epoch(turn: Turn, connection: str, request: OffsetForLeade
                     data.end_offset = partition.log.end_offset
                 turn.step.record(
                     EpochTold(
-                        partition.tp,
+                        partition.key,
                         request.replica_id if request.header.api_version >= REPLICA_ID else -1,
                         partition.leader_epoch,
                         asked.current_leader_epoch,

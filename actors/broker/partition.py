@@ -96,6 +96,11 @@ class Partition(msgspec.Struct):
     # ---- questions ---------------------------------------------------------------------------------------
 
     @property
+    def key(self) -> str:
+        """What the partition is called on the disk and in the trace (``MetadataState.key``); ``tp`` is its name."""
+        return self.log.tp
+
+    @property
     def is_leader(self) -> bool:
         """Whether this broker believes that it leads."""
         return self.role == "leader"
@@ -238,7 +243,7 @@ class Partition(msgspec.Struct):
     def _record_assumed(self, turn: Turn) -> None:
         turn.step.record(
             PartAssume(
-                self.tp,
+                self.key,
                 "leader" if self.is_leader else "follower",
                 self.leader,
                 self.leader_epoch,
@@ -356,7 +361,7 @@ class Partition(msgspec.Struct):
         """Put a follower's fetch into the trace."""
         turn.step.record(
             RepFetch(
-                self.tp,
+                self.key,
                 fetch.replica_id,
                 self.leader_epoch,
                 fetch.current_leader_epoch,
@@ -439,7 +444,7 @@ class Partition(msgspec.Struct):
         """Put a proposal, or what became of it, into the trace."""
         turn.step.record(
             IsrPropose(
-                self.tp,
+                self.key,
                 pending.proposal,
                 pending.leader_epoch,
                 pending.partition_epoch,

@@ -446,4 +446,4 @@ def cut(turn: Turn, partition: Partition, to: int, reason: Told, told: tuple[int
         log.epochs.entries = kept
     if told != (-1, -1) or log.end_offset != was:
         latest = log.epochs.latest_epoch
-        turn.step.record(RepTruncate(partition.tp, reason, partition.leader_epoch, *told, was, log.end_offset, latest))
+        turn.step.record(RepTruncate(partition.key, reason, partition.leader_epoch, *told, was, log.end_offset, latest))

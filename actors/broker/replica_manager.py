@@ -60,6 +60,7 @@ class ReplicaManager(msgspec.Struct):
             if "producers-forgotten-at-start" in turn.step.defects:
                 log.producers.rebuild([])
             log.high_watermark = log.boundary_at_or_below(checkpoint.get(tp, log.start_offset))
+            # Under its key until it is known which topic of its name is there.
             self.partitions[tp] = Partition(tp, log)
         turn.step.set_timer(CHECKPOINT_TIMER, turn.settings.hw_checkpoint_interval_ms)
         self._arm_isr_timer(turn)
@@ -77,11 +78,50 @@ class ReplicaManager(msgspec.Struct):
             tp = state.tp
             partition = self.partitions.get(tp)
             if partition is None:
-                partition = self.partitions[tp] = Partition(tp, ReplicaLog(tp, f"{tp}{LOG_SUFFIX}"))
+                key = turn.image.key(state, turn.settings.cluster)
+                partition = self.partitions[tp] = Partition(tp, ReplicaLog(key, f"{key}{LOG_SUFFIX}"))
             if state.leader == turn.settings.node_id:
                 self._lead(turn, partition, state)
             else:
                 self._follow(turn, partition, state)
+
+    def remove_strays(self, turn: Turn) -> None:
+        """At the start, before any role: a log whose topic is not in the metadata, or whose name another topic has by
+        now, is removed with its directory (``LogManager.isStrayKraftReplica``, KAFKA-14616); the others go by their
+        names from here on. A partition that this broker is no longer assigned to is removed, too."""
+        image, cluster, node_id = turn.image, turn.settings.cluster, turn.settings.node_id
+        hosted = [each for each in image.partitions.values() if node_id in each.replicas]
+        names = {image.key(each, cluster): each.tp for each in hosted}
+        found, self.partitions = self.partitions, {}
+        for key, partition in found.items():
+            if key not in names and "stray-log-taken-up" in turn.step.defects:
+                others = [
+                    other
+                    for other in names
+                    if other not in found and split_topic_partition(other) == split_topic_partition(key)
+                ]
+                key = partition.log.tp = others[0] if others else key
+            if key in names:
+                partition.tp = names[key]
+                self.partitions[partition.tp] = partition
+            else:
+                turn.files.delete(turn.step, partition.log.file)
+
+    def remove(self, turn: Turn, names: list[str]) -> None:
+        """Topics were removed: stop their replicas, and delete the logs (``ReplicaManager.stopPartitions``). Whoever
+        waits for one of them looks again. ``names`` may have found others by now, which stay."""
+        for tp in names:
+            partition, now = self.partitions.get(tp), turn.image.partitions.get(tp)
+            if partition is None or "replicas-outlive-topic" in turn.step.defects:
+                continue
+            if now is not None and turn.image.key(now, turn.settings.cluster) == partition.key:
+                continue
+            self.fetchers.stop(tp)
+            self.isr_changes.forget(tp)
+            del self.partitions[tp]
+            if partition.log.file in turn.files.states or partition.log.batches:
+                turn.files.delete(turn.step, partition.log.file)
+            purgatory.wake_all(turn, tp)
 
     def _lead(self, turn: Turn, partition: Partition, state: PartitionRegistration) -> None:
         was_epoch = partition.leader_epoch
@@ -256,9 +296,9 @@ class ReplicaManager(msgspec.Struct):
     def on_altered(self, turn: Turn, ended: Ended) -> None:
         """The controller answered an AlterPartition, or did not."""
         for outcome in self.isr_changes.on_ended(turn, ended):
-            partition = self.partitions[outcome.tp]
-            pending = partition.pending
-            if pending is not None and pending.proposal == outcome.proposal:
+            partition = self.partitions.get(outcome.tp)
+            pending = None if partition is None else partition.pending
+            if partition is not None and pending is not None and pending.proposal == outcome.proposal:
                 # Otherwise the metadata log was faster, or the partition is led elsewhere.
                 self._settle_proposal(turn, partition, pending, outcome)
 
@@ -285,7 +325,7 @@ class ReplicaManager(msgspec.Struct):
 
     def checkpoint(self, turn: Turn) -> None:
         """Write the high watermarks if any changed, and let them survive power loss (``CheckpointFile.java``)."""
-        logs = {tp: partition.log for tp, partition in self.partitions.items()}
+        logs = {partition.key: partition.log for partition in self.partitions.values()}
         if "checkpoint-of-log-ends" in turn.step.defects:
             content = render_checkpoint({tp: log.end_offset for tp, log in logs.items()})
         else:
@@ -313,11 +353,13 @@ COMPONENT: Component[ReplicaManager, Turn] = Component(
 
 
 def render_checkpoint(offsets: dict[str, int]) -> bytes:
-    """Kafka's text form: version, number of lines, then topic, partition, offset."""
+    """Kafka's text form: version, number of lines, then topic, partition, offset. The topic has its id with it where it
+    is not the first one of its name."""
     lines = ["0", str(len(offsets))]
     for tp in sorted(offsets):
         topic, partition = split_topic_partition(tp)
-        lines.append(f"{topic} {partition} {offsets[tp]}")
+        _, at, topic_id = tp.partition("@")
+        lines.append(f"{topic}{at}{topic_id} {partition} {offsets[tp]}")
     return ("\n".join(lines) + "\n").encode()
 
 
@@ -325,6 +367,7 @@ def parse_checkpoint(content: bytes) -> dict[str, int]:
     """Inverse of ``render_checkpoint``; an empty file has no offsets."""
     offsets: dict[str, int] = {}
     for line in content.decode().splitlines()[2:]:
-        topic, partition, offset = line.split()
-        offsets[f"{topic}-{partition}"] = int(offset)
+        label, partition, offset = line.split()
+        topic, at, topic_id = label.partition("@")
+        offsets[f"{topic}-{partition}{at}{topic_id}"] = int(offset)
     return offsets

@@ -20,7 +20,8 @@ def reply_partition(
     found: tuple[int, int] = (-1, -1),
     appended: tuple[int, int] = (0, 0),
 ) -> ReplyPartition:
-    """What was told about a partition, with what this broker knew."""
+    """What was told about a partition, with what this broker knew. Where it has none, ``tp`` is all that is known."""
+    tp = tp if partition is None else partition.key
     if partition is None or partition.role is None:
         isr, min_isr = appended
         return ReplyPartition(

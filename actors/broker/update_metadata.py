@@ -55,15 +55,26 @@ class PushedMetadata(msgspec.Struct):
         cache = self.cache
         cache.brokers = {broker.id: _alive(broker.id) for broker in request.live_brokers}
         for topic, topic_id, state in _states(request):
+            if state.leader == LEADER_DURING_DELETE:
+                self._delete(topic, topic_id, state.partition_index)
+                continue
             registration = self._topic(topic, topic_id)
             tp = topic_partition(topic, state.partition_index)
-            if state.leader == LEADER_DURING_DELETE:
-                if cache.partitions.pop(tp, None) is not None:
-                    registration.partitions.remove(state.partition_index)
-                continue
             if state.partition_index not in registration.partitions:
                 registration.partitions.append(state.partition_index)
             cache.partitions[tp] = _partition(registration, state)
+
+    def _delete(self, name: str, topic_id: str, index: int) -> None:
+        """Forget a partition, and with its last one the topic, unless another topic has the name by now."""
+        cache = self.cache
+        known = cache.topic_ids.get(name, "")
+        if not known or topic_id not in ("", known):
+            return
+        registration = cache.topics[known]
+        if cache.partitions.pop(topic_partition(name, index), None) is not None:
+            registration.partitions.remove(index)
+        if not registration.partitions:
+            del cache.topics[known], cache.topic_ids[name]
 
     def _topic(self, name: str, topic_id: str) -> TopicRegistration:
         """The topic as it is known, or a new one. Below version 7 no id is told: what is known of it stays, and where

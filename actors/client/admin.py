@@ -1,4 +1,4 @@
-"""An operator's client: elections, configuration, the quorum and its voters (``KafkaAdminClient.java``).
+"""An operator's client: elections, configuration, topics, the quorum and its voters (``KafkaAdminClient.java``).
 
 It has no workload: it does what it is invoked for, any number of operations at a time.
 """
@@ -35,6 +35,14 @@ from krift.v1.quorum import (
     RemoveRaftVoterRequest,
     RemoveRaftVoterResponse,
 )
+from krift.v1.topics import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+)
 
 CONNECTION = "admin"
 PURPOSE = "admin/"
@@ -47,18 +55,26 @@ ALTER_CONFIG = "alter-config"
 DESCRIBE_QUORUM = "describe-quorum"
 ADD_VOTER = "add-voter"
 REMOVE_VOTER = "remove-voter"
+CREATE_TOPIC = "create-topic"
+DELETE_TOPIC = "delete-topic"
+CREATE_PARTITIONS = "create-partitions"
 APIS = {
     ELECT_LEADERS: Api.ElectLeaders,
     ALTER_CONFIG: Api.IncrementalAlterConfigs,
     DESCRIBE_QUORUM: Api.DescribeQuorum,
     ADD_VOTER: Api.AddRaftVoter,
     REMOVE_VOTER: Api.RemoveRaftVoter,
+    CREATE_TOPIC: Api.CreateTopics,
+    DELETE_TOPIC: Api.DeleteTopics,
+    CREATE_PARTITIONS: Api.CreatePartitions,
 }
 
 ELECTION_TYPES = {"preferred": 0, "unclean": 1}
 RESOURCE_TYPES = {"topic": 2, "broker": 4}
 SET = 0
 DELETE = 1
+DELETE_BY_ID = 6
+"""Version of DeleteTopics that lists topics with name or id, not names alone."""
 
 
 class AdminTask(msgspec.Struct):
@@ -92,7 +108,9 @@ class AdminOperation(msgspec.Struct):
 class AdminNode(ClientNode):
     """Operations, with their arguments: elect-leaders (type preferred or unclean, partitions: topic partitions, none
     for all), alter-config (resources: topic/NAME, broker/ID or broker/ for all brokers; set: key -> text; delete:
-    keys), describe-quorum, add-voter and remove-voter (controller: its name, directory: id of its directory).
+    keys), describe-quorum, add-voter and remove-voter (controller: its name, directory: id of its directory), create-topic
+    (topic, partitions, replicas: -1 the controller's defaults, config), delete-topic (topic), create-partitions (topic,
+    count).
 
     Each lasts until it is answered or default.api.timeout.ms is over, and is completed with {"results": ...}, or
     {"error": name} if it failed as a whole. Requests about one broker go to that broker, all others to any.
@@ -243,6 +261,8 @@ def _request(task: AdminTask, version: int, remaining_ms: int) -> AnyRequest:
         return _elect_request(task.arguments, version, remaining_ms)
     if task.kind == ALTER_CONFIG:
         return _alter_request(task.arguments)
+    if task.kind in (CREATE_TOPIC, DELETE_TOPIC, CREATE_PARTITIONS):
+        return _topic_request(task, version, remaining_ms)
     if task.kind in (ADD_VOTER, REMOVE_VOTER):
         return _voter_request(task, remaining_ms)
     metadata = DescribeQuorumRequest.PartitionData(partition_index=0)
@@ -258,6 +278,26 @@ def _voter_request(task: AdminTask, remaining_ms: int) -> AnyRequest:
     return AddRaftVoterRequest(
         timeout_ms=remaining_ms, voter_id=voter, voter_directory_id=directory, listeners=[listener]
     )
+
+
+def _topic_request(task: AdminTask, version: int, remaining_ms: int) -> AnyRequest:
+    said, topic = task.arguments, task.arguments["topic"]
+    if task.kind == CREATE_PARTITIONS:
+        grown = CreatePartitionsRequest.CreatePartitionsTopic(name=topic, count=said["count"])
+        return CreatePartitionsRequest(topics=[grown], timeout_ms=remaining_ms)
+    if task.kind == DELETE_TOPIC:
+        request = DeleteTopicsRequest(timeout_ms=remaining_ms)
+        if version >= DELETE_BY_ID:
+            request.topics.append(DeleteTopicsRequest.DeleteTopicState(name=topic))
+        else:
+            request.topic_names.append(topic)
+        return request
+    created = CreateTopicsRequest.CreatableTopic(
+        name=topic, num_partitions=said["partitions"], replication_factor=said["replicas"]
+    )
+    for key, value in said["config"].items():
+        created.configs.append(CreateTopicsRequest.CreatableTopicConfig(name=key, value=value))
+    return CreateTopicsRequest(topics=[created], timeout_ms=remaining_ms)
 
 
 def _elect_request(arguments: dict[str, Any], version: int, remaining_ms: int) -> ElectLeadersRequest:
@@ -305,6 +345,12 @@ def _result(task: AdminTask, response: AnyResponse) -> tuple[int, dict[str, Any]
             f"{names.get(each.resource_type, each.resource_type)}/{each.resource_name}": error_name(each.error_code)
             for each in response.responses
         }
+    if isinstance(response, CreateTopicsResponse):
+        return 0, {each.name: error_name(each.error_code) for each in response.topics}
+    if isinstance(response, DeleteTopicsResponse):
+        return 0, {each.name or each.topic_id: error_name(each.error_code) for each in response.responses}
+    if isinstance(response, CreatePartitionsResponse):
+        return 0, {each.name: error_name(each.error_code) for each in response.results}
     if isinstance(response, AddRaftVoterResponse | RemoveRaftVoterResponse):
         return 0, {task.arguments["controller"]: error_name(response.error_code)}
     assert isinstance(response, DescribeQuorumResponse)

@@ -8,6 +8,7 @@ import msgspec
 
 from actors.client import metadata_cache
 from actors.client.metadata_cache import MetadataCache
+from actors.client.topic_keys import name_topics
 from actors.features import HUNG_BROKERS, KIP_232
 from actors.node import network_client
 from actors.node.component import Component, Components
@@ -44,7 +45,7 @@ class ClientNode(msgspec.Struct):
     """Base of the client nodes: takes events apart, lets the subclass react, then polls everything.
 
     It does nothing before the operation "start"; "stop" is completed when the subclass says so. ``components``: who
-    takes the timers, answers and choices of the class.
+    takes the timers, answers and choices of the class. ``listed``: see ``name_topics``.
     """
 
     components: ClassVar[Components[Any, Step]]
@@ -57,6 +58,7 @@ class ClientNode(msgspec.Struct):
     stopping: str = ""
     operations: int = 0
     wall_offset_ms: int = 0
+    listed: dict[str, str] = msgspec.field(default_factory=dict)
 
     def step(self, now_ms: int, event: AnyEvent) -> list[AnyEffect]:
         """See ``actors.node.contract.Node``."""
@@ -78,6 +80,8 @@ class ClientNode(msgspec.Struct):
         elif isinstance(event, Invoked):
             self._on_invoked(step, event)
         self._poll(step)
+        if self.metadata.recreated:
+            name_topics(step.effects, self.metadata, self.listed)
         return step.effects
 
     # ---- for subclasses -----------------------------------------------------------------------------------

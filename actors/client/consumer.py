@@ -156,13 +156,14 @@ class ConsumerNode(ClientNode):
         part, if that is known): the application is told, and nothing more is read before it seeks."""
         position.state = "failed"
         operation = self.next_operation()
-        step.record(PollInvoke(operation, position.tp, position.offset, self.fetcher.isolation))
+        key = self.metadata.key(position.tp)
+        step.record(PollInvoke(operation, key, position.offset, self.fetcher.isolation))
         step.record(
             PollReturn(
                 operation,
                 "fail",
                 KafkaError.OFFSET_OUT_OF_RANGE,
-                position.tp,
+                key,
                 position.offset,
                 self.fetcher.isolation,
                 divergent_offset=end,
@@ -250,13 +251,13 @@ class ConsumerNode(ClientNode):
         operation = self.next_operation()
         isolation = self.fetcher.isolation
         self.delivered += len(delivery.records)
-        step.record(PollInvoke(operation, delivery.tp, delivery.offset, isolation))
+        step.record(PollInvoke(operation, delivery.key, delivery.offset, isolation))
         step.record(
             PollReturn(
                 operation,
                 "ok",
                 KafkaError.NONE,
-                delivery.tp,
+                delivery.key,
                 delivery.offset,
                 isolation,
                 leader_epoch=delivery.leader_epoch,

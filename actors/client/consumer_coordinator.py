@@ -68,7 +68,7 @@ class ConsumerCoordinator(msgspec.Struct):
     whole group, while it leads. counts: partitions by topic, as the last metadata had them (``metadataSnapshot``);
     assigned_counts: those that the leading member assigned by, None if it does not lead. counted: the number of
     refreshes that ``counts`` is of. auto_commit_ms: 0: the consumer commits nothing by itself. awake_ms: when the timer
-    of the heartbeats goes off, -1 it is not set. uses_leader_epochs: commits carry them.
+    of the heartbeats goes off, -1 it is not set.
     """
 
     lookup: CoordinatorLookup = msgspec.field(default_factory=CoordinatorLookup)
@@ -87,7 +87,6 @@ class ConsumerCoordinator(msgspec.Struct):
     prepare_end_ms: int = -1
     awake_ms: int = -1
     last_generation: int = -1
-    uses_leader_epochs: bool = True
 
     @property
     def cooperative(self) -> bool:
@@ -392,8 +391,8 @@ class ConsumerCoordinator(msgspec.Struct):
         offsets: dict[str, Entry] = {}
         for tp, position in owner.positions.items():
             if position.state == "fetching" and position.offset >= 0:
-                epoch = position.epoch if self.uses_leader_epochs else -1
-                offsets[tp] = [position.offset, epoch, -1]
+                leader_epoch = position.epoch if owner.metadata.kip_232 == "kafka" else -1
+                offsets[tp] = [position.offset, leader_epoch, owner.metadata.metadata_epoch]
         if not offsets:
             return ""
         generation = self.membership.generation

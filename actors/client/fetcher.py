@@ -29,16 +29,19 @@ Positions = dict[str, TopicPartitionState]
 
 
 class Asked(msgspec.Struct, frozen=True, gc=False):
-    """What a Fetch asked of one partition; ``leader_epoch`` -1: the broker did not check it."""
+    """What a Fetch asked of one partition; ``leader_epoch`` -1: the broker did not check it. ``key``: what the trace
+    calls the partition that was asked."""
 
     offset: int
     leader_epoch: int
+    key: str
 
 
 class Delivery(msgspec.Struct, frozen=True, gc=False):
-    """Records of one partition, as they go to the application in one poll."""
+    """Records of one partition, as they go to the application in one poll. ``key``: what the trace calls it."""
 
     tp: str
+    key: str
     offset: int
     leader_epoch: int
     records: list[Polled]
@@ -102,7 +105,7 @@ class Fetcher(msgspec.Struct):
             offset = positions[tp].offset
             topic_id = metadata.topic_ids[topic] if version >= _TOPIC_ID_VERSION else ""
             wanted[tp] = PartitionRequest(topic, topic_id, index, offset, self.partition_max_bytes, leader.epoch)
-            asked[tp] = Asked(offset, leader.epoch if version >= 9 else -1)
+            asked[tp] = Asked(offset, leader.epoch if version >= 9 else -1, metadata.key(tp))
         session = self.sessions.get(peer)
         if session is None:
             session = self.sessions[peer] = FetchSessionHandler()
@@ -228,4 +231,4 @@ def _collect(
             Polled(first.offset, first.leader_epoch, second.uid, second.digest),
             Polled(second.offset, second.leader_epoch, first.uid, first.digest),
         ]
-    return [Delivery(position.tp, asked.offset, asked.leader_epoch, records)]
+    return [Delivery(position.tp, asked.key, asked.offset, asked.leader_epoch, records)]

@@ -31,7 +31,7 @@ from actors.node.events import Invoked
 from actors.node.network_client import Ended
 from actors.node.step import Step
 from actors.trace.client_events import CommitHow
-from actors.trace.events import ConsPos
+from actors.trace.events import ConsPos, MetaWait
 from actors.trace.group_events import Entry
 
 COMMIT_DUE = "group/commit-due"
@@ -53,7 +53,8 @@ class GroupConsumerNode(ConsumerNode):
 
     present: there is a consumer, open. closing: what it does before it is closed. waiting_for: the sync commit that the
     application waits for, "" none; stalled: the application does not poll. held: answers of brokers that it did not
-    take yet.
+    take yet. committed: what was looked up, while the metadata is older than it (``awaited_epoch``, -1 none; kip-232:
+    seed).
     """
 
     coordinator: ConsumerCoordinator = msgspec.field(default_factory=ConsumerCoordinator)
@@ -68,6 +69,8 @@ class GroupConsumerNode(ConsumerNode):
     waiting_for: str = ""
     stalled: bool = False
     held: list[Ended] = msgspec.field(default_factory=list)
+    committed: dict[str, Entry] = msgspec.field(default_factory=dict)
+    awaited_epoch: int = -1
 
     def _configure(self, step: Step) -> None:
         super()._configure(step)
@@ -136,6 +139,8 @@ class GroupConsumerNode(ConsumerNode):
             return
         if self.blocked:
             return
+        if self.awaited_epoch >= 0:
+            self._caught_up(step)
         self.coordinator.poll(step, self)
         if self.commit_due and self.coordinator.membership.state == "STABLE":
             self.commit_due = False
@@ -213,10 +218,33 @@ class GroupConsumerNode(ConsumerNode):
 
     def on_offsets(self, step: Step, ended: Ended) -> None:
         """An OffsetFetch ended: partitions begin where the group was, or where auto.offset.reset says."""
-        for tp, entry in self.coordinator.on_offsets(step, self, ended).items():
+        found = self.coordinator.on_offsets(step, self, ended)
+        epoch = max((entry[2] for entry in found.values()), default=-1)
+        if self.metadata.kip_232 == "seed" and epoch > self.metadata.metadata_epoch:
+            self.committed.update(found)
+            self.awaited_epoch = max(epoch, self.awaited_epoch)
+            self.metadata.await_epoch(self.awaited_epoch)
+            for tp in found:
+                if tp in self.positions:
+                    self.positions[tp].state = "awaiting"
+            return
+        self._place_all(step, ended.peer, found, "initializing")
+
+    def _caught_up(self, step: Step) -> None:
+        """Step 4 of KIP-232 as first proposed: nothing is fetched before the metadata is as new as the commits."""
+        epoch = self.metadata.metadata_epoch
+        if epoch < self.awaited_epoch:
+            return
+        step.record(MetaWait(self.awaited_epoch, epoch, epoch >= self.awaited_epoch))
+        self.awaited_epoch = self.metadata.awaited_epoch = -1
+        committed, self.committed = self.committed, {}
+        self._place_all(step, self.spec.name, committed, "awaiting")
+
+    def _place_all(self, step: Step, server: str, committed: dict[str, Entry], state: str) -> None:
+        for tp, entry in committed.items():
             position = self.positions.get(tp)
-            if position is not None and position.state == "initializing":
-                self._place_committed(step, ended.peer, position, entry)
+            if position is not None and position.state == state:
+                self._place_committed(step, server, position, entry)
 
     def _place_committed(self, step: Step, server: str, position: TopicPartitionState, entry: Entry) -> None:
         """``ConsumerUtils.refreshCommittedOffsets``: the leader epoch is offered to the metadata, and the position is
@@ -277,6 +305,7 @@ class GroupConsumerNode(ConsumerNode):
         """A new consumer, unless the workload ends."""
         if not self.stopping:
             self.present = True
+            self.committed, self.awaited_epoch, self.metadata.awaited_epoch = {}, -1, -1
             new_membership(self.coordinator)
 
     def on_committed(self, step: Step, ended: Ended) -> None:

@@ -14,7 +14,13 @@ from actors.node.backoff import backoff_range
 from actors.node.errors import traits
 from actors.node.messages import Api
 from actors.node.network_client import Ended, NetworkClient
-from actors.node.spec import ClusterSpec, node_name, topic_partition
+from actors.node.spec import (
+    ClusterSpec,
+    node_name,
+    split_topic_partition,
+    topic_id_partition,
+    topic_partition,
+)
 from actors.node.step import Step
 from actors.trace.events import ErrorSeen, MetaView
 from krift.v1.common import LeaderAndEpoch, NodeEndpoint
@@ -55,7 +61,8 @@ class Leader(msgspec.Struct, frozen=True):
 class MetadataCache(msgspec.Struct):
     """Cluster view of a client and the refreshing of it.
 
-    topics: those the client uses. bootstrap, brokers: ids to ask. partitions: by topic partition.
+    names: of all topics that it was told of, by id; first_ids: of the scenario's topics, by name;
+    recreated: ids of topics that are others, by name. topics: those the client uses. bootstrap, brokers: ids to ask. partitions: by topic partition.
     last_seen_epochs: highest leader epoch heard of by any way; it outlives the partition's entry. updates: answers that
     were taken over; equivalent_answers: how many of the last ones brought nothing new.
 
@@ -69,6 +76,9 @@ class MetadataCache(msgspec.Struct):
     brokers: list[int] = []
     partitions: dict[str, CachedPartition] = {}
     topic_ids: dict[str, str] = {}
+    names: dict[str, str] = {}
+    first_ids: dict[str, str] = {}
+    recreated: dict[str, str] = {}
     last_seen_epochs: dict[str, int] = {}
     backoff_ms: int = 100
     backoff_max_ms: int = 1000
@@ -92,6 +102,7 @@ class MetadataCache(msgspec.Struct):
         self.kip_232 = kip_232
         self.topics = list(topics)
         self.bootstrap = list(cluster.brokers)
+        self.first_ids = {topic.name: topic.topic_id for topic in cluster.topics}
         self.backoff_ms = config["retry.backoff.ms"]
         self.backoff_max_ms = config["retry.backoff.max.ms"]
         self.max_age_ms = config["metadata.max.age.ms"]
@@ -118,6 +129,28 @@ class MetadataCache(msgspec.Struct):
         if cached.leader_epoch >= 0 and cached.leader_epoch != seen:
             return None
         return self.leader_for(tp)
+
+    def key(self, tp: str) -> str:
+        """What the trace calls the partition that this client takes ``tp`` to be: with the topic id where that is not
+        the scenario's."""
+        if not self.recreated:
+            return tp
+        topic_id = self.recreated.get(split_topic_partition(tp)[0])
+        return tp if topic_id is None else topic_id_partition(tp, topic_id)
+
+    def topic_name(self, topic_id: str) -> str:
+        """Name of a topic that the client knows, or has known, by its id; "" where it does not."""
+        return self.names.get(topic_id, "")
+
+    def _note_ids(self, topic_ids: dict[str, str]) -> None:
+        """Topics were told with these ids. One that is not told of keeps its part in the trace: what is under way to it
+        is not another's."""
+        for name, topic_id in topic_ids.items():
+            self.names[topic_id] = name
+            if self.first_ids.get(name, topic_id) == topic_id:
+                self.recreated.pop(name, None)
+            else:
+                self.recreated[name] = topic_id
 
     # ---- refreshing ---------------------------------------------------------------------------------------
 
@@ -291,6 +324,7 @@ class MetadataCache(msgspec.Struct):
                     self.wanted = True
         self.brokers = sorted(broker.node_id for broker in response.brokers)
         self.partitions = partitions
+        self._note_ids(topic_ids)
         self.topic_ids = topic_ids
         if self.kip_232 == "seed":
             epoch = response.metadata_epoch

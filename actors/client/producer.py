@@ -78,17 +78,18 @@ class ProducerNode(ClientNode):
         uid = f"{name}:{self.sent}"
         self.sent += 1
         record = LogRecord(step.wall_ms, uid, value=uid.encode())
+        key = self.metadata.key(tp)
         step.record(
             SendInvoke(
-                send_operation(uid),
-                tp,
+                send_operation(uid, key),
+                key,
                 uid,
                 self.sender.acks,
                 self.sender.idempotent,
                 payload_digest(record),
             )
         )
-        self.sender.accumulator.append(step, tp, record)
+        self.sender.accumulator.append(step, tp, record, key)
 
     def on_next(self) -> None:
         """The next records are due."""

@@ -24,7 +24,8 @@ class ProducerBatch(msgspec.Struct):
     before the next attempt has not ended. leader_epoch: of the leader it was last sent to. on_wire: a request with
     it has not ended. undecided: some attempt ended so that the records may have been written. done: the application
     was told, or its records are in other batches now. split_from, first: of a part of a batch that was too large, that
-    batch's id and the place of the first record in it.
+    batch's id and the place of the first record in it. key: what the trace calls the partition that its records were
+    sent to.
     """
 
     id: int
@@ -45,6 +46,7 @@ class ProducerBatch(msgspec.Struct):
     done: bool = False
     split_from: int = 0
     first: int = 0
+    key: str = ""
 
     @property
     def place(self) -> tuple[int, int]:
@@ -91,19 +93,20 @@ class RecordAccumulator(msgspec.Struct):
     count: int = 0
     delivery_armed: bool = False
 
-    def append(self, step: Step, tp: str, record: LogRecord) -> None:
-        """Put a record into the last open batch of its partition, or into a new one."""
+    def append(self, step: Step, tp: str, record: LogRecord, key: str) -> None:
+        """Put a record into the last open batch of its partition, or into a new one. ``key``: of the partition in the
+        trace."""
         queue = self.queues.setdefault(tp, [])
         size = batch_size_bytes([record]) - batch_size_bytes([])
         if queue:
             last = self.batches[queue[-1]]
-            if not last.closed and last.bytes + size <= self.batch_size:
+            if not last.closed and last.bytes + size <= self.batch_size and last.key == key:
                 last.records.append(record)
                 last.bytes += size
                 return
             last.closed = True
         self.count += 1
-        batch = ProducerBatch(self.count, tp, step.now_ms, [record])
+        batch = ProducerBatch(self.count, tp, step.now_ms, [record], key=key)
         batch.bytes += size
         self.batches[batch.id] = batch
         queue.append(batch.id)
@@ -180,7 +183,9 @@ class RecordAccumulator(msgspec.Struct):
 
     def _part_of(self, batch: ProducerBatch, index: int) -> ProducerBatch:
         self.count += 1
-        part = ProducerBatch(self.count, batch.tp, batch.created_ms, closed=True, undecided=batch.undecided)
+        part = ProducerBatch(
+            self.count, batch.tp, batch.created_ms, closed=True, undecided=batch.undecided, key=batch.key
+        )
         part.split_from, part.first = batch.split_from or batch.id, batch.first + index
         part.leader_epoch = batch.leader_epoch
         if batch.has_sequence:

@@ -8,12 +8,13 @@ from actors.client.client_base import DATA
 from actors.client.metadata_cache import Leader, MetadataCache
 from actors.client.record_accumulator import ProducerBatch, RecordAccumulator
 from actors.client.transaction_manager import TransactionManager
+from actors.log.batch import payload_digest
 from actors.node.errors import KafkaError, traits
 from actors.node.messages import Api
 from actors.node.network_client import Ended, NetworkClient
 from actors.node.spec import split_topic_partition, topic_partition
 from actors.node.step import Step
-from actors.trace.events import ErrorSeen, Outcome, SendReturn
+from actors.trace.events import ErrorSeen, Outcome, SendInvoke, SendReturn
 from krift.v1.produce import ProduceRequest, ProduceResponse
 
 PURPOSE = "produce"
@@ -133,6 +134,7 @@ class Sender(msgspec.Struct):
                     data[topic].topic_id = metadata.topic_ids[topic]
                 else:
                     data[topic].name = topic
+            self._redirect(step, batch, metadata.key(batch.tp))
             records = batch.to_message()
             if "reused-buffer" in step.defects and batch.attempts:
                 overwritten = msgspec.structs.replace(records.records[0], value=b"what another batch wrote there")
@@ -144,6 +146,21 @@ class Sender(msgspec.Struct):
         if self.acks == 0:
             for batch in batches:  # no answer will come: handing it to the connection is success
                 self._succeed(step, batch, -1, peer, version)
+
+    def _redirect(self, step: Step, batch: ProducerBatch, key: str) -> None:
+        """The topic was created anew since the records were sent: for the trace these are sends to another topic, and
+        those to the former one have ended. The application does not notice (KIP-516)."""
+        if key == batch.key:
+            return
+        former, batch.key, tried = batch.key, key, batch.attempts > 0
+        unknown = KafkaError.UNKNOWN_TOPIC_ID
+        for record in batch.records:
+            operation = send_operation(record.uid, former)
+            outcome: Outcome = "unknown" if tried else "fail"
+            step.record(SendReturn(operation, outcome, unknown, former, record.uid, self.acks, self.idempotent))
+            operation = send_operation(record.uid, key)
+            digest = payload_digest(record)
+            step.record(SendInvoke(operation, key, record.uid, self.acks, self.idempotent, digest))
 
     # ---- answers ------------------------------------------------------------------------------------------
 
@@ -288,10 +305,10 @@ class Sender(msgspec.Struct):
         for index, record in enumerate(batch.records):
             step.record(
                 SendReturn(
-                    send_operation(record.uid),
+                    send_operation(record.uid, batch.key),
                     outcome,
                     error,
-                    batch.tp,
+                    batch.key,
                     record.uid,
                     self.acks,
                     self.idempotent,
@@ -303,16 +320,16 @@ class Sender(msgspec.Struct):
             )
 
 
-def send_operation(uid: str) -> str:
-    """Name of the operation that sends a record."""
-    return f"send/{uid}"
+def send_operation(uid: str, key: str) -> str:
+    """Name of the operation that sends a record to the partition that the trace calls ``key``."""
+    _, at, topic_id = key.partition("@")
+    return f"send/{uid}{at}{topic_id}"
 
 
 def _answers(response: ProduceResponse, metadata: MetadataCache) -> dict[str, ProduceResponse.PartitionProduceResponse]:
-    names = {topic_id: name for name, topic_id in metadata.topic_ids.items()}
     answers: dict[str, ProduceResponse.PartitionProduceResponse] = {}
     for topic in response.responses:
-        name = topic.name or names.get(topic.topic_id, "")
+        name = topic.name or metadata.topic_name(topic.topic_id)
         for partition in topic.partition_responses:
             answers[topic_partition(name, partition.index)] = partition
     return answers

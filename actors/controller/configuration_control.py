@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from actors.config import CONFIG, config_value
 from actors.controller.changes import Change
 from actors.controller.controller_config import MIN_ISR, ControllerConfig
@@ -102,14 +104,21 @@ def _validate(resource: Resource, values: dict[str, str], state: ControllerState
         return KafkaError.NONE
     if not name:
         return KafkaError.INVALID_REQUEST
+    if invalid_topic_config(values):
+        return KafkaError.INVALID_CONFIG
+    return KafkaError.NONE if name in state.topic_ids else KafkaError.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def invalid_topic_config(values: Mapping[str, str]) -> str:
+    """What is wrong with the configuration of a topic (``LogConfig.validate``), "" if nothing is."""
     for key, value in values.items():
         if key not in CONFIG or "topic" not in CONFIG[key].scopes:
-            return KafkaError.INVALID_CONFIG
+            return f"Unknown topic config name: {key}"
         try:
             config_value(key, value)
-        except ValueError:
-            return KafkaError.INVALID_CONFIG
-    return KafkaError.NONE if name in state.topic_ids else KafkaError.UNKNOWN_TOPIC_OR_PARTITION
+        except ValueError as wrong:
+            return str(wrong)
+    return ""
 
 
 def _clear_elr(state: ControllerState, records: list[ConfigRecord], mend: str) -> list[Change]:

@@ -26,11 +26,15 @@ from actors.controller.controller_channels import ControllerChannels
 from actors.controller.controller_config import MIN_ISR, UNCLEAN_ELECTION, UNCONFIGURED, ControllerConfig
 from actors.controller.controller_state import ControllerState
 from actors.controller.controller_turn import ControllerTurn
-from actors.controller.deferred_events import COMMITTED, DeferredEvent, reply
+from actors.controller.create_partitions import create_partitions
+from actors.controller.create_topics import create_topics
+from actors.controller.deferred_events import COMMITTED, DeferredEvent, DrawnRequest, reply
+from actors.controller.delete_topics import delete_topics
 from actors.controller.elect_leaders import elect_leaders
 from actors.controller.elections import ElectionRules, PartitionChangeBuilder, leader_and_isr_updates
 from actors.controller.heartbeats import BrokerControlState, BrokerHeartbeatManager
 from actors.controller.producer_ids import allocate_producer_ids
+from actors.controller.replica_placement import SEEDS, Draws
 from actors.controller.topics import bootstrap_records, topic_records
 from actors.metadata.image_records import (
     EMPTY_DIGEST,
@@ -65,11 +69,21 @@ from krift.v1.controller import (
 )
 from krift.v1.producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from krift.v1.records import MetadataRecord, NoOpRecord
+from krift.v1.topics import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+)
 
 STALE_BROKERS = "controller/stale-brokers"
 NO_OP = "controller/no-op"
 UNCLEAN = "controller/unclean-elections"
 REBALANCE = "controller/rebalance"
+DRAW = "controller/draw/"
+"""Prefix of the choice that a request needs: ``controller/draw/<connection>``."""
 
 NEXT_PASS_MS = 10
 """Pause before the next pass when one has fenced a broker (``PeriodicTask``'s immediate period)."""
@@ -81,6 +95,9 @@ ControllerRequest = (
     | AllocateProducerIdsRequest
     | ElectLeadersRequest
     | IncrementalAlterConfigsRequest
+    | CreateTopicsRequest
+    | DeleteTopicsRequest
+    | CreatePartitionsRequest
 )
 ControllerResponse = (
     BrokerRegistrationResponse
@@ -89,6 +106,9 @@ ControllerResponse = (
     | AllocateProducerIdsResponse
     | ElectLeadersResponse
     | IncrementalAlterConfigsResponse
+    | CreateTopicsResponse
+    | DeleteTopicsResponse
+    | CreatePartitionsResponse
 )
 
 
@@ -103,7 +123,7 @@ class Controller(msgspec.Struct):
     config: ControllerConfig = UNCONFIGURED
     state: ControllerState = msgspec.field(default_factory=ControllerState)
     heartbeats: BrokerHeartbeatManager = msgspec.field(default_factory=BrokerHeartbeatManager)
-    purgatory: Purgatory[DeferredEvent] = msgspec.field(default_factory=Purgatory)
+    purgatory: Purgatory[DeferredEvent | DrawnRequest] = msgspec.field(default_factory=Purgatory)
     channels: ControllerChannels = msgspec.field(default_factory=ControllerChannels)
     active_epoch: int = -1
     next_offset: int = 0
@@ -215,6 +235,34 @@ class Controller(msgspec.Struct):
         """Serve IncrementalAlterConfigs."""
         self._finish(turn, connection, request, *incremental_alter_configs(request, self.state, self.config))
 
+    def draw(
+        self, turn: ControllerTurn, connection: str, request: CreateTopicsRequest | CreatePartitionsRequest
+    ) -> None:
+        """Ask for what CreateTopics and CreatePartitions need: ids of topics, and where the placing of replicas
+        begins."""
+        self.purgatory.park(turn.step, DrawnRequest(connection, NEVER_MS, request))
+        turn.step.choose(f"{DRAW}{connection}", SEEDS)
+
+    def on_drawn(self, turn: ControllerTurn, seed: int, connection: str) -> None:
+        """Serve CreateTopics or CreatePartitions, unless who asked is gone, or was told NOT_CONTROLLER."""
+        if not isinstance(self.purgatory.parked.get(connection), DrawnRequest):
+            return
+        drawn = self.purgatory.remove(connection)
+        assert drawn is not None
+        request, draws, defects = drawn.request, Draws(seed), turn.step.defects
+        if not turn.raft.is_leader:
+            reply(turn.step, connection, request, error_response(request, KafkaError.NOT_CONTROLLER))
+        elif isinstance(request, CreateTopicsRequest):
+            done = create_topics(request, self.state, self.config, draws, defects)
+            self._finish(turn, connection, request, *done)
+        else:
+            assert isinstance(request, CreatePartitionsRequest)
+            self._finish(turn, connection, request, *create_partitions(request, self.state, draws))
+
+    def delete_topics(self, turn: ControllerTurn, connection: str, request: DeleteTopicsRequest) -> None:
+        """Serve DeleteTopics."""
+        self._finish(turn, connection, request, *delete_topics(request, self.state, self.config))
+
     def alter_partition(self, turn: ControllerTurn, connection: str, request: AlterPartitionRequest) -> None:
         """Serve AlterPartition."""
         if self._knows_sender(turn, connection, request):
@@ -271,7 +319,8 @@ class Controller(msgspec.Struct):
         if last != self.next_offset + len(changes) - 1:
             raise AssertionError(f"{len(changes)} records for offset {self.next_offset} went to {last}")
         for change in changes:
-            self.state.replay_own(turn.step, change, self.next_offset, self.active_epoch, self._min_isr)
+            state, cluster = self.state, self.config.cluster
+            state.replay_own(turn.step, change, self.next_offset, self.active_epoch, cluster, self._min_isr)
             self.next_offset += 1
         self.last_appended = last
 
@@ -448,15 +497,13 @@ class Controller(msgspec.Struct):
     # ---- topics ------------------------------------------------------------------------------------------
 
     def _create_topics(self, turn: ControllerTurn) -> None:
-        """Create the topics of the scenario once all their replicas are active."""
-        topics = self.config.topics
-        if len(self.state.topics) >= len(topics):
-            return
-        for topic in topics:
+        """Create the topics of the scenario once all their replicas are active, and never a second time."""
+        state = self.state
+        for topic in self.config.cluster.topics:
+            if topic.topic_id in state.topics or topic.topic_id in state.removed or topic.name in state.topic_ids:
+                continue
             replicas = {replica for partition in topic.replicas for replica in partition}
-            if topic.topic_id not in self.state.topics and all(
-                self.state.is_active(replica) for replica in sorted(replicas)
-            ):
+            if all(state.is_active(replica) for replica in sorted(replicas)):
                 self._append(turn, topic_records(topic))
 
 
@@ -467,6 +514,9 @@ HANDLERS: dict[Api, Callable[[Controller, ControllerTurn, str, Any], None]] = {
     Api.AllocateProducerIds: Controller.allocate_producer_ids,
     Api.ElectLeaders: Controller.elect_leaders,
     Api.IncrementalAlterConfigs: Controller.incremental_alter_configs,
+    Api.CreateTopics: Controller.draw,
+    Api.DeleteTopics: Controller.delete_topics,
+    Api.CreatePartitions: Controller.draw,
 }
 """What the active controller answers, and who does, with the connection and the request."""
 
@@ -480,7 +530,8 @@ COMPONENT: Component[Controller, ControllerTurn] = Component(
         REBALANCE: lambda controller, turn, _: controller.on_period(
             turn, REBALANCE, Controller.elect_preferred_leaders
         ),
-    }
+    },
+    choices={DRAW: lambda controller, turn, value, connection: controller.on_drawn(turn, value, connection)},
 )
 
 

@@ -17,7 +17,7 @@ from actors.controller.metadata_epochs import as_told, told_digest
 from actors.log.batch import Batch, payload
 from actors.metadata.image_records import load_records
 from actors.metadata.metadata_state import MetadataState
-from actors.metadata.registrations import BrokerRegistration, PartitionRegistration
+from actors.metadata.registrations import Changed, PartitionRegistration, TopicRemoval
 from actors.node.component import Component
 from actors.node.errors import KafkaError
 from actors.node.messages import Api
@@ -41,6 +41,8 @@ TOPIC_IDS = 7
 IS_KRAFT = 8
 OFFLINE_REPLICAS = 4
 METADATA_EPOCH = 5
+LEADER_DURING_DELETE = -2
+"""Leader of a partition that is told to be deleted (``LeaderAndIsr.LEADER_DURING_DELETE``)."""
 
 
 class Channel(msgspec.Struct):
@@ -64,13 +66,14 @@ class Channel(msgspec.Struct):
 
 class ControllerChannels(msgspec.Struct):
     """A channel to each broker that is not fenced. committed: the metadata log so far, for what is not committed is
-    not told. epoch: controller epoch in which it is active, -1 standby. counts: whether there are metadata epochs.
-    asked_epoch: the one in the log that is not committed yet, -1 none. told: the cluster as the last metadata epoch of
-    this controller has it."""
+    not told. deleted: last states of partitions that are no more, by name. epoch: controller epoch in which it is
+    active, -1 standby. counts: whether there are metadata epochs. asked_epoch: the one in the log that is not committed
+    yet, -1 none. told: the cluster as the last metadata epoch of this controller has it."""
 
     node_id: int = -1
     epoch: int = -1
     committed: MetadataState = msgspec.field(default_factory=MetadataState)
+    deleted: dict[str, PartitionRegistration] = {}
     channels: dict[int, Channel] = {}
     counts: bool = False
     asked_epoch: int = -1
@@ -106,8 +109,15 @@ class ControllerChannels(msgspec.Struct):
         self.epoch = self.asked_epoch = -1
         self.channels = {}
 
-    def _changed(self, changed: PartitionRegistration | BrokerRegistration) -> None:
+    def _changed(self, changed: Changed) -> None:
+        if isinstance(changed, TopicRemoval):
+            for partition in changed.partitions:
+                self.deleted[partition.tp] = msgspec.structs.replace(partition, leader=LEADER_DURING_DELETE)
         if self.epoch < 0:
+            return
+        if isinstance(changed, TopicRemoval):
+            for channel in self.channels.values():
+                self._note(channel, {partition.tp: True for partition in changed.partitions}, brokers=False)
             return
         if isinstance(changed, PartitionRegistration):
             for channel in self.channels.values():
@@ -124,7 +134,7 @@ class ControllerChannels(msgspec.Struct):
 
     def _tell_everything(self, broker_id: int) -> None:
         channel = self.channels.setdefault(broker_id, Channel())
-        self._note(channel, dict.fromkeys(self.committed.partitions, True), brokers=True)
+        self._note(channel, dict.fromkeys((*self.deleted, *self.committed.partitions), True), brokers=True)
 
     def _note(self, channel: Channel, partitions: dict[str, bool], brokers: bool) -> None:
         if self.counts:
@@ -202,11 +212,12 @@ class ControllerChannels(msgspec.Struct):
             request.is_kraft_controller = True
         if version >= TOPIC_STATES:
             request.broker_epoch = self.committed.brokers[broker_id].epoch
-        by_topic: dict[str, list[PartitionRegistration]] = {}
-        for tp in partitions:
-            partition = told.partitions[tp]
-            by_topic.setdefault(partition.topic, []).append(partition)
-        for topic, states in by_topic.items():
+        by_topic: dict[tuple[str, str], list[PartitionRegistration]] = {}
+        # What is deleted comes first, so that a new topic of the same name is not taken for it.
+        found = [told.partitions.get(tp) or self.deleted[tp] for tp in partitions]
+        for partition in sorted(found, key=lambda each: each.leader != LEADER_DURING_DELETE):
+            by_topic.setdefault((partition.topic, partition.topic_id), []).append(partition)
+        for (topic, _), states in by_topic.items():
             if version < TOPIC_STATES:
                 for partition in states:
                     state = self._state(partition, version)

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from actors.controller.changes import Change
 from actors.log.batch import Batch, payload
 from actors.metadata.metadata_state import MetadataState
-from actors.metadata.registrations import NO_LEADER, PartitionRegistration
+from actors.metadata.registrations import NO_LEADER, BrokerRegistration, PartitionRegistration, TopicRemoval
+from actors.node.spec import ClusterSpec
 from actors.node.step import Step
-from actors.trace.events import BrokerReg, ConfigChange, PartChange
+from actors.trace.events import BrokerReg, ConfigChange, PartChange, PartRemove
 from krift.v1.records import MetadataRecord
 from krift.v1.wire import from_bytes
 
@@ -61,6 +62,7 @@ class ControllerState(MetadataState):
         change: Change,
         offset: int,
         quorum_epoch: int,
+        cluster: ClusterSpec,
         min_isr: Callable[[PartitionRegistration], int],
     ) -> None:
         """Replay a record that this controller, being active, has just appended, and tell the trace of it."""
@@ -69,34 +71,46 @@ class ControllerState(MetadataState):
             resource = f"{config.resource_type}/{config.resource_name}"
             step.record(ConfigChange(offset, quorum_epoch, resource, config.name, config.value))
         for changed in self.replay(change.record, offset):
-            if isinstance(changed, PartitionRegistration):
-                step.record(
-                    PartChange(
-                        changed.tp,
-                        offset,
-                        quorum_epoch,
-                        changed.leader,
-                        changed.leader_epoch,
-                        changed.partition_epoch,
-                        changed.isr,
-                        changed.replicas,
-                        change.cause,
-                        changed.elr,
-                        changed.last_known_elr,
-                        min_isr(changed),
-                        change.asked,
-                        {str(broker_id): epoch for broker_id, epoch in change.members.items()},
-                    )
-                )
-            else:
-                step.record(
-                    BrokerReg(
-                        changed.id,
-                        changed.epoch,
-                        changed.incarnation_id,
-                        changed.fenced,
-                        changed.in_controlled_shutdown,
-                        change.unclean,
-                        offset,
-                    )
-                )
+            match changed:
+                case PartitionRegistration():
+                    tp = self.key(changed, cluster)
+                    step.record(_part_change(changed, tp, change, offset, quorum_epoch, min_isr(changed)))
+                case BrokerRegistration():
+                    step.record(_broker_reg(changed, change, offset))
+                case TopicRemoval():
+                    for partition in changed.partitions:
+                        tp = self.key(partition, cluster)
+                        step.record(PartRemove(tp, offset, quorum_epoch, changed.topic_id))
+
+
+def _part_change(
+    changed: PartitionRegistration, tp: str, change: Change, offset: int, quorum_epoch: int, min_isr: int
+) -> PartChange:
+    return PartChange(
+        tp,
+        offset,
+        quorum_epoch,
+        changed.leader,
+        changed.leader_epoch,
+        changed.partition_epoch,
+        changed.isr,
+        changed.replicas,
+        change.cause,
+        changed.elr,
+        changed.last_known_elr,
+        min_isr,
+        change.asked,
+        {str(broker_id): epoch for broker_id, epoch in change.members.items()},
+    )
+
+
+def _broker_reg(changed: BrokerRegistration, change: Change, offset: int) -> BrokerReg:
+    return BrokerReg(
+        changed.id,
+        changed.epoch,
+        changed.incarnation_id,
+        changed.fenced,
+        changed.in_controlled_shutdown,
+        change.unclean,
+        offset,
+    )

@@ -1,4 +1,5 @@
-"""Answers that wait until the records behind them are committed (``DeferredEvent.java``, ``ControllerWriteEvent``)."""
+"""Answers that wait until the records behind them are committed (``DeferredEvent.java``, ``ControllerWriteEvent``), and
+requests that wait for a draw."""
 
 from __future__ import annotations
 
@@ -35,6 +36,16 @@ class DeferredEvent(DelayedOperation):
 
     def on_failure(self, step: Step) -> None:
         """The controller is active no longer: its records may be lost."""
+        reply(step, self.connection, self.request, error_response(self.request, KafkaError.NOT_CONTROLLER))
+
+
+class DrawnRequest(DelayedOperation):
+    """A ``request`` that is served as soon as the runtime has chosen a number for it."""
+
+    request: AnyRequest
+
+    def on_failure(self, step: Step) -> None:
+        """The controller is active no longer."""
         reply(step, self.connection, self.request, error_response(self.request, KafkaError.NOT_CONTROLLER))
 
 

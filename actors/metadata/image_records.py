@@ -15,6 +15,7 @@ from krift.v1.records import (
     MetadataRecord,
     ProducerIdsRecord,
     RegisterBrokerRecord,
+    RemoveTopicRecord,
     TopicRecord,
 )
 from krift.v1.wire import from_bytes, to_bytes
@@ -28,12 +29,15 @@ ZNODE_VERSION = 1
 
 def records_of(state: MetadataState) -> list[bytes]:
     """Records that make this state out of an empty one, in the order in which the image's parts write theirs, and
-    within a part in that of the log."""
+    within a part in that of the log. Topics that were removed come as they came and went, which Kafka does not keep."""
     found = [
         MetadataRecord(feature_level=FeatureLevelRecord(name=name, feature_level=level))
         for name, level in state.features.items()
     ]
     found += [MetadataRecord(register_broker=_registration(broker)) for broker in state.brokers.values()]
+    for topic_id, name in state.removed.items():
+        found.append(MetadataRecord(topic=TopicRecord(name=name, topic_id=topic_id)))
+        found.append(MetadataRecord(remove_topic=RemoveTopicRecord(topic_id=topic_id)))
     found += [
         MetadataRecord(topic=TopicRecord(name=topic.name, topic_id=topic.topic_id)) for topic in state.topics.values()
     ]

@@ -9,11 +9,13 @@ import msgspec
 from actors.config import SERVER_SYNONYMS, config_value
 from actors.metadata.registrations import (
     BrokerRegistration,
+    Changed,
     PartitionRegistration,
     TopicRegistration,
+    TopicRemoval,
     partition_registration,
 )
-from actors.node.spec import topic_partition
+from actors.node.spec import ClusterSpec, topic_id_partition, topic_partition
 from krift.v1.records import (
     BrokerIds,
     BrokerRegistrationChangeRecord,
@@ -23,6 +25,7 @@ from krift.v1.records import (
     PartitionChangeRecord,
     PartitionRecord,
     RegisterBrokerRecord,
+    RemoveTopicRecord,
     TopicRecord,
 )
 
@@ -33,14 +36,16 @@ class MetadataState(msgspec.Struct):
     """Brokers by id, topics by id, partitions by ``orders-0`` in the order of the log, configuration, feature levels,
     the next producer id, and the metadata epoch.
 
-    topic_ids: by name. configs: "topic/orders", "broker/1", or "broker/" for the default of all brokers -> key ->
-    value as text. features: finalized levels; one that is not there is 0. metadata_epoch: the last one that was counted
-    (kip-232: seed), 0 none.
+    topic_ids: by name. removed: id -> name of each topic that was removed, so that none of a scenario is created a
+    second time. configs: "topic/orders", "broker/1", or "broker/" for the default of all brokers -> key -> value as text.
+    features: finalized levels; one that is not there is 0. metadata_epoch: the last one that was counted (kip-232:
+    seed), 0 none.
     """
 
     brokers: dict[int, BrokerRegistration] = {}
     topics: dict[str, TopicRegistration] = {}
     topic_ids: dict[str, str] = {}
+    removed: dict[str, str] = {}
     partitions: dict[str, PartitionRegistration] = {}
     configs: dict[str, dict[str, str]] = {}
     features: dict[str, int] = {}
@@ -64,6 +69,17 @@ class MetadataState(msgspec.Struct):
         topic = self.topics.get(topic_id)
         return None if topic is None else self.partitions.get(topic_partition(topic.name, index))
 
+    def key(self, partition: PartitionRegistration, cluster: ClusterSpec) -> str:
+        """What a partition is called on disks and in the trace: ``orders-0`` where its topic is the first one of its
+        name, which is the scenario's if that has one; else with the topic id, so that two of a name are told apart."""
+        name, topic_id = partition.topic, partition.topic_id
+        first = cluster.topic_id(name)
+        if first == topic_id or (not first and name not in self.removed.values()):
+            return partition.tp
+        if not first and next(known for known, removed in self.removed.items() if removed == name) == topic_id:
+            return partition.tp
+        return topic_id_partition(partition.tp, topic_id)
+
     @property
     def elr_enabled(self) -> bool:
         """Whether there are eligible leader replicas (KIP-966)."""
@@ -83,8 +99,8 @@ class MetadataState(msgspec.Struct):
 
     # ---- replaying ---------------------------------------------------------------------------------------
 
-    def replay(self, record: MetadataRecord, offset: int) -> list[PartitionRegistration | BrokerRegistration]:
-        """Replay one record at its offset; the partitions or the broker that it changes. Raises AssertionError for a
+    def replay(self, record: MetadataRecord, offset: int) -> list[Changed]:
+        """Replay one record at its offset; the partitions, the broker or the topic that it changes. Raises AssertionError for a
         change of something that the log does not have."""
         if record.register_broker is not None:
             return [self._register_broker(record.register_broker, offset)]
@@ -96,6 +112,8 @@ class MetadataState(msgspec.Struct):
             return [self._change_partition(record.partition_change)]
         if record.clear_elr is not None:
             return self._clear_elr(record.clear_elr)
+        if record.remove_topic is not None:
+            return [self._remove_topic(record.remove_topic)]
         if record.topic is not None:
             self._add_topic(record.topic)
         elif record.config is not None:
@@ -119,9 +137,7 @@ class MetadataState(msgspec.Struct):
         )
         return broker
 
-    def _change_broker(
-        self, record: BrokerRegistrationChangeRecord
-    ) -> list[PartitionRegistration | BrokerRegistration]:
+    def _change_broker(self, record: BrokerRegistrationChangeRecord) -> list[Changed]:
         broker = self.brokers.get(record.broker_id)
         if broker is None or broker.epoch != record.broker_epoch:
             raise AssertionError(f"no registration of broker {record.broker_id} with epoch {record.broker_epoch}")
@@ -131,6 +147,17 @@ class MetadataState(msgspec.Struct):
     def _add_topic(self, record: TopicRecord) -> None:
         self.topics[record.topic_id] = TopicRegistration(record.name, record.topic_id)
         self.topic_ids[record.name] = record.topic_id
+
+    def _remove_topic(self, record: RemoveTopicRecord) -> TopicRemoval:
+        """Partitions and configuration go with it (``ReplicationControlManager.replay``, ``ConfigurationsDelta``)."""
+        topic = self.topics.pop(record.topic_id, None)
+        if topic is None:
+            raise AssertionError(f"no topic {record.topic_id}")
+        del self.topic_ids[topic.name]
+        self.removed[topic.topic_id] = topic.name
+        self.configs.pop(f"topic/{topic.name}", None)
+        partitions = [self.partitions.pop(topic_partition(topic.name, index)) for index in topic.partitions]
+        return TopicRemoval(topic.name, topic.topic_id, partitions)
 
     def _add_partition(self, record: PartitionRecord) -> PartitionRegistration:
         topic = self.topics[record.topic_id]
@@ -147,11 +174,11 @@ class MetadataState(msgspec.Struct):
         after = self.partitions[before.tp] = before.merge(record)
         return after
 
-    def _clear_elr(self, record: ClearElrRecord) -> list[PartitionRegistration | BrokerRegistration]:
+    def _clear_elr(self, record: ClearElrRecord) -> list[Changed]:
         """Nobody is eligible any more who is not in the ISR, and nobody knows who led last, whether or not there is a
         leader (``TopicDelta.maybeClearElr``; finding elr-cleared); of the partitions that this changes nothing else
         does."""
-        changed: list[PartitionRegistration | BrokerRegistration] = []
+        changed: list[Changed] = []
         for partition in list(self.partitions.values()):
             if record.topic_name not in ("", partition.topic) or (record.keeps_leaderless and not partition.isr):
                 continue

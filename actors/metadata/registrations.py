@@ -52,6 +52,14 @@ class TopicRegistration(msgspec.Struct):
     partitions: list[int] = []
 
 
+class TopicRemoval(msgspec.Struct, frozen=True):
+    """A topic that is no more, with the last states of its partitions."""
+
+    name: str
+    topic_id: str
+    partitions: list[PartitionRegistration]
+
+
 class PartitionRegistration(msgspec.Struct, frozen=True):
     """State of a partition. ``leader_recovery_state``: RECOVERING since an unclean election, until its leader has
     said so. ``elr``: eligible leader replicas (KIP-966), who left the ISR while it was below the least ISR and have
@@ -90,6 +98,10 @@ class PartitionRegistration(msgspec.Struct, frozen=True):
             elr=self.elr if elr is None else list(elr.ids),
             last_known_elr=self.last_known_elr if last is None else list(last.ids),
         )
+
+
+Changed = PartitionRegistration | BrokerRegistration | TopicRemoval
+"""What a record of the metadata log may change."""
 
 
 def partition_registration(topic: TopicRegistration, record: PartitionRecord) -> PartitionRegistration:

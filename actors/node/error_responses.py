@@ -26,11 +26,20 @@ from krift.v1.groups import (
 from krift.v1.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from krift.v1.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 from krift.v1.produce import ProduceRequest, ProduceResponse
+from krift.v1.topics import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+)
 
 
 def error_response(request: AnyRequest, error: KafkaError, message: str = "") -> Any:
     """The answer to a request that fails as a whole. Where the response, or its version, has no place for that, each
-    part that was asked for fails; of an ElectLeaders each part fails as well, with the same ``message``."""
+    part that was asked for fails; of an ElectLeaders each part fails as well, with the same ``message``, as do topics that
+    were to be created, deleted or extended."""
     match request:
         case ProduceRequest():
             return _produce(request, error)
@@ -50,6 +59,12 @@ def error_response(request: AnyRequest, error: KafkaError, message: str = "") ->
             return _find_coordinator(request, error)
         case DescribeGroupsRequest():
             return _describe_groups(request, error)
+        case CreateTopicsRequest():
+            return _create_topics(request, error, message)
+        case DeleteTopicsRequest():
+            return _delete_topics(request, error, message)
+        case CreatePartitionsRequest():
+            return _create_partitions(request, error, message)
     response = RESPONSES[api_of(request)]()
     response.error_code = error
     return response
@@ -162,3 +177,34 @@ def _describe_groups(asked: DescribeGroupsRequest, error: KafkaError) -> Describ
     response = DescribeGroupsResponse()
     response.groups = [DescribeGroupsResponse.DescribedGroup(group_id=each, error_code=error) for each in asked.groups]
     return response
+
+
+def _create_topics(asked: CreateTopicsRequest, error: KafkaError, message: str) -> CreateTopicsResponse:
+    names = [topic.name for topic in asked.topics]
+    return CreateTopicsResponse(
+        topics=[
+            CreateTopicsResponse.CreatableTopicResult(name=name, error_code=error, error_message=message)
+            for name in names
+        ]
+    )
+
+
+def _delete_topics(asked: DeleteTopicsRequest, error: KafkaError, message: str) -> DeleteTopicsResponse:
+    named = [(name, "") for name in asked.topic_names] + [(topic.name, topic.topic_id) for topic in asked.topics]
+    response = DeleteTopicsResponse()
+    for name, topic_id in named:
+        result = DeleteTopicsResponse.DeletableTopicResult(name=name, topic_id=topic_id, error_code=error)
+        if asked.header.api_version >= 5:
+            result.error_message = message
+        response.responses.append(result)
+    return response
+
+
+def _create_partitions(asked: CreatePartitionsRequest, error: KafkaError, message: str) -> CreatePartitionsResponse:
+    names = [topic.name for topic in asked.topics]
+    return CreatePartitionsResponse(
+        results=[
+            CreatePartitionsResponse.CreatePartitionsTopicResult(name=name, error_code=error, error_message=message)
+            for name in names
+        ]
+    )

@@ -46,6 +46,10 @@ class ClusterSpec(msgspec.Struct, frozen=True):
     spare_controllers: list[int] = []
     directories: dict[int, str] = {}
 
+    def topic_id(self, name: str) -> str:
+        """Id of the scenario's topic of a name, "" if there is none."""
+        return next((topic.topic_id for topic in self.topics if topic.name == name), "")
+
 
 class NodeSpec(msgspec.Struct, frozen=True):
     """One node, fully resolved.
@@ -102,7 +106,22 @@ def topic_partition(topic: str, partition: int) -> str:
     return f"{topic}-{partition}"
 
 
+def topic_id_partition(tp: str, topic_id: str) -> str:
+    """The key of a partition whose topic is not the first one of its name: ``orders-0@<topic id>``."""
+    return f"{tp}@{topic_id}"
+
+
+def partition_name(tp: str) -> str:
+    """A partition's key without the topic id: what requests that name topics can tell of it."""
+    return tp.partition("@")[0]
+
+
+def is_recreated(tp: str) -> bool:
+    """Whether a partition's topic came after another one of its name."""
+    return "@" in tp
+
+
 def split_topic_partition(tp: str) -> tuple[str, int]:
-    """Inverse of ``topic_partition``."""
-    topic, _, partition = tp.rpartition("-")
+    """Inverse of ``topic_partition``, and of ``topic_id_partition``, whose id is left out."""
+    topic, _, partition = tp.partition("@")[0].rpartition("-")
     return topic, int(partition)

@@ -63,7 +63,8 @@ class ListInvoke(OpInvoke, frozen=True, tag="list.invoke"):
 
 
 class AdminInvoke(OpInvoke, frozen=True, tag="admin.invoke"):
-    """``call``: elect-leaders, alter-config, describe-quorum, add-voter or remove-voter."""
+    """``call``: elect-leaders, alter-config, describe-quorum, add-voter, remove-voter, create-topic,
+    delete-topic or create-partitions."""
 
     kind: ClassVar[OpKind] = "admin"
     call: str
@@ -149,8 +150,8 @@ class ListReturn(OpReturn, frozen=True, tag="list.return"):
 
 
 class AdminReturn(OpReturn, frozen=True, tag="admin.return"):
-    """``results``: where it was answered, an error name by topic partition, resource or controller; of describe-quorum
-    what it was told."""
+    """``results``: where it was answered, an error name by topic partition, resource, topic or controller; of
+    describe-quorum what it was told."""
 
     kind: ClassVar[OpKind] = "admin"
     call: str
@@ -215,8 +216,8 @@ class MetaWait(TraceEvent, frozen=True, tag="meta.wait"):
 
 class ConsPos(TraceEvent, frozen=True, tag="cons.pos"):
     """A consumer's position moved other than by delivering. ``epoch``: leader epoch that it has with it, -1 none.
-    reason: assign, seek, reset, truncation, committed (it is what the group has committed). ``metadata_epoch``: that was
-    kept outside Kafka with a position to which the application goes back, left out for all others."""
+    reason: assign, seek, reset, truncation, committed (it is what the group has committed). ``metadata_epoch``: kept
+    outside Kafka with a position to which the application goes back; left out for all others."""
 
     tp: str
     old: int

@@ -30,6 +30,16 @@ class PartChange(TraceEvent, frozen=True, tag="part.change"):
     members: dict[str, int] = {}
 
 
+class PartRemove(TraceEvent, frozen=True, tag="part.remove"):
+    """The active controller's log got the removal of a partition's topic, at ``offset`` of the metadata log: ``tp`` ends
+    here. A later topic of the same name has partitions of its own, called with its id: ``orders-0@<topic id>``."""
+
+    tp: str
+    offset: int
+    quorum_epoch: int
+    topic_id: str
+
+
 class ConfigChange(TraceEvent, frozen=True, tag="config.change"):
     """The active controller's log got a new value of a dynamic configuration key, at ``offset`` of the metadata log.
     ``resource``: "topic/orders", "broker/1", or "broker/" for the default of all brokers. ``value``: as text, None
@@ -63,4 +73,4 @@ class MetaMint(TraceEvent, frozen=True, tag="meta.mint"):
     digest: int | None = None
 
 
-ControllerEvent = PartChange | ConfigChange | BrokerReg | MetaMint
+ControllerEvent = PartChange | ConfigChange | BrokerReg | MetaMint | PartRemove

@@ -2,7 +2,8 @@
 to them, and the registry.
 
 A node emits the body (a ``TraceEvent``); its runtime adds the envelope (``Stamped``). ``tp`` is a topic
-partition ("orders-0", the metadata log is "__cluster_metadata-0"). Offsets named ``end``, ``new`` and ``to``
+partition ("orders-0", the metadata log is "__cluster_metadata-0"; of a topic that was created after another one of its
+name was deleted "orders-0@<topic id>"). Offsets named ``end``, ``new`` and ``to``
 are exclusive ends.
 
 Ghost data is what no rule of the protocol reads, and only Krift's own nodes can tell: ``ph``, the prefix hash at such a
@@ -56,6 +57,7 @@ from actors.trace.controller_events import (
     ControllerEvent,
     MetaMint as MetaMint,
     PartChange as PartChange,
+    PartRemove as PartRemove,
 )
 from actors.trace.event_parts import Polled as Polled, ReplyPartition as ReplyPartition, TraceEvent as TraceEvent
 from actors.trace.group_events import (

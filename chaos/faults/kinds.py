@@ -12,6 +12,7 @@ from chaos.faults.disk import DiskSlowness, DiskWipe, PowerLoss, TornTail
 from chaos.faults.network import NetworkDelay, NetworkDrop, NetworkDuplicate, NetworkPartition, NetworkReorder
 from chaos.faults.operator import Configuration, LeaderElection, QuorumDescription, VoterAddition, VoterRemoval
 from chaos.faults.process import NodeBounce, NodeCrash, NodePause, NodeShutdown
+from chaos.faults.topics import PartitionAddition, TopicCreation, TopicDeletion
 
 ALL: tuple[type[Fault], ...] = (
     NetworkPartition,
@@ -32,6 +33,9 @@ ALL: tuple[type[Fault], ...] = (
     QuorumDescription,
     VoterAddition,
     VoterRemoval,
+    TopicCreation,
+    TopicDeletion,
+    PartitionAddition,
     NodeShutdown,
     NodeBounce,
 )

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 ADMIN = "admin-1"
 """The node through which an operator speaks to the cluster; a run has it if its scenario needs it."""
 
-_ASKED = ("the node `admin-1` gets the operation", "the same", "the operation's answer")
+ASKED = ("the node `admin-1` gets the operation", "the same", "the operation's answer")
+"""What the rows of ``docs/faults.md`` say of every such action: in the sim, live, and what shows it."""
 
 
 class AdminAction(Fault):
@@ -66,7 +67,7 @@ class LeaderElection(AdminAction):
             "elect: {partitions: all, type: preferred}",
             "ElectLeaders of `all` partitions, one (`orders-0`) or a list; `type` is `preferred` or `unclean`. An "
             "unclean election gives up what nobody alive has, whatever the configuration says",
-            *_ASKED,
+            *ASKED,
         ),
     )
 
@@ -111,7 +112,7 @@ class Configuration(AdminAction):
             "the default of all brokers. Of a topic all of its keys, of brokers those that change without a restart: "
             "`min.insync.replicas`, `unclean.leader.election.enable`, `num.io.threads`. With eligible leader replicas "
             "no broker has a `min.insync.replicas` of its own, and that of the cluster cannot be deleted",
-            *_ASKED,
+            *ASKED,
         ),
     )
 
@@ -188,7 +189,7 @@ class QuorumDescription(AdminAction):
 
     kind = "describe-quorum"
     call = DESCRIBE_QUORUM
-    told = (Told("describe-quorum: {}", "DescribeQuorum: what the quorum's leader knows of its members", *_ASKED),)
+    told = (Told("describe-quorum: {}", "DescribeQuorum: what the quorum's leader knows of its members", *ASKED),)
 
     def arguments(self, view: ClusterView, nodes: Sequence[str]) -> dict[str, Any] | None:
         return {}
@@ -236,7 +237,7 @@ class VoterAddition(VoterChange):
             "AddRaftVoter: a controller becomes a voter, with the directory that it has now. It must have copied the "
             "log, and the change before must be committed, or the answer is REQUEST_TIMED_OUT; what was appended when "
             "an answer like that comes may be committed yet",
-            *_ASKED,
+            *ASKED,
         ),
     )
 
@@ -259,7 +260,7 @@ class VoterRemoval(VoterChange):
             "remove-voter: {controller: A}",
             "RemoveRaftVoter: a voter, with the directory that the voter set has of it, becomes an observer. The "
             "leader may be removed too; it resigns when that is committed",
-            *_ASKED,
+            *ASKED,
         ),
     )
 

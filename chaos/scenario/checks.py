@@ -8,9 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from actors.config import Scope
 from actors.defects.catalogue import DEFECTS
 from chaos.errors import Mistake
+from chaos.scenario.clients import client_scopes
 from chaos.scenario.durations import format_duration
+from chaos.scenario.group_checks import check_membership
 from chaos.scenario.invariant_ids import INVARIANT_IDS
 from chaos.scenario.metadata_checks import check_metadata_epochs
 from chaos.scenario.mistakes import Mistakes
@@ -28,7 +31,6 @@ from chaos.scenario.model import (
 from chaos.scenario.names import client_names, node_names
 from chaos.scenario.references import References
 from chaos.scenario.switch_checks import (
-    CLIENT_SCOPES,
     SERVER_SCOPES,
     check_bootstrap,
     check_config,
@@ -48,7 +50,8 @@ def check_references(scenario: Scenario, document: Document) -> list[Mistake]:
     topics = {name: _replicas(topic) for name, topic in scenario.cluster.topics.items()}
     references = References(nodes, topics, mistakes)
     _check_cluster(scenario, nodes, mistakes)
-    _check_switches((), scenario.features, scenario.versions, scenario.nodes, nodes, mistakes)
+    scopes = _scopes(scenario, nodes)
+    _check_switches((), scenario.features, scenario.versions, scenario.nodes, scopes, mistakes)
     for index, defect in enumerate(scenario.defects):
         if defect not in DEFECTS:
             mistakes.unknown(("defects", index), defect, "defect", DEFECTS)
@@ -67,7 +70,8 @@ def check_references(scenario: Scenario, document: Document) -> list[Mistake]:
 
 def _check_variant(path: Path_, variant: Variant, scenario: Scenario, references: References) -> None:
     nodes, mistakes = references.nodes, references.mistakes
-    _check_switches(path, variant.features, variant.versions, variant.nodes, nodes, mistakes)
+    scopes = _scopes(scenario, nodes)
+    _check_switches(path, variant.features, variant.versions, variant.nodes, scopes, mistakes)
     check_config((*path, "config"), variant.config, SERVER_SCOPES, mistakes)
     check_bootstrap((*path, "config"), variant.config, nodes, mistakes)
     merged = {**scenario.features, **variant.features}
@@ -121,27 +125,33 @@ def _check_assignment(path: Path_, topic: Topic, brokers: int, mistakes: Mistake
                 mistakes.add(place, f"there is no broker {broker}", f"ids from 1 to {brokers}")
 
 
+def _scopes(scenario: Scenario, nodes: list[str]) -> dict[str, tuple[Scope, ...]]:
+    """Which configuration keys each node reads."""
+    clients = {name: client_scopes(kind, client) for kind, named, client in client_names(scenario) for name in named}
+    return {name: clients[name] if name in clients else scopes_of(name) for name in nodes}
+
+
 def _check_switches(
     path: Path_,
     features: Mapping[str, str],
     versions: Mapping[str, list[int]],
     overrides: Mapping[str, NodeOverride],
-    nodes: list[str],
+    scopes: Mapping[str, tuple[Scope, ...]],
     mistakes: Mistakes,
 ) -> None:
     check_features((*path, "features"), features, mistakes)
     check_versions((*path, "versions"), versions, mistakes)
     for name, override in overrides.items():
         place = (*path, "nodes", name)
-        if name not in nodes:
-            mistakes.unknown(place, name, "node", nodes)
+        if name not in scopes:
+            mistakes.unknown(place, name, "node", list(scopes))
             continue
         check_features((*place, "features"), override.features, mistakes)
         check_versions((*place, "versions"), override.versions, mistakes)
         if override.cluster_id is not None and not name.startswith(("controller-", "broker-")):
             mistakes.add((*place, "cluster-id"), f"{name} has no disk", "a controller or a broker")
-        check_config((*place, "config"), override.config, scopes_of(name), mistakes)
-        check_bootstrap((*place, "config"), override.config, nodes, mistakes)
+        check_config((*place, "config"), override.config, scopes[name], mistakes)
+        check_bootstrap((*place, "config"), override.config, list(scopes), mistakes)
 
 
 # ---- workload --------------------------------------------------------------------------------------------------
@@ -156,10 +166,12 @@ def _check_workload(scenario: Scenario, mistakes: Mistakes) -> None:
             _check_partitions((*path, "partitions"), client, scenario.cluster.topics[client.topic], mistakes)
         check_features((*path, "features"), client.features, mistakes)
         check_versions((*path, "versions"), client.versions, mistakes)
-        check_config((*path, "config"), client.config, CLIENT_SCOPES[kind], mistakes)
+        check_config((*path, "config"), client.config, client_scopes(kind, client), mistakes)
         _check_acks(path, scenario, index, names, mistakes)
         if isinstance(client, ListOffsets):
             _check_prober(path, client, scenario.cluster.brokers, mistakes)
+        if isinstance(client, Consumer):
+            check_membership(path, client, mistakes)
         if isinstance(client, Consumer) and client.external_offsets is not None and client.seek is not None:
             wrong = "the consumer begins at its own offsets and at this one"
             mistakes.add((*path, "seek"), wrong, "either seek or external-offsets")

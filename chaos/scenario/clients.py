@@ -8,16 +8,24 @@ from typing import Any
 from actors.config import Scope, default_config
 from actors.node.spec import ClusterSpec
 from chaos.scenario.model import Client, Consumer, ListOffsets, Producer
-from chaos.scenario.switch_checks import CLIENT_SCOPES
+from chaos.scenario.switch_checks import CLIENT_SCOPES, GROUP_SCOPES
+
+COMMIT_EVERY_US = 1_000_000
+"""Between two commits by hand where nothing is said."""
+
+
+def client_scopes(kind: str, client: Client) -> tuple[Scope, ...]:
+    """Which configuration keys a client reads."""
+    return GROUP_SCOPES if isinstance(client, Consumer) and client.group is not None else CLIENT_SCOPES[kind]
 
 
 def client_config(kind: str, client: Client, own: Mapping[str, Any]) -> dict[str, Any]:
     """The configuration of a client: defaults, its config, the keys it gives by their short names, and above all
     ``own``, what ``nodes`` has for it. As in Kafka, idempotence that nobody asked for goes off by itself where acks
     is not all."""
-    scopes: tuple[Scope, ...] = CLIENT_SCOPES[kind]
+    scopes: tuple[Scope, ...] = client_scopes(kind, client)
     given = {**client.config, **_short_names(client), **own}
-    config = {**default_config(scopes[0]), **given}
+    config = {key: value for scope in scopes for key, value in default_config(scope).items()} | given
     if isinstance(client, Producer):
         config["acks"] = str(config["acks"])
         if "enable.idempotence" not in given and config["acks"] != "all":
@@ -35,6 +43,19 @@ def _short_names(client: Client) -> dict[str, Any]:
     return {key: value for key, value in named.items() if value is not None}
 
 
+def _group_workload(client: Consumer) -> dict[str, Any]:
+    """What a member of a group has beside that."""
+    return {
+        "group": client.group,
+        "commit": client.commit or "auto",
+        "commit_every_ms": max(1, (COMMIT_EVERY_US if client.commit_every is None else client.commit_every) // 1_000),
+        "stall_every_ms": 0 if client.stall is None else max(1, client.stall.every // 1_000),
+        "stall_ms": 0 if client.stall is None else max(1, client.stall.lasts // 1_000),
+        "absent_every_ms": 0 if client.absence is None else max(1, client.absence.every // 1_000),
+        "absent_ms": 0 if client.absence is None else max(1, client.absence.lasts // 1_000),
+    }
+
+
 def client_workload(client: Client, cluster: ClusterSpec) -> dict[str, Any]:
     """The workload of a client's ``NodeSpec``: topic, partitions, and what its kind needs."""
     topic = next(topic for topic in cluster.topics if topic.name == client.topic)
@@ -46,6 +67,8 @@ def client_workload(client: Client, cluster: ClusterSpec) -> dict[str, Any]:
         workload["seek"] = -1 if client.seek is None else client.seek
         workload["rewind_every_ms"] = 0 if client.rewind is None else max(1, client.rewind.every // 1_000)
         workload["rewind_by_ms"] = 0 if client.rewind is None else client.rewind.by // 1_000
+        if client.group is not None:
+            workload |= _group_workload(client)
         if client.external_offsets is not None:
             workload["external_every_ms"] = max(1, client.external_offsets.every // 1_000)
             workload["external_wait_ms"] = max(1, client.external_offsets.wait // 1_000)

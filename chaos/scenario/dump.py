@@ -11,7 +11,7 @@ from chaos.faults.kinds import entry_of
 from chaos.plan import At, Plan, ScheduledFault, Seen
 from chaos.scenario.clients import client_config, client_workload
 from chaos.scenario.durations import format_duration, format_versions
-from chaos.scenario.model import SCHEMA, Client, Scenario
+from chaos.scenario.model import SCHEMA, Client, Consumer, Scenario
 from chaos.scenario.names import client_names
 from chaos.scenario.scalars import RANDOM, TIMESTAMPS
 from chaos.scenario.selectors import Selector
@@ -83,7 +83,7 @@ def _client(kind: str, client: Client, cluster: ClusterSpec) -> dict[str, Any]:
     workload = client_workload(client, cluster)
     entry: dict[str, Any] = {
         "topic": client.topic,
-        "partitions": workload["partitions"],
+        **({} if workload.get("group") else {"partitions": workload["partitions"]}),
         "count": client.count,
         "features": dict(client.features),
         "versions": _ranges(client.versions),
@@ -91,9 +91,11 @@ def _client(kind: str, client: Client, cluster: ClusterSpec) -> dict[str, Any]:
     }
     if kind == "producer":
         entry["rate"] = _rate(workload["rate"])
-    elif kind == "consumer":
+    elif isinstance(client, Consumer):
         if workload["seek"] >= 0:
             entry["seek"] = workload["seek"]
+        if client.group is not None:
+            entry |= _membership(workload)
         if workload["rewind_every_ms"]:
             entry["rewind"] = {
                 "every": f"{workload['rewind_every_ms']}ms",
@@ -107,6 +109,17 @@ def _client(kind: str, client: Client, cluster: ClusterSpec) -> dict[str, Any]:
         if workload["replica_id"] >= 0:
             entry["replica-id"] = workload["replica_id"]
     return {kind: entry}
+
+
+def _membership(workload: dict[str, Any]) -> dict[str, Any]:
+    """What an entry says of a consumer in a group."""
+    entry: dict[str, Any] = {"group": workload["group"], "commit": workload["commit"]}
+    if workload["commit"] in ("sync", "async"):
+        entry["commit-every"] = f"{workload['commit_every_ms']}ms"
+    for key, name in (("stall", "stall"), ("absence", "absent")):
+        if workload[f"{name}_every_ms"]:
+            entry[key] = {"every": f"{workload[f'{name}_every_ms']}ms", "lasts": f"{workload[f'{name}_ms']}ms"}
+    return entry
 
 
 def _rate(rate: float) -> str:

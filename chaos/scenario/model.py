@@ -20,6 +20,7 @@ from chaos.scenario.scalars import (
     Core,
     Duration,
     FeatureValues,
+    GroupId,
     Name,
     PositiveDuration,
     Rate,
@@ -117,8 +118,33 @@ class ExternalOffsets(Model):
     )
 
 
+class Stall(Model):
+    """An application that does not poll for a while, from time to time: its heartbeats go on."""
+
+    every: PositiveDuration = Field(description="Time between two beginnings, such as 10s.")
+    lasts: PositiveDuration = Field(description="How long it does not poll, such as 2s.")
+
+
+class Absence(Model):
+    """An application that closes its consumer from time to time, and makes a new one."""
+
+    every: PositiveDuration = Field(description="Time between two times that it closes it, such as 10s.")
+    lasts: PositiveDuration = Field(description="Time until it makes the new one, such as 2s.")
+
+
 class Consumer(Client):
-    """Reads its partitions from where auto.offset.reset says, or from an offset, and follows them."""
+    """Reads its partitions from where auto.offset.reset says, or from an offset, and follows them; in a group those
+    that the group assigns to it, from what the group committed."""
+
+    group: GroupId | None = None
+    commit: Literal["auto", "sync", "async", "none"] | None = Field(
+        None,
+        description="Of a consumer in a group: the consumer commits by itself (the default), its application does and "
+        "waits or does not, or nobody does.",
+    )
+    commit_every: PositiveDuration | None = Field(None, description="Time between two commits by hand, such as 500ms.")
+    stall: Stall | None = None
+    absence: Absence | None = None
 
     seek: int | None = Field(None, ge=0, description="Begin each partition at this offset, without a lookup.")
     rewind: Rewind | None = None

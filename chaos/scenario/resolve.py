@@ -23,7 +23,7 @@ from chaos.scenario.dump import resolved_document
 from chaos.scenario.feature_groups import expand_features
 from chaos.scenario.layers import merge_layers
 from chaos.scenario.loader import Loaded
-from chaos.scenario.model import Chaos, Client, Moment, NodeOverride, Scenario, Topic
+from chaos.scenario.model import Chaos, Client, Consumer, Moment, NodeOverride, Scenario, Topic
 from chaos.scenario.names import client_names, needs_admin, node_names
 from chaos.scenario.selectors import Selector, draw, parse_selector, texts_of
 from chaos.scenario.triggers import TRIGGERS
@@ -156,6 +156,8 @@ class _Builder:
     def _client(self, name: str, kind: str, client: Client) -> NodeSpec:
         assert kind in ("producer", "consumer", "list-offsets")
         role: Role = kind  # type: ignore[assignment]  # narrowed by the line above, which mypy does not follow
+        if isinstance(client, Consumer) and client.group is not None:
+            role = "group-consumer"
         own = self.scenario.nodes.get(name, NodeOverride())
         config = client_config(kind, client, own.config)
         return self._spec(name, role, -1, client, config, client_workload(client, self.cluster))

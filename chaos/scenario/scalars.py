@@ -207,6 +207,10 @@ _TRIGGER_SCHEMA = WithJsonSchema(
 
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 TopicName = Annotated[str, Field(pattern=TOPIC_PATTERN)]
+GroupId = Annotated[
+    str,
+    Field(pattern=r"^[A-Za-z0-9._-]{1,100}$", description="A consumer group, by its id; members share its partitions."),
+]
 Duration = Annotated[int, BeforeValidator(_duration), _duration_schema("3s, 4500ms, 2m"), AS_DURATION]
 PositiveDuration = Annotated[
     int,

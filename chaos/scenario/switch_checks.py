@@ -22,6 +22,8 @@ CLIENT_SCOPES: dict[str, tuple[Scope, ...]] = {
     "list-offsets": ("consumer",),
     "admin": ("admin",),
 }
+GROUP_SCOPES: tuple[Scope, ...] = ("consumer", "group-consumer")
+"""Of a consumer in a group."""
 
 
 def scopes_of(node: str) -> tuple[Scope, ...]:

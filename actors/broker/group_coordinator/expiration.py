@@ -39,13 +39,24 @@ def clean_up(turn: Turn, shard: Shard) -> None:
         result = writes.append(turn, shard, tombstones)
         if not result.error:
             for index, (group, tp) in enumerate(expired):
-                _record(turn, shard, group, tp, result.base_offset + index)
+                _record(turn, shard, group.group_id, tp, result.base_offset + index)
             for group in emptied:
                 transition(turn, shard, group, DEAD, "it has neither members nor offsets")
                 cancel_timers(turn, group)
                 del shard.groups[group.group_id]
             writes.published(turn, shard)
     schedule(turn, shard)
+
+
+def forget_partitions(turn: Turn, shard: Shard, names: list[str]) -> None:
+    """Tombstones for what is committed for partitions that are no more."""
+    gone = [(group, tp) for group, of_group in shard.offsets.written.items() for tp in of_group if tp in names]
+    if not gone:
+        return
+    result = writes.append(turn, shard, [records.offset_commit(group, tp, None) for group, tp in gone])
+    for index, (group, tp) in enumerate([] if result.error else gone):
+        _record(turn, shard, group, tp, result.base_offset + index)
+    writes.published(turn, shard)
 
 
 def _is_expired(turn: Turn, group: ClassicGroup, tp: str, value: OffsetAndMetadata) -> bool:
@@ -69,5 +80,5 @@ def _counted_from(group: ClassicGroup, value: OffsetAndMetadata) -> int | None:
     return None
 
 
-def _record(turn: Turn, shard: Shard, group: ClassicGroup, tp: str, log_offset: int) -> None:
-    turn.step.record(GrpCommit(tp, group.group_id, shard.tp, shard.epoch, "", -1, -1, log_offset=log_offset))
+def _record(turn: Turn, shard: Shard, group_id: str, tp: str, log_offset: int) -> None:
+    turn.step.record(GrpCommit(tp, group_id, shard.tp, shard.epoch, "", -1, -1, log_offset=log_offset))

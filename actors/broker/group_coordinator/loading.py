@@ -72,6 +72,20 @@ def _replay(shard: Shard, offset: int, record: CoordinatorRecord) -> None:
         shard.groups.pop(group_key.group, None)
 
 
+def on_partitions_deleted(turn: Turn, names: list[str]) -> None:
+    """Topics were removed: nothing is committed for their partitions any more, in the partitions that are read by now
+    (``GroupCoordinatorService.onPartitionsDeleted``)."""
+    for tp in names:
+        shard, partition = turn.groups.shards.get(tp), turn.replicas.partitions.get(tp)
+        now = turn.image.partitions.get(tp)
+        key = "" if now is None else turn.image.key(now, turn.settings.cluster)
+        if shard is not None and partition is not None and key != partition.key:
+            _unload(turn, shard)
+    for shard in list(turn.groups.shards.values()) if names else []:
+        if not shard.loading:
+            expiration.forget_partitions(turn, shard, names)
+
+
 def _unload(turn: Turn, shard: Shard) -> None:
     """Somebody else coordinates: whoever waits is told so, and nothing is remembered. What waits for the high watermark
     is looked at next, as everything that waits for the partition (``purgatory.wake_all``)."""

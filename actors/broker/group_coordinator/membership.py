@@ -41,7 +41,11 @@ def heartbeat(turn: Turn, connection: str, request: HeartbeatRequest) -> None:
     else:
         group = shard.groups.get(request.group_id)
         error = KafkaError.UNKNOWN_MEMBER_ID if group is None else _heard(turn, group, request)
-        answer_when_committed(turn, shard, connection, request, HeartbeatResponse(error_code=error))
+        response = HeartbeatResponse(error_code=error)
+        if error in (KafkaError.NONE, KafkaError.REBALANCE_IN_PROGRESS):
+            answer_when_committed(turn, shard, connection, request, response)
+        else:
+            answer(turn, connection, request, response)
 
 
 def _heard(turn: Turn, group: ClassicGroup, request: HeartbeatRequest) -> KafkaError:
@@ -71,7 +75,10 @@ def leave_group(turn: Turn, connection: str, request: LeaveGroupRequest) -> None
         if request.header.api_version < BATCHED:
             [only] = response.members
             response = LeaveGroupResponse(error_code=response.error_code or only.error_code)
-        answer_when_committed(turn, shard, connection, request, response)
+        if request.group_id in shard.groups:
+            answer_when_committed(turn, shard, connection, request, response)
+        else:
+            answer(turn, connection, request, response)
 
 
 def _leaving(request: LeaveGroupRequest) -> list[LeaveGroupRequest.MemberIdentity]:

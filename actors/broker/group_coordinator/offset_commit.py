@@ -54,8 +54,9 @@ def offset_commit(turn: Turn, connection: str, request: OffsetCommitRequest) -> 
         _fail(commits, error)
         for commit in commits:
             _record(turn, shard, request, commit)
-    else:
-        _commit(turn, shard, request, commits)
+        writes.answer(turn, connection, request, response)
+        return
+    _commit(turn, shard, request, commits)
     writes.answer_when_committed(turn, shard, connection, request, response)
 
 

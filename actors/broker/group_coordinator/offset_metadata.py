@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from collections import deque
-
 import msgspec
 
 from actors.trace.group_events import Entry
@@ -75,7 +73,7 @@ class Offsets(msgspec.Struct):
 
     written: ByGroup = {}
     committed: ByGroup = {}
-    uncommitted: deque[OffsetChange] = msgspec.field(default_factory=deque)
+    uncommitted: list[OffsetChange] = []
 
     def write(self, change: OffsetChange) -> None:
         """Take in a record that was appended, or that is read at loading; the high watermark is not beyond it."""
@@ -84,8 +82,13 @@ class Offsets(msgspec.Struct):
 
     def advance(self, high_watermark: int) -> None:
         """What lies below the high watermark is committed."""
-        while self.uncommitted and self.uncommitted[0].record_offset < high_watermark:
-            _apply(self.committed, self.uncommitted.popleft())
+        count = 0
+        for change in self.uncommitted:
+            if change.record_offset >= high_watermark:
+                break
+            _apply(self.committed, change)
+            count += 1
+        del self.uncommitted[:count]
 
 
 def _apply(offsets: ByGroup, change: OffsetChange) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from actors.node.spec import is_recreated
 from actors.trace.events import LogAppend, LogHw, SendInvoke, SendReturn, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State
 from orchestrator.invariants.folds.rows import REMEMBERED
@@ -150,7 +151,7 @@ class SequencesAreContiguous(LogInvariant[SequenceState]):
     exemptions = {
         "no-producer-state": (
             "The log has nothing of this producer id, and need not have: a leader accepts any first number, if the "
-            "producer has sent as many records before."
+            "producer has sent as many records before, or may have to a former topic of this name."
         )
     }
     unseen = (
@@ -187,7 +188,7 @@ class SequencesAreContiguous(LogInvariant[SequenceState]):
         if by is not None:
             return self.violated(state.key, sentence + "older batches of it are committed", by, event)
         before = state.place_of(body.uids[0]) if body.uids else -1
-        if 0 <= before < body.base_sequence:
+        if 0 <= before < body.base_sequence and not is_recreated(state.key):
             return self.violated(state.key, f"{sentence}{before} records had been sent before", event)
         return self.excused("no-producer-state", state.key, f"{sentence}{expected} was next", event)
 

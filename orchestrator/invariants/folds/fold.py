@@ -200,8 +200,9 @@ class Invariant:
     id: as in the reference. title: the promise, in Kafka's words. source: where Kafka, or the literature, makes it.
     tested_when: what counts as a test. requires: features that must not be off for it to mean anything (else it is
     vacuous); at: features, with the value that they must have somewhere; of_groups: it is about groups, and a run
-    without any does not concern it. promised_by: the feature without which nobody promises it, though it is judged. types: the events it
-    judges or remembers; cases: which of them. exemptions: rule -> when it excuses. unseen: what the promise says, or a
+    without any does not concern it. promised_by: the feature without which nobody promises it, though it is judged.
+    types: the events it judges or remembers; cases: which of them. exemptions: rule -> when it excuses. unseen: what
+    the promise says, or a
     reader would take it to say, and the code does not look at, a sentence each with the reason; for the document.
     standalone: each event is judged by itself, so that a violation proves itself even in a trace with gaps.
     ghost: the ghost data that it cannot do without, such as "prefix hash"; a trace from elsewhere may have none.

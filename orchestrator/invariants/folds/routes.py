@@ -24,6 +24,7 @@ from actors.trace.events import (
     NodeDown,
     NodeUp,
     PartChange,
+    PartRemove,
     QApply,
     QPersist,
     QRole,
@@ -42,7 +43,7 @@ _NONE: tuple[str, ...] = ()
 
 
 def _of_group(body: Any) -> Sequence[str]:
-    """The partitions that an event of a group is about: those whose positions are told, and that which holds the group."""
+    """The partitions that an event of a group is about: those that are read, and the one that holds the group."""
     kind = type(body)
     if kind is GrpCommit:
         return (body.tp, body.offsets_tp)
@@ -60,7 +61,8 @@ _OF_GROUPS = frozenset({GrpCommit, GrpFetch, ConsOwn, CommitInvoke, CommitReturn
 def _partition_keys(event: Stamped) -> Sequence[str]:
     body = event.body
     if type(body) is RpcReply:
-        return list(dict.fromkeys([told.tp for told in body.partitions]))
+        # A partition that was asked for by an id that nobody knows has no name.
+        return list(dict.fromkeys([told.tp for told in body.partitions if told.tp]))
     if type(body) is NodeDown:
         return [tp for tp in body.lost if tp != METADATA_PARTITION]
     if type(body) is QRole:
@@ -73,7 +75,19 @@ def _partition_keys(event: Stamped) -> Sequence[str]:
 
 _OF_THE_QUORUM = frozenset(
     {QRole, QVote, QPersist, QVoters, QApply, QSnap, QSnapFetch}
-    | {AdminInvoke, AdminReturn, NodeUp, NodeDown, ConfigChange, BrokerReg, PartChange, IsrPropose, MetaImage, MetaView}
+    | {
+        AdminInvoke,
+        AdminReturn,
+        NodeUp,
+        NodeDown,
+        ConfigChange,
+        BrokerReg,
+        PartChange,
+        PartRemove,
+        IsrPropose,
+        MetaImage,
+        MetaView,
+    }
 )
 """Types that concern the metadata log whatever partition they are about: what members do, what controllers write and
 tell, what operators ask for."""

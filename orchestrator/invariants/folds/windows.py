@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from actors.node.spec import node_name
-from actors.trace.events import CtlFault, CtlWindow, PartChange, QRole, Stamped
+from actors.trace.events import CtlFault, CtlWindow, PartChange, PartRemove, QRole, Stamped
 from actors.trace.metadata_history import Elections, History
 from orchestrator.invariants.folds.bounds import bound_us
 from orchestrator.invariants.folds.fold import (
@@ -183,11 +183,24 @@ KEPT = 8
 """Changes of a partition that are remembered in case later ones are lost."""
 
 
+class Removed(msgspec.Struct, frozen=True):
+    """A record of the metadata log that removes a partition's topic."""
+
+    quorum_epoch: int
+    offset: int
+
+
 class PartitionState(WindowState):
     """What the metadata log says of a partition."""
 
     elections: Elections = msgspec.field(default_factory=Elections)
     history: History[Appended] = msgspec.field(default_factory=lambda: History(KEPT))
+    removals: History[Removed] = msgspec.field(default_factory=lambda: History(KEPT))
+
+    @property
+    def is_removed(self) -> bool:
+        """Whether its topic was removed, by a record that is not known to be lost: then nothing need happen any more."""
+        return self.removals.newest is not None
 
     @property
     def newest(self) -> Appended | None:
@@ -208,6 +221,7 @@ class PartitionState(WindowState):
         if not self.elections.take(event.node, body):
             return False
         self.history.forget_lost(self.elections)
+        self.removals.forget_lost(self.elections)
         return True
 
     @property
@@ -234,10 +248,19 @@ class PartitionInvariant(WindowInvariant[P]):
 
     @property
     def news(self) -> tuple[type, ...]:
-        return (*super().news, QRole)
+        return (*super().news, QRole, PartRemove)
+
+    def oblige(self, state: P, name: str, event: Stamped, target: int = -1) -> None:
+        if not state.is_removed:
+            super().oblige(state, name, event, target)
 
     def hear(self, state: P, event: Stamped) -> Emissions:
         body = event.body
+        if type(body) is PartRemove:
+            if body.tp == state.key:
+                state.removals.add(Removed(body.quorum_epoch, body.offset), state.elections)
+                state.due.clear()
+            return NOTHING
         if type(body) is not QRole:
             return super().hear(state, event)
         return self._look(state, event) if state.elected(event, body) else NOTHING

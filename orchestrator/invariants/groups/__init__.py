@@ -1,1 +1,1 @@
-"""The invariants of groups and of what they have committed: O1 to O7."""
+"""What groups promise, and what they have committed (O)."""

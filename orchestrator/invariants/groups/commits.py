@@ -25,7 +25,7 @@ from orchestrator.invariants.folds.routes import GROUP
 from orchestrator.invariants.groups.losses import OFFSETS_LOSSES, OffsetsLosses
 
 REMEMBERED = 256
-"""Commits of a partition that are remembered: of those that are older than the newest acknowledged one, none is."""
+"""Commits of a partition that are remembered."""
 EPOCH = 2
 """Where an entry has its metadata epoch."""
 _SAME_STEP = 64
@@ -82,9 +82,6 @@ class Register(msgspec.Struct):
             elif self.floor is None or each.commit.after(self.floor.commit):
                 self.floor = each
         self.fresh = late
-        if self.floor is not None:
-            floor = self.floor.commit
-            self.appended = [each for each in self.appended if each is floor or not floor.after(each)]
         return self.floor
 
     def acknowledged(self, event: Stamped, body: CommitReturn, tp: str, begun: Begun | None) -> Commit | None:
@@ -155,8 +152,8 @@ def commit_of(event: Stamped, body: GrpCommit) -> Commit:
 
 
 class AcknowledgedCommitsAreFetched(KeyedInvariant[Registers]):
-    """A consumer that is told its position is committed counts on it: whoever goes on after it begins there. If an older
-    one comes back, records are handed out twice; if one that nobody committed, some are left out.
+    """A consumer that is told its position is committed counts on it: whoever goes on after it begins there. If an
+    older one comes back, records are handed out twice; if one that nobody committed, some are left out.
 
     Example: consumer-1 was told that 40 of orders-0 is committed, consumer-2 joins after that, asks for the committed
     position, and is told 25. Later commits than the last acknowledged one may be told: they may be under way, or
@@ -167,8 +164,8 @@ class AcknowledgedCommitsAreFetched(KeyedInvariant[Registers]):
     title = "A look-up of a committed position returns the last one that was acknowledged before, or a later one"
     source = "Jepsen's kafka workload; KAFKA-8069; Kafka's OffsetMetadataManager"
     tested_when = (
-        "a position is looked up when one is acknowledged, or is told that somebody committed; or a client is told that "
-        "its commit is done"
+        "a position is looked up when one is acknowledged, or is told that somebody committed; or a client is told "
+        "that its commit is done"
     )
     route = GROUP
     types = (GrpCommit, GrpFetch, CommitInvoke, CommitReturn, CommittedInvoke, CommittedReturn)
@@ -179,7 +176,7 @@ class AcknowledgedCommitsAreFetched(KeyedInvariant[Registers]):
         **OFFSETS_LOSSES,
     }
     unseen = (
-        f"Look-ups of what was committed more than {REMEMBERED} commits ago, none of which was acknowledged.",
+        f"Acknowledgements, and look-ups of what nobody was told of, of more than {REMEMBERED} commits ago.",
         "An acknowledgement that comes before the commit is on all in-sync replicas, unless it is lost after that.",
     )
 

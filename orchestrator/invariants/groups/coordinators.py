@@ -40,9 +40,10 @@ class Stable(msgspec.Struct, frozen=True, gc=False):
 
 
 class Memory(State):
-    """Of one offsets partition. settled: group -> topic partition -> the newest record that is committed; pending: those
-    of which nobody knows, in the order of the trace. doubtful: group and partition -> rule by which what was settled is
-    gone; taints: how many of the log's are in that. loaded: by broker. stable: by group; empty: groups that are."""
+    """Of one offsets partition. settled: group -> topic partition -> the newest record that is committed; pending:
+    those of which nobody knows, in the order of the trace. doubtful: group and partition -> rule by which what was
+    settled is gone; taints: how many of the log's are in that. loaded: by broker. stable: by group; empty: groups that
+    are; removed: those that are gone since a step of a broker."""
 
     settled: dict[str, dict[str, Record]] = {}
     pending: list[Record] = []
@@ -51,6 +52,7 @@ class Memory(State):
     loaded: dict[str, Loaded] = {}
     stable: dict[str, Stable] = {}
     empty: dict[str, int] = {}
+    removed: dict[str, tuple[tuple[str, int, str], Stable]] = {}
 
     def settle(self, mirror: LogMirror) -> None:
         """Sort out what has become of records below what is committed."""
@@ -134,6 +136,10 @@ class MemoryEqualsTheLog(LogInvariant[Memory]):
             if body.loaded:
                 return self._loaded(state, event, body, mirror)
             state.loaded.pop(event.node, None)
+            for group, (step, stable) in state.removed.items():
+                if step == _step_of(event):
+                    state.stable.setdefault(group, stable)  # the coordinator resigned, and the group is as it was
+            state.removed.clear()
         elif body.offsets_tp != state.key or body.error:
             return NOTHING  # what is committed of a partition is routed to that partition, too
         elif kind is GrpCommit:
@@ -143,8 +149,9 @@ class MemoryEqualsTheLog(LogInvariant[Memory]):
         return NOTHING
 
     def _moved(self, state: Memory, event: Stamped, body: GrpGen) -> None:
-        if body.state == "Dead" and body.group in state.empty:
-            state.stable.pop(body.group, None)  # it was removed, and begins anew if it comes again
+        if body.state == "Dead" and body.group in state.empty and body.group in state.stable:
+            # It begins anew if it comes again, unless its coordinator resigns in this step.
+            state.removed[body.group] = (_step_of(event), state.stable.pop(body.group))
         state.empty.pop(body.group, None)
         if body.state == "Empty":
             state.empty[body.group] = body.coordinator_epoch
@@ -188,8 +195,8 @@ class MemoryEqualsTheLog(LogInvariant[Memory]):
         state.tested += 1
         if wrong := self._in_office(state, event, body.coordinator_epoch, mirror):
             sentence = (
-                f"a look-up for group {body.group} in leader epoch {body.coordinator_epoch} of {state.key} was answered "
-                f"by {event.node}, {wrong}"
+                f"a look-up for group {body.group} in leader epoch {body.coordinator_epoch} of {state.key} was "
+                f"answered by {event.node}, {wrong}"
             )
             return self.violated(state.key, sentence, event)
         if _superseded(mirror, body.coordinator_epoch):
@@ -225,9 +232,7 @@ class MemoryEqualsTheLog(LogInvariant[Memory]):
         for group in sorted({*log, *body.offsets}):
             records, told = log.get(group, {}), body.offsets.get(group, {})
             for tp in sorted({*records, *told}):
-                if found := self._differs(
-                    state, event, "loaded", (group, tp), told.get(tp, NO_ENTRY), records.get(tp)
-                ):
+                if found := self._differs(state, event, "loaded", (group, tp), told.get(tp, NO_ENTRY), records.get(tp)):
                     return found
         return self._groups(state, event, body, mirror)
 
@@ -258,14 +263,19 @@ class MemoryEqualsTheLog(LogInvariant[Memory]):
                 continue
             has = f"in generation {told[1]}" if told is not None else "not at all"
             sentence = (
-                f"{event.node} loaded group {group} {has}, of which generation {stable.generation} was stable in leader "
-                f"epoch {stable.coordinator_epoch} of {state.key}"
+                f"{event.node} loaded group {group} {has}, of which generation {stable.generation} was stable in "
+                f"leader epoch {stable.coordinator_epoch} of {state.key}"
             )
             taint = mirror.taint_below(1 << 62, stable.coordinator_epoch)
             if taint is not None:
                 return self.excused(taint.rule, state.key, sentence, stable.by, event)
             return self.violated(state.key, sentence, stable.by, event)
         return NOTHING
+
+
+def _step_of(event: Stamped) -> tuple[str, int, str]:
+    """What the events of one step have in common."""
+    return event.node, event.wall, event.cause
 
 
 def _superseded(mirror: LogMirror, epoch: int) -> bool:

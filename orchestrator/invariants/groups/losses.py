@@ -1,4 +1,4 @@
-"""Ways in which the log of an offsets partition may lose what it had committed, for those who do not follow that log."""
+"""Ways in which an offsets partition may lose what it had committed, for those who do not follow its log."""
 
 from __future__ import annotations
 
@@ -39,4 +39,4 @@ class OffsetsLosses(msgspec.Struct):
         none."""
         if self.unclean.get(tp, -1) > since_epoch:
             return "unclean-election"
-        return "disk-loss" if self.lost.get(tp, 1 << 62) <= offset else ""
+        return "disk-loss" if tp in self.lost and self.lost[tp] <= offset else ""

@@ -95,7 +95,16 @@ _QUORUM = (
 )
 _DRIVER = ("run.meta", "run.end", "ctl.fault", "ctl.window", "ctl.phase", "link.rule", "link.hit")
 RECORDED_BY: dict[str, tuple[str, ...]] = {
-    "controller": (*_QUORUM, "rep.fetch", "q.snap.fetch", "part.change", "config.change", "broker.reg", "meta.mint"),
+    "controller": (
+        *_QUORUM,
+        "rep.fetch",
+        "q.snap.fetch",
+        "part.change",
+        "part.remove",
+        "config.change",
+        "broker.reg",
+        "meta.mint",
+    ),
     "broker": (
         *(*_QUORUM, "rpc.reply", "part.assume", "isr.propose", "meta.image"),
         *("rep.fetch", "rep.truncate", "fetch.told", "epoch.told"),
@@ -103,6 +112,7 @@ RECORDED_BY: dict[str, tuple[str, ...]] = {
     ),
     "producer": _CLIENT,
     "consumer": _CONSUMER,
+    "group-consumer": _CONSUMER,
     "list-offsets": _CLIENT,
     "admin": _CLIENT,
     "driver": _DRIVER,

@@ -11,6 +11,11 @@ from actors.node.spec import node_name
 from actors.trace.events import (
     AdminInvoke,
     AdminReturn,
+    CommitInvoke,
+    CommitReturn,
+    CommittedInvoke,
+    CommittedReturn,
+    ConsOwn,
     ConsPos,
     CtlFault,
     ListInvoke,
@@ -380,7 +385,7 @@ class OperationsReturn(WindowInvariant[Operations]):
             if state.due.pop(body.op, None) is not None:
                 state.tested += 1
             return NOTHING
-        # A node has operations of one kind, so that the oldest is the first to be due.
+        # A node has operations of one time-out, so that the oldest is the first to be due.
         state.beta_us = state.send_us if body.kind == "send" else state.list_us
         self.oblige(state, body.op, event)
         return NOTHING if state.armed_us >= 0 else self.arm(state)

@@ -456,7 +456,7 @@ class AcknowledgedIsOnAll(PartitionInvariant[Ends]):
 
     def _pursue(self, state: Ends, event: Stamped) -> Emissions:
         """The end of what is acknowledged now has to get to all of the core."""
-        if state.since_us < 0 or not state.acked:
+        if state.since_us < 0 or not state.acked or state.is_removed:
             return NOTHING
         self.oblige(state, "acked", event, state.acked)
         return self._caught_up(state, event)

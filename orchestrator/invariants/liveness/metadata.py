@@ -17,6 +17,7 @@ from actors.trace.events import (
     NodeDown,
     NodeUp,
     PartChange,
+    PartRemove,
     QRole,
     Stamped,
 )
@@ -45,12 +46,15 @@ class Log(WindowState):
     elections: Elections = msgspec.field(default_factory=Elections)
     histories: dict[str, History[Written]] = {}
 
-    def take(self, event: Stamped, body: PartChange | BrokerReg | ConfigChange) -> None:
+    def take(self, event: Stamped, body: PartChange | PartRemove | BrokerReg | ConfigChange) -> None:
         """A controller appended a record."""
         by = witness(event)
         if type(body) is PartChange:
             self._add("", Written(body.quorum_epoch, body.offset, NOBODY, NOBODY, by))
             self._add(body.tp, Written(body.quorum_epoch, body.offset, body.leader, body.leader_epoch, by))
+        elif type(body) is PartRemove:
+            self._add("", Written(body.quorum_epoch, body.offset, NOBODY, NOBODY, by))
+            self.histories.pop(body.tp, None)
         else:
             epoch = self.elections.epoch_of(event.node) if isinstance(body, BrokerReg) else body.quorum_epoch
             self._add("", Written(epoch, body.offset, NOBODY, NOBODY, by))
@@ -110,7 +114,7 @@ class ImagesGetToTheEnd(FollowsTheLog[BrokerImages]):
     title = "A broker's image gets to the end of the metadata log"
     source = "kafka-tlaplus, EventuallyMetadataConverges; KIP-595; Kafka's MetadataLoader"
     tested_when = "a broker that was behind has applied the last record of the metadata log, in a window"
-    types = (MetaImage, PartChange, BrokerReg, ConfigChange, NodeUp, NodeDown)
+    types = (MetaImage, PartChange, PartRemove, BrokerReg, ConfigChange, NodeUp, NodeDown)
     unseen = (
         "What a broker makes of what it has applied: M8 compares images.",
         "With metadata.propagation=push, whether brokers are sent what there is: L13 and L15 show what comes of that.",
@@ -202,7 +206,7 @@ class ClientsGetTheCurrentMetadata(FollowsTheLog[ClientViews]):
     title = "A client whose metadata showed to be outdated gets the current one"
     source = "KIP-232; KIP-320; KIP-951; Kafka's Metadata.java, Sender.java, FetchCollector.java"
     tested_when = "a client gets the current leader in a window, after an error that says that it had another"
-    types = (PartChange, MetaView, ErrorSeen, NodeUp, NodeDown)
+    types = (PartChange, PartRemove, MetaView, ErrorSeen, NodeUp, NodeDown)
     exemptions = {
         "silent-brokers": "A broker that is not in the core told it what it knew, or there are several of those: a "
         "client waits for each, the bound for one.",
@@ -224,8 +228,10 @@ class ClientsGetTheCurrentMetadata(FollowsTheLog[ClientViews]):
     def step(self, state: ClientViews, event: Stamped) -> Emissions:
         body: Any = event.body
         kind = type(body)
-        if kind is PartChange:
+        if kind is PartChange or kind is PartRemove:
             state.take(event, body)
+            for name in [each for each in state.due if kind is PartRemove and each.partition(" ")[2] == body.tp]:
+                self.void(state, name)
         elif kind is MetaView:
             self._viewed(state, event, body)
         elif kind is ErrorSeen:

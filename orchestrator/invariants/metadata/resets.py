@@ -44,7 +44,9 @@ class NoSpuriousReset(LogInvariant[Resets]):
     tested_when = "a consumer that has a position, or whose group has one, begins where auto.offset.reset says"
     types = (ConsPos, ConsOwn, CommitReturn, GrpCommit)
     exemptions = LOSS
-    unseen = ("a position that an application seeks, and a reset without a policy: it is the application's to deal with",)
+    unseen = (
+        "a position that an application seeks, and a reset without a policy: it is the application's to deal with",
+    )
 
     def initial(self, key: str, profile: Profile) -> Resets:
         return Resets(key, budget=loss_budget(profile, key))

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from actors.node.spec import METADATA_PARTITION
-from actors.trace.events import TraceEvent
-from orchestrator.invariants.folds.fold import Profile, Route, St
-from orchestrator.invariants.folds.mirror_fold import MirrorFold, MirrorInvariant
+from actors.trace.events import Stamped, TraceEvent
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, Route, St
+from orchestrator.invariants.folds.mirror_fold import MirrorFold, MirrorInvariant, MirrorState
 from orchestrator.invariants.mirrors.log_mirror import LOGS, LogMirror, loss_budget
 from orchestrator.invariants.mirrors.voter_sets import VoterSets
 
@@ -31,6 +31,9 @@ class LogFold(MirrorFold):
     ) -> None:
         """``leadership``: types of the events that say who leads this kind of log."""
         super().__init__(name, route, (*LOGS, *leadership), invariants)
+
+    def step(self, state: MirrorState, event: Stamped) -> Emissions:
+        return NOTHING if state.mirror.is_of_another(event) else super().step(state, event)
 
     def mirror(self, key: str, profile: Profile) -> LogMirror:
         voters = VoterSets.starting_with(profile.voters if key == METADATA_PARTITION else ())

@@ -29,6 +29,8 @@ from actors.trace.events import (
     NodeDown,
     PartAssume,
     PartChange,
+    PartRemove,
+    PollReturn,
     QRole,
     QVoters,
     ReplyPartition,
@@ -147,14 +149,16 @@ class Taint(msgspec.Struct, frozen=True):
 LOGS: tuple[type[TraceEvent], ...] = (LogAppend, LogHw, LogTrunc, LogStart, NodeDown)
 """Types of the events that say what is in a log."""
 
-LEADERSHIP: tuple[type[TraceEvent], ...] = (PartAssume, PartChange, RpcReply)
-"""Types of the events that say who leads a partition, and in which leader epoch a broker answers."""
+LEADERSHIP: tuple[type[TraceEvent], ...] = (PartAssume, PartChange, PartRemove, RpcReply)
+"""Types of the events that say who leads a partition, in which leader epoch a broker answers, and when it ends."""
 
 QUORUM_LEADERSHIP: tuple[type[TraceEvent], ...] = (QRole, QVoters, LogFlush)
 """The same for the metadata log; with who votes, and what is durable there."""
 
 
 ANSWERS_REMEMBERED = 4096
+FETCH_BY_ID = 13
+"""Version of Fetch from which on topics go by their ids."""
 
 
 class Served(msgspec.Struct, frozen=True, gc=False):
@@ -167,7 +171,7 @@ class Served(msgspec.Struct, frozen=True, gc=False):
 
 class LogMirror(msgspec.Struct):
     """The mirror of one partition, ``tp``; see the module's docstring. ``isr``: as the newest ``controller``
-    has it. ``floor``: every replica's high watermark has passed it; what is below was forgotten."""
+    has it. ``removed``: its topic was, as far as some controller went. ``floor``: every replica's high watermark has passed it; what is below was forgotten."""
 
     tp: str = ""
     floor: int = EMPTY_LOG
@@ -178,6 +182,7 @@ class LogMirror(msgspec.Struct):
     taints: list[Taint] = []
     budget: LossBudget = LossBudget()
     isr: list[int] = []
+    removed: bool = False
     controller: NewestController = msgspec.field(default_factory=NewestController)
     unclean: dict[int, UncleanElection] = {}
     newly_committed: list[BatchFacts] = []
@@ -247,6 +252,17 @@ class LogMirror(msgspec.Struct):
     def served(self, event: Stamped, body: SendReturn | ListReturn) -> Served | None:
         """What the server knew whose answer an operation returns; None where the trace does not say."""
         return self.answers.get(f"{event.req.rpartition('#')[0]}/{body.correlation_id}")
+
+    def is_of_another(self, event: Stamped) -> bool:
+        """Whether an operation that a client takes to be about this partition ended with what a later topic of the same
+        name answered: requests by name cannot tell them apart. Then no broker says to have answered for this one."""
+        body = event.body
+        if not self.removed:
+            return False
+        if type(body) is PollReturn:
+            return 0 <= body.version < FETCH_BY_ID
+        answered = type(body) in (SendReturn, ListReturn) and body.outcome == "ok"  # type: ignore[union-attr]
+        return answered and self.served(event, body) is None  # type: ignore[arg-type]
 
     def ph_of(self, event: Stamped, body: LogHw) -> int | None:
         """Prefix hash at a high watermark: as told, or else that of the log whose it is; None where nobody can say."""
@@ -320,6 +336,8 @@ class LogMirror(msgspec.Struct):
                 self._stop_leading(event.node)
         elif type(body) is PartChange:
             self._change(body)
+        elif type(body) is PartRemove:
+            self.removed = True
         elif type(body) is NodeDown:
             self._lose(event.node, body)
         elif type(body) is LogFlush:

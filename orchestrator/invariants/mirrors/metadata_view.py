@@ -15,6 +15,7 @@ from actors.trace.events import (
     ConfigChange,
     IsrPropose,
     PartChange,
+    PartRemove,
     QRole,
     QVote,
     Stamped,
@@ -23,7 +24,7 @@ from actors.trace.events import (
 from actors.trace.metadata_history import Elections
 from orchestrator.invariants.folds.fold import Witness, witness
 
-FOLLOWED: tuple[type[TraceEvent], ...] = (QVote, QRole, PartChange, BrokerReg, ConfigChange, IsrPropose)
+FOLLOWED: tuple[type[TraceEvent], ...] = (QVote, QRole, PartChange, PartRemove, BrokerReg, ConfigChange, IsrPropose)
 """Types of the events that a view is built from."""
 
 EPOCHS_KEPT = 16
@@ -34,7 +35,7 @@ class Entry(msgspec.Struct, frozen=True):
     """A record of the metadata log as the trace tells it."""
 
     offset: int
-    body: PartChange | BrokerReg | ConfigChange
+    body: PartChange | PartRemove | BrokerReg | ConfigChange
     by: Witness
 
 
@@ -61,6 +62,8 @@ class View(msgspec.Struct):
         body = entry.body
         if type(body) is PartChange:
             self.partitions[body.tp] = entry
+        elif type(body) is PartRemove:
+            self.partitions.pop(body.tp, None)
         elif type(body) is BrokerReg:
             self.brokers[body.broker] = entry
         else:
@@ -151,12 +154,12 @@ class MetadataView(msgspec.Struct):
                 known.append(Proposal(event.node, body, witness(event)))
                 del known[:-PROPOSALS_KEPT]
         else:
-            assert type(body) is PartChange or type(body) is BrokerReg or type(body) is ConfigChange
+            assert isinstance(body, PartChange | PartRemove | BrokerReg | ConfigChange)
             self.view_of(event).add(Entry(body.offset, body, witness(event)))
 
     def _epoch_of(self, event: Stamped) -> int:
         body = event.body
-        if type(body) is PartChange or type(body) is ConfigChange:
+        if isinstance(body, PartChange | PartRemove | ConfigChange):
             return body.quorum_epoch
         return self.elections.epoch_of(event.node)
 

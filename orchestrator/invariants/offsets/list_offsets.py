@@ -6,7 +6,16 @@ import msgspec
 
 from actors.node.errors import KafkaError, error_name
 from actors.node.spec import node_name
-from actors.trace.events import ListInvoke, ListReturn, NodeDown, PartChange, ReplyPartition, RpcReply, Stamped
+from actors.trace.events import (
+    ListInvoke,
+    ListReturn,
+    NodeDown,
+    PartChange,
+    PartRemove,
+    ReplyPartition,
+    RpcReply,
+    Stamped,
+)
 from actors.trace.metadata_history import NewestController
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
 from orchestrator.invariants.folds.routes import LIST_OFFSETS
@@ -69,6 +78,7 @@ class Answers(State):
     budget: LossBudget = LossBudget()
     epsilon_us: int = 0
     unclean_allowed: bool = False
+    removed: bool = False
 
 
 class LatestNeverGoesBack(KeyedInvariant[Answers]):
@@ -93,7 +103,7 @@ class LatestNeverGoesBack(KeyedInvariant[Answers]):
     )
     tested_when = "a client is told a latest offset, and another had been told before it asked"
     route = LIST_OFFSETS
-    types = (ListInvoke, ListReturn, RpcReply, PartChange, NodeDown)
+    types = (ListInvoke, ListReturn, RpcReply, PartChange, PartRemove, NodeDown)
     cases = {RpcReply: ("ListOffsets",)}
     exemptions = {
         "loss-budget": LOST,
@@ -131,6 +141,8 @@ class LatestNeverGoesBack(KeyedInvariant[Answers]):
             state.newest, state.isr = body.leader_epoch, body.isr
             for loss in state.losses:
                 loss.alone = loss.alone or [node_name(member) for member in body.isr] == [loss.node]
+        elif type(body) is PartRemove:
+            state.removed = True
         elif type(body) is NodeDown:
             alone = [node_name(member) for member in state.isr] == [event.node]
             state.losses.append(DiskLoss(event.node, body.lost[state.key], state.newest, alone))
@@ -168,7 +180,8 @@ class LatestNeverGoesBack(KeyedInvariant[Answers]):
     def _returned(self, state: Answers, asked: Asked, event: Stamped, body: ListReturn) -> Emissions:
         joined = state.served.pop(event.cause, -1)
         leader_epoch = body.leader_epoch if body.leader_epoch >= 0 else joined
-        if body.offset < 0:
+        another = state.removed and joined < 0  # a later topic of this name answered
+        if body.offset < 0 or another:
             return NOTHING
         told = Told(leader_epoch, body.offset, event.node, body.broker, event.wall, witness(event))
         state.fresh.append((body.isolation, told))

@@ -6,6 +6,7 @@ import msgspec
 
 from actors.node.errors import KafkaError, error_name, traits
 from actors.node.messages import API_NAMES, Api
+from actors.node.spec import partition_name
 from actors.trace.events import (
     ConsPos,
     CtlFault,
@@ -163,7 +164,9 @@ class ClientsAbsorbTheRefusal(KeyedInvariant[Client]):
         if body.api != Api.ListOffsets.name:
             return
         by = witness(event)
-        state.answers[event.id] = {told.tp: Answer(told.error, told.offset, event.node, by) for told in body.partitions}
+        state.answers[event.id] = {
+            partition_name(told.tp): Answer(told.error, told.offset, event.node, by) for told in body.partitions
+        }
         if len(state.answers) > REPLIES_REMEMBERED:  # the older ones have arrived, or never will
             del state.answers[next(iter(state.answers))]
 
@@ -246,7 +249,7 @@ class ClientsAbsorbTheRefusal(KeyedInvariant[Client]):
     def _believed(self, state: Client, event: Stamped, tp: str, offset: int, sentence: str) -> Emissions:
         """A client acts on an offset: the answer that it handles must have told it."""
         state.tested += 1
-        answer = state.answers.get(event.cause, {}).get(tp)
+        answer = state.answers.get(event.cause, {}).get(partition_name(tp))
         if answer is None:
             return self.violated(state.key, f"{sentence}, which no answer told it", event)
         if answer.error:

@@ -14,6 +14,7 @@ from actors.trace.events import (
     LogTrunc,
     NodeUp,
     PartChange,
+    PartRemove,
     QRole,
     QVote,
     QVoters,
@@ -330,6 +331,7 @@ class ActedAs(State):
 
 _WHAT = {
     PartChange: "changed a partition",
+    PartRemove: "removed a partition",
     BrokerReg: "changed a registration",
     ConfigChange: "changed a configuration",
     LogAppend: "appended to the metadata log",
@@ -349,7 +351,7 @@ class ControllersActInOffice(LogInvariant[ActedAs]):
     source = "KIP-595; KAFKA-13104"
     tested_when = "a controller changes a partition, a registration or a configuration, or appends to the metadata log"
     unseen = ("Answers that a controller gives out of office without having written anything.",)
-    types = (QRole, NodeUp, LogAppend, PartChange, BrokerReg, ConfigChange)
+    types = (QRole, NodeUp, LogAppend, PartChange, PartRemove, BrokerReg, ConfigChange)
     cases = {LogAppend: ("leader",)}
 
     def initial(self, key: str, profile: Profile) -> ActedAs:
@@ -371,7 +373,7 @@ class ControllersActInOffice(LogInvariant[ActedAs]):
             if body.role != "leader":
                 return NOTHING
             epoch = body.batch_epoch
-        elif type(body) is PartChange or type(body) is ConfigChange:
+        elif isinstance(body, PartChange | PartRemove | ConfigChange):
             epoch = body.quorum_epoch
         state.tested += 1
         led = state.led.get(event.node)

@@ -27,6 +27,7 @@ from tests.datadriven.controller.voters import Voter, Voters
 from tests.datadriven.quorum.environment import full_name
 from tests.datadriven.quorum.rendering import short
 from tests.datadriven.runner import Command, parse_command
+from tests.datadriven.topics import create_partitions_request, create_topics_request, delete_topics_request
 
 VERSIONS = default_ranges()
 HEARTBEAT_INTERVAL_MS = 2000
@@ -265,6 +266,31 @@ class Environment:
         of topics, brokers, or all brokers (``broker/``)."""
         self._ask(command, OPERATOR, alter_configs_request(command), 1)
         return self.voters.told()
+
+    def verb_create_topics(self, command: Command) -> str:
+        """create-topics orders [partitions=-1] [replicas=-1] [assign=(1/2,2/3)] [indexes=(0,1)] [config=(key:value)]
+        [null=(key)] [validate-only] [v=7] [to=c1]: an operator creates topics; lines of input name further ones."""
+        self._ask(command, OPERATOR, create_topics_request(command), 7)
+        return self.voters.told()
+
+    def verb_delete_topics(self, command: Command) -> str:
+        """delete-topics orders id:payments id:?Xyz both:orders none: [v=6] [to=c1]: an operator deletes topics, by
+        name or by id."""
+        ids = self._voter(command).node.controller.state.topic_ids
+        self._ask(command, OPERATOR, delete_topics_request(command, ids), 6)
+        return self.voters.told()
+
+    def verb_create_partitions(self, command: Command) -> str:
+        """create-partitions orders count=4 [assign=(1/2)] [validate-only] [v=3] [to=c1]: an operator adds partitions;
+        lines of input name further topics."""
+        self._ask(command, OPERATOR, create_partitions_request(command), 3)
+        return self.voters.told()
+
+    def verb_topics(self, command: Command) -> str:
+        """topics [to=c1]: topics with their ids, and those that were removed."""
+        state = self._voter(command).node.controller.state
+        lines = [f"{topic.name} {topic.topic_id} {topic.partitions}" for topic in state.topics.values()]
+        return "\n".join([*lines, *(f"{name} {topic_id} removed" for topic_id, name in state.removed.items())])
 
     def verb_describe_quorum(self, command: Command) -> str:
         """describe-quorum [topic=__cluster_metadata] [partition=0] [v=2] [to=c1]: a look at the quorum."""

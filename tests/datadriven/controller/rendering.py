@@ -7,7 +7,7 @@ from typing import Any
 from actors.metadata.registrations import LEADER_UNCHANGED, RECOVERY_UNCHANGED
 from actors.node.errors import error_name
 from actors.node.messages import AnyResponse
-from actors.trace.events import BrokerReg, ConfigChange, MetaMint, PartChange, TraceEvent
+from actors.trace.events import BrokerReg, ConfigChange, MetaMint, PartChange, PartRemove, TraceEvent
 from krift.v1.admin import (
     DescribeQuorumResponse,
     ElectLeadersResponse,
@@ -20,9 +20,11 @@ from krift.v1.controller import (
 )
 from krift.v1.producer_ids import AllocateProducerIdsResponse
 from krift.v1.records import MetadataRecord, PartitionChangeRecord, PartitionRecord
+from krift.v1.topics import CreatePartitionsResponse, CreateTopicsResponse, DeleteTopicsResponse
 from krift.v1.update_metadata import UpdateMetadataRequest
 from krift.v1.wire import to_protobuf
 from tests.datadriven.admin import describe_admin, plain
+from tests.datadriven.topics import describe_topics
 
 
 def describe_event(event: TraceEvent) -> str | None:
@@ -33,6 +35,8 @@ def describe_event(event: TraceEvent) -> str | None:
                 f"* {event.offset} {event.tp} leader={event.leader} epoch={event.leader_epoch}/{event.partition_epoch}"
                 f" isr={plain(event.isr)}{_eligible(event)} ({event.cause}{', asked' if event.asked else ''})"
             )
+        case PartRemove():
+            return f"* {event.offset} {event.tp} removed with topic {event.topic_id}"
         case ConfigChange():
             value = "deleted" if event.value is None else event.value
             return f"* {event.offset} {event.resource} {event.key}={value}"
@@ -84,6 +88,8 @@ def _response(response: AnyResponse) -> str:
             return "; ".join(_altered(data) for topic in response.topics for data in topic.partitions)
         case ElectLeadersResponse() | IncrementalAlterConfigsResponse() | DescribeQuorumResponse():
             return describe_admin(response)
+        case CreateTopicsResponse() | DeleteTopicsResponse() | CreatePartitionsResponse():
+            return describe_topics(response)
         case AllocateProducerIdsResponse():
             first = response.producer_id_start
             return f"producer ids {first}-{first + response.producer_id_len - 1}"

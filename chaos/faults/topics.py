@@ -1,0 +1,116 @@
+"""What an operator does to topics: creates them, deletes them, gives them more partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
+
+from actors.client.admin import CREATE_PARTITIONS, CREATE_TOPIC, DELETE_TOPIC
+from actors.config import config_text
+from chaos.faults.base import Told
+from chaos.faults.operator import ASKED, AdminAction
+from chaos.scenario.scalars import Config, TopicName
+from chaos.scenario.switch_checks import check_config
+from chaos.scenario.yaml_tree import Path_
+from chaos.view import ClusterView
+
+if TYPE_CHECKING:
+    from chaos.nemesis.scene import Part, Scene
+    from chaos.scenario.references import References
+
+
+class TopicAction(AdminAction):
+    """Something that is done to a topic of the scenario."""
+
+    topic: TopicName
+
+    def check(self, place: Path_, references: References) -> None:
+        references.topic((*place, "topic"), self.topic)
+
+
+class TopicCreation(TopicAction):
+    """A topic is created again under a name of the scenario, with another id (CreateTopics)."""
+
+    kind = "create-topic"
+    call = CREATE_TOPIC
+    told = (
+        Told(
+            "create-topic: {topic: orders, partitions: 3, replicas: 3, config: {KEY: value}}",
+            "CreateTopics, for a topic of the scenario that was deleted: it has another id and none of the records. The "
+            "controller places the replicas. While there is a topic of that name the answer is TOPIC_ALREADY_EXISTS",
+            *ASKED,
+        ),
+    )
+
+    partitions: int = Field(1, ge=1, le=1000)
+    replicas: int = Field(3, ge=1, le=100)
+    config: Config = Field({}, description="Keys of topics and their values.")
+
+    def check(self, place: Path_, references: References) -> None:
+        super().check(place, references)
+        check_config((*place, "config"), self.config, ("topic",), references.mistakes)
+
+    def arguments(self, view: ClusterView, nodes: Sequence[str]) -> dict[str, Any] | None:
+        config = {key: config_text(value) for key, value in self.config.items()}
+        return {"topic": self.topic, "partitions": self.partitions, "replicas": self.replicas, "config": config}
+
+    def describe(self) -> str:
+        return f"{self.topic}, {self.partitions} partitions of {self.replicas} replicas"
+
+    @classmethod
+    def draw(cls, scene: Scene) -> Part:
+        return {"topic": scene.cast.topic, "partitions": scene.draw.choice((1, 2, 3)), "replicas": 1}
+
+
+class TopicDeletion(TopicAction):
+    """A topic is deleted (DeleteTopics)."""
+
+    kind = "delete-topic"
+    call = DELETE_TOPIC
+    told = (
+        Told(
+            "delete-topic: {topic: orders}",
+            "DeleteTopics: its records are gone for good, and whoever sends to it or reads it is told that there is no "
+            "such topic",
+            *ASKED,
+        ),
+    )
+
+    def arguments(self, view: ClusterView, nodes: Sequence[str]) -> dict[str, Any] | None:
+        return {"topic": self.topic}
+
+    def describe(self) -> str:
+        return self.topic
+
+    @classmethod
+    def draw(cls, scene: Scene) -> Part:
+        return {"topic": scene.cast.topic}
+
+
+class PartitionAddition(TopicAction):
+    """A topic gets more partitions (CreatePartitions)."""
+
+    kind = "create-partitions"
+    call = CREATE_PARTITIONS
+    told = (
+        Told(
+            "create-partitions: {topic: orders, count: 5}",
+            "CreatePartitions: the topic has `count` partitions from then on, or the answer is INVALID_PARTITIONS where "
+            "that is no more than it has. The workloads go on with the partitions that they name",
+            *ASKED,
+        ),
+    )
+
+    count: int = Field(ge=1, le=1000)
+
+    def arguments(self, view: ClusterView, nodes: Sequence[str]) -> dict[str, Any] | None:
+        return {"topic": self.topic, "count": self.count}
+
+    def describe(self) -> str:
+        return f"{self.topic}, {self.count} in all"
+
+    @classmethod
+    def draw(cls, scene: Scene) -> Part:
+        return {"topic": scene.cast.topic, "count": scene.draw.choice((2, 4, 6))}
