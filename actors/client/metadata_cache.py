@@ -241,7 +241,7 @@ class MetadataCache(msgspec.Struct):
         """Judge an answer by its metadata epoch. An outdated one is left alone, and another broker is asked after the
         back-off; so it is while the application waits for a higher one. An answer without an epoch (-1), of a broker
         that is older or was told by an older controller, is taken as before there were any (docs/decisions/0013)."""
-        outdated = (epoch >= 0 or "missing-epoch-is-outdated" in step.defects) and epoch < self.metadata_epoch
+        outdated = 0 <= epoch < self.metadata_epoch
         if outdated and "older-epoch-accepted" not in step.defects:
             step.record(MetaView(server, {}, [], metadata_epoch=epoch, metadata_accepted=False))
             self._ask_another(server)

@@ -30,14 +30,6 @@ CLIENT_DEFECTS: tuple[Defect, ...] = (
         settings=EPOCHS,
     ),
     Defect(
-        "missing-epoch-is-outdated",
-        "actors.client",
-        "L6",
-        "A client takes an answer without a metadata epoch for one that is older than any.",
-        nemesis="clients",
-        settings=EPOCHS,
-    ),
-    Defect(
         "wait-ends-with-any-metadata",
         "actors.client",
         "M7",

@@ -46,7 +46,6 @@ PROOFS: dict[str, Proof] = {
     "older-epoch-accepted": Proof(
         "kip-232-rolling-bounce/seed", r"took over what broker-\d told with metadata epoch \d+ when its own had \d+"
     ),
-    "missing-epoch-is-outdated": Proof("epochs-given-up", r"consumer-1 .*orders-0"),
     "wait-ends-with-any-metadata": Proof(
         "kip-232-external-offsets/seed", r"waited for metadata epoch \d+ and was told that it is there, when its"
     ),
