@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from actors.config import CONFIG
 from actors.node.errors import KafkaError, traits
@@ -30,18 +31,6 @@ from orchestrator.invariants.folds.routes import CLIENT
 from orchestrator.invariants.folds.windows import Obligation, WindowInvariant, WindowState, beta
 
 NOBODY = -1
-
-
-def epoch_of(body: MetaView) -> int:
-    """The metadata epoch of an answer, -1 none."""
-    return body.metadata_epoch if isinstance(body.metadata_epoch, int) else -1
-
-
-def taken_epoch(body: MetaView) -> int:
-    """The metadata epoch of an answer that was taken over, -1 if it has none, or was left alone for it."""
-    return -1 if body.metadata_accepted is False else epoch_of(body)
-
-
 ACKS_ALL = -1
 
 CHECKED_SINCE = 4
@@ -76,13 +65,13 @@ class Belief(msgspec.Struct):
 
 
 class Beliefs(State):
-    """Of one client in one incarnation. metadata_epoch: of what it took over last (KIP-232), -1 none."""
+    """Of one client in one incarnation. metadata_epoch: of the last answer that it took over by it, -1 none."""
 
     incarnation: int = 0
-    metadata_epoch: int = -1
-    metadata_by: Witness | None = None
     partitions: dict[str, Belief] = {}
     topic_ids: dict[str, str] = {}
+    metadata_epoch: int = -1
+    metadata_by: Witness | None = None
 
     def of(self, tp: str) -> Belief:
         """What it believes of a partition."""
@@ -118,12 +107,12 @@ class OlderMetadataIsNotAdopted(KeyedInvariant[Beliefs]):
     Example: consumer-1 knows broker-2 as the leader of orders-0 in leader epoch 5. It asks broker-3, which has not
     heard of that, is told broker-1 in leader epoch 4, and fetches from broker-1. Leader epochs are compared within one
     topic id: a topic that was made anew begins anew. An answer below version 9 tells no leader epoch that can be relied
-    upon, and makes a client forget the one that it had. Where the cluster counts metadata epochs (KIP-232 as it was first
-    proposed), no answer is taken over whose metadata epoch is lower than that of the last one.
+    upon, and makes a client forget the one that it had. With metadata epochs (kip-232: seed) whole answers are
+    compared; those without one are not judged.
     """
 
     id = "M1"
-    title = "A client never goes back to an older leader epoch of a partition"
+    title = "A client never goes back to an older leader epoch of a partition, or to an older metadata epoch"
     source = "KIP-320; KIP-232; KAFKA-6262; KAFKA-7738; Kafka's Metadata.updateLatestMetadata"
     tested_when = "a client that knows a leader epoch takes over another answer, or asks for offsets or records in one"
     route = CLIENT
@@ -155,9 +144,7 @@ class OlderMetadataIsNotAdopted(KeyedInvariant[Beliefs]):
         return NOTHING
 
     def _viewed(self, state: Beliefs, event: Stamped, body: MetaView) -> Emissions:
-        found: list[Any] = []
-        if (told := taken_epoch(body)) >= 0:
-            found.extend(self._counted(state, event, body, told))
+        found: list[Any] = [*self._as_a_whole(state, event, body)]
         for tp, epoch in body.epochs.items():
             belief = state.of(tp)
             if body.source == "heard":
@@ -170,15 +157,19 @@ class OlderMetadataIsNotAdopted(KeyedInvariant[Beliefs]):
         state.topic_ids.update(body.topic_ids)
         return found
 
-    def _counted(self, state: Beliefs, event: Stamped, body: MetaView, epoch: int) -> Emissions:
-        """The answer has a metadata epoch."""
-        before, by = state.metadata_epoch, state.metadata_by
-        state.metadata_epoch, state.metadata_by = epoch, witness(event)
+    def _as_a_whole(self, state: Beliefs, event: Stamped, body: MetaView) -> Emissions:
+        """With metadata epochs, each answer that has one is newer or older than another one."""
+        if body.metadata_epoch is UNSET or body.metadata_epoch < 0:
+            return NOTHING
+        epoch, before, by = body.metadata_epoch, state.metadata_epoch, state.metadata_by
         state.tested += before >= 0
+        if not body.metadata_accepted:
+            return NOTHING
+        state.metadata_epoch, state.metadata_by = epoch, witness(event)
         if epoch >= before:
             return NOTHING
         sentence = (
-            f"{event.node} took over metadata epoch {epoch} from {body.server} when it had metadata epoch {before}"
+            f"{event.node} took over what {body.server} told with metadata epoch {epoch:,} when its own had {before:,}"
         )
         return self.violated(state.key, sentence, by, event)
 
@@ -236,8 +227,8 @@ class Refreshing(WindowState):
     """incarnation: the client's last one. leaders: partition -> leader epoch -> who leads in it, as the client took it
     over. adopted: partition -> what it took over, in order, nobody as a leader too. seen: partition -> leader epoch by
     which it judges others. backoff_us: the least pause after a refresh. ended_us: when the last one ended, -1 none; by:
-    that event. clock: a fault changed the client's clock. silent: who was asked, and is not in the core.
-    metadata_epoch: of what it took over last, -1 none."""
+    that event. metadata_epoch: of the last answer that it took over by it. clock: a fault changed the client's clock.
+    silent: who was asked, and is not in the core."""
 
     incarnation: int = 0
     leaders: dict[str, dict[int, list[int]]] = {}
@@ -247,8 +238,8 @@ class Refreshing(WindowState):
     ended_us: int = -1
     by: Witness | None = None
     clock: bool = False
-    metadata_epoch: int = -1
     stopping: bool = False
+    metadata_epoch: int = -1
     silent: set[str] = set()
 
 
@@ -367,10 +358,11 @@ class OutdatedMetadataIsRefetched(WindowInvariant[Refreshing]):
         if body.source == "heard":
             state.seen.update(body.epochs)
             return self._wanted(state, event)
-        found: Emissions = NOTHING
         if body.metadata_accepted is False:
-            return self._refused(state, event, body)
-        state.metadata_epoch = max(state.metadata_epoch, epoch_of(body))
+            return self._left_alone(state, event, body)
+        if body.metadata_epoch is not UNSET:
+            state.metadata_epoch = max(state.metadata_epoch, body.metadata_epoch)
+        found: Emissions = NOTHING
         for tp, epoch in body.epochs.items():
             seen = state.seen.get(tp, -1)
             if tp in body.accepted:
@@ -398,19 +390,17 @@ class OutdatedMetadataIsRefetched(WindowInvariant[Refreshing]):
                     found = self.violated(state.key, sentence, event)
         return found
 
-    def _refused(self, state: Refreshing, event: Stamped, body: MetaView) -> Emissions:
-        """An answer was left alone for its metadata epoch: it has to be older, and newer metadata is to be looked for."""
+    def _left_alone(self, state: Refreshing, event: Stamped, body: MetaView) -> Emissions:
+        """A whole answer was refused: it must be older than what the client has, and another one asked for."""
+        assert isinstance(body.metadata_epoch, int)
         state.tested += 1
-        wanted = self._wanted(state, event)
-        epoch = epoch_of(body)
-        if not body.accepted and epoch < state.metadata_epoch:
-            return wanted
-        wrong = f"took over {body.accepted[0]} from" if body.accepted else "did not take over"
+        if body.metadata_epoch < state.metadata_epoch:
+            return self._wanted(state, event)
         sentence = (
-            f"{event.node} {wrong} metadata epoch {epoch} of {body.server}, which it refused, with metadata epoch "
-            f"{state.metadata_epoch}"
+            f"{event.node} did not take over what {body.server} told with metadata epoch {body.metadata_epoch:,}, "
+            f"though its own had {state.metadata_epoch:,}"
         )
-        return [*wanted, *self.violated(state.key, sentence, event)]
+        return self.violated(state.key, sentence, event)
 
     # ---- refreshing ---------------------------------------------------------------------------------------
 

@@ -22,11 +22,20 @@ from actors.trace.events import (
 from chaos.faults.disk import DiskWipe
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
 from orchestrator.invariants.folds.routes import CONTROLLER, NODE
-from orchestrator.invariants.metadata.client_metadata import epoch_of, taken_epoch
 
 SEED = {"kip-232": "seed"}
 EPOCH = 2
 """Where an entry has its metadata epoch."""
+
+
+def epoch_of(body: MetaView) -> int:
+    """The metadata epoch of an answer, -1 none."""
+    return body.metadata_epoch if isinstance(body.metadata_epoch, int) else -1
+
+
+def taken_epoch(body: MetaView) -> int:
+    """The metadata epoch of an answer that was taken over, -1 if it has none, or was left alone for it."""
+    return -1 if body.metadata_accepted is False else epoch_of(body)
 
 
 class Minted(msgspec.Struct, frozen=True):
