@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from actors.control import Predicate
-from actors.node.spec import ClusterSpec, NodeSpec
+from actors.node.spec import ClusterSpec, NodeSpec, topic_partition
 from chaos.faults.base import Bounce, Fault
 from chaos.scenario.durations import format_duration
 from chaos.scenario.selectors import Selector
@@ -152,9 +152,23 @@ class Plan(msgspec.Struct, frozen=True):
             },
             "bounced": self._bounced(),
             **({"bounced_versions": versions} if (versions := self._bounced_versions()) else {}),
+            **({"groups": groups} if (groups := self._groups()) else {}),
             "duration_us": self.duration_us,
             "defects": self.defects,
         }
+
+    def _groups(self) -> dict[str, dict[str, list[str]]]:
+        """Per group of consumers, who is in it and which partitions they subscribe to."""
+        topics = {topic.name: len(topic.replicas) for topic in self.cluster.topics}
+        found: dict[str, dict[str, list[str]]] = {}
+        for node in self.clients:
+            if name := node.workload.get("group", ""):
+                group = found.setdefault(name, {"members": [], "partitions": []})
+                group["members"].append(node.name)
+                topic = node.workload["topic"]
+                mine = [topic_partition(topic, index) for index in range(topics.get(topic, 0))]
+                group["partitions"] += [tp for tp in mine if tp not in group["partitions"]]
+        return found
 
     def _settings(self) -> list[Bounce]:
         """What nodes are given on the way, in the order of the schedule."""

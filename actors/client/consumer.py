@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import msgspec
+from msgspec import UNSET
 
 from actors.client import external_offsets, fetcher, offset_fetcher, offsets_for_leader_epoch
 from actors.client.client_base import ClientNode, components
@@ -117,15 +118,16 @@ class ConsumerNode(ClientNode):
         position.lookup = 0
         self._place(position, offset)
 
-    def _go_back(self, step: Step, kept: list[TopicPartitionState]) -> None:
+    def _go_back(self, step: Step, waiting: list[TopicPartitionState]) -> None:
         """The application seeks to where it was when it ran before (``seek(tp, OffsetAndMetadata)``), as soon as it
         may. If the leader epoch that it has with it is news the view hears of it, and the position is validated."""
         if self.external.wait.operation:
             self.external.wait.poll(step, self.metadata)
             return
-        for position in self.external.may_seek(step, self.metadata, kept):
+        for position in self.external.may_seek(step, self.metadata, waiting):
             saved = self.external.saved[position.tp]
-            step.record(ConsPos(position.tp, position.offset, saved.offset, saved.leader_epoch, "seek"))
+            kept = saved.metadata_epoch if self.metadata.kip_232 == "seed" else UNSET
+            step.record(ConsPos(position.tp, position.offset, saved.offset, saved.leader_epoch, "seek", kept))
             self.metadata.update_last_seen_epoch(step, self.spec.name, position.tp, saved.leader_epoch)
             self._place(position, saved.offset)
             position.epoch = saved.leader_epoch

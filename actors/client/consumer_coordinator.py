@@ -211,7 +211,7 @@ class ConsumerCoordinator(msgspec.Struct):
         self.preparing, self.prepare_end_ms = "", -1
         if membership.generation.id < 0 or not membership.generation.member:
             self._own(step, owner, [], "lost")
-        elif not self.cooperative:
+        elif not self.cooperative and "joins-without-revoking" not in step.defects:
             self._own(step, owner, [], "revoke")
         self.assigned_counts, self.electing = None, None
         if self.group_topics:
@@ -260,6 +260,11 @@ class ConsumerCoordinator(msgspec.Struct):
         if not electing.skip:
             assignor = ASSIGNORS[membership.generation.protocol]
             assignment = assignor.assign(dict(self.counts), electing.subscriptions)
+            members = [member for member in sorted(assignment) if assignment[member]]
+            if "partition-left-out" in step.defects and members:
+                assignment[members[-1]] = assignment[members[-1]][:-1]
+            if "partition-given-twice" in step.defects and len(members) > 1:
+                assignment[members[-1]] = [*assignment[members[-1]], assignment[members[0]][0]]
             parts = {member: assignment_bytes(partitions) for member, partitions in assignment.items()}
         membership.send_sync(step, owner.net, peer, parts)
 
@@ -394,7 +399,10 @@ class ConsumerCoordinator(msgspec.Struct):
         for tp, position in owner.positions.items():
             if position.state == "fetching" and position.offset >= 0:
                 leader_epoch = position.epoch if owner.metadata.kip_232 == "kafka" else -1
-                offsets[tp] = [position.offset, leader_epoch, owner.metadata.metadata_epoch]
+                offset = position.offset + (5 if "commits-ahead" in step.defects else 0)
+                if "commits-behind" in step.defects:
+                    offset = max(0, offset - 200)
+                offsets[tp] = [offset, leader_epoch, owner.metadata.metadata_epoch]
         if not offsets:
             return ""
         generation = self.membership.generation

@@ -221,7 +221,8 @@ class GroupConsumerNode(ConsumerNode):
         """An OffsetFetch ended: partitions begin where the group was, or where auto.offset.reset says."""
         found = self.coordinator.on_offsets(step, self, ended)
         epoch = max((entry[2] for entry in found.values()), default=-1)
-        if self.metadata.kip_232 == "seed" and epoch > self.metadata.metadata_epoch:
+        waits = self.metadata.kip_232 == "seed" and "begins-with-old-metadata" not in step.defects
+        if waits and epoch > self.metadata.metadata_epoch:
             self.committed.update(found)
             self.awaited_epoch = max(epoch, self.awaited_epoch)
             self.metadata.await_epoch(self.awaited_epoch)
@@ -251,7 +252,9 @@ class GroupConsumerNode(ConsumerNode):
         """``ConsumerUtils.refreshCommittedOffsets``: the leader epoch is offered to the metadata, and the position is
         validated where the leader's is another one."""
         offset, leader_epoch, _ = entry
-        if offset < 0:
+        if "begins-after-committed" in step.defects and offset >= 0:
+            offset += 1
+        if offset < 0 or "begins-where-reset-says" in step.defects:
             position.state = "reset"
             return
         step.record(ConsPos(position.tp, position.offset, offset, leader_epoch, "committed"))

@@ -257,7 +257,7 @@ class GroupMembership(msgspec.Struct):
             self.due_ms = step.now_ms + self.settings.backoff_ms
         if error:
             step.record(ErrorSeen("", Api.Heartbeat.name, ended.version, error, ended.peer))
-        if error == E.REBALANCE_IN_PROGRESS and self.state == "STABLE":
+        if error == E.REBALANCE_IN_PROGRESS and self.state == "STABLE" and "rebalance-unheard" not in step.defects:
             self.request_rejoin("group is already rebalancing")
         elif error in _LOST_PLACE and self.generation == sent:
             self.reset(f"encountered {E(error).name} from HEARTBEAT response", error != E.ILLEGAL_GENERATION)

@@ -241,22 +241,22 @@ class MetadataCache(msgspec.Struct):
         """Judge an answer by its metadata epoch. An outdated one is left alone, and another broker is asked after the
         back-off; so it is while the application waits for a higher one. An answer without an epoch (-1), of a broker
         that is older or was told by an older controller, is taken as before there were any (docs/decisions/0013)."""
-        outdated = (epoch >= 0 or "missing-epoch-is-outdated" in step.defects) and epoch < self.metadata_epoch
+        outdated = 0 <= epoch < self.metadata_epoch
         if outdated and "older-epoch-accepted" not in step.defects:
             step.record(MetaView(server, {}, [], metadata_epoch=epoch, metadata_accepted=False))
-            self._ask_another(step, server)
+            self._ask_another(server)
             return False
         if epoch >= 0:
             self.metadata_epoch = epoch
         if self.metadata_epoch < self.awaited_epoch:
-            self._ask_another(step, server)
+            self._ask_another(server)
         else:
             self.outdated = []
         return True
 
-    def _ask_another(self, step: Step, server: str) -> None:
+    def _ask_another(self, server: str) -> None:
         self.outdated.append(server)
-        self.wanted = self.wanted or "outdated-not-asked-again" not in step.defects
+        self.wanted = True
 
     def await_epoch(self, epoch: int) -> None:
         """Look for metadata whose epoch is not lower, if there is none yet."""

@@ -170,7 +170,8 @@ class Controller(msgspec.Struct):
     def _count_metadata_epoch(self, turn: ControllerTurn) -> None:
         """Raise the metadata epoch by one, in the log. Only the leader of the quorum's newest epoch gets a record
         committed, and it has all that were committed before, so no epoch is given twice."""
-        epoch = self.state.metadata_epoch + 1
+        counted = self.channels.told if "epoch-not-durable" in turn.step.defects else self.state
+        epoch = counted.metadata_epoch + 1
         self.channels.asked_epoch = epoch
         self._append(turn, [Change(metadata_epoch_record(epoch))])
 

@@ -10,13 +10,14 @@ from actors.defects.broker import BROKER_DEFECTS
 from actors.defects.client import CLIENT_DEFECTS
 from actors.defects.controller import CONTROLLER_DEFECTS
 from actors.defects.defect import Defect
+from actors.defects.groups import GROUP_DEFECTS
 from actors.defects.log import LOG_DEFECTS
 from actors.defects.producer import PRODUCER_DEFECTS
 from actors.defects.quorum import QUORUM_DEFECTS
 from actors.defects.runtime import RUNTIME_DEFECTS
 
 _FAMILIES = (
-    *(QUORUM_DEFECTS, CONTROLLER_DEFECTS, BROKER_DEFECTS, LOG_DEFECTS),
+    *(QUORUM_DEFECTS, CONTROLLER_DEFECTS, BROKER_DEFECTS, LOG_DEFECTS, GROUP_DEFECTS),
     *(PRODUCER_DEFECTS, CLIENT_DEFECTS, RUNTIME_DEFECTS),
 )
 """A module each, by who has the defect."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from actors.defects.controller import EPOCHS
 from actors.defects.defect import Defect
 
 CLIENT_DEFECTS: tuple[Defect, ...] = (
@@ -18,6 +19,23 @@ CLIENT_DEFECTS: tuple[Defect, ...] = (
         "H9",
         "A client refreshes its metadata after any ListOffsets error.",
         nemesis="clients",
+    ),
+    Defect(
+        "older-epoch-accepted",
+        "actors.client",
+        "M1",
+        "A client takes over metadata whose metadata epoch is below that of what it has.",
+        "KAFKA-6262",
+        nemesis="clients",
+        settings=EPOCHS,
+    ),
+    Defect(
+        "wait-ends-with-any-metadata",
+        "actors.client",
+        "M7",
+        "A consumer that is to wait for a metadata epoch waits for any answer.",
+        nemesis="clients",
+        settings=EPOCHS,
     ),
     Defect("consumer-mislabel", "actors.client", "C3", "A consumer hands out a record under its neighbour's offset."),
     Defect(

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from actors.defects.defect import Defect
 
+EPOCHS = ("features.kip-232=seed", "config.metadata.propagation=push")
+"""Without which there are no metadata epochs."""
+
 CONTROLLER_DEFECTS: tuple[Defect, ...] = (
     Defect(
         "reply-before-commit",
         "actors.controller",
         "Q19",
         "The controller answers when a change is appended, not when it is committed.",
+    ),
+    Defect(
+        "epoch-not-durable",
+        "actors.controller",
+        "M3",
+        "A controller counts metadata epochs from those that it has given itself, not from those in the log.",
+        settings=EPOCHS,
     ),
     Defect("stale-leader-epoch", "actors.controller", "P1", "An election reuses the leader epoch."),
     Defect(

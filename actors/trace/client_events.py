@@ -216,13 +216,15 @@ class MetaWait(TraceEvent, frozen=True, tag="meta.wait"):
 
 class ConsPos(TraceEvent, frozen=True, tag="cons.pos"):
     """A consumer's position moved other than by delivering. ``epoch``: leader epoch that it has with it, -1 none.
-    reason: assign, seek, reset, truncation, committed (it is what the group has committed)."""
+    reason: assign, seek, reset, truncation, committed (it is what the group has committed). ``metadata_epoch``: kept
+    outside Kafka with a position to which the application goes back; left out for all others."""
 
     tp: str
     old: int
     new: int
     epoch: int
     reason: Literal["assign", "seek", "reset", "truncation", "committed"]
+    metadata_epoch: int | UnsetType = UNSET
 
 
 class ErrorSeen(TraceEvent, frozen=True, tag="client.error"):

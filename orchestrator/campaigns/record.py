@@ -9,7 +9,7 @@ import msgspec
 from chaos.injector import FaultOutcome
 from orchestrator.campaigns.order import SimOrder
 from orchestrator.campaigns.signature import shape, signature
-from orchestrator.invariants.folds.conclusion import is_off
+from orchestrator.invariants.folds.conclusion import unconcerned
 from orchestrator.invariants.folds.fold import Status, profile_of
 from orchestrator.invariants.registry import INVARIANTS
 from orchestrator.sim_run import SimRun
@@ -67,7 +67,7 @@ def record_of(order: SimOrder, run: SimRun, wall_s: float, coverage: Sequence[st
             each.violated,
             sum(each.excused.values()),
             run.first.get(each.id, -1),
-            any(is_off(profile, name) for name in INVARIANTS[each.id].requires),
+            bool(unconcerned(INVARIANTS[each.id], profile)),
         )
         for each in verdict.invariants
     }

@@ -70,6 +70,11 @@ def entry(invariant: Invariant) -> str:
     lines.append(f"- **Events:** {_events(list(events))}")
     if invariant.requires:
         lines.append(f"- **Vacuous** where off: {', '.join(f'`{name}`' for name in invariant.requires)}")
+    if invariant.at:
+        values = " and ".join(f"`{name}` is `{value}`" for name, value in invariant.at.items())
+        lines.append(f"- **Vacuous** unless {values}")
+    if invariant.of_groups:
+        lines.append("- **Vacuous** where no consumer has a group")
     if invariant.promised_by:
         lines.append(f"- **Promised** where this is on, and judged where it is off, too: `{invariant.promised_by}`")
     if invariant.ghost:

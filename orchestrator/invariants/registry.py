@@ -22,6 +22,14 @@ from orchestrator.invariants.clients.transactions import (
 )
 from orchestrator.invariants.folds.fold import Fold, Invariant
 from orchestrator.invariants.folds.routes import METADATA_LOG, PARTITION
+from orchestrator.invariants.groups.commits import AcknowledgedCommitsAreFetched, CommitsGoForwardInMetadataTime
+from orchestrator.invariants.groups.coordinators import MemoryEqualsTheLog
+from orchestrator.invariants.groups.members import (
+    GenerationsMoveForward,
+    OneOwnerAtATime,
+    StaleMembersCannotCommit,
+)
+from orchestrator.invariants.groups.positions import CommittedPositionsExist, OnlyDeliveredIsCommitted
 from orchestrator.invariants.hygiene.documented_errors import OnlyDocumentedErrors
 from orchestrator.invariants.hygiene.drain import EverythingDrains
 from orchestrator.invariants.hygiene.physics import PhysicsHold, SameSeedSameRun
@@ -36,11 +44,19 @@ from orchestrator.invariants.liveness.cluster import (
     PartitionGetsALeader,
 )
 from orchestrator.invariants.liveness.convergence import Converges
+from orchestrator.invariants.liveness.groups import GroupsGetTogether
 from orchestrator.invariants.liveness.metadata import ClientsGetTheCurrentMetadata, ImagesGetToTheEnd
 from orchestrator.invariants.liveness.progress import CallsEnd, NoStorms, RetriesGetSomewhere
 from orchestrator.invariants.liveness.voter_changes import VoterChangesEnd
 from orchestrator.invariants.metadata.broker_images import ImagesAreOneHistory
 from orchestrator.invariants.metadata.client_metadata import OlderMetadataIsNotAdopted, OutdatedMetadataIsRefetched
+from orchestrator.invariants.metadata.metadata_epochs import (
+    ConsumptionWaitsForMetadata,
+    EpochsAreMintedOnce,
+    ExternalPositionsWait,
+)
+from orchestrator.invariants.metadata.resets import NoSpuriousReset
+from orchestrator.invariants.metadata.topic_ids import RecreatedTopicsAreNew
 from orchestrator.invariants.metadata.truncation_signals import TruncationIsSignalled
 from orchestrator.invariants.mirrors.log_fold import LogFold, LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LEADERSHIP, QUORUM_LEADERSHIP
@@ -162,6 +178,9 @@ def _partition_logs() -> list[LogInvariant[Any]]:
         NewLeaderRefusesUntilCaughtUp(),
         LookupsMeanWhatTheySay(),
         TruncationIsSignalled(),
+        NoSpuriousReset(),
+        CommittedPositionsExist(),
+        MemoryEqualsTheLog(),
     ]
 
 
@@ -203,6 +222,17 @@ def folds(only: Collection[str] | None = None) -> list[AnyFold]:
         ClientsAbsorbTheRefusal(),
         OlderMetadataIsNotAdopted(),
         OutdatedMetadataIsRefetched(),
+        EpochsAreMintedOnce(),
+        ConsumptionWaitsForMetadata(),
+        ExternalPositionsWait(),
+        RecreatedTopicsAreNew(),
+        CommitsGoForwardInMetadataTime(),
+        AcknowledgedCommitsAreFetched(),
+        StaleMembersCannotCommit(),
+        OnlyDeliveredIsCommitted(),
+        OneOwnerAtATime(),
+        GenerationsMoveForward(),
+        GroupsGetTogether(),
         OnlyDocumentedErrors(),
         RefusalIsBrief(),
         HighWatermarkFollows(),

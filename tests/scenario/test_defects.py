@@ -42,6 +42,13 @@ class Proof(msgspec.Struct, frozen=True):
 
 
 PROOFS: dict[str, Proof] = {
+    "epoch-not-durable": Proof("metadata-epochs", r"minted metadata epoch 1 in controller epoch \d+, which controller-"),
+    "older-epoch-accepted": Proof(
+        "kip-232-rolling-bounce/seed", r"took over what broker-\d told with metadata epoch \d+ when its own had \d+"
+    ),
+    "wait-ends-with-any-metadata": Proof(
+        "kip-232-external-offsets/seed", r"waited for metadata epoch \d+ and was told that it is there, when its"
+    ),
     "double-vote": Proof("quorum", r"granted its vote in epoch \d+ to \d+ after it had granted it to \d+"),
     "pre-vote-is-stored": Proof("divided", r"stored a vote for \d+ in epoch \d+, and granted nobody a vote"),
     "standing-forgets-vote": Proof("no-winner", r"forgot on its disk that it had voted for \d+ in epoch \d+, which"),

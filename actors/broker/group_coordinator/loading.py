@@ -29,7 +29,7 @@ def on_leadership(turn: Turn, partition: Partition) -> None:
     shards = turn.groups.shards
     shard = shards.get(partition.tp)
     if not partition.is_leader:
-        if shard is not None:
+        if shard is not None and "coordinates-as-follower" not in turn.step.defects:
             _unload(turn, shard)
     elif shard is None:
         shards[partition.tp] = Shard(partition.tp, partition.leader_epoch)
@@ -42,12 +42,15 @@ def on_leadership(turn: Turn, partition: Partition) -> None:
 def load(turn: Turn, shard: Shard) -> None:
     """Read the log, up to its end; what lies above the high watermark is not told to anybody before it is committed."""
     log = turn.replicas.partitions[shard.tp].log
-    for batch in log.batches:
+    for batch in log.batches[: -1 if "load-ends-early" in turn.step.defects else None]:
         for index, record in enumerate([] if batch.is_control else batch.records):
             _replay(shard, batch.base_offset + index, records.decode(record))
     shard.written = log.end_offset
     shard.offsets.advance(log.high_watermark)
     shard.loading = False
+    if "generations-begin-anew" in turn.step.defects:
+        for known in shard.groups.values():
+            known.generation = 0
     record_loaded(turn, shard)
     for group in list(shard.groups.values()):
         for member in group.members.values():

@@ -96,7 +96,7 @@ def _value(
 ) -> OffsetAndMetadata:
     now_ms = turn.step.wall_ms
     return OffsetAndMetadata(
-        asked.committed_offset,
+        asked.committed_offset + (1000 if "commit-of-more" in turn.step.defects else 0),
         asked.committed_leader_epoch,
         asked.committed_metadata or "",
         now_ms,
@@ -120,6 +120,10 @@ def _validate(turn: Turn, shard: Shard, request: OffsetCommitRequest) -> KafkaEr
         group = shard.groups[request.group_id] = simple_group(request.group_id, shard.written + 1)
         group.state_timestamp_ms = turn.step.wall_ms
     error = _validate_member(group, request)
+    if error == KafkaError.ILLEGAL_GENERATION and "any-generation-commits" in turn.step.defects:
+        return KafkaError.NONE
+    if error == KafkaError.UNKNOWN_MEMBER_ID and "strangers-commit" in turn.step.defects:
+        return KafkaError.NONE
     if not error and group.state in (STABLE, PREPARING_REBALANCE):
         reschedule_heartbeat(turn, group, group.members[request.member_id])
     return error
@@ -177,7 +181,9 @@ def _refusal(turn: Turn, shard: Shard, request: OffsetCommitRequest, commit: Com
     stored = shard.offsets.written.get(request.group_id, {}).get(commit.tp)
     if turn.settings.kip_232 != "seed" or stored is None or request.header.api_version < WITH_METADATA_EPOCH:
         return KafkaError.NONE
-    if commit.value.metadata_epoch < stored.metadata_epoch:
+    if commit.value.metadata_epoch < stored.metadata_epoch and "older-metadata-commits" not in turn.step.defects:
+        return KafkaError.INVALID_METADATA_EPOCH
+    if commit.value.metadata_epoch == stored.metadata_epoch and "equal-metadata-refused" in turn.step.defects:
         return KafkaError.INVALID_METADATA_EPOCH
     return KafkaError.NONE
 

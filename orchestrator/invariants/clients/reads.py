@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 
 import msgspec
 
-from actors.trace.events import ConsPos, LogHw, Polled, PollReturn, SendInvoke, Stamped
+from actors.trace.events import ConsOwn, ConsPos, LogHw, Polled, PollReturn, SendInvoke, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.folds.rows import REMEMBERED, WITNESS, Names, Rows
 from orchestrator.invariants.folds.window import OffsetWindow, offsets_of, uids_of
@@ -29,10 +29,21 @@ class Progress(msgspec.Struct, frozen=True):
     by: Witness
 
 
+class Membership(msgspec.Struct, frozen=True):
+    """In which group a consumer reads, and whether the partition is its own."""
+
+    group: str
+    owns: bool
+    by: Witness
+
+
 class Positions(State):
-    """Per consumer; ``hidden``: ranges of committed offsets (exclusive ends) without a record for applications."""
+    """consumers: per consumer; ``members``: those in groups. ``frontiers``: per group up to where it was given records,
+    or was to begin. ``hidden``: ranges of committed offsets (exclusive ends) without a record for applications."""
 
     consumers: dict[str, Progress] = {}
+    members: dict[str, Membership] = {}
+    frontiers: dict[str, Progress] = {}
     hidden: list[tuple[int, int]] = []
 
 
@@ -42,14 +53,18 @@ class ConsumersGoForward(LogInvariant[Positions]):
 
     Example: consumer-1 got offsets 38 to 40 of orders-0; the next poll brings 44, though producer-1:41 to
     producer-1:43 are at 41 to 43; or it brings 40 again. A jump that the consumer itself tells of (a position that was
-    assigned, reset or sought) begins anew; offsets of control records are no gap.
+    assigned, reset or sought) begins anew; offsets of control records are no gap. A group is one consumer in this: who
+    takes over a partition begins where the group has committed, which is not beyond what some member was given; and who
+    gave it up is given no more of it.
     """
 
     id = "C5"
     title = "A consumer gets rising offsets and leaves no record out, until its position is moved"
     source = "Jepsen's kafka workload (int-poll-skip, poll-skip, nonmonotonic-poll)"
-    tested_when = "a poll returns records to a consumer whose position is known"
-    types = (PollReturn, ConsPos, LogHw)
+    tested_when = (
+        "a poll returns records to a consumer whose position is known, or one begins where its group has committed"
+    )
+    types = (PollReturn, ConsPos, ConsOwn, LogHw)
     cases = {LogHw: ("leader",)}
     unseen = (
         "the end: a consumer that stops is for L6",
@@ -65,6 +80,9 @@ class ConsumersGoForward(LogInvariant[Positions]):
             return self._read(state, event, body, mirror) if _is_read(body) else NOTHING
         if type(body) is ConsPos:
             state.consumers[event.node] = Progress(body.new, witness(event))
+            return self._placed(state, event, body, mirror) if event.node in state.members else NOTHING
+        if type(body) is ConsOwn:
+            state.members[event.node] = Membership(body.group, state.key in body.owned, witness(event))
             return NOTHING
         for batch in mirror.newly_committed:
             if not batch.uids:
@@ -72,8 +90,40 @@ class ConsumersGoForward(LogInvariant[Positions]):
                 del state.hidden[:-REMEMBERED]
         return NOTHING
 
+    def _placed(self, state: Positions, event: Stamped, body: ConsPos, mirror: LogMirror) -> Emissions:
+        """A member of a group begins somewhere. Where that is none of what its group has committed, it tells of it as
+        every consumer does."""
+        group = state.members[event.node].group
+        frontier = state.frontiers.get(group)
+        if frontier is None or body.new > frontier.position:
+            state.frontiers[group] = Progress(body.new, witness(event))
+        if body.reason != "committed" or frontier is None:
+            return NOTHING
+        state.tested += 1
+        left_out = self._left_out(state, frontier.position, body.new)
+        if left_out < 0:
+            return NOTHING
+        sentence = (
+            f"{event.node} begins at {body.new:,} of {state.key}, of which group {group} had been given records up to "
+            f"{frontier.position:,}: it leaves out offset {left_out:,}"
+        )
+        return self.violated(state.key, sentence, frontier.by, event)
+
+    def _as_member(self, state: Positions, event: Stamped, end: int) -> Emissions:
+        """A member of a group was given records."""
+        member = state.members[event.node]
+        frontier = state.frontiers.get(member.group)
+        if frontier is None or end > frontier.position:
+            state.frontiers[member.group] = Progress(end, witness(event))
+        if member.owns:
+            return NOTHING
+        sentence = f"{event.node} got records of {state.key} up to {end:,} after it had given that up"
+        return self.violated(state.key, sentence, member.by, event)
+
     def _read(self, state: Positions, event: Stamped, body: PollReturn, mirror: LogMirror) -> Emissions:
         offsets = offsets_of(body.records)
+        if event.node in state.members and (found := self._as_member(state, event, offsets[-1] + 1)):
+            return found
         before = state.consumers.get(event.node)
         state.consumers[event.node] = Progress(offsets[-1] + 1, witness(event))
         expected = offsets[0] if before is None else before.position

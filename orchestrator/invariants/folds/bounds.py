@@ -109,6 +109,17 @@ BOUNDS: dict[str, Bound] = {
         ),
         after=("L3",),
     ),
+    "L11": Bound(
+        "a group is stable, and all its partitions are owned",
+        (
+            Timer("session.timeout.ms", 1, "the coordinator gives up a member that is silent", "consumer"),
+            Timer("group.initial.rebalance.delay.ms", 2, "a group that was empty waits for more members"),
+            Timer("heartbeat.interval.ms", 4, "members hear of a rebalance, and of a second one (KIP-429)", "consumer"),
+            Timer("request.timeout.ms", 2, "requests to a silent broker: for the coordinator, and to it", "consumer"),
+            Timer("retry.backoff.max.ms", 4, "the pauses after them", "consumer"),
+        ),
+        after=("L3",),
+    ),
     "L13": Bound(
         "a node that retries gets somewhere",
         (

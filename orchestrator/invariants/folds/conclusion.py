@@ -94,9 +94,8 @@ def conclude(
 def _conclude(
     invariant: Invariant, results: Sequence[KeyResult], profile: Profile, clouds: Mapping[str, str]
 ) -> InvariantResult:
-    off = [name for name in invariant.requires if is_off(profile, name)]
-    if off:
-        return InvariantResult(invariant.id, invariant.title, "vacuous", 0, why=f"{off[0]} is off")
+    if why := unconcerned(invariant, profile):
+        return InvariantResult(invariant.id, invariant.title, "vacuous", 0, why=why)
     merged = InvariantResult(invariant.id, invariant.title, "vacuous", sum(result.tested for result in results))
     too_short = ""
     for result in sorted(results, key=_key):
@@ -144,11 +143,26 @@ def event_tags(invariant: Invariant) -> list[str]:
     return [str(kind.__struct_config__.tag) for kind in invariant.depends_on]
 
 
+def unconcerned(invariant: Invariant, profile: Profile) -> str:
+    """Why a run does not concern an invariant, by how it was set up; "" if it does."""
+    for name in invariant.requires:
+        if is_off(profile, name):
+            return f"{name} is off"
+    for name, value in invariant.at.items():
+        if value not in _values(profile, name):
+            return f"{name} is not {value}"
+    return "no consumer has a group" if invariant.of_groups and not profile.groups else ""
+
+
 def is_off(profile: Profile, feature: str) -> bool:
     """Whether a feature is off on every node that the run says anything about."""
+    return all(value == "off" for value in _values(profile, feature))
+
+
+def _values(profile: Profile, feature: str) -> list[str]:
+    """Values of a feature on every node that the run says anything about."""
     values = [profile.feature(feature), *(profile.feature(feature, node) for node in profile.nodes)]
-    values += profile.bounced.get(feature, [])
-    return all(value == "off" for value in values)
+    return values + profile.bounced.get(feature, [])
 
 
 def _key(result: KeyResult) -> str:

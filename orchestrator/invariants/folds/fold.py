@@ -118,7 +118,7 @@ class Profile(msgspec.Struct, frozen=True):
     """How the cluster of a run was set up: what invariants and exemptions turn on.
 
     ``voters``: ids of the voters that the quorum began with; ``versions``: API -> lowest and highest that servers
-    speak.
+    speak. ``groups``: per group its ``members`` (clients, by name) and the topic ``partitions`` that they subscribe to.
     ``features``, ``config``: of the cluster; ``topics``: per topic its own ``config``; ``nodes``: per node, what
     differs. ``bounced``: features that rolling bounces set, with the values that nodes have from some time on;
     ``bounced_versions``: the same of the versions that they speak, API -> ranges.
@@ -134,6 +134,7 @@ class Profile(msgspec.Struct, frozen=True):
     nodes: dict[str, dict[str, Any]] = {}
     bounced: dict[str, list[str]] = {}
     bounced_versions: dict[str, list[list[int]]] = {}
+    groups: dict[str, dict[str, list[str]]] = {}
     epsilon_us: int = 0
 
     def feature(self, name: str, node: str = "") -> str:
@@ -198,8 +199,10 @@ class Invariant:
 
     id: as in the reference. title: the promise, in Kafka's words. source: where Kafka, or the literature, makes it.
     tested_when: what counts as a test. requires: features that must not be off for it to mean anything (else it is
-    vacuous). promised_by: the feature without which nobody promises it, though it is judged. types: the events it
-    judges or remembers; cases: which of them. exemptions: rule -> when it excuses. unseen: what the promise says, or a
+    vacuous); at: features, with the value that they must have somewhere; of_groups: it is about groups, and a run
+    without any does not concern it. promised_by: the feature without which nobody promises it, though it is judged.
+    types: the events it judges or remembers; cases: which of them. exemptions: rule -> when it excuses. unseen: what
+    the promise says, or a
     reader would take it to say, and the code does not look at, a sentence each with the reason; for the document.
     standalone: each event is judged by itself, so that a violation proves itself even in a trace with gaps.
     ghost: the ghost data that it cannot do without, such as "prefix hash"; a trace from elsewhere may have none.
@@ -212,6 +215,8 @@ class Invariant:
     types: ClassVar[tuple[type[TraceEvent], ...]]
     cases: Cases = {}
     requires: ClassVar[tuple[str, ...]] = ()
+    at: ClassVar[Mapping[str, str]] = {}
+    of_groups: ClassVar[bool] = False
     promised_by: ClassVar[str] = ""
     standalone: ClassVar[bool] = False
     ghost: ClassVar[str] = ""

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from actors.node.spec import METADATA_PARTITION, node_name
 from actors.trace.events import (
     AdminInvoke,
     AdminReturn,
     BrokerReg,
+    CommitInvoke,
+    CommitReturn,
+    CommittedReturn,
     ConfigChange,
+    ConsOwn,
+    GrpCommit,
+    GrpFetch,
+    GrpLoad,
     IsrPropose,
     MetaImage,
     MetaView,
@@ -34,6 +42,22 @@ from orchestrator.invariants.folds.fold import Kind, Route
 _NONE: tuple[str, ...] = ()
 
 
+def _of_group(body: Any) -> Sequence[str]:
+    """The partitions that an event of a group is about: those that are read, and the one that holds the group."""
+    kind = type(body)
+    if kind is GrpCommit:
+        return (body.tp, body.offsets_tp)
+    if kind is GrpFetch:
+        return (body.offsets_tp,)
+    if kind is ConsOwn:
+        return list(dict.fromkeys([*body.owned, *body.added, *body.revoked, *body.lost]))
+    return list(body.tps if kind is CommittedReturn else body.offsets)
+
+
+_OF_GROUPS = frozenset({GrpCommit, GrpFetch, ConsOwn, CommitInvoke, CommitReturn, CommittedReturn})
+"""Types that are about several partitions."""
+
+
 def _partition_keys(event: Stamped) -> Sequence[str]:
     body = event.body
     if type(body) is RpcReply:
@@ -43,6 +67,8 @@ def _partition_keys(event: Stamped) -> Sequence[str]:
         return [tp for tp in body.lost if tp != METADATA_PARTITION]
     if type(body) is QRole:
         return _NONE
+    if type(body) in _OF_GROUPS:
+        return _of_group(body)
     tp: str = body.tp  # type: ignore[union-attr]  # every other type on this route has a partition
     return (tp,) if tp and tp != METADATA_PARTITION else _NONE
 
@@ -117,6 +143,13 @@ def _client_keys(event: Stamped) -> Sequence[str]:
     return (event.node,)
 
 
+def _group_keys(event: Stamped) -> Sequence[str]:
+    body: Any = event.body
+    if type(body) is GrpLoad:
+        return list(dict.fromkeys([*body.groups, *body.offsets]))
+    return (body.group,)
+
+
 def _broker_keys(event: Stamped) -> Sequence[str]:
     body = event.body
     if type(body) is BrokerReg:
@@ -128,7 +161,7 @@ def _broker_keys(event: Stamped) -> Sequence[str]:
 
 
 def _partition_keys_of(kind: Kind) -> Sequence[str] | None:
-    if kind.type is RpcReply or kind.type is NodeDown:
+    if kind.type is RpcReply or kind.type is NodeDown or kind.type in _OF_GROUPS:
         return None
     return (kind.tp,) if kind.tp and kind.tp != METADATA_PARTITION else _NONE
 
@@ -185,6 +218,9 @@ BROKER = Route(
     keys_of_kind=_broker_keys_of,
 )
 """By the broker that a registration is about."""
+
+GROUP = Route("group", _group_keys, about="group")
+"""By group: what its coordinators and its members do."""
 
 QUORUM = Route("quorum", _quorum_keys, about="the quorum", keys_of_kind=lambda _: ("quorum",))
 """Elections of the quorum: one key, few events."""

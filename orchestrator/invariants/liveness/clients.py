@@ -11,6 +11,11 @@ from actors.node.spec import node_name
 from actors.trace.events import (
     AdminInvoke,
     AdminReturn,
+    CommitInvoke,
+    CommitReturn,
+    CommittedInvoke,
+    CommittedReturn,
+    ConsOwn,
     ConsPos,
     CtlFault,
     ListInvoke,
@@ -215,7 +220,7 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
     source = "KIP-74; Fetcher.java"
     tested_when = "a consumer reaches what was the high watermark when it was behind, in a window"
     route = PARTITION
-    types = (LogHw, PollReturn, ConsPos, PartChange)
+    types = (LogHw, PollReturn, ConsPos, ConsOwn, PartChange)
     unseen = ("how long a consumer needs that waits for brokers which hang, below the bound for each of them",)
     cases = {LogHw: ("leader",)}
     exemptions = {
@@ -254,7 +259,11 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
             elif body.records:
                 self._moved(state, event, body.records[-1].offset + 1)
             return NOTHING if state.armed_us >= 0 else self.arm(state)
-        if kind is ConsPos:
+        if kind is ConsOwn:
+            if state.key not in body.owned:
+                state.positions.pop(event.node, None)
+                self.void(state, event.node)  # it is another member's to read
+        elif kind is ConsPos:
             if body.reason == "seek":
                 self.void(state, event.node)  # the application has it read again what it may have read
             self._moved(state, event, body.new)
@@ -329,9 +338,12 @@ class OperationsReturn(WindowInvariant[Operations]):
     id = "L7"
     title = "Every operation of a client returns before its own time-out"
     source = "KIP-91 (delivery.timeout.ms); KIP-266 (default.api.timeout.ms)"
-    tested_when = "a send or a lookup returns"
+    tested_when = "a send, a lookup or a commit returns"
     route = NODE
-    types = (SendInvoke, ListInvoke, AdminInvoke, SendReturn, ListReturn, AdminReturn, NodeDown)
+    types = (
+        *(SendInvoke, ListInvoke, AdminInvoke, CommitInvoke, CommittedInvoke, NodeDown),
+        *(SendReturn, ListReturn, AdminReturn, CommitReturn, CommittedReturn),
+    )
     unseen = ("polls, which return in the step that invokes them",)
 
     @property
@@ -368,7 +380,7 @@ class OperationsReturn(WindowInvariant[Operations]):
             if state.due.pop(body.op, None) is not None:
                 state.tested += 1
             return NOTHING
-        # A node has operations of one kind, so that the oldest is the first to be due.
+        # A node has operations of one time-out, so that the oldest is the first to be due.
         state.beta_us = state.send_us if body.kind == "send" else state.list_us
         self.oblige(state, body.op, event)
         return NOTHING if state.armed_us >= 0 else self.arm(state)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from actors.config import CONFIG
 from actors.node.errors import KafkaError, traits
@@ -64,11 +65,13 @@ class Belief(msgspec.Struct):
 
 
 class Beliefs(State):
-    """Of one client in one incarnation."""
+    """Of one client in one incarnation. metadata_epoch: of the last answer that it took over by it, -1 none."""
 
     incarnation: int = 0
     partitions: dict[str, Belief] = {}
     topic_ids: dict[str, str] = {}
+    metadata_epoch: int = -1
+    metadata_by: Witness | None = None
 
     def of(self, tp: str) -> Belief:
         """What it believes of a partition."""
@@ -80,6 +83,7 @@ class Beliefs(State):
     def begin(self, incarnation: int) -> None:
         """A client that starts believes nothing."""
         self.incarnation, self.partitions, self.topic_ids = incarnation, {}, {}
+        self.metadata_epoch, self.metadata_by = -1, None
 
 
 def _asked_at(event: Stamped, client: str, incarnation: int) -> int:
@@ -103,11 +107,12 @@ class OlderMetadataIsNotAdopted(KeyedInvariant[Beliefs]):
     Example: consumer-1 knows broker-2 as the leader of orders-0 in leader epoch 5. It asks broker-3, which has not
     heard of that, is told broker-1 in leader epoch 4, and fetches from broker-1. Leader epochs are compared within one
     topic id: a topic that was made anew begins anew. An answer below version 9 tells no leader epoch that can be relied
-    upon, and makes a client forget the one that it had.
+    upon, and makes a client forget the one that it had. With metadata epochs (kip-232: seed) whole answers are
+    compared; those without one are not judged.
     """
 
     id = "M1"
-    title = "A client never goes back to an older leader epoch of a partition"
+    title = "A client never goes back to an older leader epoch of a partition, or to an older metadata epoch"
     source = "KIP-320; KIP-232; KAFKA-6262; KAFKA-7738; Kafka's Metadata.updateLatestMetadata"
     tested_when = "a client that knows a leader epoch takes over another answer, or asks for offsets or records in one"
     route = CLIENT
@@ -139,7 +144,7 @@ class OlderMetadataIsNotAdopted(KeyedInvariant[Beliefs]):
         return NOTHING
 
     def _viewed(self, state: Beliefs, event: Stamped, body: MetaView) -> Emissions:
-        found: list[Any] = []
+        found: list[Any] = [*self._as_a_whole(state, event, body)]
         for tp, epoch in body.epochs.items():
             belief = state.of(tp)
             if body.source == "heard":
@@ -151,6 +156,22 @@ class OlderMetadataIsNotAdopted(KeyedInvariant[Beliefs]):
                 state.tested += belief.seen >= 0
         state.topic_ids.update(body.topic_ids)
         return found
+
+    def _as_a_whole(self, state: Beliefs, event: Stamped, body: MetaView) -> Emissions:
+        """With metadata epochs, each answer that has one is newer or older than another one."""
+        if body.metadata_epoch is UNSET or body.metadata_epoch < 0:
+            return NOTHING
+        epoch, before, by = body.metadata_epoch, state.metadata_epoch, state.metadata_by
+        state.tested += before >= 0
+        if not body.metadata_accepted:
+            return NOTHING
+        state.metadata_epoch, state.metadata_by = epoch, witness(event)
+        if epoch >= before:
+            return NOTHING
+        sentence = (
+            f"{event.node} took over what {body.server} told with metadata epoch {epoch:,} when its own had {before:,}"
+        )
+        return self.violated(state.key, sentence, by, event)
 
     def _accepted(
         self, state: Beliefs, event: Stamped, body: MetaView, tp: str, epoch: int, belief: Belief
@@ -206,7 +227,8 @@ class Refreshing(WindowState):
     """incarnation: the client's last one. leaders: partition -> leader epoch -> who leads in it, as the client took it
     over. adopted: partition -> what it took over, in order, nobody as a leader too. seen: partition -> leader epoch by
     which it judges others. backoff_us: the least pause after a refresh. ended_us: when the last one ended, -1 none; by:
-    that event. clock: a fault changed the client's clock. silent: who was asked, and is not in the core."""
+    that event. metadata_epoch: of the last answer that it took over by it. clock: a fault changed the client's clock.
+    silent: who was asked, and is not in the core."""
 
     incarnation: int = 0
     leaders: dict[str, dict[int, list[int]]] = {}
@@ -217,6 +239,7 @@ class Refreshing(WindowState):
     by: Witness | None = None
     clock: bool = False
     stopping: bool = False
+    metadata_epoch: int = -1
     silent: set[str] = set()
 
 
@@ -278,7 +301,7 @@ class OutdatedMetadataIsRefetched(WindowInvariant[Refreshing]):
         kind = type(body)
         if kind is NodeUp or kind is NodeDown:
             state.incarnation, state.leaders, state.seen, state.ended_us = event.incarnation, {}, {}, -1
-            state.adopted = {}
+            state.adopted, state.metadata_epoch = {}, -1
             self.void(state, "refresh")
         elif kind is Rpc:
             return self._ended(state, event, body)
@@ -335,6 +358,10 @@ class OutdatedMetadataIsRefetched(WindowInvariant[Refreshing]):
         if body.source == "heard":
             state.seen.update(body.epochs)
             return self._wanted(state, event)
+        if body.metadata_accepted is False:
+            return self._left_alone(state, event, body)
+        if body.metadata_epoch is not UNSET:
+            state.metadata_epoch = max(state.metadata_epoch, body.metadata_epoch)
         found: Emissions = NOTHING
         for tp, epoch in body.epochs.items():
             seen = state.seen.get(tp, -1)
@@ -362,6 +389,18 @@ class OutdatedMetadataIsRefetched(WindowInvariant[Refreshing]):
                     )
                     found = self.violated(state.key, sentence, event)
         return found
+
+    def _left_alone(self, state: Refreshing, event: Stamped, body: MetaView) -> Emissions:
+        """A whole answer was refused: it must be older than what the client has, and another one asked for."""
+        assert isinstance(body.metadata_epoch, int)
+        state.tested += 1
+        if body.metadata_epoch < state.metadata_epoch:
+            return self._wanted(state, event)
+        sentence = (
+            f"{event.node} did not take over what {body.server} told with metadata epoch {body.metadata_epoch:,}, "
+            f"though its own had {state.metadata_epoch:,}"
+        )
+        return self.violated(state.key, sentence, event)
 
     # ---- refreshing ---------------------------------------------------------------------------------------
 

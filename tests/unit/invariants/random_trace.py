@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 from actors.node.spec import METADATA_PARTITION, node_name
 from actors.trace.events import (
+    NO_ENTRY,
     BrokerReg,
+    CommitInvoke,
+    CommitReturn,
+    CommittedInvoke,
+    CommittedReturn,
     ConfigChange,
+    ConsOwn,
     ConsPos,
     CtlFault,
     CtlWindow,
     ErrorSeen,
+    GrpCommit,
+    GrpFetch,
+    GrpGen,
+    GrpLoad,
     LinkRuleChange,
     MetaImage,
+    MetaMint,
     MetaView,
+    MetaWait,
+    PartAssume,
     ReplyPartition,
     Rpc,
     SendInvoke,
@@ -31,10 +45,15 @@ def random_trace(random: Random, length: int) -> list[Stamped]:
     """About ``length`` events of three voters, three brokers and three clients; some are taken out again."""
     trace = TraceBuilder(
         apart=random.choice([0, 1, 1000]),
-        features={"kip-207": random.choice(["off", "seed", "kafka"]), "kip-595.own-epoch-commit": "kafka"},
+        features={
+            "kip-207": random.choice(["off", "seed", "kafka"]),
+            "kip-595.own-epoch-commit": "kafka",
+            "kip-232": random.choice(["seed", "kafka"]),
+        },
+        groups={"g": {"members": ["consumer-1"], "partitions": [TP]}},
     )
     moves = [_quorum, _metadata_log, _append, _log_changes, _elections, _answers, _list, _send, _poll, _life]
-    moves += [_windows, _calls, _later]
+    moves += [_windows, _calls, _later, _coordinators, _members, _metadata_epochs]
     while len(trace.events) < length:
         if trace.events and random.random() < 0.3:
             trace.cause = random.choice(trace.events[-20:]).id
@@ -75,6 +94,71 @@ def _metadata_log(random: Random, trace: TraceBuilder) -> None:
     else:
         told = random.choice([(-1, -1), (0, 1), (1, end)])
         trace.asked(node, random.choice([101, 102, 103]), random.randrange(end + 1), random.randrange(3), epoch, told)
+
+
+OFFSETS = "__consumer_offsets-0"
+
+
+def _entry(random: Random) -> list[int]:
+    return [random.randrange(6), random.randrange(2), random.choice([-1, 1, 2])]
+
+
+def _coordinators(random: Random, trace: TraceBuilder) -> None:
+    broker, epoch, generation = f"broker-{random.choice(BROKERS)}", random.randrange(3), random.randrange(4)
+    entry = _entry(random)
+    kind = random.randrange(5)
+    if kind == 0:
+        state = random.choice(["Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead"])
+        given = {"m1": [TP], "m2": random.choice([[], [TP]])} if state == "Stable" else {}
+        members = {"m1": "consumer-1", "m2": "consumer-2"}
+        trace.emit(broker, GrpGen(OFFSETS, "g", state, generation, epoch, members=members, assignment=given))
+    elif kind == 1:
+        error, at = random.choice([(0, random.randrange(5)), (232, -1)])
+        member = random.choice(["m1", "m3"])
+        trace.emit(broker, GrpCommit(TP, "g", OFFSETS, epoch, member, generation, *entry, error, at))
+    elif kind == 2:
+        told = {"g": {TP: entry}} if random.random() < 0.7 else {}
+        trace.emit(broker, GrpLoad(OFFSETS, epoch, random.random() < 0.8, 0, told, {"g": ("Stable", generation)}))
+    elif kind == 3:
+        trace.emit(broker, GrpFetch("g", OFFSETS, epoch, 0, {TP: entry}))
+    else:
+        role = random.choice(["leader", "follower"])
+        trace.emit(broker, PartAssume(OFFSETS, role, 1, epoch, epoch, 0, 0, 0, 1))
+
+
+def _members(random: Random, trace: TraceBuilder) -> None:
+    node, generation = random.choice(["consumer-1", "consumer-2"]), random.randrange(4)
+    entry, op = _entry(random), f"commit {random.randrange(20)}"
+    how: Any = random.choice(["auto", "sync"])
+    kind = random.randrange(5)
+    if kind == 0:
+        trace.emit(node, CommitInvoke(op, "g", "m1", generation, {TP: entry}, how))
+    elif kind == 1:
+        errors = {TP: random.choice([0, 22])}
+        trace.emit(node, CommitReturn(op, "ok", 0, "g", "m1", generation, {TP: entry}, how, errors))
+    elif kind == 2:
+        trace.emit(node, CommittedInvoke(op, "g", [TP]))
+    elif kind == 3:
+        trace.emit(node, CommittedReturn(op, "ok", 0, "g", [TP], {TP: random.choice([entry, NO_ENTRY])}))
+    else:
+        owned = random.choice([[], [TP]])
+        reason: Any = random.choice(["assign", "revoke", "lost", "leave"])
+        trace.emit(node, ConsOwn("g", "m1", generation, owned, revoked=[] if owned else [TP], reason=reason))
+        if owned:
+            trace.moved(node, random.randrange(4), random.choice(["committed", "reset", "assign"]), random.randrange(3))
+
+
+def _metadata_epochs(random: Random, trace: TraceBuilder) -> None:
+    epoch = random.randrange(1, 5)
+    kind = random.randrange(3)
+    if kind == 0:
+        trace.emit(random.choice(VOTERS), MetaMint(epoch, random.randrange(3), random.randrange(2)))
+    elif kind == 1:
+        taken = random.random() < 0.7
+        trace.emit("consumer-1", MetaView("broker-1", {}, [], metadata_epoch=epoch, metadata_accepted=taken))
+    else:
+        trace.emit("consumer-1", MetaWait(epoch, random.randrange(5), random.random() < 0.7))
+        trace.emit("consumer-1", ConsPos(TP, -1, random.randrange(4), -1, "seek", metadata_epoch=epoch))
 
 
 def _uids(random: Random, trace: TraceBuilder) -> list[str]:

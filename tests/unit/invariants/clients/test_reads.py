@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from actors.trace.events import ConsOwn
 from orchestrator.invariants.folds.window import REMEMBERED, OffsetWindow
 from tests.unit.invariants.partitions.test_replication import committed
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
@@ -274,3 +275,64 @@ def test_an_unclean_election_brings_back_what_its_leader_had_committed() -> None
     assert {name: (each.violated, each.excused) for name, each in results.items()} == {"P10": (0, {}), "C8": (0, {})}
     trace.polled("consumer-1", (1, "c"), epoch=2, batch_epoch=1)
     assert trace.result("C8").status == "violated"
+
+
+# ---- C5 in groups --------------------------------------------------------------------------------------------------
+
+
+def owned(trace: TraceBuilder, node: str, *tps: str) -> str:
+    """What a member of the group has from now on, which had one partition before."""
+    gone = [] if TP in tps else [TP]
+    return trace.emit(node, ConsOwn("g", f"member of {node}", 1, list(tps), revoked=gone))
+
+
+def test_a_group_leaves_nothing_out_when_owners_change() -> None:
+    """Shows that the next owner may begin where some member was given records, or below it, and tests C5 by that."""
+    trace = committed("a", "b", "c")
+    owned(trace, "consumer-1", TP)
+    trace.moved("consumer-1", 0, "assign")
+    trace.polled("consumer-1", (0, "a"), (1, "b"))
+    for start in (2, 1):
+        owned(trace, "consumer-1")
+        owned(trace, "consumer-2", TP)
+        trace.moved("consumer-2", start, "committed")
+        owned(trace, "consumer-2")
+    assert (trace.result("C5").status, trace.result("C5").tested) == ("held", 3)
+
+
+def test_a_group_leaves_something_out_when_owners_change() -> None:
+    """Shows that an owner that begins beyond what any member was given violates C5, unless there is no record in
+    between, or the application moved on, or it is another group."""
+    trace = committed("a", "b", "c")
+    owned(trace, "consumer-1", TP)
+    trace.moved("consumer-1", 0, "assign")
+    last = trace.polled("consumer-1", (0, "a"))
+    owned(trace, "consumer-2", TP)
+    event = trace.moved("consumer-2", 2, "committed")
+    (finding,) = trace.result("C5").violations
+    assert finding.events == [last, event]
+    assert finding.sentence == (
+        "consumer-2 begins at 2 of orders-0, of which group g had been given records up to 1: it leaves out offset 1"
+    )
+    trace = committed("a", "b", "c")
+    owned(trace, "consumer-1", TP)
+    trace.moved("consumer-1", 0, "assign")
+    trace.moved("consumer-1", 2, "seek")
+    owned(trace, "consumer-2", TP)
+    trace.moved("consumer-2", 2, "committed")
+    trace.emit("consumer-3", ConsOwn("other", "m", 1, [TP]))
+    trace.moved("consumer-3", 3, "committed")
+    assert trace.result("C5").violated == 0
+
+
+def test_who_gave_a_partition_up_is_given_no_more_of_it() -> None:
+    """Shows that records of a partition that a member has given up violate C5."""
+    trace = committed("a", "b")
+    owned(trace, "consumer-1", TP)
+    trace.moved("consumer-1", 0, "committed")
+    trace.polled("consumer-1", (0, "a"))
+    gone = owned(trace, "consumer-1", "orders-1")
+    event = trace.polled("consumer-1", (1, "b"))
+    (finding,) = trace.result("C5").violations
+    assert finding.events == [gone, event]
+    assert finding.sentence == "consumer-1 got records of orders-0 up to 2 after it had given that up"

@@ -1,0 +1,76 @@
+"""The defects of groups: who coordinates them, who commits, what members own and where they begin."""
+
+from __future__ import annotations
+
+from actors.defects.controller import EPOCHS
+from actors.defects.defect import Defect
+
+_COORDINATOR = "actors.broker.group_coordinator"
+_MEMBER = "actors.client"
+
+GROUP_DEFECTS: tuple[Defect, ...] = (
+    Defect("any-generation-commits", _COORDINATOR, "O2", "A coordinator takes commits of members of any generation."),
+    Defect("strangers-commit", _COORDINATOR, "O2", "A coordinator takes commits of who is no member any more."),
+    Defect(
+        "commit-before-hw",
+        _COORDINATOR,
+        "O1",
+        "A coordinator answers a commit when it is appended, not when it is committed.",
+    ),
+    Defect(
+        "uncommitted-offsets-told",
+        _COORDINATOR,
+        "O7",
+        "A coordinator tells of commits that are above the high watermark.",
+    ),
+    Defect("commit-of-more", _COORDINATOR, "O6", "A coordinator stores higher offsets than it is asked to."),
+    Defect("load-ends-early", _COORDINATOR, "O7", "A new coordinator leaves out the last batch of its log."),
+    Defect(
+        "coordinates-as-follower",
+        _COORDINATOR,
+        "O7",
+        "A broker that does not lead the offsets partition any more goes on as its coordinator.",
+        "KAFKA-5600",
+    ),
+    Defect(
+        "generations-begin-anew",
+        _COORDINATOR,
+        "O5",
+        "A new coordinator counts generations from 0, whatever its log says.",
+    ),
+    Defect(
+        "older-metadata-commits",
+        _COORDINATOR,
+        "M5",
+        "A coordinator takes a commit whose metadata epoch is below the stored one.",
+        settings=EPOCHS,
+    ),
+    Defect(
+        "equal-metadata-refused",
+        _COORDINATOR,
+        "M5",
+        "A coordinator refuses a commit whose metadata epoch is the stored one.",
+        settings=EPOCHS,
+    ),
+    Defect("joins-without-revoking", _MEMBER, "O4", "A member joins again without giving up what it owns."),
+    Defect("partition-given-twice", _MEMBER, "O4", "A leading member assigns a partition to two members."),
+    Defect("partition-left-out", _MEMBER, "L11", "A leading member leaves a partition out of its assignment."),
+    Defect("rebalance-unheard", _MEMBER, "L11", "A member that is told of a rebalance does not join again."),
+    Defect("commits-ahead", _MEMBER, "O3", "A member commits positions beyond what its application was given."),
+    Defect("commits-behind", _MEMBER, "O3", "A member commits positions before where it began."),
+    Defect(
+        "begins-with-old-metadata",
+        _MEMBER,
+        "M6",
+        "A member begins where its group has committed, however old its metadata is.",
+        "KAFKA-6262",
+        settings=EPOCHS,
+    ),
+    Defect("begins-after-committed", _MEMBER, "C5", "A member begins one record after what its group has committed."),
+    Defect(
+        "begins-where-reset-says",
+        _MEMBER,
+        "M4",
+        "A member begins where auto.offset.reset says, though its group has committed a position.",
+    ),
+)

@@ -1,0 +1,1 @@
+"""What groups promise, and what they have committed (O)."""

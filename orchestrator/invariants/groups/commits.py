@@ -1,0 +1,383 @@
+"""What members are told of committed positions: O1 and M5, by the order in which coordinators appended them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from actors.node.errors import KafkaError
+from actors.trace.events import (
+    NO_ENTRY,
+    CommitInvoke,
+    CommitReturn,
+    CommittedInvoke,
+    CommittedReturn,
+    Entry,
+    GrpCommit,
+    GrpFetch,
+    NodeDown,
+    PartChange,
+    Stamped,
+)
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
+from orchestrator.invariants.folds.routes import GROUP
+from orchestrator.invariants.groups.losses import OFFSETS_LOSSES, OffsetsLosses
+
+REMEMBERED = 256
+"""Commits of a partition that are remembered."""
+EPOCH = 2
+"""Where an entry has its metadata epoch."""
+_SAME_STEP = 64
+"""Answers of a coordinator that are remembered until they have arrived."""
+
+
+class Commit(msgspec.Struct, frozen=True, gc=False):
+    """A commit that a coordinator appended. who: the client whose request it was, "" unknown; asked: the client's last
+    event then, its incarnation and number."""
+
+    offsets_tp: str
+    coordinator_epoch: int
+    log_offset: int
+    member: str
+    generation: int
+    entry: Entry
+    who: str
+    asked: tuple[int, int]
+    by: Witness
+
+    def after(self, other: Commit) -> bool:
+        """Whether it is later in the log."""
+        return self.coordinator_epoch >= other.coordinator_epoch and self.log_offset > other.log_offset
+
+
+class Acknowledged(msgspec.Struct, frozen=True, gc=False):
+    """A commit that its client was told to be committed, when."""
+
+    wall_us: int
+    commit: Commit
+    by: Witness
+
+
+class Register(msgspec.Struct):
+    """One partition's. appended: as coordinators did, in the order of the trace. floor: the newest commit that is
+    acknowledged so far, but for ``fresh``, which no operation has come after yet."""
+
+    appended: list[Commit] = []
+    floor: Acknowledged | None = None
+    fresh: list[Acknowledged] = []
+
+    def append(self, commit: Commit) -> None:
+        """A coordinator did."""
+        self.appended.append(commit)
+        if len(self.appended) > REMEMBERED:
+            del self.appended[0]
+
+    def newest_before(self, now_us: int) -> Acknowledged | None:
+        """What is acknowledged for certain before an operation that begins now; for all later ones, too."""
+        late: list[Acknowledged] = []
+        for each in self.fresh:
+            if each.wall_us >= now_us:
+                late.append(each)
+            elif self.floor is None or each.commit.after(self.floor.commit):
+                self.floor = each
+        self.fresh = late
+        return self.floor
+
+    def acknowledged(self, event: Stamped, body: CommitReturn, tp: str, begun: Begun | None) -> Commit | None:
+        """The oldest commit in the log that an acknowledgement can be of."""
+        for each in self.appended:
+            if each.who not in ("", event.node) or (each.member, each.generation) != (body.member, body.generation):
+                continue
+            if begun is not None and each.who and each.asked < (begun.by.incarnation, begun.by.seq):
+                continue
+            if same(each.entry, body.offsets[tp]):
+                return each
+        return None
+
+
+class Begun(msgspec.Struct, frozen=True, gc=False):
+    """An operation that has not returned. floors: of a look-up: what was acknowledged when it began."""
+
+    by: Witness
+    floors: dict[str, Acknowledged] = {}
+
+
+class Answer(msgspec.Struct, frozen=True, gc=False):
+    """That a coordinator answered a look-up, with its event number ``seq``."""
+
+    seq: int
+    coordinator_epoch: int
+
+
+class Registers(State):
+    """tps: topic partition -> its register. begun: operation -> its beginning. answers: broker -> incarnation -> what
+    it answered last. epsilon_us: how far clocks may be apart."""
+
+    tps: dict[str, Register] = {}
+    begun: dict[str, Begun] = {}
+    answers: dict[str, dict[int, list[Answer]]] = {}
+    losses: OffsetsLosses = msgspec.field(default_factory=OffsetsLosses)
+    epsilon_us: int = 0
+
+    def register(self, tp: str) -> Register:
+        """That of a partition."""
+        found = self.tps.get(tp)
+        if found is None:
+            found = self.tps[tp] = Register()
+        return found
+
+    def served_in(self, event: Stamped) -> int:
+        """Leader epoch of the coordinator whose answer led to an event, -1 unknown."""
+        node, _, rest = event.cause.partition("/")
+        if not rest:
+            return -1
+        incarnation, seq = map(int, rest.split("/"))
+        known = self.answers.get(node, {}).get(incarnation, [])
+        return next((each.coordinator_epoch for each in reversed(known) if each.seq <= seq), -1)
+
+
+def same(one: Entry, other: Entry) -> bool:
+    """Whether two entries are the same, as far as the versions on their way carry them."""
+    return one[0] == other[0] and all(a == b or -1 in (a, b) for a, b in zip(one[1:], other[1:], strict=True))
+
+
+def commit_of(event: Stamped, body: GrpCommit) -> Commit:
+    """What is remembered of one."""
+    who, _, rest = event.cause.partition("/")
+    incarnation, seq = map(int, rest.split("/")) if rest else (0, 0)
+    entry = [body.offset, body.leader_epoch, body.metadata_epoch]
+    place = (body.offsets_tp, body.coordinator_epoch, body.log_offset)
+    return Commit(*place, body.member, body.generation, entry, who, (incarnation, seq), witness(event))
+
+
+class AcknowledgedCommitsAreFetched(KeyedInvariant[Registers]):
+    """A consumer that is told its position is committed counts on it: whoever goes on after it begins there. If an
+    older one comes back, records are handed out twice; if one that nobody committed, some are left out.
+
+    Example: consumer-1 was told that 40 of orders-0 is committed, consumer-2 joins after that, asks for the committed
+    position, and is told 25. Later commits than the last acknowledged one may be told: they may be under way, or
+    nobody knows what became of them. The log of the offsets partition says what is later.
+    """
+
+    id = "O1"
+    title = "A look-up of a committed position returns the last one that was acknowledged before, or a later one"
+    source = "Jepsen's kafka workload; KAFKA-8069; Kafka's OffsetMetadataManager"
+    tested_when = (
+        "a position is looked up when one is acknowledged, or is told that somebody committed; or a client is told "
+        "that its commit is done"
+    )
+    route = GROUP
+    types = (GrpCommit, GrpFetch, CommitInvoke, CommitReturn, CommittedInvoke, CommittedReturn)
+    of_groups = True
+    exemptions = {
+        "zombie": "A coordinator answered that another one has taken over from, and has not heard of it: it knows "
+        "nothing of what was committed since.",
+        **OFFSETS_LOSSES,
+    }
+    unseen = (
+        f"Acknowledgements, and look-ups of what nobody was told of, of more than {REMEMBERED} commits ago.",
+        "An acknowledgement that comes before the commit is on all in-sync replicas, unless it is lost after that.",
+    )
+
+    @property
+    def news(self) -> tuple[type, ...]:
+        return (NodeDown, PartChange)
+
+    def initial(self, key: str, profile: Profile) -> Registers:
+        return Registers(key, epsilon_us=profile.epsilon_us)
+
+    def hear(self, state: Registers, event: Stamped) -> Emissions:
+        state.losses.take(event)
+        if type(event.body) is NodeDown:
+            for name in [name for name, begun in state.begun.items() if begun.by.node == event.node]:
+                del state.begun[name]
+        return NOTHING
+
+    def step(self, state: Registers, event: Stamped) -> Emissions:
+        body: Any = event.body
+        kind = type(body)
+        if kind is GrpCommit:
+            if not body.error:
+                state.register(body.tp).append(commit_of(event, body))
+        elif kind is GrpFetch:
+            known = state.answers.setdefault(event.node, {}).setdefault(event.incarnation, [])
+            known.append(Answer(event.seq, body.coordinator_epoch))
+            del known[:-_SAME_STEP]
+        elif kind is CommitInvoke:
+            state.begun[body.op] = Begun(witness(event))
+        elif kind is CommittedInvoke:
+            floors = {tp: state.register(tp).newest_before(event.wall - state.epsilon_us) for tp in body.tps}
+            state.begun[body.op] = Begun(witness(event), {tp: each for tp, each in floors.items() if each is not None})
+        else:
+            begun = state.begun.pop(body.op, None)
+            if kind is CommitReturn:
+                return self._acknowledged(state, event, body, begun)
+            if body.outcome == "ok" and begun is not None:
+                return self._told(state, event, body, begun)
+        return NOTHING
+
+    def _acknowledged(self, state: Registers, event: Stamped, body: CommitReturn, begun: Begun | None) -> Emissions:
+        found: list[Any] = []
+        for tp in body.offsets:
+            if body.errors.get(tp, KafkaError.UNKNOWN_SERVER_ERROR):
+                continue
+            register = state.register(tp)
+            state.tested += 1
+            commit = register.acknowledged(event, body, tp, begun)
+            if commit is not None:
+                register.fresh.append(Acknowledged(event.wall, commit, witness(event)))
+                continue
+            sentence = (
+                f"{event.node} was told that {body.offsets[tp][0]:,} of {tp} is committed for group {state.key}, which "
+                "no coordinator has appended for it"
+            )
+            found.extend(self.violated(state.key, sentence, None if begun is None else begun.by, event))
+        return found
+
+    def _told(self, state: Registers, event: Stamped, body: CommittedReturn, begun: Begun) -> Emissions:
+        found: list[Any] = []
+        for tp, entry in body.offsets.items():
+            floor = begun.floors.get(tp)
+            commits = state.register(tp).appended
+            state.tested += floor is not None or entry[0] >= 0
+            if floor is None and (entry == NO_ENTRY or any(same(each.entry, entry) for each in commits)):
+                continue
+            if floor is not None and same(floor.commit.entry, entry):
+                continue
+            if floor is not None and any(same(each.entry, entry) and each.after(floor.commit) for each in commits):
+                continue
+            told = f"that {entry[0]:,} of {tp} is committed" if entry[0] >= 0 else f"that nothing of {tp} is committed"
+            since = f", after {floor.commit.entry[0]:,} was acknowledged" if floor is not None else ", which nobody did"
+            sentence = f"{event.node} was told {told} for group {state.key}{since}"
+            by = None if floor is None else floor.by
+            if rule := self._rule(state, event, floor):
+                found.extend(self.excused(rule, state.key, sentence, by, event))
+            else:
+                found.extend(self.violated(state.key, sentence, by, event))
+        return found
+
+    def _rule(self, state: Registers, event: Stamped, floor: Acknowledged | None) -> str:
+        if floor is None:
+            return ""
+        commit = floor.commit
+        if 0 <= state.served_in(event) < commit.coordinator_epoch:
+            return "zombie"
+        return state.losses.rule(commit.offsets_tp, commit.coordinator_epoch, commit.log_offset)
+
+
+class MetadataTime(msgspec.Struct):
+    """One partition's. register: what was appended; durable: the newest commit that its client was told of."""
+
+    register: Register = msgspec.field(default_factory=Register)
+    durable: Commit | None = None
+
+    def stored(self, coordinator_epoch: int) -> Commit | None:
+        """What a coordinator of that leader epoch has, at least: what it appended last, or else what an earlier one
+        told somebody of."""
+        own = [each for each in self.register.appended if each.coordinator_epoch == coordinator_epoch]
+        if own:
+            return max(own, key=_log_offset)
+        return self.durable if self.durable and self.durable.coordinator_epoch < coordinator_epoch else None
+
+
+def _log_offset(commit: Commit) -> int:
+    return commit.log_offset
+
+
+class MetadataTimes(State):
+    """tps: by topic partition. asked: client -> topic partition -> entries that it last asked to be committed."""
+
+    tps: dict[str, MetadataTime] = {}
+    asked: dict[str, dict[str, list[Entry]]] = {}
+    losses: OffsetsLosses = msgspec.field(default_factory=OffsetsLosses)
+
+    def of(self, tp: str) -> MetadataTime:
+        """That of a partition."""
+        found = self.tps.get(tp)
+        if found is None:
+            found = self.tps[tp] = MetadataTime()
+        return found
+
+
+class CommitsGoForwardInMetadataTime(KeyedInvariant[MetadataTimes]):
+    """A member whose metadata is older than that of the last commit may not know the partition as it is now, and its
+    position means something else there. KIP-232 has the coordinator refuse it, for that partition alone.
+
+    Example: 40 of orders-0 is committed with metadata epoch 7. Consumer-2, whose metadata has epoch 5, commits 12; the
+    coordinator appends it, and the next owner of the partition begins at 12. Or it refuses a commit with epoch 7.
+    """
+
+    id = "M5"
+    title = "A commit has no lower metadata epoch than the one stored, or it is refused and changes nothing"
+    source = "KIP-232 (version 16), Proposed Changes 3; KAFKA-7437"
+    tested_when = "a coordinator decides on a commit when one with a metadata epoch is stored"
+    route = GROUP
+    types = (GrpCommit, CommitInvoke, CommitReturn)
+    of_groups = True
+    at = {"kip-232": "seed"}
+    exemptions = {
+        "no-epoch": "The client said none: it is older than metadata epochs, or has not heard of any. It is treated as "
+        "before there were any.",
+        **OFFSETS_LOSSES,
+    }
+    unseen = ("what an earlier coordinator appended and nobody was told of: it may be gone",)
+
+    def initial(self, key: str, profile: Profile) -> MetadataTimes:
+        return MetadataTimes(key)
+
+    @property
+    def news(self) -> tuple[type, ...]:
+        return (NodeDown, PartChange)
+
+    def hear(self, state: MetadataTimes, event: Stamped) -> Emissions:
+        state.losses.take(event)
+        return NOTHING
+
+    def step(self, state: MetadataTimes, event: Stamped) -> Emissions:
+        body: Any = event.body
+        if type(body) is CommitInvoke:
+            for tp, entry in body.offsets.items():
+                known = state.asked.setdefault(event.node, {}).setdefault(tp, [])
+                known.append(entry)
+                del known[:-REMEMBERED]
+        elif type(body) is CommitReturn:
+            self._acknowledged(state, event, body)
+        elif body.error in (0, KafkaError.INVALID_METADATA_EPOCH):
+            return self._decided(state, event, body)
+        return NOTHING
+
+    def _acknowledged(self, state: MetadataTimes, event: Stamped, body: CommitReturn) -> None:
+        for tp in body.offsets:
+            times = state.of(tp)
+            if body.errors.get(tp, KafkaError.UNKNOWN_SERVER_ERROR) == 0:
+                commit = times.register.acknowledged(event, body, tp, None)
+                if commit is not None and (times.durable is None or commit.after(times.durable)):
+                    times.durable = commit
+
+    def _decided(self, state: MetadataTimes, event: Stamped, body: GrpCommit) -> Emissions:
+        times = state.of(body.tp)
+        commit = commit_of(event, body)
+        epoch, refused = body.metadata_epoch, bool(body.error)
+        stored = times.stored(body.coordinator_epoch)
+        if not refused:
+            times.register.append(commit)
+        if body.offset < 0 and not refused:
+            return NOTHING  # a tombstone: nothing is stored after it
+        state.tested += refused or (stored is not None and stored.entry[EPOCH] >= 0)
+        what = f"{event.node} {{}} a commit of {body.tp} for group {state.key} with metadata epoch {epoch}"
+        if refused:
+            if any(each.entry[EPOCH] > epoch for each in times.register.appended):
+                return NOTHING
+            by = None if stored is None else stored.by
+            return self.violated(state.key, f"{what.format('refused')}, and none with a higher one is there", by, event)
+        if stored is None or epoch >= stored.entry[EPOCH]:
+            return NOTHING
+        sentence = f"{what.format('took')} over one with {stored.entry[EPOCH]}"
+        asked = state.asked.get(commit.who, {}).get(body.tp, [])
+        if epoch < 0 and (not asked or any(each[EPOCH] < 0 and each[0] == body.offset for each in asked)):
+            return self.excused("no-epoch", state.key, sentence, stored.by, event)
+        rule = state.losses.rule(body.offsets_tp, stored.coordinator_epoch, stored.log_offset)
+        if rule and stored.coordinator_epoch < body.coordinator_epoch:
+            return self.excused(rule, state.key, sentence, stored.by, event)
+        return self.violated(state.key, sentence, stored.by, event)

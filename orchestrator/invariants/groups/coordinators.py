@@ -1,0 +1,292 @@
+"""O7: what coordinators have in memory, beside the log of the offsets partition that they lead."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from actors.trace.events import NO_ENTRY, Entry, GrpCommit, GrpFetch, GrpGen, GrpLoad, LogHw, Stamped
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
+from orchestrator.invariants.mirrors.log_fold import LogInvariant
+from orchestrator.invariants.mirrors.log_mirror import LogMirror, Replica
+from orchestrator.invariants.mirrors.loss import LOSS
+
+
+class Record(msgspec.Struct, frozen=True, gc=False):
+    """What a record of the offsets partition says of a position. A tombstone has ``NO_ENTRY``."""
+
+    group: str
+    tp: str
+    coordinator_epoch: int
+    log_offset: int
+    entry: Entry
+    by: Witness
+
+
+class Loaded(msgspec.Struct, frozen=True, gc=False):
+    """In which leader epoch a broker has loaded the partition, and up to where."""
+
+    coordinator_epoch: int
+    end: int
+
+
+class Stable(msgspec.Struct, frozen=True, gc=False):
+    """A generation whose assignment is committed."""
+
+    generation: int
+    coordinator_epoch: int
+    by: Witness
+
+
+class Memory(State):
+    """Of one offsets partition. settled: group -> topic partition -> the newest record that is committed; pending:
+    those of which nobody knows, in the order of the trace. doubtful: group and partition -> rule by which what was
+    settled is gone; taints: how many of the log's are in that. loaded: by broker. stable: by group; empty: groups that
+    are; removed: those that are gone since a step of a broker."""
+
+    settled: dict[str, dict[str, Record]] = {}
+    pending: list[Record] = []
+    doubtful: dict[str, str] = {}
+    taints: int = 0
+    loaded: dict[str, Loaded] = {}
+    stable: dict[str, Stable] = {}
+    empty: dict[str, int] = {}
+    removed: dict[str, tuple[tuple[str, int, str], Stable]] = {}
+
+    def settle(self, mirror: LogMirror) -> None:
+        """Sort out what has become of records below what is committed."""
+        for taint in mirror.taints[self.taints :]:
+            for group, records in self.settled.items():
+                for tp, record in records.items():
+                    if record.log_offset >= taint.start:
+                        self.doubtful[_name(group, tp)] = taint.rule
+        self.taints = len(mirror.taints)
+        left: list[Record] = []
+        for record in self.pending:
+            if record.log_offset >= mirror.committed.end:
+                left.append(record)
+                continue
+            batch = mirror.committed.batch_at(record.log_offset)
+            if batch is not None and batch.epoch != record.coordinator_epoch:
+                continue
+            known = self.settled.setdefault(record.group, {})
+            name = _name(record.group, record.tp)
+            if record.tp not in known or record.log_offset > known[record.tp].log_offset or name in self.doubtful:
+                known[record.tp] = record
+                self.doubtful.pop(name, None)
+        self.pending = left
+
+    def entries(self, replica: Replica, end: int) -> dict[str, dict[str, Record]]:
+        """What the log of a replica has below ``end``: group -> topic partition -> its last record."""
+        found = {group: dict(records) for group, records in self.settled.items()}
+        for record in self.pending:
+            if record.log_offset < end and _has(replica, record):
+                known = found.setdefault(record.group, {})
+                if record.tp not in known or record.log_offset > known[record.tp].log_offset:
+                    known[record.tp] = record
+        return found
+
+
+def _name(group: str, tp: str) -> str:
+    return f"{group} {tp}"
+
+
+def _has(replica: Replica, record: Record) -> bool:
+    batch = replica.log.batch_at(record.log_offset)
+    return batch is not None and batch.epoch == record.coordinator_epoch
+
+
+class MemoryEqualsTheLog(LogInvariant[Memory]):
+    """The log of the offsets partition is what a group agreed on; a coordinator serves from memory. Where the two part,
+    members go on elsewhere after the next failover, or nobody can tell any more who committed what.
+
+    Example: broker-3 takes over __consumer_offsets-7 and loads its log up to 41, though it ends at 52, and tells
+    consumer-1 that 25 of orders-0 is committed; 40 is at offset 47. Or broker-1 still answers, though it follows
+    broker-3 by now. Memory is what the log has up to the high watermark, or up to where it was loaded, whichever is
+    more. What a coordinator says of itself is not believed: its log is what the trace of the log says.
+    """
+
+    id = "O7"
+    title = "What a coordinator has in memory is what the log of its offsets partition says"
+    source = "KAFKA-5600; Kafka's GroupMetadataManager, CoordinatorRuntime"
+    tested_when = "a coordinator loads an offsets partition, appends a commit, or answers which positions are committed"
+    types = (GrpCommit, GrpFetch, GrpGen, GrpLoad, LogHw)
+    cases = {LogHw: ("leader",)}
+    of_groups = True
+    exemptions = LOSS
+    unseen = (
+        "Which positions a coordinator tells that another one has taken over from without its hearing of it.",
+        "Members and assignments of a group that was loaded: the trace tells its state and generation alone.",
+        "Whether a position that expired was to expire.",
+    )
+
+    def initial(self, key: str, profile: Profile) -> Memory:
+        return Memory(key)
+
+    def step(self, state: Memory, event: Stamped, mirror: LogMirror) -> Emissions:
+        body: Any = event.body
+        kind = type(body)
+        if kind is LogHw:
+            if state.pending and mirror.newly_committed:
+                state.settle(mirror)
+        elif kind is GrpGen:
+            self._moved(state, event, body)
+        elif kind is GrpLoad:
+            if body.loaded:
+                return self._loaded(state, event, body, mirror)
+            state.loaded.pop(event.node, None)
+            for group, (step, stable) in state.removed.items():
+                if step == _step_of(event):
+                    state.stable.setdefault(group, stable)  # the coordinator resigned, and the group is as it was
+            state.removed.clear()
+        elif body.offsets_tp != state.key or body.error:
+            return NOTHING  # what is committed of a partition is routed to that partition, too
+        elif kind is GrpCommit:
+            return self._appended(state, event, body, mirror)
+        else:
+            return self._told(state, event, body, mirror)
+        return NOTHING
+
+    def _moved(self, state: Memory, event: Stamped, body: GrpGen) -> None:
+        if body.state == "Dead" and body.group in state.empty and body.group in state.stable:
+            # It begins anew if it comes again, unless its coordinator resigns in this step.
+            state.removed[body.group] = (_step_of(event), state.stable.pop(body.group))
+        state.empty.pop(body.group, None)
+        if body.state == "Empty":
+            state.empty[body.group] = body.coordinator_epoch
+        known = state.stable.get(body.group)
+        if body.state == "Stable" and (known is None or body.generation >= known.generation):
+            state.stable[body.group] = Stable(body.generation, body.coordinator_epoch, witness(event))
+
+    # ---- who coordinates ------------------------------------------------------------------------------------
+
+    def _in_office(self, state: Memory, event: Stamped, epoch: int, mirror: LogMirror) -> str:
+        """What keeps a broker from being the coordinator in a leader epoch, "" nothing does."""
+        leads = mirror.replica(event.node).leads
+        if leads != epoch:
+            return f"which leads it in leader epoch {leads}" if leads >= 0 else "which does not lead it"
+        loaded = state.loaded.get(event.node)
+        # One that is elected again in place goes on with what it has.
+        return "" if loaded is not None and loaded.coordinator_epoch <= epoch else "which has not loaded it"
+
+    def _appended(self, state: Memory, event: Stamped, body: GrpCommit, mirror: LogMirror) -> Emissions:
+        state.tested += 1
+        entry = [body.offset, body.leader_epoch, body.metadata_epoch] if body.offset >= 0 else NO_ENTRY
+        place = (body.coordinator_epoch, body.log_offset)
+        record = Record(body.group, body.tp, *place, entry, witness(event))
+        wrong = self._in_office(state, event, body.coordinator_epoch, mirror)
+        replica = mirror.replica(event.node)
+        if not wrong and body.log_offset >= replica.log.floor and not _has(replica, record):
+            wrong = f"whose log has nothing of it at {body.log_offset:,}"
+        if wrong:
+            sentence = (
+                f"a commit of {body.tp} for group {body.group} in leader epoch {body.coordinator_epoch} of {state.key} "
+                f"was taken by {event.node}, {wrong}"
+            )
+            return self.violated(state.key, sentence, event)
+        state.pending.append(record)
+        if body.log_offset < mirror.committed.end:
+            state.settle(mirror)
+        return NOTHING
+
+    # ---- what it has ----------------------------------------------------------------------------------------
+
+    def _told(self, state: Memory, event: Stamped, body: GrpFetch, mirror: LogMirror) -> Emissions:
+        state.tested += 1
+        if wrong := self._in_office(state, event, body.coordinator_epoch, mirror):
+            sentence = (
+                f"a look-up for group {body.group} in leader epoch {body.coordinator_epoch} of {state.key} was "
+                f"answered by {event.node}, {wrong}"
+            )
+            return self.violated(state.key, sentence, event)
+        if _superseded(mirror, body.coordinator_epoch):
+            return NOTHING
+        state.settle(mirror)
+        replica = mirror.replica(event.node)
+        log = state.entries(replica, max(state.loaded[event.node].end, replica.high_watermark))
+        records = log.get(body.group, {})
+        gone = {each.tp for each in state.pending if each.group == body.group and each.entry == NO_ENTRY}
+        for tp, entry in body.offsets.items():
+            if entry == NO_ENTRY and tp in gone:
+                continue  # what expires leaves memory before its tombstone is committed
+            if found := self._differs(state, event, "told", (body.group, tp), entry, records.get(tp)):
+                return found
+        return NOTHING
+
+    def _loaded(self, state: Memory, event: Stamped, body: GrpLoad, mirror: LogMirror) -> Emissions:
+        state.tested += 1
+        replica = mirror.replica(event.node)
+        state.loaded[event.node] = Loaded(body.coordinator_epoch, body.end)
+        if replica.leads != body.coordinator_epoch:
+            sentence = (
+                f"{event.node} loaded {state.key} in leader epoch {body.coordinator_epoch}, which it does not lead"
+            )
+            return self.violated(state.key, sentence, event)
+        if body.end != replica.log.end:
+            sentence = f"{event.node} loaded {state.key} up to {body.end:,}, whose log ends at {replica.log.end:,}"
+            return self.violated(state.key, sentence, event)
+        if _superseded(mirror, body.coordinator_epoch):
+            return NOTHING
+        state.settle(mirror)
+        log = state.entries(replica, body.end)
+        for group in sorted({*log, *body.offsets}):
+            records, told = log.get(group, {}), body.offsets.get(group, {})
+            for tp in sorted({*records, *told}):
+                if found := self._differs(state, event, "loaded", (group, tp), told.get(tp, NO_ENTRY), records.get(tp)):
+                    return found
+        return self._groups(state, event, body, mirror)
+
+    def _differs(
+        self, state: Memory, event: Stamped, did: str, of: tuple[str, str], entry: Entry, record: Record | None
+    ) -> Emissions:
+        """The finding if memory is another than the log."""
+        expected = NO_ENTRY if record is None else record.entry
+        if list(entry) == list(expected):
+            return NOTHING
+        group, tp = of
+        where = "" if record is None else f" at {record.log_offset:,}"
+        sentence = (
+            f"{event.node} {did} {_shown(entry)} of {tp} for group {group}, where the log of {state.key} has "
+            f"{_shown(expected)}{where}"
+        )
+        by = None if record is None else record.by
+        if rule := state.doubtful.get(_name(group, tp), ""):
+            return self.excused(rule, state.key, sentence, by, event)
+        return self.violated(state.key, sentence, by, event)
+
+    def _groups(self, state: Memory, event: Stamped, body: GrpLoad, mirror: LogMirror) -> Emissions:
+        for group, stable in state.stable.items():
+            if stable.coordinator_epoch >= body.coordinator_epoch:
+                continue
+            told = body.groups.get(group)
+            if told is not None and told[1] >= stable.generation:
+                continue
+            has = f"in generation {told[1]}" if told is not None else "not at all"
+            sentence = (
+                f"{event.node} loaded group {group} {has}, of which generation {stable.generation} was stable in "
+                f"leader epoch {stable.coordinator_epoch} of {state.key}"
+            )
+            taint = mirror.taint_below(1 << 62, stable.coordinator_epoch)
+            if taint is not None:
+                return self.excused(taint.rule, state.key, sentence, stable.by, event)
+            return self.violated(state.key, sentence, stable.by, event)
+        return NOTHING
+
+
+def _step_of(event: Stamped) -> tuple[str, int, str]:
+    """What the events of one step have in common."""
+    return event.node, event.wall, event.cause
+
+
+def _superseded(mirror: LogMirror, epoch: int) -> bool:
+    """Whether another broker has taken up a later leader epoch."""
+    return any(newer > epoch for newer in mirror.lineages)
+
+
+def _shown(entry: Entry) -> str:
+    offset, leader_epoch, metadata_epoch = entry
+    if offset < 0:
+        return "nothing"
+    metadata = f", metadata epoch {metadata_epoch}" if metadata_epoch >= 0 else ""
+    return f"{offset:,} (leader epoch {leader_epoch}{metadata})"

@@ -1,0 +1,335 @@
+"""What the members of a group may do, by what coordinators and members say of each other: O2, O4 and O5."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from actors.trace.events import ConsOwn, GrpCommit, GrpGen, GrpLoad, NodeDown, NodeUp, PartChange, Stamped
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
+from orchestrator.invariants.folds.routes import GROUP
+from orchestrator.invariants.groups.losses import OFFSETS_LOSSES, OffsetsLosses
+
+NO_GENERATION = -1
+REMEMBERED = 64
+"""Generations, and leader epochs of coordinators, that are remembered."""
+
+
+class Generation(msgspec.Struct, frozen=True):
+    """A state of a group, as a coordinator entered it. members: their ids, in order."""
+
+    state: str
+    number: int
+    members: list[str]
+    by: Witness
+
+
+class Generations(State):
+    """current: coordinator epoch -> the state entered last; loaded: coordinator epoch -> the generation that its log
+    had. stable: generation -> who was in it when it became stable, whichever coordinator saw to it."""
+
+    current: dict[int, Generation] = {}
+    loaded: dict[int, Generation] = {}
+    stable: dict[int, Generation] = {}
+
+    def enter(self, event: Stamped, body: GrpGen) -> None:
+        """A coordinator moved the group into a state."""
+        entered = Generation(body.state, body.generation, list(body.members), witness(event))
+        _remember(self.current, body.coordinator_epoch, entered)
+        if body.state == "Stable":
+            _remember(self.stable, body.generation, entered)
+
+    def load(self, event: Stamped, body: GrpLoad) -> None:
+        """A coordinator read its log: whoever was in that generation before is a member."""
+        state, number = body.groups.get(self.key, ("Empty", 0))
+        known = self.stable.get(number)
+        members = known.members if known is not None and state != "Empty" else []
+        _remember(self.loaded, body.coordinator_epoch, Generation(state, number, members, witness(event)))
+        self.current.pop(body.coordinator_epoch, None)
+
+
+def _remember(known: dict[int, Generation], number: int, generation: Generation) -> None:
+    known.pop(number, None)
+    known[number] = generation
+    if len(known) > REMEMBERED:
+        del known[next(iter(known))]
+
+
+class StaleMembersCannotCommit(KeyedInvariant[Generations]):
+    """A member that was taken for dead has no say any more: its partitions are another's by now. If its commit is
+    taken, that other one goes back to it after the next rebalance, and hands out records again, or leaves some out.
+
+    Example: consumer-1 was silent for longer than its session, generation 4 has begun without it, and then its commit
+    of generation 3 arrives and is appended. A client that is in no group commits with generation -1 and no member id,
+    which is taken as long as the group has no members.
+    """
+
+    id = "O2"
+    title = "Only the members of the current generation can commit"
+    source = "KIP-62; kafka-tlaplus, ValidMemberEpoch; Kafka's ClassicGroup.validateOffsetCommit"
+    tested_when = "a coordinator takes a commit when it has entered a state of the group, or loaded it"
+    route = GROUP
+    types = (GrpGen, GrpLoad, GrpCommit)
+    of_groups = True
+    unseen = (
+        "who joined or left between two states of a group: until the next state, members are those of the last",
+        "tombstones: why an offset expired or was deleted",
+    )
+
+    def initial(self, key: str, profile: Profile) -> Generations:
+        return Generations(key)
+
+    def step(self, state: Generations, event: Stamped) -> Emissions:
+        body: Any = event.body
+        if type(body) is GrpGen:
+            state.enter(event, body)
+        elif type(body) is GrpLoad:
+            if body.loaded:
+                state.load(event, body)
+        elif not body.error and body.offset >= 0:
+            return self._taken(state, event, body)
+        return NOTHING
+
+    def _taken(self, state: Generations, event: Stamped, body: GrpCommit) -> Emissions:
+        now = state.current.get(body.coordinator_epoch) or state.loaded.get(body.coordinator_epoch)
+        if now is None:
+            return NOTHING
+        state.tested += 1
+        if body.generation == NO_GENERATION and not body.member:
+            wrong = f"which has members: {', '.join(now.members)}" if now.members and now.state != "Empty" else ""
+        elif now.state in ("Empty", "Dead", "CompletingRebalance"):
+            wrong = f"which is {now.state} in generation {now.number}"
+        elif body.generation != now.number:
+            wrong = f"whose generation is {now.number}"
+        else:
+            wrong = f"of which it is no member in generation {now.number}" if body.member not in now.members else ""
+        if not wrong:
+            return NOTHING
+        sentence = (
+            f"{event.node} took a commit of {body.tp} by {body.member or 'nobody'} in generation {body.generation} of "
+            f"group {state.key}, {wrong}"
+        )
+        return self.violated(state.key, sentence, now.by, event)
+
+
+class Owned(msgspec.Struct, frozen=True):
+    """What a member has, by its own account."""
+
+    incarnation: int
+    member: str
+    tps: list[str]
+    by: Witness
+
+
+class Assigned(msgspec.Struct, frozen=True):
+    """Member id -> partitions, as a coordinator committed it."""
+
+    assignment: dict[str, list[str]]
+    coordinator_epoch: int
+    by: Witness
+
+
+class Owners(State):
+    """owned: node -> what it has. assigned: generation -> what coordinators gave to whom in it, each once."""
+
+    owned: dict[str, Owned] = {}
+    assigned: dict[int, list[Assigned]] = {}
+
+
+class OneOwnerAtATime(KeyedInvariant[Owners]):
+    """Two members that both read a partition hand its records out twice, and undo each other's commits.
+
+    Example: generation 5 gives orders-0 to consumer-2 while consumer-1, which is a member of it, has not given orders-0
+    up; or consumer-1 takes orders-0 and orders-1 in generation 5, of which orders-1 was assigned to consumer-2.
+    """
+
+    id = "O4"
+    title = "A partition has one owner in a group, and gets the next one when the one before has given it up"
+    source = "KIP-62; KIP-429; kafka-tlaplus, NoDoubleClientAssignment"
+    tested_when = "a group becomes stable with an assignment, or a member takes what it was assigned"
+    route = GROUP
+    types = (GrpGen, ConsOwn)
+    of_groups = True
+    exemptions = {
+        "fenced": "The one that still has it is no member of this generation: it was put out of the group, has not "
+        "noticed, and may read on, but not commit.",
+    }
+    unseen = ("members that were away for more generations than are remembered",)
+
+    @property
+    def news(self) -> tuple[type, ...]:
+        return (NodeDown,)
+
+    def initial(self, key: str, profile: Profile) -> Owners:
+        return Owners(key)
+
+    def hear(self, state: Owners, event: Stamped) -> Emissions:
+        state.owned.pop(event.node, None)
+        return NOTHING
+
+    def step(self, state: Owners, event: Stamped) -> Emissions:
+        body: Any = event.body
+        if type(body) is ConsOwn:
+            state.owned[event.node] = Owned(event.incarnation, body.member, list(body.owned), witness(event))
+            return self._took(state, event, body) if body.reason == "assign" else NOTHING
+        return self._assigned(state, event, body) if body.state == "Stable" else NOTHING
+
+    def _assigned(self, state: Owners, event: Stamped, body: GrpGen) -> Emissions:
+        state.tested += 1
+        known = state.assigned.pop(body.generation, [])
+        state.assigned[body.generation] = known
+        if len(state.assigned) > REMEMBERED:
+            del state.assigned[next(iter(state.assigned))]
+        known.append(Assigned(dict(body.assignment), body.coordinator_epoch, witness(event)))
+        del known[:-REMEMBERED]
+        given: dict[str, str] = {}
+        for member, tps in body.assignment.items():
+            if member not in body.members and tps:
+                sentence = (
+                    f"{event.node} gave {', '.join(tps)} to {member}, which is no member of group {state.key} in "
+                    f"generation {body.generation}"
+                )
+                return self.violated(state.key, sentence, event)
+            for tp in tps:
+                if given.setdefault(tp, member) != member:
+                    sentence = (
+                        f"{event.node} gave {tp} to {given[tp]} and to {member} in generation {body.generation} of "
+                        f"group {state.key}"
+                    )
+                    return self.violated(state.key, sentence, event)
+        return self._given_up(state, event, body, given)
+
+    def _given_up(self, state: Owners, event: Stamped, body: GrpGen, given: dict[str, str]) -> Emissions:
+        found: Emissions = NOTHING
+        for node, owned in state.owned.items():
+            taken = [tp for tp in owned.tps if given.get(tp, owned.member) != owned.member]
+            if not taken:
+                continue
+            sentence = (
+                f"generation {body.generation} of group {state.key} gives {taken[0]} to {given[taken[0]]} while {node} "
+                f"has it as {owned.member}"
+            )
+            if owned.member in body.members:
+                return self.violated(state.key, sentence, owned.by, event)
+            found = self.excused("fenced", state.key, sentence, owned.by, event)
+        return found
+
+    def _took(self, state: Owners, event: Stamped, body: ConsOwn) -> Emissions:
+        state.tested += 1
+        known = state.assigned.get(body.generation, [])
+        if any(sorted(each.assignment.get(body.member, [])) == sorted(body.owned) for each in known):
+            return NOTHING
+        by = known[-1].by if known else None
+        given = known[-1].assignment.get(body.member, []) if known else []
+        sentence = (
+            f"{event.node} took {', '.join(body.owned) or 'nothing'} as {body.member} in generation {body.generation} "
+            f"of group {state.key}, which gives it {', '.join(given) or 'nothing'}"
+        )
+        return self.violated(state.key, sentence, by, event)
+
+
+class Numbers(State):
+    """committed: coordinator epoch -> the highest generation that became stable under it; reached: coordinator epoch ->
+    the last generation under it. members: node -> the last generation of the member that it is. losses: what the
+    offsets partition may lack."""
+
+    committed: dict[int, Generation] = {}
+    reached: dict[int, Generation] = {}
+    members: dict[str, Generation] = {}
+    losses: OffsetsLosses = msgspec.field(default_factory=OffsetsLosses)
+
+
+class GenerationsMoveForward(KeyedInvariant[Numbers]):
+    """The generation is what tells a member of now from one of before. If it goes back, the commit of somebody long
+    gone is taken for one of today.
+
+    Example: generation 7 of group g was stable, broker-3 takes over as its coordinator and begins generation 6. A
+    generation that was never stable may come again: nothing of it was committed.
+    """
+
+    id = "O5"
+    title = "Generations of a group move forward, at its coordinators and at its members"
+    source = "kafka-tlaplus, ClientSideMemberEpochIsMonotonic; Kafka's ClassicGroup.initNextGeneration"
+    tested_when = "a group enters another state, or a member takes what it was assigned, with a generation before"
+    route = GROUP
+    types = (GrpGen, ConsOwn)
+    of_groups = True
+    exemptions = OFFSETS_LOSSES
+    unseen = ("a group that was removed when it was empty, and comes again: it begins anew",)
+
+    @property
+    def news(self) -> tuple[type, ...]:
+        return (NodeUp, NodeDown, PartChange)
+
+    def initial(self, key: str, profile: Profile) -> Numbers:
+        return Numbers(key)
+
+    def hear(self, state: Numbers, event: Stamped) -> Emissions:
+        if type(event.body) is NodeUp:
+            state.members.pop(event.node, None)
+        else:
+            state.losses.take(event)
+        return NOTHING
+
+    def step(self, state: Numbers, event: Stamped) -> Emissions:
+        body: Any = event.body
+        return self._member(state, event, body) if type(body) is ConsOwn else self._coordinator(state, event, body)
+
+    def _coordinator(self, state: Numbers, event: Stamped, body: GrpGen) -> Emissions:
+        epoch, number = body.coordinator_epoch, body.generation
+        entered = Generation(body.state, number, list(body.members), witness(event))
+        last = state.reached.get(epoch)
+        if body.state == "Dead":
+            if last is not None and last.state == "Empty":
+                state.committed.clear()
+                state.reached.clear()
+            return NOTHING
+        older = [(of, each) for of, each in state.committed.items() if of < epoch]
+        newer = [(of, each) for of, each in state.reached.items() if of > epoch]
+        floor = max((each for _, each in older), key=_number, default=None)
+        ceiling = min((each for _, each in newer), key=_number, default=None) if body.state == "Stable" else None
+        state.tested += last is not None or floor is not None
+        _remember(state.reached, epoch, entered)
+        if body.state == "Stable":
+            _remember(state.committed, epoch, entered)
+        since = -1
+        if last is not None and number < last.number:
+            wrong, by = f"after generation {last.number}", last.by
+            since = epoch
+        elif floor is not None and number < floor.number:
+            wrong, by = f"though generation {floor.number} was stable before", floor.by
+        elif ceiling is not None and number > ceiling.number:
+            wrong, by = f"though its next coordinator went on with generation {ceiling.number}", ceiling.by
+        else:
+            return NOTHING
+        sentence = (
+            f"{event.node} moved group {state.key} to {body.state} in generation {number}, in leader epoch {epoch} of "
+            f"{body.tp}, {wrong}"
+        )
+        if since < 0 and (rule := state.losses.rule(body.tp)):
+            return self.excused(rule, state.key, sentence, by, event)
+        return self.violated(state.key, sentence, by, event)
+
+    def _member(self, state: Numbers, event: Stamped, body: ConsOwn) -> Emissions:
+        if body.reason in ("lost", "leave"):
+            state.members.pop(event.node, None)
+            return NOTHING
+        if body.reason != "assign":
+            return NOTHING
+        last = state.members.get(event.node)
+        state.members[event.node] = Generation("Stable", body.generation, [body.member], witness(event))
+        if last is None or last.members != [body.member]:
+            return NOTHING
+        state.tested += 1
+        if body.generation >= last.number:
+            return NOTHING
+        sentence = (
+            f"{event.node} took what {body.member} was assigned in generation {body.generation} of group {state.key} "
+            f"after it had done so in {last.number}"
+        )
+        return self.violated(state.key, sentence, last.by, event)
+
+
+def _number(generation: Generation) -> int:
+    return generation.number

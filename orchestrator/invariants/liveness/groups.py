@@ -1,0 +1,149 @@
+"""L11: groups that get together again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from actors.trace.events import ConsOwn, CtlPhase, CtlWindow, GrpGen, NodeDown, NodeUp, Stamped
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, Witness, witness
+from orchestrator.invariants.folds.routes import GROUP
+from orchestrator.invariants.folds.windows import Obligation, WindowInvariant, WindowState, beta
+
+STABLE = "stable"
+"""The one obligation of a group."""
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """A group as its coordinator of a leader epoch told last. clients: those that are members."""
+
+    state: str
+    generation: int
+    coordinator_epoch: int
+    clients: list[str]
+    by: Witness
+
+
+class Gathering(WindowState):
+    """expected: clients that are to be members, and partitions, all that are to be owned. running: those of them that
+    run; away: that left of themselves. owned: client -> what it has. seen: the newest coordinator's word."""
+
+    expected: list[str] = []
+    partitions: list[str] = []
+    running: set[str] = set()
+    away: set[str] = set()
+    owned: dict[str, list[str]] = {}
+    seen: Seen | None = None
+    stopping: bool = False
+
+    @property
+    def members(self) -> list[str]:
+        """Who is to be a member now."""
+        return [each for each in self.expected if each in self.running and each not in self.away]
+
+    def lacks(self) -> str:
+        """What is not yet as it is to be, "" nothing."""
+        if self.seen is None or self.seen.state != "Stable":
+            return f"it is {self.seen.state}" if self.seen is not None else "it was never formed"
+        if missing := [each for each in self.members if each not in self.seen.clients]:
+            return f"{missing[0]} is no member"
+        has = [tp for each in self.members for tp in self.owned.get(each, ())]
+        if nobodys := [tp for tp in self.partitions if tp not in has]:
+            return f"nobody owns {nobodys[0]}"
+        return ""
+
+
+class GroupsGetTogether(WindowInvariant[Gathering]):
+    """A group that does not come to rest reads nothing, or reads some partitions and not others, for ever.
+
+    Example: consumer-2 joined, the coordinator waits for consumer-1 to join again, and it never does although both are
+    up and in reach; or generation 9 is stable and nobody owns orders-1.
+    """
+
+    id = "L11"
+    title = "A group whose members are all there becomes stable, and every partition is owned by one of them"
+    source = "KIP-848, EventuallyConverges; KAFKA-12890; KIP-62"
+    tested_when = "a group that was not stable becomes so, with all partitions owned, in a window"
+    route = GROUP
+    types = (GrpGen, ConsOwn)
+    of_groups = True
+    unseen = (
+        "a group with a member that is not in the core: it may be waited for",
+        "a group of which nothing was ever heard",
+        "partitions that are added to a topic while it is read",
+    )
+
+    @property
+    def news(self) -> tuple[type, ...]:
+        return (*super().news, CtlPhase, NodeUp, NodeDown)
+
+    def initial(self, key: str, profile: Profile) -> Gathering:
+        group = profile.groups.get(key, {})
+        members, partitions = group.get("members", []), group.get("partitions", [])
+        return Gathering(key, beta_us=beta(profile, self.id), expected=list(members), partitions=list(partitions))
+
+    def hear(self, state: Gathering, event: Stamped) -> Emissions:
+        body: Any = event.body
+        kind = type(body)
+        if kind is NodeUp or kind is NodeDown:
+            if event.node not in state.expected:
+                return NOTHING
+            state.owned.pop(event.node, None)
+            state.away.discard(event.node)
+            if kind is NodeUp:
+                state.running.add(event.node)
+            else:
+                state.running.discard(event.node)
+            return self._judge(state, event)
+        if kind is CtlPhase:
+            if body.phase in ("stopping", "draining", "finished"):
+                state.stopping = True  # clients leave
+                state.due.clear()
+            return NOTHING
+        return super().hear(state, event)
+
+    def look(self, state: Gathering, event: Stamped) -> None:
+        if type(event.body) is CtlWindow:
+            self.void(state, STABLE)
+            self._oblige(state, event)
+
+    def step(self, state: Gathering, event: Stamped) -> Emissions:
+        body: Any = event.body
+        if type(body) is ConsOwn:
+            state.owned[event.node] = list(body.owned)
+            if body.reason == "leave":
+                state.away.add(event.node)
+            elif body.reason == "assign":
+                state.away.discard(event.node)
+        elif state.seen is None or body.coordinator_epoch >= state.seen.coordinator_epoch:
+            clients = list(body.members.values())
+            state.seen = Seen(body.state, body.generation, body.coordinator_epoch, clients, witness(event))
+            state.away.difference_update(clients)
+        return self._judge(state, event)
+
+    def _judge(self, state: Gathering, event: Stamped) -> Emissions:
+        if state.stopping or state.since_us < 0:
+            return NOTHING
+        if not self._concerned(state):
+            self.void(state, STABLE)
+        elif not state.lacks():
+            self.kept(state, STABLE)
+        else:
+            self._oblige(state, event)
+        return NOTHING if state.armed_us >= 0 else self.arm(state)
+
+    def _concerned(self, state: Gathering) -> bool:
+        """Whether all who are to be members are in the core; one that left comes back as it pleases."""
+        return bool(state.members) and not state.away and all(each in state.core for each in state.members)
+
+    def _oblige(self, state: Gathering, event: Stamped) -> None:
+        if not state.stopping and state.since_us >= 0 and self._concerned(state) and state.lacks():
+            self.oblige(state, STABLE, event)
+
+    def missed(self, state: Gathering, name: str, obligation: Obligation) -> Emissions:
+        sentence = (
+            f"group {state.key} of {', '.join(state.members)} did not become stable {self.within(state)}: "
+            f"{state.lacks()}"
+        )
+        return self.violated(state.key, sentence, obligation.by, None if state.seen is None else state.seen.by)

@@ -1,0 +1,319 @@
+"""What the metadata epochs of KIP-232, as it was first proposed, promise: M3, M6 and M7."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from actors.trace.events import (
+    CommittedReturn,
+    ConsPos,
+    CtlFault,
+    ErrorSeen,
+    MetaMint,
+    MetaView,
+    MetaWait,
+    NodeUp,
+    PollReturn,
+    Stamped,
+)
+from chaos.faults.disk import DiskWipe
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
+from orchestrator.invariants.folds.routes import CONTROLLER, NODE
+
+SEED = {"kip-232": "seed"}
+EPOCH = 2
+"""Where an entry has its metadata epoch."""
+
+
+def epoch_of(body: MetaView) -> int:
+    """The metadata epoch of an answer, -1 none."""
+    return body.metadata_epoch if isinstance(body.metadata_epoch, int) else -1
+
+
+def taken_epoch(body: MetaView) -> int:
+    """The metadata epoch of an answer that was taken over, -1 if it has none, or was left alone for it."""
+    return -1 if body.metadata_accepted is False else epoch_of(body)
+
+
+class Minted(msgspec.Struct, frozen=True):
+    """A metadata epoch, and who gave it to what."""
+
+    epoch: int
+    controller_epoch: int
+    digest: int | None
+    by: Witness
+
+
+REMEMBERED = 1024
+"""Metadata epochs of which it is remembered who minted them."""
+
+
+class Epochs(State):
+    """minted: by metadata epoch, as they came; first, last: controller epoch -> lowest and highest that it minted.
+    wiped: a controller's disk was wiped."""
+
+    minted: dict[int, Minted] = {}
+    first: dict[int, Minted] = {}
+    last: dict[int, Minted] = {}
+    highest: int = -1
+    wiped: bool = False
+
+
+class EpochsAreMintedOnce(KeyedInvariant[Epochs]):
+    """The metadata epoch tells clients which of two answers is newer. If two controllers give one epoch to two
+    updates, or a new controller begins below the old one, then newer metadata is taken for older, and is refused.
+
+    Example: controller-1 mints 7 for an update and is deposed; controller-2 has not heard of it and mints 7 for
+    another one. Or a client is told metadata with epoch 9 when 8 is the last one that any controller has minted.
+    """
+
+    id = "M3"
+    title = "A metadata epoch is minted once, they rise from controller to controller, and clients are told no others"
+    source = "KIP-232 (version 16), Proposed Changes 1"
+    tested_when = "a controller mints a metadata epoch after another one, or a client is told one"
+    route = CONTROLLER
+    types = (MetaMint, MetaView)
+    at = SEED
+    exemptions = {
+        "wiped": "A controller's disk was wiped before: the quorum may have lost the last metadata epochs.",
+    }
+    unseen = (f"who minted what clients are told of epochs that are more than {REMEMBERED:,} old",)
+
+    @property
+    def news(self) -> tuple[type, ...]:
+        return (CtlFault,)
+
+    def initial(self, key: str, profile: Profile) -> Epochs:
+        return Epochs(key)
+
+    def hear(self, state: Epochs, event: Stamped) -> Emissions:
+        body: Any = event.body
+        if body.kind == DiskWipe.kind and body.phase == "start":
+            state.wiped = state.wiped or any(name.startswith("controller-") for name in body.targets)
+        return NOTHING
+
+    def step(self, state: Epochs, event: Stamped) -> Emissions:
+        body: Any = event.body
+        if type(body) is MetaMint:
+            return self._minted(state, event, body)
+        epoch = epoch_of(body)
+        if epoch < 0 or (epoch not in state.minted and len(state.minted) == REMEMBERED and epoch < min(state.minted)):
+            return NOTHING
+        state.tested += 1
+        if epoch in state.minted:
+            return NOTHING
+        sentence = f"{body.server} told {event.node} of metadata epoch {epoch:,}, which no controller has minted"
+        return self._found(state, sentence, None, event)
+
+    def _minted(self, state: Epochs, event: Stamped, body: MetaMint) -> Emissions:
+        own = Minted(body.epoch, body.controller_epoch, body.digest, witness(event))
+        known = state.minted.get(body.epoch)
+        older = [each for of, each in state.last.items() if of < body.controller_epoch]
+        newer = [each for of, each in state.first.items() if of > body.controller_epoch]
+        before = max(older, key=_epoch, default=None)
+        after = min(newer, key=_epoch, default=None)
+        last = state.last.get(body.controller_epoch)
+        state.tested += bool(state.minted)
+        state.minted.setdefault(body.epoch, own)
+        if len(state.minted) > REMEMBERED:
+            del state.minted[min(state.minted)]
+        state.first.setdefault(body.controller_epoch, own)
+        if last is None or own.epoch > last.epoch:
+            state.last[body.controller_epoch] = own
+        sentence = f"{event.node} minted metadata epoch {body.epoch:,} in controller epoch {body.controller_epoch}"
+        if known is not None:
+            another = "" if known.digest == body.digest else " for another cluster"
+            sentence += f", which {known.by.node} had minted{another} in controller epoch {known.controller_epoch}"
+            return self._found(state, sentence, known.by, event)
+        if last is not None and body.epoch < last.epoch:
+            return self._found(state, f"{sentence}, after {last.epoch:,}", last.by, event)
+        if before is not None and body.epoch <= before.epoch:
+            sentence += f", after {before.epoch:,} in controller epoch {before.controller_epoch}"
+            return self._found(state, sentence, before.by, event)
+        if after is not None and body.epoch >= after.epoch:
+            sentence += f", though {after.epoch:,} was minted in controller epoch {after.controller_epoch}"
+            return self._found(state, sentence, after.by, event)
+        return NOTHING
+
+    def _found(self, state: Epochs, sentence: str, by: Witness | None, event: Stamped) -> Emissions:
+        if state.wiped:
+            return self.excused("wiped", state.key, sentence, by, event)
+        return self.violated(state.key, sentence, by, event)
+
+
+def _epoch(minted: Minted) -> int:
+    return minted.epoch
+
+
+class Demand(msgspec.Struct, frozen=True):
+    """A metadata epoch that a client has to have before it reads a partition."""
+
+    epoch: int
+    by: Witness
+
+
+class Waiting(State):
+    """Of one client in one incarnation. epoch: of the metadata that it took over last. demands: by topic partition."""
+
+    epoch: int = -1
+    demands: dict[str, Demand] = {}
+
+
+FETCH = "Fetch"
+
+
+class ConsumptionWaitsForMetadata(KeyedInvariant[Waiting]):
+    """A position was committed by somebody who knew the cluster as it was at a metadata epoch. Who begins there with
+    older metadata asks a leader that was replaced, which does not have it: the position is out of range, and is reset.
+
+    Example: consumer-2 looks up where to begin and is told 40 of orders-0, committed with metadata epoch 7. Its own
+    metadata has epoch 5, and it fetches.
+    """
+
+    id = "M6"
+    title = "Who begins at a committed position has metadata that is not older than what it was committed with"
+    source = "KIP-232 (version 16), Proposed Changes 4; KAFKA-6262"
+    tested_when = "a consumer reads a partition for the first time after it looked up a position with a metadata epoch"
+    route = NODE
+    types = (NodeUp, CommittedReturn, MetaView, PollReturn, ConsPos, ErrorSeen)
+    of_groups = True
+    at = SEED
+    unseen = ("when a Fetch was sent: what comes of it shows that it was; metadata may have come in between",)
+
+    def initial(self, key: str, profile: Profile) -> Waiting:
+        return Waiting(key)
+
+    def step(self, state: Waiting, event: Stamped) -> Emissions:
+        body: Any = event.body
+        kind = type(body)
+        if kind is NodeUp:
+            state.epoch, state.demands = -1, {}
+        elif kind is MetaView:
+            if taken_epoch(body) >= 0:
+                state.epoch = taken_epoch(body)
+        elif kind is CommittedReturn:
+            for tp, entry in body.offsets.items() if body.outcome == "ok" else ():
+                state.demands.pop(tp, None)
+                if entry[EPOCH] >= 0:
+                    state.demands[tp] = Demand(entry[EPOCH], witness(event))
+        elif _has_fetched(body) and body.tp in state.demands:
+            return self._fetched(state, event, body.tp)
+        elif kind is ConsPos and body.reason in ("seek", "assign"):
+            state.demands.pop(body.tp, None)
+        return NOTHING
+
+    def _fetched(self, state: Waiting, event: Stamped, tp: str) -> Emissions:
+        demand = state.demands.pop(tp)
+        state.tested += 1
+        if state.epoch >= demand.epoch:
+            return NOTHING
+        sentence = (
+            f"{event.node} read {tp} from where it was committed with metadata epoch {demand.epoch}, while its own "
+            f"metadata had {state.epoch}"
+        )
+        return self.violated(state.key, sentence, demand.by, event)
+
+
+def _has_fetched(body: Any) -> bool:
+    """Whether an event shows that a consumer has asked the leader of a partition for records."""
+    if type(body) is ErrorSeen:
+        return body.api == FETCH and bool(body.tp)
+    if type(body) is ConsPos:
+        return body.reason in ("reset", "truncation") and body.old >= 0
+    return type(body) is PollReturn
+
+
+class Reached(msgspec.Struct, frozen=True):
+    """Up to where a consumer came in a partition, and the metadata epoch that it had then."""
+
+    position: int
+    epoch: int
+    by: Witness
+
+
+POSITIONS = 1024
+"""Positions of a partition that are remembered, of the incarnation before."""
+
+
+class External(State):
+    """Of one client. epoch: of the metadata that it took over last; waited: the highest that it waited for with
+    success; both of this incarnation. reached: topic partition -> where polls left it, of all incarnations."""
+
+    epoch: int = -1
+    waited: int = -1
+    reached: dict[str, list[Reached]] = {}
+
+
+class ExternalPositionsWait(KeyedInvariant[External]):
+    """Positions that an application keeps outside Kafka are no safer than committed ones: it has to keep the metadata
+    epoch with them, and to wait for it before it goes back to one.
+
+    Example: the application has kept 40 of orders-0 with metadata epoch 7, is started again, and seeks there when its
+    consumer has metadata with epoch 5. Or it had come to 40 with metadata epoch 7, and kept an older one with it.
+    """
+
+    id = "M7"
+    title = "A position that was kept outside Kafka is sought when the metadata is not older than what was kept with it"
+    source = "KIP-232 (version 16), Proposed Changes 5"
+    tested_when = "an application seeks to a position that it has kept with a metadata epoch"
+    route = NODE
+    types = (NodeUp, MetaView, MetaWait, PollReturn, ConsPos)
+    at = SEED
+    unseen = (f"what was kept with a position that polls left more than {POSITIONS:,} polls ago",)
+
+    def initial(self, key: str, profile: Profile) -> External:
+        return External(key)
+
+    def step(self, state: External, event: Stamped) -> Emissions:
+        body: Any = event.body
+        kind = type(body)
+        if kind is NodeUp:
+            state.epoch = state.waited = -1
+        elif kind is MetaView:
+            if taken_epoch(body) >= 0:
+                state.epoch = taken_epoch(body)
+        elif kind is MetaWait:
+            return self._waited(state, event, body)
+        elif kind is PollReturn:
+            if body.outcome == "ok" and body.records:
+                known = state.reached.setdefault(body.tp, [])
+                known.append(Reached(body.records[-1].offset + 1, state.epoch, witness(event)))
+                del known[:-POSITIONS]
+        elif body.metadata_epoch is not UNSET:
+            return self._sought(state, event, body)
+        return NOTHING
+
+    def _waited(self, state: External, event: Stamped, body: MetaWait) -> Emissions:
+        state.tested += 1
+        if body.reached:
+            state.waited = max(state.waited, body.epoch)
+        has = state.epoch >= body.epoch
+        if has == body.reached:
+            return NOTHING
+        said = "was told that it is there" if body.reached else "was told that it is not there"
+        sentence = (
+            f"{event.node} waited for metadata epoch {body.epoch} and {said}, when its metadata had {state.epoch}"
+        )
+        return self.violated(state.key, sentence, event)
+
+    def _sought(self, state: External, event: Stamped, body: ConsPos) -> Emissions:
+        kept = body.metadata_epoch
+        assert isinstance(kept, int)
+        there = [each for each in state.reached.get(body.tp, ()) if each.position == body.new]
+        least = there[0] if there else None
+        needed = max(kept, -1 if least is None else least.epoch)
+        if needed < 0:
+            return NOTHING
+        state.tested += 1
+        if max(state.epoch, -1) >= needed and (kept < 0 or state.waited >= kept):
+            return NOTHING
+        had = f"its metadata has {state.epoch}" if state.epoch < needed else f"it has waited for {state.waited} at most"
+        sentence = (
+            f"{event.node} seeks to {body.new:,} of {body.tp}, kept with metadata epoch {kept}"
+            + (f" and reached with {least.epoch}" if least is not None else "")
+            + f", and {had}"
+        )
+        return self.violated(state.key, sentence, None if least is None else least.by, event)

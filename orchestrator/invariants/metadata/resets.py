@@ -1,0 +1,101 @@
+"""M4: positions that are given up for no reason."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from actors.trace.events import CommitReturn, ConsOwn, ConsPos, GrpCommit, Stamped
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
+from orchestrator.invariants.mirrors.log_fold import LogInvariant
+from orchestrator.invariants.mirrors.log_mirror import LogMirror, LossBudget, loss_budget
+from orchestrator.invariants.mirrors.loss import LOSS, way_of_loss
+
+
+class Committed(msgspec.Struct, frozen=True):
+    """A position that a group was told to be committed."""
+
+    offset: int
+    by: Witness
+
+
+class Resets(State):
+    """groups: consumer -> the group that it owns the partition in. committed: group -> what it was told last."""
+
+    groups: dict[str, str] = {}
+    committed: dict[str, Committed] = {}
+    budget: LossBudget = LossBudget()
+
+
+class NoSpuriousReset(LogInvariant[Resets]):
+    """A consumer whose position is out of range starts all over, or goes to the end, as auto.offset.reset says: it
+    reads everything twice, or leaves out what is in between. That is right if the log does not have that position, and
+    wrong if somebody was asked who does not lead any more, or is behind.
+
+    Example: consumer-1 is at 40 of orders-0, of which 52 is committed. With old metadata it asks broker-1, which was
+    replaced and has 30: out of range. It begins at 0. A member of a group is reset as well if it begins where
+    auto.offset.reset says, although a position is committed for its group.
+    """
+
+    id = "M4"
+    title = "A position is reset if the log does not have it, and for no other reason"
+    source = "KAFKA-6262; KIP-232, Motivation; KIP-320"
+    tested_when = "a consumer that has a position, or whose group has one, begins where auto.offset.reset says"
+    types = (ConsPos, ConsOwn, CommitReturn, GrpCommit)
+    exemptions = LOSS
+    unseen = (
+        "a position that an application seeks, and a reset without a policy: it is the application's to deal with",
+    )
+
+    def initial(self, key: str, profile: Profile) -> Resets:
+        return Resets(key, budget=loss_budget(profile, key))
+
+    def step(self, state: Resets, event: Stamped, mirror: LogMirror) -> Emissions:
+        body: Any = event.body
+        kind = type(body)
+        if kind is ConsPos:
+            return self._moved(state, event, body, mirror)
+        if kind is ConsOwn:
+            state.groups.pop(event.node, None)
+            if state.key in body.owned:
+                state.groups[event.node] = body.group
+        elif kind is CommitReturn:
+            if body.errors.get(state.key, -1) == 0:
+                state.committed[body.group] = Committed(body.offsets[state.key][0], witness(event))
+        elif kind is GrpCommit:
+            if body.tp == state.key and body.offset < 0 and not body.error:
+                state.committed.pop(body.group, None)
+        return NOTHING
+
+    def _moved(self, state: Resets, event: Stamped, body: ConsPos, mirror: LogMirror) -> Emissions:
+        if body.reason == "reset" and body.old >= 0:
+            return self._reset(state, event, body.old, mirror)
+        known = state.committed.get(state.groups.get(event.node, ""))
+        if body.reason not in ("assign", "reset") or known is None:
+            return NOTHING
+        state.tested += 1
+        sentence = (
+            f"{event.node} begins at {body.new:,} of {state.key} as auto.offset.reset says, though its group had "
+            f"committed {known.offset:,}"
+        )
+        return self.violated(state.key, sentence, known.by, event)
+
+    def _reset(self, state: Resets, event: Stamped, position: int, mirror: LogMirror) -> Emissions:
+        state.tested += 1
+        sentence = f"{event.node} gave up its position {position:,} of {state.key}, of which"
+        if position > mirror.committed.end:
+            sentence += f" {mirror.committed.end:,} is committed"
+            rule = way_of_loss(mirror, position - 1, state.budget, 0)
+            return self.excused(rule, state.key, sentence, event) if rule else NOTHING  # nobody has it
+        sentence += f" {mirror.committed.end:,} is committed"
+        if rule := _rule_of_loss(mirror, position, state.budget):
+            return self.excused(rule, state.key, sentence, event)
+        return self.violated(state.key, sentence, event)
+
+
+def _rule_of_loss(mirror: LogMirror, position: int, budget: LossBudget) -> str:
+    """The rule by which what was below a position may be gone, or have been gone in between; "" if there is none."""
+    if taint := mirror.taint_below(max(position, 1)):
+        return taint.rule
+    return "loss-budget" if position and mirror.loss_excuses(position - 1, budget) else ""

@@ -1,0 +1,150 @@
+"""A group, in hand-written traces: its coordinator, its members, and what they tell each other."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from actors.trace.events import (
+    NO_ENTRY,
+    CommitInvoke,
+    CommitReturn,
+    CommittedInvoke,
+    CommittedReturn,
+    ConsOwn,
+    GrpCommit,
+    GrpFetch,
+    GrpGen,
+    GrpLoad,
+    PartChange,
+)
+from tests.unit.invariants.trace_builder import TP, TraceBuilder
+
+GROUP = "g"
+OFFSETS = "__consumer_offsets-0"
+ONE, TWO = "consumer-1", "consumer-2"
+MEMBERS = [ONE, TWO]
+PROFILE = {"groups": {GROUP: {"members": MEMBERS, "partitions": [TP, "orders-1"]}}}
+
+
+def entry(offset: int, leader_epoch: int = 0, metadata_epoch: int = -1) -> list[int]:
+    """What is stored with a position."""
+    return [offset, leader_epoch, metadata_epoch]
+
+
+class GroupTrace(TraceBuilder):
+    """``TraceBuilder`` with a group: "m1" is consumer-1 as a member, "m2" consumer-2."""
+
+    def __init__(self, **profile: Any) -> None:
+        super().__init__(**{**PROFILE, **profile})
+        self.ops = 0
+        self.owned: dict[str, list[str]] = {}
+
+    # ---- the coordinator ------------------------------------------------------------------------------------
+
+    def gen(
+        self,
+        state: Any,
+        generation: int,
+        members: str = "m1 m2",
+        epoch: int = 0,
+        broker: int = 1,
+        **assignment: str,
+    ) -> str:
+        """A state of the group. ``assignment``: member id -> partitions in one word."""
+        told = {member: ONE if member == "m1" else TWO for member in members.split()}
+        given = {member: tps.split() for member, tps in assignment.items()}
+        body = GrpGen(OFFSETS, GROUP, state, generation, epoch, members=told, assignment=given)
+        return self.emit(f"broker-{broker}", body)
+
+    def stable(self, generation: int, epoch: int = 0, broker: int = 1, **assignment: str) -> str:
+        """The group is stable."""
+        given = assignment or {"m1": TP, "m2": "orders-1"}
+        return self.gen("Stable", generation, " ".join(given), epoch, broker, **given)
+
+    def decides(
+        self,
+        offset: int,
+        log_offset: int = 0,
+        member: str = "m1",
+        generation: int = 1,
+        epoch: int = 0,
+        broker: int = 1,
+        error: int = 0,
+        metadata_epoch: int = -1,
+        asked: str = "",
+    ) -> str:
+        """The coordinator decides on a commit, which the client asked for after its event ``asked``."""
+        place = (OFFSETS, epoch, member, generation)
+        body = GrpCommit(TP, GROUP, *place, offset, 0 if offset >= 0 else -1, metadata_epoch, error, log_offset)
+        self.cause = asked
+        try:
+            return self.emit(f"broker-{broker}", body)
+        finally:
+            self.cause = ""
+
+    def answers(self, told: list[int] | None, epoch: int = 0, broker: int = 1, error: int = 0) -> str:
+        """The coordinator answers a look-up."""
+        offsets = {TP: told or NO_ENTRY}
+        return self.emit(f"broker-{broker}", GrpFetch(GROUP, OFFSETS, epoch, error, offsets))
+
+    def loads(self, end: int, told: list[int] | None = None, epoch: int = 0, broker: int = 1, **groups: Any) -> str:
+        """The coordinator has read its log."""
+        offsets = {GROUP: {TP: told}} if told else {}
+        return self.emit(f"broker-{broker}", GrpLoad(OFFSETS, epoch, True, end, offsets, groups))
+
+    def unloads(self, epoch: int = 0, broker: int = 1) -> str:
+        """It gives up what it had."""
+        return self.emit(f"broker-{broker}", GrpLoad(OFFSETS, epoch, False))
+
+    def elected_uncleanly(self, broker: int, epoch: int) -> str:
+        """A controller elects a leader of the offsets partition from outside the ISR."""
+        isr, replicas = [broker], [1, 2, 3]
+        return self.emit("controller-1", PartChange(OFFSETS, 10, 1, broker, epoch, epoch, isr, replicas, "unclean"))
+
+    # ---- members ----------------------------------------------------------------------------------------------
+
+    def owns(self, node: str, owned: str, generation: int = 1, reason: Any = "assign", member: str = "") -> str:
+        """What a member has from now on."""
+        member = member or ("m1" if node == ONE else "m2")
+        before, now = self.owned.get(node, []), owned.split()
+        self.owned[node] = now
+        added, gone = [tp for tp in now if tp not in before], [tp for tp in before if tp not in now]
+        revoked, lost = ([], gone) if reason == "lost" else (gone, [])
+        return self.emit(node, ConsOwn(GROUP, member, generation, now, added, revoked, lost, reason))
+
+    def commits(self, offset: int, node: str = ONE, generation: int = 1, how: Any = "sync", **more: Any) -> str:
+        """A member asks to commit; returns the operation."""
+        self.ops += 1
+        op = f"commit-{self.ops}"
+        member = "m1" if node == ONE else "m2"
+        self.emit(node, CommitInvoke(op, GROUP, member, generation, {TP: entry(offset, **more)}, how))
+        return op
+
+    def committed(self, op: str, offset: int, node: str = ONE, generation: int = 1, error: int = 0, **more: Any) -> str:
+        """It is told what came of it."""
+        member = "m1" if node == ONE else "m2"
+        outcome: Literal["ok", "fail"] = "fail" if error else "ok"
+        told = (GROUP, member, generation, {TP: entry(offset, **more)}, "sync", {TP: error})
+        return self.emit(node, CommitReturn(op, outcome, error, *told))
+
+    def acks(self, offset: int, log_offset: int, node: str = ONE, epoch: int = 0, broker: int = 1) -> str:
+        """A whole commit that is acknowledged."""
+        op = self.commits(offset, node)
+        member = "m1" if node == ONE else "m2"
+        self.decides(offset, log_offset, member, epoch=epoch, broker=broker, asked=self.events[-1].id)
+        return self.committed(op, offset, node)
+
+    def looks_up(self, node: str = TWO) -> str:
+        """A member asks what is committed; returns the operation."""
+        self.ops += 1
+        self.emit(node, CommittedInvoke(f"committed-{self.ops}", GROUP, [TP]))
+        return f"committed-{self.ops}"
+
+    def is_told(self, op: str, told: list[int] | None, node: str = TWO, answer: str = "") -> str:
+        """It is answered, by the event ``answer`` of a coordinator."""
+        self.cause = answer
+        body = CommittedReturn(op, "ok", 0, GROUP, [TP], {TP: told or NO_ENTRY})
+        try:
+            return self.emit(node, body)
+        finally:
+            self.cause = ""

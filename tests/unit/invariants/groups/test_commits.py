@@ -1,0 +1,184 @@
+"""O1 and M5: what is told of committed positions."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.invariants.groups.stage import OFFSETS, GroupTrace, entry
+
+
+def test_the_last_acknowledged_commit_is_told() -> None:
+    """Shows that O1 is held, tested, when the last acknowledged commit is told, or a later one that is under way, and
+    nothing before anybody has committed."""
+    trace = GroupTrace()
+    trace.is_told(trace.looks_up(), None)
+    trace.acks(10, 0)
+    trace.acks(20, 1)
+    trace.is_told(trace.looks_up(), entry(20))
+    trace.commits(30)
+    trace.decides(30, 2)
+    trace.is_told(trace.looks_up(), entry(30))
+    trace.is_told(trace.looks_up(), entry(20))
+    assert (trace.result("O1").status, trace.result("O1").tested) == ("held", 5)
+
+
+def test_an_older_commit_is_told() -> None:
+    """Shows that an acknowledged commit which is not told violates O1, with its acknowledgement as evidence: an older
+    one, nothing, and one that nobody ever committed."""
+    for told, says in ((10, "that 10 of orders-0"), (None, "that nothing of orders-0"), (99, "that 99 of orders-0")):
+        trace = GroupTrace()
+        trace.acks(10, 0)
+        by = trace.acks(20, 1)
+        event = trace.is_told(trace.looks_up(), None if told is None else entry(told))
+        (finding,) = trace.result("O1").violations
+        assert finding.events == [by, event]
+        assert finding.sentence == (f"consumer-2 was told {says} is committed for group g, after 20 was acknowledged")
+    trace = GroupTrace()
+    trace.is_told(trace.looks_up(), entry(99))
+    assert trace.result("O1").violations[0].sentence.endswith(", which nobody did")
+
+
+def test_an_acknowledgement_after_the_look_up_began() -> None:
+    """Shows that a look-up may miss a commit that was acknowledged after it began."""
+    trace = GroupTrace()
+    trace.acks(10, 0)
+    operation = trace.looks_up()
+    trace.acks(20, 1)
+    trace.is_told(operation, entry(10))
+    assert trace.result("O1").violated == 0
+    close = GroupTrace(epsilon_us=1_000_000)
+    close.acks(10, 0)
+    close.is_told(close.looks_up(), None)
+    assert close.result("O1").violated == 0
+
+
+def test_an_acknowledgement_of_nothing() -> None:
+    """Shows that a client that is told its commit is done must have it appended by some coordinator, since it asked;
+    and that a refusal is not an acknowledgement."""
+    trace = GroupTrace()
+    trace.acks(20, 0)
+    operation = trace.commits(20)
+    event = trace.committed(operation, 20)
+    assert trace.result("O1").violated == 1
+    trace = GroupTrace()
+    operation = trace.commits(20)
+    event = trace.committed(operation, 20)
+    (finding,) = trace.result("O1").violations
+    assert finding.events[-1] == event
+    assert finding.sentence.endswith("which no coordinator has appended for it")
+    trace = GroupTrace()
+    trace.committed(trace.commits(20), 20, error=22)
+    trace.is_told(trace.looks_up(), None)
+    assert trace.result("O1").violated == 0
+
+
+def test_epochs_are_stored_with_the_offset() -> None:
+    """Shows that the epochs of an entry count, where both versions carry them."""
+    trace = GroupTrace()
+    operation = trace.commits(20, metadata_epoch=7)
+    trace.decides(20, metadata_epoch=7)
+    trace.committed(operation, 20, metadata_epoch=7)
+    trace.is_told(trace.looks_up(), entry(20, metadata_epoch=7))
+    trace.is_told(trace.looks_up(), entry(20, -1))
+    assert trace.result("O1").violated == 0
+    trace.is_told(trace.looks_up(), entry(20, metadata_epoch=6))
+    assert trace.result("O1").violated == 1
+
+
+def test_a_zombie_answers() -> None:
+    """Shows that an answer of a coordinator of an older leader epoch excuses; of the same one it does not."""
+    for epoch, excused in ((0, {"zombie": 1}), (1, {})):
+        trace = GroupTrace()
+        trace.acks(10, 0)
+        trace.acks(20, 1, epoch=1, broker=2)
+        answer = trace.answers(entry(10), epoch, 1 if epoch == 0 else 2)
+        trace.is_told(trace.looks_up(), entry(10), answer=answer)
+        assert trace.result("O1").excused == excused
+
+
+def test_an_offsets_partition_lost_the_commit() -> None:
+    """Shows that an unclean election after the commit excuses, and what disks lost at or below it; one before it does
+    not, nor what lies above."""
+    for unclean, excused in ((1, {"unclean-election": 1}), (0, {})):
+        trace = GroupTrace()
+        trace.acks(10, 5)
+        trace.elected_uncleanly(2, unclean)
+        trace.is_told(trace.looks_up(), None)
+        assert trace.result("O1").excused == excused
+    for lost, rules in ((5, {"disk-loss": 1}), (6, {})):
+        trace = GroupTrace()
+        trace.acks(10, 5)
+        trace.down("broker-2", "lossy", lost={OFFSETS: lost})
+        trace.is_told(trace.looks_up(), None)
+        assert trace.result("O1").excused == rules
+
+
+# ---- M5 ---------------------------------------------------------------------------------------------------------
+
+SEED = {"features": {"kip-232": "seed"}}
+
+
+def test_commits_rise_in_metadata_time() -> None:
+    """Shows that M5 is held, tested, with epochs that are equal or rise, or after one without; and that it is vacuous
+    where metadata epochs are not counted."""
+    trace = GroupTrace(**SEED)
+    trace.decides(10)
+    trace.decides(20, 1, metadata_epoch=5)
+    trace.decides(30, 2, metadata_epoch=5)
+    trace.decides(40, 3, metadata_epoch=6)
+    trace.decides(25, -1, metadata_epoch=4, error=232)
+    assert (trace.result("M5").status, trace.result("M5").tested) == ("held", 3)
+    trace = GroupTrace(features={"kip-232": "kafka"})
+    trace.decides(20, 1, metadata_epoch=5)
+    assert trace.result("M5").why == "kip-232 is not seed"
+
+
+def test_a_commit_that_goes_back_in_metadata_time() -> None:
+    """Shows that a lower epoch which is taken violates M5, under one coordinator and, if the former was acknowledged,
+    under the next; and so does a refusal that nothing stored calls for."""
+    trace = GroupTrace(**SEED)
+    by = trace.decides(20, 1, metadata_epoch=5)
+    event = trace.decides(25, 2, metadata_epoch=4)
+    (finding,) = trace.result("M5").violations
+    assert finding.events == [by, event]
+    assert finding.sentence == "broker-1 took a commit of orders-0 for group g with metadata epoch 4 over one with 5"
+    for acknowledged in (True, False):
+        trace = GroupTrace(**SEED)
+        operation = trace.commits(20, metadata_epoch=5)
+        trace.decides(20, 1, metadata_epoch=5)
+        if acknowledged:
+            trace.committed(operation, 20, metadata_epoch=5)
+        trace.decides(25, 2, metadata_epoch=4, epoch=1, broker=2)
+        assert trace.result("M5").violated == acknowledged
+    trace = GroupTrace(**SEED)
+    trace.decides(20, 1, metadata_epoch=5)
+    trace.decides(25, -1, metadata_epoch=5, error=232)
+    assert (
+        trace.result("M5")
+        .violations[0]
+        .sentence.endswith(
+            "refused a commit of orders-0 for group g with metadata epoch 5, and none with a higher one is there"
+        )
+    )
+
+
+@pytest.mark.parametrize(("asked", "excused"), [(-1, {"no-epoch": 1}), (6, {})])
+def test_a_client_without_metadata_epochs(asked: int, excused: dict[str, int]) -> None:
+    """Shows that a commit without an epoch is excused if its client said none, and not if it lost it on its way."""
+    trace = GroupTrace(**SEED)
+    trace.decides(20, 1, metadata_epoch=5)
+    trace.commits(30, metadata_epoch=asked)
+    trace.decides(30, 2, asked=trace.events[-1].id)
+    assert trace.result("M5").excused == excused
+    assert trace.result("M5").violated == (not excused)
+
+
+def test_a_stored_commit_that_was_lost() -> None:
+    """Shows that what an unclean election took is not stored any more."""
+    trace = GroupTrace(**SEED)
+    operation = trace.commits(20, metadata_epoch=5)
+    trace.decides(20, 1, metadata_epoch=5)
+    trace.committed(operation, 20, metadata_epoch=5)
+    trace.elected_uncleanly(2, 1)
+    trace.decides(25, 1, metadata_epoch=4, epoch=1, broker=2)
+    assert trace.result("M5").excused == {"unclean-election": 1}

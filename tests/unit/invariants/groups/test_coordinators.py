@@ -1,0 +1,218 @@
+"""O7: what coordinators have in memory, beside their log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from actors.trace.events import PartAssume
+from tests.unit.invariants.groups.stage import OFFSETS, GroupTrace, entry
+
+
+class Coordinated(GroupTrace):
+    """A group whose offsets partition has a log; each record is a batch of its own."""
+
+    def leads(self, broker: int, epoch: int, end: int = 0, follows: bool = False) -> str:
+        """A broker takes up a leader epoch."""
+        role: Any = "follower" if follows else "leader"
+        body = PartAssume(OFFSETS, role, broker, epoch, epoch, end, end if not follows else -1, 0, 1)
+        return self.emit(f"broker-{broker}", body)
+
+    def writes(self, broker: int = 1, epoch: int = 0, leads: bool = True) -> int:
+        """A replica appends one record; returns its offset."""
+        at = self.log_end(broker, OFFSETS)
+        self.append(f"broker-{broker}", f"r{at}", epoch=epoch, tp=OFFSETS, role="leader" if leads else "follower")
+        return at
+
+    def commits_up_to(self, broker: int, new: int, epoch: int = 0) -> str:
+        """A leader's high watermark."""
+        return self.high_watermark(f"broker-{broker}", new, epoch, OFFSETS)
+
+    def stores(self, offset: int, broker: int = 1, epoch: int = 0, commit: bool = True) -> int:
+        """A commit that the coordinator appends, and the follower has; ``commit``: up to the high watermark."""
+        at = self.writes(broker, epoch)
+        self.decides(offset, at, epoch=epoch, broker=broker)
+        if commit:
+            other = 2 if broker == 1 else 1
+            self.writes(other, epoch, leads=False)
+            self.commits_up_to(broker, at + 1, epoch)
+        return at
+
+    def begins(self, broker: int = 1, epoch: int = 0) -> None:
+        """A broker becomes the coordinator of an empty log."""
+        self.leads(broker, epoch)
+        self.loads(0, epoch=epoch, broker=broker)
+
+    def said(self) -> str:
+        """The sentence of the only violation."""
+        (finding,) = self.result("O7").violations
+        return finding.sentence
+
+
+def test_memory_is_the_log() -> None:
+    """Shows that O7 is held, tested, when a coordinator tells what its log has up to the high watermark, and the next
+    one loads all of it."""
+    trace = Coordinated()
+    trace.begins()
+    trace.answers(None)
+    trace.stores(10)
+    trace.answers(entry(10))
+    trace.stores(20, commit=False)
+    trace.answers(entry(10))
+    trace.leads(1, 1, follows=True)
+    trace.unloads()
+    trace.leads(2, 1, 1)
+    trace.loads(1, entry(10), 1, 2)
+    trace.answers(entry(10), 1, 2)
+    assert (trace.result("O7").status, trace.result("O7").tested) == ("held", 8)
+
+
+def test_what_is_not_committed_is_not_told() -> None:
+    """Shows that a coordinator that tells what is above its high watermark violates O7, and one that tells less than it
+    has, or epochs of another commit."""
+    trace = Coordinated()
+    trace.begins()
+    trace.stores(10)
+    trace.stores(20, commit=False)
+    trace.answers(entry(20))
+    assert trace.said() == (
+        f"broker-1 told 20 (leader epoch 0) of orders-0 for group g, where the log of {OFFSETS} has 10 (leader epoch "
+        "0) at 0"
+    )
+    for told in (None, entry(9), entry(10, 1), entry(10, metadata_epoch=3)):
+        trace = Coordinated()
+        trace.begins()
+        trace.stores(10)
+        trace.answers(told)
+        assert trace.result("O7").violated == 1
+
+
+def test_a_log_that_was_not_loaded_whole() -> None:
+    """Shows that a coordinator must load its log up to its end, and have what is there: offsets, and groups."""
+    for end, told, says in (
+        (1, entry(10), "up to 1, whose log ends at 2"),
+        (2, entry(10), "loaded 10 (leader epoch 0) of orders-0"),
+        (2, None, "loaded nothing of orders-0"),
+    ):
+        trace = Coordinated()
+        trace.begins()
+        trace.stores(10)
+        trace.stores(20)
+        trace.leads(2, 1, 2)
+        trace.loads(end, told, 1, 2)
+        assert says in trace.said()
+    trace = Coordinated()
+    trace.begins()
+    trace.stable(4)
+    trace.leads(2, 1)
+    trace.loads(0, None, 1, 2, g=("Stable", 3))
+    assert "loaded group g in generation 3, of which generation 4 was stable" in trace.said()
+
+
+def test_what_a_new_leader_has_is_told_when_it_is_loaded() -> None:
+    """Shows that what was loaded is told, also while the high watermark of the new leader is below it; and that what is
+    in no log is not."""
+    trace = Coordinated()
+    trace.begins()
+    trace.stores(10)
+    at = trace.stores(20, commit=False)
+    trace.writes(2, 0, leads=False)
+    trace.leads(2, 1, at + 1)
+    trace.loads(at + 1, entry(20), 1, 2)
+    trace.answers(entry(20), 1, 2)
+    assert trace.result("O7").violated == 0
+    trace = Coordinated()
+    trace.begins()
+    trace.stores(10)
+    trace.stores(20, commit=False)
+    trace.leads(2, 1, 1)
+    trace.loads(1, entry(20), 1, 2)
+    assert trace.result("O7").violated == 1
+
+
+def test_who_does_not_coordinate_answers() -> None:
+    """Shows that a broker which does not lead the offsets partition any more, or has not loaded it, must not answer or
+    take commits."""
+    trace = Coordinated()
+    trace.begins()
+    trace.stores(10)
+    trace.leads(1, 1, 1, follows=True)
+    trace.answers(entry(10))
+    assert trace.said().endswith("was answered by broker-1, which does not lead it")
+    trace = Coordinated()
+    trace.leads(1, 0)
+    trace.answers(None)
+    assert trace.said().endswith("which has not loaded it")
+    trace = Coordinated()
+    trace.begins()
+    trace.unloads()
+    trace.decides(10, trace.writes())
+    assert "was taken by broker-1, which has not loaded it" in trace.said()
+    trace = Coordinated()
+    trace.begins()
+    trace.decides(10, 5)
+    assert trace.said().endswith("whose log has nothing of it at 5")
+    trace = Coordinated()
+    trace.leads(2, 1)
+    trace.loads(0, None, 0, 2)
+    assert trace.said().endswith("in leader epoch 0, which it does not lead")
+
+
+def test_a_zombie_is_not_compared() -> None:
+    """Shows that a coordinator which another one has taken over from without its hearing of it may tell what it has."""
+    trace = Coordinated()
+    trace.begins()
+    trace.stores(10)
+    trace.leads(2, 1, 1)
+    trace.loads(1, entry(10), 1, 2)
+    trace.stores(20, 2, 1, commit=False)
+    trace.commits_up_to(2, 2, 1)
+    trace.answers(entry(10), 0, 1)
+    assert trace.result("O7").violated == 0
+
+
+def test_what_expires_leaves_memory_before_the_log() -> None:
+    """Shows that nothing is told from when a tombstone is appended; and what is there as long as there is none."""
+    trace = Coordinated()
+    trace.begins()
+    trace.stores(10)
+    at = trace.writes()
+    trace.decides(-1, at, "", -1)
+    trace.answers(None)
+    trace.writes(2, leads=False)
+    trace.commits_up_to(1, at + 1)
+    trace.answers(None)
+    assert trace.result("O7").violated == 0
+    trace.answers(entry(10))
+    assert trace.result("O7").violated == 1
+
+
+def test_a_group_that_was_removed_is_gone() -> None:
+    """Shows that an empty group which is dead need not be loaded, unless its coordinator resigned in that step."""
+    for resigns in (False, True):
+        trace = Coordinated()
+        trace.begins()
+        trace.stable(4)
+        trace.gen("Empty", 5, "")
+        trace.apart = 0
+        trace.gen("Dead", 5, "")
+        if resigns:
+            trace.unloads()
+        trace.apart = 1000
+        trace.leads(2, 1)
+        trace.loads(0, None, 1, 2)
+        assert trace.result("O7").violated == resigns
+
+
+def test_an_unclean_election_excuses_what_it_lost() -> None:
+    """Shows that a commit which an unclean leader lacks is excused, and one that it has is not."""
+    for kept, excused in ((0, {"unclean-election": 1}), (1, {})):
+        trace = Coordinated()
+        trace.begins()
+        trace.stores(10)
+        if not kept:
+            trace.truncate("broker-2", 0, OFFSETS)
+        trace.elected_uncleanly(2, 1)
+        trace.leads(2, 1, kept)
+        trace.loads(kept, None, 1, 2)
+        assert trace.result("O7").excused == excused
+        assert trace.result("O7").violated == kept

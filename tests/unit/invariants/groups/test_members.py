@@ -1,0 +1,215 @@
+"""O2, O4 and O5: what members of a group may do."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.invariants.groups.stage import GROUP, OFFSETS, ONE, TWO, GroupTrace
+from tests.unit.invariants.trace_builder import TP, TraceBuilder
+
+
+def status(trace: TraceBuilder, invariant: str) -> tuple[str, int]:
+    """What an invariant says, and how often it was tested."""
+    result = trace.result(invariant)
+    return result.status, result.tested
+
+
+def sentence(trace: TraceBuilder, invariant: str) -> str:
+    """Of the only violation."""
+    (finding,) = trace.result(invariant).violations
+    return finding.sentence
+
+
+def test_a_run_without_groups_does_not_concern_them() -> None:
+    """Shows that what is about groups is vacuous, and says why, where no consumer has one."""
+    trace = GroupTrace(groups={})
+    trace.stable(1)
+    for name in ("O1", "O2", "O4", "O5", "O7", "L11"):
+        assert (trace.result(name).status, trace.result(name).why) == ("vacuous", "no consumer has a group")
+
+
+# ---- O2 ---------------------------------------------------------------------------------------------------------
+
+
+def test_members_of_the_current_generation_commit() -> None:
+    """Shows that O2 is held, tested, when members commit in their generation, also while the next one is prepared, and
+    when a refused one is of another."""
+    trace = GroupTrace()
+    trace.stable(1)
+    trace.decides(10)
+    trace.gen("PreparingRebalance", 1)
+    trace.decides(11, 1)
+    trace.decides(12, -1, generation=0, error=22)
+    trace.decides(-1, 2, "", -1)
+    assert status(trace, "O2") == ("held", 2)
+
+
+@pytest.mark.parametrize(
+    ("state", "member", "generation", "says"),
+    [
+        ("Stable", "m1", 1, "whose generation is 2"),
+        ("Stable", "m3", 2, "of which it is no member in generation 2"),
+        ("Stable", "", -1, "which has members: m1, m2"),
+        ("Empty", "m1", 2, "which is Empty in generation 2"),
+        ("Dead", "m1", 2, "which is Dead in generation 2"),
+        ("CompletingRebalance", "m1", 2, "which is CompletingRebalance in generation 2"),
+    ],
+)
+def test_whoever_is_no_member_now_cannot_commit(state: str, member: str, generation: int, says: str) -> None:
+    """Shows each way in which a commit that was taken violates O2."""
+    trace = GroupTrace()
+    by = trace.gen(state, 2)
+    taken = trace.decides(10, member=member, generation=generation)
+    (finding,) = trace.result("O2").violations
+    assert finding.sentence.endswith(f"in generation {generation} of group g, {says}")
+    assert finding.events == [by, taken]
+
+
+def test_a_group_without_members_commits() -> None:
+    """Shows that a client that assigns partitions to itself may commit while the group is empty."""
+    trace = GroupTrace()
+    trace.gen("Empty", 2, "")
+    trace.decides(10, member="", generation=-1)
+    assert status(trace, "O2") == ("held", 1)
+
+
+def test_what_a_coordinator_loaded_counts() -> None:
+    """Shows that after a failover the members are those of the generation that was loaded, until another begins."""
+    trace = GroupTrace()
+    trace.stable(3)
+    trace.loads(5, None, 1, 2, **{GROUP: ("Stable", 3)})
+    trace.decides(10, generation=3, epoch=1, broker=2)
+    assert status(trace, "O2") == ("held", 1)
+    trace.decides(10, generation=2, epoch=1, broker=2)
+    assert "whose generation is 3" in sentence(trace, "O2")
+
+
+# ---- O4 ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_partition_is_handed_on_when_it_was_given_up() -> None:
+    """Shows that O4 is held when an owner gives up before the next one is assigned the partition."""
+    trace = GroupTrace()
+    trace.stable(1, m1=f"{TP} orders-1")
+    trace.owns(ONE, f"{TP} orders-1")
+    trace.owns(ONE, "", reason="revoke")
+    trace.stable(2)
+    trace.owns(ONE, TP, 2)
+    trace.owns(TWO, "orders-1", 2)
+    assert status(trace, "O4") == ("held", 5)
+
+
+def test_an_assignment_that_overlaps() -> None:
+    """Shows that a partition with two owners in a generation violates O4, and one that is given to no member."""
+    trace = GroupTrace()
+    trace.stable(1, m1=TP, m2=f"{TP} orders-1")
+    assert sentence(trace, "O4") == f"broker-1 gave {TP} to m1 and to m2 in generation 1 of group g"
+    trace = GroupTrace()
+    trace.gen("Stable", 1, "m1", m1="orders-1", m2=TP)
+    assert "which is no member" in sentence(trace, "O4")
+
+
+def test_an_owner_that_did_not_give_up() -> None:
+    """Shows that a partition that a member of the generation still has must not be another's; and that one which was
+    put out of the group excuses it."""
+    trace = GroupTrace()
+    trace.stable(1, m1=TP)
+    before = trace.owns(ONE, TP)
+    after = trace.stable(2, m1="orders-1", m2=TP)
+    (finding,) = trace.result("O4").violations
+    assert finding.events == [before, after]
+    trace = GroupTrace()
+    trace.stable(1, m1=TP)
+    trace.owns(ONE, TP)
+    trace.stable(2, m2=TP)
+    assert trace.result("O4").excused == {"fenced": 1}
+    trace = GroupTrace()
+    trace.stable(1, m1=TP)
+    trace.owns(ONE, TP)
+    trace.down(ONE)
+    trace.stable(2, m2=TP)
+    assert trace.result("O4").excused == {}
+
+
+def test_a_member_takes_what_it_was_not_given() -> None:
+    """Shows that a member's own word is compared with what was committed."""
+    trace = GroupTrace()
+    by = trace.stable(1)
+    taken = trace.owns(ONE, f"{TP} orders-1")
+    (finding,) = trace.result("O4").violations
+    assert finding.events == [by, taken]
+    assert finding.sentence.endswith(f"which gives it {TP}")
+
+
+# ---- O5 ---------------------------------------------------------------------------------------------------------
+
+
+def test_generations_rise() -> None:
+    """Shows that O5 is held where generations rise, also when one that never was stable comes again."""
+    trace = GroupTrace()
+    trace.stable(1)
+    trace.gen("PreparingRebalance", 1)
+    trace.gen("CompletingRebalance", 2)
+    trace.gen("CompletingRebalance", 2, epoch=1, broker=2)
+    trace.stable(2, epoch=1, broker=2)
+    trace.owns(ONE, TP, 1)
+    trace.owns(ONE, TP, 2)
+    assert status(trace, "O5") == ("held", 5)
+
+
+def test_a_generation_that_goes_back() -> None:
+    """Shows each way in which generations go back: under one coordinator, from one to the next, whichever is recorded
+    first, and at a member."""
+    trace = GroupTrace()
+    trace.stable(2)
+    trace.gen("PreparingRebalance", 1)
+    assert sentence(trace, "O5").endswith("after generation 2")
+    trace = GroupTrace()
+    trace.stable(2)
+    trace.gen("PreparingRebalance", 1, epoch=1, broker=2)
+    assert sentence(trace, "O5").endswith("though generation 2 was stable before")
+    trace = GroupTrace()
+    trace.gen("PreparingRebalance", 1, epoch=1, broker=2)
+    trace.stable(2)
+    assert sentence(trace, "O5").endswith("though its next coordinator went on with generation 1")
+    trace = GroupTrace()
+    trace.owns(ONE, TP, 3)
+    trace.owns(ONE, TP, 2)
+    assert sentence(trace, "O5").endswith("after it had done so in 3")
+    trace = GroupTrace()
+    trace.owns(ONE, TP, 3)
+    trace.owns(ONE, "", 3, "lost")
+    trace.owns(ONE, TP, 2)
+    assert trace.result("O5").violated == 0
+
+
+def test_a_group_that_was_removed_begins_anew() -> None:
+    """Shows that an empty group which is dead frees its generations, and one that was not empty does not."""
+    trace = GroupTrace()
+    trace.stable(4)
+    trace.gen("Empty", 5, "")
+    trace.gen("Dead", 5, "")
+    trace.gen("PreparingRebalance", 0)
+    assert trace.result("O5").violated == 0
+    trace = GroupTrace()
+    trace.stable(4)
+    trace.gen("Dead", 4)
+    trace.gen("PreparingRebalance", 0, epoch=1, broker=2)
+    assert trace.result("O5").violated == 1
+
+
+def test_an_offsets_partition_that_lost_something() -> None:
+    """Shows that an unclean election of the offsets partition, or what disks lost of it, excuses that the next
+    coordinator begins below; not what one coordinator does by itself."""
+    trace = GroupTrace()
+    trace.stable(2)
+    trace.elected_uncleanly(2, 1)
+    trace.gen("PreparingRebalance", 1, epoch=1, broker=2)
+    assert trace.result("O5").excused == {"unclean-election": 1}
+    trace = GroupTrace()
+    trace.stable(2)
+    trace.down("broker-1", "lossy", lost={OFFSETS: 3})
+    trace.gen("PreparingRebalance", 1, epoch=1, broker=2)
+    assert trace.result("O5").excused == {"disk-loss": 1}
+    trace.gen("PreparingRebalance", 0, epoch=1, broker=2)
+    assert trace.result("O5").violated == 1

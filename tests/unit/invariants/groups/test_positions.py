@@ -1,0 +1,96 @@
+"""O3 and O6: what is committed, beside what was delivered and what is there."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.invariants.groups.stage import ONE, GroupTrace
+from tests.unit.invariants.trace_builder import TP
+
+
+def test_what_was_delivered_is_committed() -> None:
+    """Shows that O3 is held, tested, from where a consumer began up to where its application was given records."""
+    trace = GroupTrace()
+    trace.moved(ONE, 10, "committed")
+    trace.commits(10, how="auto")
+    trace.polled(ONE, (10, "a"), (11, "b"))
+    trace.commits(12)
+    trace.polled(ONE, (12, "c"))
+    trace.commits(12, how="async")
+    trace.commits(13, how="auto")
+    assert (trace.result("O3").status, trace.result("O3").tested) == ("held", 4)
+
+
+@pytest.mark.parametrize(
+    ("offset", "says"), [(13, "given up to 12"), (9, "which it read from 10"), (60, "given up to 12")]
+)
+def test_what_was_not_delivered_is_committed(offset: int, says: str) -> None:
+    """Shows that a commit beyond what the application was given violates O3, and one before where it began."""
+    trace = GroupTrace()
+    trace.moved(ONE, 10, "committed")
+    by = trace.polled(ONE, (10, "a"), (11, "b"))
+    trace.commits(offset)
+    (finding,) = trace.result("O3").violations
+    assert finding.events == [by, trace.events[-1].id]
+    assert finding.sentence == f"consumer-1 commits {offset} of {TP} for group g, {says}"
+
+
+def test_what_a_poll_returns_is_not_committed_in_its_step() -> None:
+    """Shows that auto-commit leaves out what is given to the application in the same step, which an application that
+    commits by hand may commit."""
+    for how, violated in (("auto", 1), ("sync", 0)):
+        trace = GroupTrace()
+        trace.moved(ONE, 10, "committed")
+        trace.apart = 0
+        trace.polled(ONE, (10, "a"))
+        trace.commits(11, how=how)
+        assert trace.result("O3").violated == violated
+
+
+def test_who_has_no_position_commits_none() -> None:
+    """Shows that a partition that was given up, or that another incarnation read, is not committed any more."""
+    trace = GroupTrace()
+    trace.moved(ONE, 10, "committed")
+    trace.owns(ONE, "orders-1")
+    trace.commits(10)
+    assert trace.result("O3").violations[0].sentence.endswith("has no position")
+    trace = GroupTrace()
+    trace.moved(ONE, 10, "committed")
+    trace.down(ONE)
+    trace.up(ONE, "consumer")
+    trace.commits(10)
+    assert trace.result("O3").violated == 1
+
+
+# ---- O6 ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_committed_position_is_there() -> None:
+    """Shows that O6 is held, tested, up to the highest high watermark, and violated beyond it."""
+    trace = GroupTrace()
+    trace.lead(1)
+    trace.replicate("a", "b")
+    trace.high_watermark("broker-1", 2)
+    trace.decides(2)
+    trace.decides(9, -1, error=22)
+    assert (trace.result("O6").status, trace.result("O6").tested) == ("held", 1)
+    trace.decides(3, 1)
+    (finding,) = trace.result("O6").violations
+    assert finding.sentence.endswith("of which 2 is the highest high watermark that any leader had")
+
+
+def test_what_an_unclean_election_took_is_excused() -> None:
+    """Shows that a position which was there before an unclean election may still be committed, and one beyond may
+    not."""
+    for offset, excused in ((2, {"unclean-election": 1}), (1, {})):
+        trace = GroupTrace()
+        trace.lead(1)
+        trace.replicate("a")
+        trace.high_watermark("broker-1", 1)
+        trace.replicate("b", followers=())
+        trace.high_watermark("broker-1", 2)
+        trace.change(2, 1, [2], "unclean")
+        trace.assume(2, 1)
+        trace.decides(offset)
+        assert trace.result("O6").excused == excused
+        assert trace.result("O6").violated == 0

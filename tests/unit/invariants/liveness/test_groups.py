@@ -1,0 +1,145 @@
+"""L11, and what groups are to L6 and L7."""
+
+from __future__ import annotations
+
+import pytest
+
+from actors.trace.events import CtlPhase
+from orchestrator.invariants.folds.bounds import bound_us
+from orchestrator.invariants.folds.fold import Profile
+from tests.unit.invariants.groups.stage import ONE, TWO, GroupTrace
+from tests.unit.invariants.trace_builder import TP
+
+BOUND_US = bound_us(Profile(), "L11")
+CORE = ("broker-1", ONE, TWO)
+
+
+def begun(*core: str) -> GroupTrace:
+    """Both members are up, and a window is open."""
+    trace = GroupTrace()
+    trace.up(ONE, "group-consumer")
+    trace.up(TWO, "group-consumer")
+    trace.window("open", *(core or CORE))
+    return trace
+
+
+def settles(trace: GroupTrace, generation: int = 1) -> None:
+    """The group becomes stable, and its members take what they are given."""
+    trace.stable(generation)
+    trace.owns(ONE, TP, generation)
+    trace.owns(TWO, "orders-1", generation)
+
+
+def later(trace: GroupTrace) -> None:
+    """The bound is over."""
+    trace.wall += BOUND_US + 1_000_000
+    trace.emit("driver", CtlPhase("running"))
+
+
+def test_a_group_that_gets_together() -> None:
+    """Shows that L11 is held, tested, each time that a group becomes stable within the bound, with everything owned."""
+    trace = begun()
+    trace.gen("PreparingRebalance", 0)
+    settles(trace)
+    later(trace)
+    trace.gen("PreparingRebalance", 1)
+    settles(trace, 2)
+    later(trace)
+    assert (trace.result("L11").status, trace.result("L11").tested) == ("held", 2)
+
+
+@pytest.mark.parametrize(
+    ("what", "says"),
+    [
+        ("state", "it is PreparingRebalance"),
+        ("member", "consumer-2 is no member"),
+        ("owner", "nobody owns orders-1"),
+        ("restart", "nobody owns orders-1"),
+    ],
+)
+def test_a_group_that_does_not_get_together(what: str, says: str) -> None:
+    """Shows each way in which a group whose members are all there violates L11: it is not stable, a member is missing,
+    a partition is nobody's."""
+    trace = begun()
+    trace.gen("PreparingRebalance", 0)
+    if what == "member":
+        trace.stable(1, m1=f"{TP} orders-1")
+        trace.owns(ONE, f"{TP} orders-1")
+    elif what == "owner":
+        trace.stable(1, m1=TP, m2="")
+        trace.owns(ONE, TP)
+        trace.owns(TWO, "")
+    elif what == "restart":
+        settles(trace)
+        trace.down(TWO)
+        trace.up(TWO, "group-consumer")
+    later(trace)
+    (finding,) = trace.result("L11").violations
+    assert finding.sentence.startswith("group g of consumer-1, consumer-2 did not become stable within ")
+    assert finding.sentence.endswith(says)
+
+
+def test_who_may_be_waited_for() -> None:
+    """Shows that nothing is due while a member is not in the core, or left of itself, nor after clients are told to
+    stop; and that a member that is down is not missed."""
+    cut = begun("broker-1", ONE)
+    cut.gen("PreparingRebalance", 0)
+    later(cut)
+    left = begun()
+    left.gen("PreparingRebalance", 0)
+    left.owns(TWO, "", 0, "leave")
+    later(left)
+    stopping = begun()
+    stopping.gen("PreparingRebalance", 0)
+    stopping.emit("driver", CtlPhase("stopping"))
+    later(stopping)
+    for trace in (cut, left, stopping):
+        assert trace.result("L11").violated == 0
+    down = begun()
+    down.gen("PreparingRebalance", 0)
+    down.down(TWO)
+    down.stable(1, m1=f"{TP} orders-1")
+    down.owns(ONE, f"{TP} orders-1")
+    later(down)
+    assert (down.result("L11").status, down.result("L11").tested) == ("held", 1)
+
+
+def test_a_zombie_coordinator_says_nothing() -> None:
+    """Shows that the newest coordinator's word counts."""
+    trace = begun()
+    trace.gen("PreparingRebalance", 1, epoch=1, broker=2)
+    trace.stable(1, epoch=0)
+    trace.owns(ONE, TP)
+    trace.owns(TWO, "orders-1")
+    later(trace)
+    assert trace.result("L11").violated == 1
+
+
+def test_a_consumer_need_not_read_what_it_gave_up() -> None:
+    """Shows that L6 is about partitions that a consumer has: it pursues one that it was given, and none that it gave
+    up."""
+    for gives_up in (False, True):
+        trace = begun()
+        trace.lead(1)
+        trace.replicate("a")
+        trace.high_watermark("broker-1", 1)
+        trace.owns(ONE, TP)
+        trace.moved(ONE, 0, "committed")
+        if gives_up:
+            trace.owns(ONE, "orders-1", 2)
+        later(trace)
+        trace.wall += 300_000_000
+        trace.emit("driver", CtlPhase("running"))
+        assert trace.result("L6").violated == (not gives_up)
+
+
+def test_a_commit_returns() -> None:
+    """Shows that L7 is about commits and look-ups, too."""
+    trace = begun()
+    trace.committed(trace.commits(1), 1)
+    trace.is_told(trace.looks_up(), None)
+    assert (trace.result("L7").status, trace.result("L7").tested) == ("held", 2)
+    trace.commits(2)
+    trace.wall += 300_000_000
+    trace.emit("driver", CtlPhase("running"))
+    assert trace.result("L7").violated == 1

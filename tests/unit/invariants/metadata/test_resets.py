@@ -1,0 +1,110 @@
+"""M4 and M9: positions that are given up, and topics that are made anew."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from actors.trace.events import ConsOwn, MetaView, NodeDown
+from tests.unit.invariants.groups.stage import ONE, GroupTrace
+from tests.unit.invariants.trace_builder import TP, TraceBuilder
+
+
+def written(trace: TraceBuilder, *uids: str, high_watermark: int) -> None:
+    """Records on all replicas, of which so many are committed."""
+    trace.lead(1)
+    trace.replicate(*uids)
+    trace.high_watermark("broker-1", high_watermark)
+
+
+def test_a_reset_needs_a_reason_in_the_log() -> None:
+    """Shows that a position that the log has, and that is reset, violates M4, the end of the log too; one beyond what
+    is committed does not."""
+    for position, violated in ((1, 1), (2, 1), (3, 0)):
+        trace = TraceBuilder()
+        written(trace, "a", "b", high_watermark=2)
+        event = trace.moved("consumer-1", 0, "reset", position)
+        result = trace.result("M4")
+        assert (result.violated, result.tested) == (violated, 1)
+        if violated:
+            assert result.violations[0].events == [event]
+    trace = TraceBuilder()
+    trace.moved("consumer-1", 0, "assign", -1)
+    trace.moved("consumer-1", 0, "seek", 5)
+    assert trace.result("M4").status == "vacuous"
+
+
+def test_a_reset_for_what_was_lost_is_excused() -> None:
+    """Shows that an unclean election that took what is below a position excuses that it is reset; and a position that
+    it kept is not excused."""
+    for position, excused in ((2, {"unclean-election": 1}), (1, {})):
+        trace = TraceBuilder()
+        written(trace, "a", high_watermark=1)
+        trace.replicate("b", followers=())
+        trace.high_watermark("broker-1", 2)
+        trace.change(2, 1, [2], "unclean")
+        trace.assume(2, 1)
+        trace.moved("consumer-1", 0, "reset", position)
+        assert trace.result("M4").excused == excused
+        assert trace.result("M4").violated == (not excused)
+
+
+def test_what_disks_lost_excuses_a_reset() -> None:
+    """Shows the loss budget: one replica that lost it, with min.insync.replicas of 1, and none with 2."""
+    for min_isr, excused in ((1, {"loss-budget": 1}), (2, {})):
+        trace = TraceBuilder(config={"min.insync.replicas": min_isr})
+        written(trace, "a", "b", high_watermark=2)
+        trace.emit("broker-2", NodeDown("lossy", lost={TP: 1}))
+        trace.moved("consumer-1", 0, "reset", 2)
+        assert trace.result("M4").excused == excused
+
+
+def test_a_member_begins_where_its_group_has_committed() -> None:
+    """Shows that a member of a group whose group was told of a commit must not begin where auto.offset.reset says,
+    until the commit is gone; one of another group may."""
+    trace = GroupTrace()
+    written(trace, "a", "b", high_watermark=2)
+    trace.acks(2, 0)
+    trace.owns(ONE, TP)
+    trace.moved(ONE, 0, "assign", -1)
+    (finding,) = trace.result("M4").violations
+    assert finding.sentence.endswith("as auto.offset.reset says, though its group had committed 2")
+    trace = GroupTrace()
+    trace.acks(2, 0)
+    trace.decides(-1, 1, "", -1)
+    trace.owns(ONE, TP)
+    trace.moved(ONE, 0, "assign", -1)
+    trace.emit("consumer-9", ConsOwn("other", "m", 1, [TP]))
+    trace.moved("consumer-9", 0, "assign", -1)
+    assert trace.result("M4").violated == 0
+
+
+# ---- M9 ---------------------------------------------------------------------------------------------------------
+
+
+def viewed(trace: TraceBuilder, epoch: int, topic_id: str = "", taken: bool = True, **more: Any) -> str:
+    """A client is told of a leader."""
+    ids = {"orders": topic_id} if topic_id else {}
+    return trace.emit("consumer-1", MetaView("broker-1", {TP: epoch}, [TP] if taken else [], {TP: 1}, ids, **more))
+
+
+def test_a_topic_that_was_made_anew_is_taken_over() -> None:
+    """Shows that M9 is held, tested, when a client takes over another topic id's lower leader epochs, and violated when
+    it does not; within one topic id, and of a topic that it had not known, it may refuse."""
+    trace = TraceBuilder(features={"kip-232": "kafka"})
+    viewed(trace, 9, "first")
+    viewed(trace, 0, "second")
+    assert (trace.result("M9").status, trace.result("M9").tested) == ("held", 1)
+    trace = TraceBuilder(features={"kip-232": "kafka"})
+    before = viewed(trace, 9, "first")
+    viewed(trace, 8, taken=False)
+    viewed(trace, 10, taken=False, source="heard")
+    event = viewed(trace, 0, "second", taken=False)
+    (finding,) = trace.result("M9").violations
+    assert finding.events == [before, event]
+    trace = TraceBuilder(features={"kip-232": "kafka"})
+    viewed(trace, 0, "second", taken=False)
+    trace.down("consumer-1")
+    trace.up("consumer-1", "consumer")
+    viewed(trace, 0, "third", taken=False)
+    assert trace.result("M9").status == "vacuous"
+    assert TraceBuilder(features={"kip-232": "off"}).result("M9").why == "kip-232 is not kafka"
