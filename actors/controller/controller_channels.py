@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.controller.metadata_epochs import as_told, told_digest
+from actors.controller.metadata_epochs import as_told, told_digest, znode
 from actors.log.batch import Batch, payload
 from actors.metadata.image_records import load_records
 from actors.metadata.metadata_state import MetadataState
@@ -156,7 +156,8 @@ class ControllerChannels(msgspec.Struct):
         """The metadata epoch that was asked for is committed: it is that of the cluster as it is now."""
         self.told = as_told(self.committed, self.asked_epoch)
         self.asked_epoch = -1
-        step.record(MetaMint(self.told.metadata_epoch, self.epoch, told_digest(self.told)))
+        epoch = self.told.metadata_epoch
+        step.record(MetaMint(epoch, self.epoch, told_digest(self.told), znode(epoch)))
         for channel in self.channels.values():
             channel.partitions |= channel.uncounted
             channel.brokers = channel.brokers or channel.uncounted_brokers

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from hashlib import blake2b
 
+from actors.metadata.image_records import ZNODE_VERSION
 from actors.metadata.metadata_state import MetadataState
 
 
 def as_told(state: MetadataState, epoch: int) -> MetadataState:
     """What brokers are told of the cluster, as it is now: brokers and partitions, under a metadata epoch."""
     return MetadataState(brokers=dict(state.brokers), partitions=dict(state.partitions), metadata_epoch=epoch)
+
+
+def znode(epoch: int) -> str:
+    """What the proposal's znode /metadata_epoch holds at this epoch."""
+    return json.dumps({"version": ZNODE_VERSION, "metadata_epoch": epoch})
 
 
 def told_digest(told: MetadataState) -> int:

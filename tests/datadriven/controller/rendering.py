@@ -46,7 +46,7 @@ def describe_event(event: TraceEvent) -> str | None:
             unclean = " unclean" if event.unclean else ""
             return f"* {event.offset} broker {event.broker}@{event.broker_epoch} {fenced}{shutting_down}{unclean}"
         case MetaMint():
-            return f"* metadata epoch {event.epoch}"
+            return f"* metadata epoch {event.epoch}: {event.znode}"
     return None
 
 

@@ -261,3 +261,30 @@ def test_a_client_that_does_not_look_for_newer_metadata(then: str) -> None:
     if then == "nothing":
         assert result.violations[0].events == [refused]
         assert "found its metadata outdated, and did not refresh it within" in result.violations[0].sentence
+
+
+def told(trace: TraceBuilder, epoch: int, accepted: bool = True) -> None:
+    """The client is told something with a metadata epoch, and takes it over, or leaves it alone."""
+    trace.emit(CLIENT, MetaView("broker-1", {}, [], metadata_epoch=epoch, metadata_accepted=accepted))
+
+
+def test_an_answer_of_an_older_metadata_epoch() -> None:
+    """Shows that who takes over an answer whose metadata epoch is below that of the last one violates M1, and who leaves
+    one alone that is not below it M2; answers without one are taken, and say nothing (KIP-232, Proposed Changes 2)."""
+    right = TraceBuilder()
+    for epoch, accepted in ((4, True), (3, False), (-1, True), (4, True), (5, True), (4, False)):
+        told(right, epoch, accepted)
+    assert (right.result("M1").status, right.result("M1").tested) == ("held", 4)
+    assert right.result("M2").violated == 0
+    back = TraceBuilder()
+    told(back, 4)
+    told(back, 3)
+    assert back.result("M1").violations[0].sentence == (
+        f"{CLIENT} took over what broker-1 told with metadata epoch 3 when its own had 4"
+    )
+    stubborn = TraceBuilder()
+    told(stubborn, 4)
+    told(stubborn, 4, accepted=False)
+    assert stubborn.result("M2").violations[0].sentence == (
+        f"{CLIENT} did not take over what broker-1 told with metadata epoch 4, though its own had 4"
+    )
