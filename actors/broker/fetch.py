@@ -27,7 +27,7 @@ def read_partition(turn: Turn, params: FetchParams, item: FetchItem, max_bytes: 
     if not item.tp:
         result.error = KafkaError.UNKNOWN_TOPIC_ID
         return result
-    partition, result.error = find_partition(turn, item.tp)
+    partition, result.error = find_partition(turn, item.tp, item.topic_id)
     if partition is None:
         return result
     result.partition = partition
@@ -227,7 +227,7 @@ class DelayedFetch(DelayedOperation, gc=False):
 
 def _available(turn: Turn, params: FetchParams, item: FetchItem) -> tuple[bool, int]:
     """(whether this partition alone completes the Fetch, bytes that can be read)."""
-    partition, error = find_partition(turn, item.tp)
+    partition, error = find_partition(turn, item.tp, item.topic_id)
     if partition is None or error or _check(partition, params, item):
         return (True, 0)
     if item.last_fetched_epoch >= 0:

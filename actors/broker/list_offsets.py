@@ -6,7 +6,7 @@ from __future__ import annotations
 import msgspec
 
 from actors.broker.partition import Partition, find_partition
-from actors.broker.reply_trace import reply_partition
+from actors.broker.reply_trace import reply_partition, trace_key
 from actors.broker.turn import Turn
 from actors.node.errors import KafkaError
 from actors.node.messages import API_NAMES, Api, check_fields
@@ -70,14 +70,15 @@ def list_offsets(turn: Turn, connection: str, request: ListOffsetsRequest) -> No
     version = header.api_version
     response = ListOffsetsResponse()
     told: list[ReplyPartition] = []
-    duplicates = _duplicates(request)
+    duplicates, answered = _duplicates(request), list[str]()
     for topic in request.topics:
         answers = ListOffsetsResponse.ListOffsetsTopicResponse(name=topic.name)
         response.topics.append(answers)
         for asked in topic.partitions:
             tp = topic_partition(topic.name, asked.partition_index)
-            if tp in duplicates and any(other.tp == tp for other in told):
+            if tp in duplicates and tp in answered:
                 continue
+            answered.append(tp)
             query = Query(
                 request.replica_id, request.isolation_level, version, asked.current_leader_epoch, asked.timestamp
             )
@@ -90,10 +91,11 @@ def list_offsets(turn: Turn, connection: str, request: ListOffsetsRequest) -> No
                 data.timestamp, data.offset = found.timestamp, found.offset
                 if version >= 4:
                     data.leader_epoch = found.leader_epoch
+            hosted = turn.replicas.partitions.get(tp)
             told.append(
                 reply_partition(
-                    turn.replicas.partitions.get(tp),
-                    tp,
+                    hosted,
+                    tp if hosted is not None else trace_key(turn, tp),
                     found.error,
                     offset=found.offset,
                     timestamp=asked.timestamp,

@@ -457,12 +457,15 @@ class Partition(msgspec.Struct):
         )
 
 
-def find_partition(turn: Turn, tp: str) -> tuple[Partition | None, KafkaError]:
+def find_partition(turn: Turn, tp: str, topic_id: str = "") -> tuple[Partition | None, KafkaError]:
     """The hosted partition; else NOT_LEADER_OR_FOLLOWER for one that metadata knows, UNKNOWN_TOPIC_OR_PARTITION
-    for any other."""
+    for any other. ``topic_id``: of who asks by id; where the name has become another topic's, and that is not hosted,
+    UNKNOWN_TOPIC_ID."""
     partition = turn.replicas.partitions.get(tp)
     if partition is not None and partition.role is not None:
         return (partition, KafkaError.NONE)
-    if tp in turn.image.partitions:
-        return (None, KafkaError.NOT_LEADER_OR_FOLLOWER)
+    known = turn.image.partitions.get(tp)
+    if known is not None:
+        former = bool(topic_id) and known.topic_id != topic_id
+        return (None, KafkaError.UNKNOWN_TOPIC_ID if former else KafkaError.NOT_LEADER_OR_FOLLOWER)
     return (None, KafkaError.UNKNOWN_TOPIC_OR_PARTITION)

@@ -10,7 +10,7 @@ import msgspec
 from actors.broker.current_leader import current_leader
 from actors.broker.partition import Partition, find_partition
 from actors.broker.purgatory import COMMITTED
-from actors.broker.reply_trace import reply_partition
+from actors.broker.reply_trace import reply_partition, trace_key
 from actors.broker.turn import Turn
 from actors.log.batch import Batch, take_batch
 from actors.log.replica_log import AppendResult
@@ -174,16 +174,16 @@ def _record_reply(turn: Turn, produce: DelayedProduce) -> None:
             -1,
             0,
             produce.acks,
-            [append.decided or told(partitions.get(append.tp), append) for append in produce.appends],
+            [append.decided or told(turn, partitions.get(append.tp), append) for append in produce.appends],
         )
     )
 
 
-def told(partition: Partition | None, append: PartitionAppend) -> ReplyPartition:
+def told(turn: Turn, partition: Partition | None, append: PartitionAppend) -> ReplyPartition:
     """What the trace says of a partition of the answer."""
     return reply_partition(
         partition,
-        append.tp,
+        trace_key(turn, append.tp) if partition is None else append.tp,
         append.error,
         offset=-1 if append.error else append.base_offset,
         last_offset=-1 if append.error else append.last_offset,
@@ -197,12 +197,14 @@ def settle(turn: Turn, produce: DelayedProduce, tp: str) -> None:
     for append in produce.appends:
         if append.tp != tp or not append.waiting:
             continue
-        partition, append.error = find_partition(turn, tp)
+        partition, append.error = find_partition(turn, tp, append.topic_id)
+        if partition is not None and append.topic_id not in ("", partition.topic_id):
+            partition, append.error = None, KafkaError.UNKNOWN_TOPIC_ID
         done = partition is None
         if partition is not None:
             done, append.error = partition.has_reached(append.last_offset + 1)
         append.waiting = not done
-        append.decided = told(partition, append) if done else None
+        append.decided = told(turn, partition, append) if done else None
 
 
 def pretend_to_append(partition: Partition, batch: RecordBatch) -> AppendResult:

@@ -184,7 +184,7 @@ class ReplicaManager(msgspec.Struct):
             append.error = KafkaError.INVALID_RECORD
             return
         if partition is None:
-            append.decided = produces.told(None, append)
+            append.decided = produces.told(turn, None, append)
             return
         self.appends += 1
         loses = "lose-acked" in turn.step.defects or ("lose-acks-1" in turn.step.defects and produce.acks == 1)
@@ -200,7 +200,7 @@ class ReplicaManager(msgspec.Struct):
             if result.error in (KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, KafkaError.INVALID_PRODUCER_EPOCH):
                 last = add_sequence(batch.base_sequence, len(batch.records) - 1)
                 append.refused = (batch.producer_id, batch.producer_epoch, batch.base_sequence, last)
-            append.decided = produces.told(partition, append)
+            append.decided = produces.told(turn, partition, append)
             return
         if produce.acks == produces.ALL:
             append.appended = (len(partition.isr), partition.effective_min_isr)

@@ -3,8 +3,20 @@
 from __future__ import annotations
 
 from actors.broker.partition import Partition
+from actors.broker.turn import Turn
 from actors.node.errors import KafkaError
+from actors.node.spec import split_topic_partition
 from actors.trace.events import ReplyPartition
+
+
+def trace_key(turn: Turn, tp: str) -> str:
+    """What the trace calls a partition that this broker does not host: as its metadata has it; "" for one that it does
+    not have, of a name that topics have had before."""
+    known = turn.image.partitions.get(tp)
+    if known is not None:
+        return turn.image.key(known, turn.settings.cluster)
+    removed = turn.image.removed
+    return "" if removed and tp and split_topic_partition(tp)[0] in removed.values() else tp
 
 
 def reply_partition(

@@ -302,6 +302,7 @@ class MetadataCache(msgspec.Struct):
                 news = news or epoch < 0 or epoch > seen or recreated
                 if (
                     cached is None
+                    or (recreated and topic.name in self.topic_ids)
                     or epoch != seen
                     or (answer.leader_id, epoch)
                     != (

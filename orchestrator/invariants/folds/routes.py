@@ -103,7 +103,8 @@ def _metadata_keys(event: Stamped) -> Sequence[str]:
 def _list_keys(event: Stamped) -> Sequence[str]:
     body = event.body
     if type(body) is RpcReply:
-        return list(dict.fromkeys([told.tp for told in body.partitions])) if body.api == "ListOffsets" else _NONE
+        named = dict.fromkeys([told.tp for told in body.partitions if told.tp])
+        return list(named) if body.api == "ListOffsets" else _NONE
     if type(body) is NodeDown:
         return [tp for tp in body.lost if tp != METADATA_PARTITION]
     return (event.tp,)

@@ -20,6 +20,7 @@ from actors.trace.events import (
     NodeUp,
     PartAssume,
     PartChange,
+    PartRemove,
     QRole,
     RepFetch,
     Stamped,
@@ -113,7 +114,8 @@ class Term(msgspec.Struct):
 class Terms(PartitionState):
     """terms: by who leads, or believes to. applied: broker -> end of the metadata log that it has applied. hindered:
     node -> what keeps its timers from being right; clocks_us: node -> error of its clock. lags_us: node -> its
-    replica.lag.time.max.ms, under "" that of the others; answer_us: how long an answer may take."""
+    replica.lag.time.max.ms, under "" that of the others; answer_us: how long an answer may take. removed_at:
+    offset in the metadata log at which the partition ends, -1 none."""
 
     terms: dict[str, Term] = {}
     applied: dict[str, int] = {}
@@ -121,6 +123,7 @@ class Terms(PartitionState):
     clocks_us: dict[str, int] = {}
     lags_us: dict[str, int] = {}
     answer_us: int = 0
+    removed_at: int = -1
 
 
 class WhoLagsLeavesTheIsr(KeyedInvariant[Terms]):
@@ -146,7 +149,7 @@ class WhoLagsLeavesTheIsr(KeyedInvariant[Terms]):
         ),
     )
     route = PARTITION
-    types = (PartChange, PartAssume, LogAppend, RepFetch, IsrPropose)
+    types = (PartChange, PartRemove, PartAssume, LogAppend, RepFetch, IsrPropose)
     cases = {LogAppend: ("leader",)}
 
     @property
@@ -205,6 +208,9 @@ class WhoLagsLeavesTheIsr(KeyedInvariant[Terms]):
         if kind is PartChange:
             state.take(event, body)
             return NOTHING
+        if kind is PartRemove:
+            state.removed_at = body.offset
+            return NOTHING
         if kind is PartAssume:
             return self._assumed(state, event, body)
         term = state.terms.get(event.node)
@@ -249,7 +255,10 @@ class WhoLagsLeavesTheIsr(KeyedInvariant[Terms]):
 
     def _learns(self, state: Terms, event: Stamped) -> Emissions:
         """A leader has applied the metadata log up to somewhere: another ISR may be in it."""
-        term, end = state.terms.get(event.node), state.applied[event.node]
+        end = state.applied[event.node]
+        if 0 <= state.removed_at < end:
+            state.terms.pop(event.node, None)  # its replica is no more
+        term = state.terms.get(event.node)
         known = [each for each in state.changes if each.offset < end] if term is not None else []
         if term is None or not known or known[-1].partition_epoch <= term.partition_epoch:
             return NOTHING
