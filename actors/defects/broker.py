@@ -321,4 +321,17 @@ BROKER_DEFECTS: tuple[Defect, ...] = (
         "A leader that is told that its proposal rests on a state which is over asks the same again.",
         nemesis="isr",
     ),
+    Defect(
+        "stray-log-taken-up",
+        "actors.broker",
+        "P14",
+        "A broker that starts takes the log of a removed topic for that of the topic which has the name by now.",
+        "KAFKA-14616",
+    ),
+    Defect(
+        "replicas-outlive-topic",
+        "actors.broker",
+        "L3",
+        "A broker goes on with the replicas of a topic that was removed.",
+    ),
 )

@@ -92,4 +92,10 @@ CONTROLLER_DEFECTS: tuple[Defect, ...] = (
         nemesis="everything",
         settings=("features.eligible.leader.replicas.version=1",),
     ),
+    Defect(
+        "topic-id-reused",
+        "actors.controller",
+        "P1",
+        "A topic that is created again has the id that its name had before.",
+    ),
 )

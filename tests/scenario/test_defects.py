@@ -267,6 +267,9 @@ PROOFS: dict[str, Proof] = {
     "producers-forgotten-at-start": Proof("restarted", r"appended sequence \d+ of producer id 0.* where \d+ was next"),
     "sequence-from-one": Proof("out-of-sync", r"appended sequence 1 of .* where 0 records had been sent before"),
     "old-producer-epoch-taken": Proof("muted", r"appended a batch of producer id 0, epoch 0, .* after one of epoch 1"),
+    "stray-log-taken-up": Proof("topic-made-anew", r"took up orders-0@\S+ in .* with log end \d+, while .* ended at 0"),
+    "replicas-outlive-topic": Proof("topic-made-anew", r"no leader took up orders-0@\S+ within"),
+    "topic-id-reused": Proof("topic-made-anew", r"gave leader epoch 0 of orders-0 to broker-\d after it had given it"),
     "version-too-new": Proof("kip-207/kafka", r"answered ListOffsets of version 4 with OFFSET_NOT_AVAILABLE", (7,)),
 }
 """Defect -> where it shows."""

@@ -37,17 +37,20 @@ from krift.v1.records import (
     Record,
     RecordBatch,
     RegisterBrokerRecord,
+    RemoveTopicRecord,
     TopicRecord,
 )
 from krift.v1.update_metadata import UpdateMetadataRequest
 from tests.datadriven.admin import alter_configs_request, describe_quorum_request, elect_request
 from tests.datadriven.broker.scene import Scene
 from tests.datadriven.runner import Command
+from tests.datadriven.topics import create_partitions_request, create_topics_request, delete_topics_request
 
+TOPIC_APIS = (Api.CreateTopics, Api.DeleteTopics, Api.CreatePartitions)
 TIMESTAMPS = {"latest": -1, "earliest": -2, "max": -3, "earliest-local": -4, "latest-tiered": -5, "pending-upload": -6}
 
 
-def topic_id(topic: str) -> str:
+def first_id(topic: str) -> str:
     """The id that the script's topics have."""
     return f"id-{topic}"
 
@@ -71,8 +74,13 @@ class Environment:
     def __init__(self) -> None:
         self.scene = Scene()
         self.epochs: dict[int, int] = {}
+        self.ids: dict[str, str] = {}
 
     # ---- the broker --------------------------------------------------------------------------------------
+
+    def topic_id(self, topic: str) -> str:
+        """The id that a topic has now."""
+        return self.ids.get(topic, first_id(topic))
 
     def verb_start(self, command: Command) -> str:
         """start [feature=kip-207:seed] [config=(key:value,...)] [defects=(...)] [speaks=(Fetch:4-11)]
@@ -149,6 +157,11 @@ class Environment:
             entries[index] = b"nonsense"
         return ""
 
+    def verb_copy(self, command: Command) -> str:
+        """copy orders-0/log bills-0/log: what is in a file is in another one, too, as a former process left it."""
+        self.scene.disk[command.words[1]] = list(self.scene.disk[command.words[0]])
+        return ""
+
     def verb_advance(self, command: Command) -> str:
         """advance ms=500: time passes."""
         self.scene.advance(command.number("ms"))
@@ -194,12 +207,13 @@ class Environment:
         return self.scene.told()
 
     def verb_topic(self, command: Command) -> str:
-        """topic orders leader=1 epoch=0 [replicas=(1,2,3)] [isr=(1,2,3)] [config=(key:value)]: a topic with one
-        partition."""
+        """topic orders leader=1 epoch=0 [replicas=(1,2,3)] [isr=(1,2,3)] [config=(key:value)] [id=...]: a topic with
+        one partition. With ``id`` it is another one than the first of its name."""
         name = command.words[0]
+        self.ids[name] = command.text("id", self.topic_id(name))
         replicas = command.numbers("replicas", "(1,2,3)")
         partition = PartitionRecord(
-            topic_id=topic_id(name),
+            topic_id=self.topic_id(name),
             partition_id=0,
             replicas=replicas,
             isr=command.numbers("isr", str(tuple(replicas))),
@@ -207,12 +221,43 @@ class Environment:
             leader_epoch=command.number("epoch", 0),
             partition_epoch=command.number("partition-epoch", 0),
         )
-        records = [MetadataRecord(topic=TopicRecord(name=name, topic_id=topic_id(name)))]
+        records = [MetadataRecord(topic=TopicRecord(name=name, topic_id=self.topic_id(name)))]
         for item in command.many("config", "()"):
             key, value = item.split(":")
             records.append(self._config(name, key, value))
         self.scene.commit([*records, MetadataRecord(partition=partition)])
         return self.scene.told()
+
+    def verb_remove(self, command: Command) -> str:
+        """remove orders [id=] [replicas=(1,2,3)] [leader=]: a topic is removed; with ``id`` it is created again in the
+        same commit."""
+        name = command.words[0]
+        records = [MetadataRecord(remove_topic=RemoveTopicRecord(topic_id=self.topic_id(name)))]
+        if "id" in command.arguments:
+            self.ids[name] = command.text("id")
+            partition = PartitionRecord(topic_id=self.ids[name], replicas=[1, 2, 3], isr=[1, 2, 3])
+            partition.leader = command.number("leader")
+            records.append(MetadataRecord(topic=TopicRecord(name=name, topic_id=self.ids[name])))
+            records.append(MetadataRecord(partition=partition))
+        self.scene.commit(records)
+        return self.scene.told()
+
+    def verb_files(self, command: Command) -> str:
+        """files: the logs on the disk, with their numbers of batches."""
+        logs = {name: entries for name, entries in self.scene.disk.items() if name.endswith("/log")}
+        return "\n".join(f"{name} {len(entries)}" for name, entries in sorted(logs.items()) if "cluster" not in name)
+
+    def verb_create_topics(self, command: Command) -> str:
+        """create-topics orders ... [v=7] on=a1: as for the controller."""
+        return self.scene.receive(command.text("on"), create_topics_request(command), command.number("v", 7))
+
+    def verb_delete_topics(self, command: Command) -> str:
+        """delete-topics orders ... [v=6] on=a1: as for the controller."""
+        return self.scene.receive(command.text("on"), delete_topics_request(command, {}), command.number("v", 6))
+
+    def verb_create_partitions(self, command: Command) -> str:
+        """create-partitions orders count=2 [v=3] on=a1: as for the controller."""
+        return self.scene.receive(command.text("on"), create_partitions_request(command), command.number("v", 3))
 
     def _config(self, resource: str, key: str, value: str) -> MetadataRecord:
         kind, name = resource.split("/") if "/" in resource else ("topic", resource)
@@ -243,7 +288,7 @@ class Environment:
 
     def verb_served(self, command: Command) -> str:
         """served [error=NAME]: the controller answers the request that was passed on; every part of it alike."""
-        apis = (Api.ElectLeaders, Api.IncrementalAlterConfigs, Api.DescribeQuorum)
+        apis = (Api.ElectLeaders, Api.IncrementalAlterConfigs, Api.DescribeQuorum, *TOPIC_APIS)
         call = next(call for call in self.scene.held if api_of(call.request) in apis)
         error = KafkaError[command.text("error", "NONE")]
         response = error_response(call.request, error)
@@ -258,14 +303,14 @@ class Environment:
         topic, index = split_topic_partition(command.words[0])
         if "leaders" in command.arguments:
             changes = [
-                PartitionChangeRecord(topic_id=topic_id(topic), partition_id=index, leader=leader)
+                PartitionChangeRecord(topic_id=self.topic_id(topic), partition_id=index, leader=leader)
                 for leader in command.numbers("leaders", "()")
             ]
             changes[-1].isr.extend(command.numbers("isr", "()"))
             self.scene.commit([MetadataRecord(partition_change=change) for change in changes])
             return self.scene.told()
         for _ in range(command.number("times", 1)):
-            record = PartitionChangeRecord(topic_id=topic_id(topic), partition_id=index)
+            record = PartitionChangeRecord(topic_id=self.topic_id(topic), partition_id=index)
             if "leader" in command.arguments:
                 record.leader = command.number("leader")
             record.isr.extend(command.numbers("isr", "()"))
@@ -284,7 +329,7 @@ class Environment:
         data = ProduceRequest.TopicProduceData()
         request.topic_data.append(data)
         if version >= 13:
-            data.topic_id = topic_id(topic)
+            data.topic_id = command.text("id", self.topic_id(topic))
         else:
             data.name = topic
         start, value = command.number("ts", 0), b"v" * command.number("size", 1)
@@ -321,7 +366,7 @@ class Environment:
         data = FetchRequest.FetchTopic()
         request.topics.append(data)
         if version >= 13:
-            data.topic_id = topic_id(topic)
+            data.topic_id = command.text("id", self.topic_id(topic))
         else:
             data.topic = topic
         data.partitions.append(asked)
@@ -350,7 +395,7 @@ class Environment:
             data = FetchRequest.FetchTopic()
             request.topics.append(data)
             if version >= 13:
-                data.topic_id = topic_id(topic)
+                data.topic_id = command.text("id", self.topic_id(topic))
             else:
                 data.topic = topic
             asked = FetchRequest.FetchPartition(partition=index, fetch_offset=int(offset), partition_max_bytes=1048576)
@@ -364,7 +409,7 @@ class Environment:
             gone = FetchRequest.ForgottenTopic(partitions=[index])
             request.forgotten_topics_data.append(gone)
             if version >= 13:
-                gone.topic_id = topic_id(topic)
+                gone.topic_id = self.topic_id(topic)
             else:
                 gone.topic = topic
         return self.scene.receive(connection, request, version)
@@ -448,7 +493,7 @@ class Environment:
                 of_topic = UpdateMetadataRequest.UpdateMetadataTopicState(topic_name=topic)
                 request.topic_states.append(of_topic)
                 if version >= 7:
-                    of_topic.topic_id = topic_id(topic)
+                    of_topic.topic_id = self.topic_id(topic)
                 state = UpdateMetadataRequest.UpdateMetadataPartitionState()
                 of_topic.partition_states.append(state)
             state.partition_index, state.leader, state.leader_epoch = index, int(leader), int(leader_epoch)
@@ -512,7 +557,7 @@ class Environment:
         response.responses.append(topic)
         if tp:
             name, index = split_topic_partition(tp)
-            topic.topic_id, base = topic_id(name), self.scene.node.replicas.partitions[tp].log.end_offset
+            topic.topic_id, base = self.topic_id(name), self.scene.node.replicas.partitions[tp].log.end_offset
         else:
             asked = request.topics[0].partitions[0]
             index, base = asked.partition, asked.fetch_offset

@@ -32,7 +32,16 @@ from krift.v1.produce import ProduceResponse
 from krift.v1.producer_ids import AllocateProducerIdsRequest, InitProducerIdResponse
 from krift.v1.records import RecordBatch
 from krift.v1.update_metadata import UpdateMetadataResponse
+from krift.v1.topics import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+)
 from tests.datadriven.admin import describe_admin, describe_admin_request
+from tests.datadriven.topics import describe_topics, describe_topics_request
 
 
 def describe_event(event: TraceEvent) -> str | None:
@@ -107,6 +116,8 @@ def describe_reply(connection: str, response: AnyResponse | None) -> str:
                 parts = [f"producer id {response.producer_id} epoch {response.producer_epoch}"]
         case ElectLeadersResponse() | IncrementalAlterConfigsResponse() | DescribeQuorumResponse():
             parts = [describe_admin(response)]
+        case CreateTopicsResponse() | DeleteTopicsResponse() | CreatePartitionsResponse():
+            parts = [describe_topics(response)]
         case _:
             parts = [str(response).replace("\n", " ").strip()]
     return f"{connection} <- {'; '.join(parts)}"
@@ -210,6 +221,8 @@ def _request(request: AnyRequest) -> str:
             return "AllocateProducerIds"
         case ElectLeadersRequest() | IncrementalAlterConfigsRequest() | DescribeQuorumRequest():
             return describe_admin_request(request)
+        case CreateTopicsRequest() | DeleteTopicsRequest() | CreatePartitionsRequest():
+            return describe_topics_request(request)
         case BrokerRegistrationRequest():
             return f"BrokerRegistration v{request.header.api_version} previous-epoch={request.previous_broker_epoch}"
         case BrokerHeartbeatRequest():
