@@ -56,8 +56,8 @@ class ForwardedRequest(DelayedOperation):
 
 
 class OwnRequest(ForwardedRequest):
-    """What this broker asks of its own accord (``AutoTopicCreationManager``): whoever waits for what comes of it sees it
-    in the metadata, and may ask again once it has ended."""
+    """What this broker asks of its own accord (``AutoTopicCreationManager``): whoever waits for what comes of it sees
+    it in the metadata, and may ask again once it has ended."""
 
     def on_complete(self, context: Turn) -> None:
         """Nobody is told."""

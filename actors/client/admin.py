@@ -108,9 +108,9 @@ class AdminOperation(msgspec.Struct):
 class AdminNode(ClientNode):
     """Operations, with their arguments: elect-leaders (type preferred or unclean, partitions: topic partitions, none
     for all), alter-config (resources: topic/NAME, broker/ID or broker/ for all brokers; set: key -> text; delete:
-    keys), describe-quorum, add-voter and remove-voter (controller: its name, directory: id of its directory), create-topic
-    (topic, partitions, replicas: -1 the controller's defaults, config), delete-topic (topic), create-partitions (topic,
-    count).
+    keys), describe-quorum, add-voter and remove-voter (controller: its name, directory: id of its directory),
+    create-topic (topic, partitions, replicas: -1 the controller's defaults, config), delete-topic (topic),
+    create-partitions (topic, count).
 
     Each lasts until it is answered or default.api.timeout.ms is over, and is completed with {"results": ...}, or
     {"error": name} if it failed as a whole. Requests about one broker go to that broker, all others to any.

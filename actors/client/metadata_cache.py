@@ -61,10 +61,10 @@ class Leader(msgspec.Struct, frozen=True):
 class MetadataCache(msgspec.Struct):
     """Cluster view of a client and the refreshing of it.
 
-    names: of all topics that it was told of, by id; first_ids: of the scenario's topics, by name;
-    recreated: ids of topics that are others, by name. topics: those the client uses. bootstrap, brokers: ids to ask. partitions: by topic partition.
-    last_seen_epochs: highest leader epoch heard of by any way; it outlives the partition's entry. updates: answers that
-    were taken over; equivalent_answers: how many of the last ones brought nothing new.
+    topics: those the client uses. bootstrap, brokers: ids to ask. partitions: by topic partition. names: of all topics
+    that it was told of, by id; first_ids: of the scenario's topics, by name; recreated: ids of topics that are others,
+    by name. last_seen_epochs: highest leader epoch heard of by any way; it outlives the partition's entry. updates:
+    answers that were taken over; equivalent_answers: how many of the last ones brought nothing new.
 
     With ``seed``: metadata_epoch: of the last answer taken over that had one, -1 none. awaited_epoch: the application
     waits for metadata that is not older than this, -1 it does not. outdated: brokers whose answers were older than what

@@ -14,8 +14,8 @@ from actors.trace.events import ConsPos, ErrorSeen, ListInvoke, ListReturn, Meta
 
 
 def name_topics(effects: list[AnyEffect], metadata: MetadataCache, listed: dict[str, str]) -> None:
-    """Give the events of a step the keys of the partitions that they are about. ``listed``: operation -> key, of lookups
-    under way to a topic that was created anew."""
+    """Give the events of a step the keys of the partitions that they are about. ``listed``: operation -> key, of
+    lookups under way to a topic that was created anew."""
     for index, effect in enumerate(effects):
         if isinstance(effect, Record):
             body = effect.event

@@ -15,10 +15,10 @@ MIN_ISR = "min.insync.replicas"
 
 class ControllerConfig(msgspec.Struct, frozen=True):
     """Times in milliseconds; an interval of 0 means never. controllers: ids of all that the run began with. cluster:
-    what the scenario says, with the topics to be created. unclean_election, min_isr: what holds where the metadata log says
-    nothing else. num_partitions, replication_factor: of a topic that is created without saying. topic_deletion: whether
-    topics may be deleted. elr_version: level of the feature that a new cluster begins with. elr_cleared: as the switch
-    of that mend. counts_metadata_epochs: each push has the next one."""
+    what the scenario says, with the topics to be created. unclean_election, min_isr: what holds where the metadata log
+    says nothing else. num_partitions, replication_factor: of a topic that is created without saying. topic_deletion:
+    whether topics may be deleted. elr_version: level of the feature that a new cluster begins with. elr_cleared: as the
+    switch of that mend. counts_metadata_epochs: each push has the next one."""
 
     node_id: int
     cluster_id: str

@@ -36,10 +36,10 @@ class MetadataState(msgspec.Struct):
     """Brokers by id, topics by id, partitions by ``orders-0`` in the order of the log, configuration, feature levels,
     the next producer id, and the metadata epoch.
 
-    topic_ids: by name. removed: id -> name of each topic that was removed, so that none of a scenario is created a
-    second time. configs: "topic/orders", "broker/1", or "broker/" for the default of all brokers -> key -> value as text.
-    features: finalized levels; one that is not there is 0. metadata_epoch: the last one that was counted (kip-232:
-    seed), 0 none.
+    topic_ids: by name. removed: id -> name of each topic that was removed, so that none of a scenario is
+    created a second time. configs: "topic/orders", "broker/1", or "broker/" for the default of all brokers -> key ->
+    value as text. features: finalized levels; one that is not there is 0. metadata_epoch: the last one that was counted
+    (kip-232: seed), 0 none.
     """
 
     brokers: dict[int, BrokerRegistration] = {}
@@ -100,8 +100,8 @@ class MetadataState(msgspec.Struct):
     # ---- replaying ---------------------------------------------------------------------------------------
 
     def replay(self, record: MetadataRecord, offset: int) -> list[Changed]:
-        """Replay one record at its offset; the partitions, the broker or the topic that it changes. Raises AssertionError for a
-        change of something that the log does not have."""
+        """Replay one record at its offset; the partitions, the broker or the topic that it changes. Raises
+        AssertionError for a change of something that the log does not have."""
         if record.register_broker is not None:
             return [self._register_broker(record.register_broker, offset)]
         if record.broker_registration_change is not None:

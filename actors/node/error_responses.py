@@ -38,8 +38,8 @@ from krift.v1.topics import (
 
 def error_response(request: AnyRequest, error: KafkaError, message: str = "") -> Any:
     """The answer to a request that fails as a whole. Where the response, or its version, has no place for that, each
-    part that was asked for fails; of an ElectLeaders each part fails as well, with the same ``message``, as do topics that
-    were to be created, deleted or extended."""
+    part that was asked for fails; of an ElectLeaders each part fails as well, with the same ``message``, as do topics
+    that were to be created, deleted or extended."""
     match request:
         case ProduceRequest():
             return _produce(request, error)

@@ -31,8 +31,8 @@ class PartChange(TraceEvent, frozen=True, tag="part.change"):
 
 
 class PartRemove(TraceEvent, frozen=True, tag="part.remove"):
-    """The active controller's log got the removal of a partition's topic, at ``offset`` of the metadata log: ``tp`` ends
-    here. A later topic of the same name has partitions of its own, called with its id: ``orders-0@<topic id>``."""
+    """The active controller's log got the removal of a partition's topic, at ``offset`` of the metadata log: ``tp``
+    ends here. A later topic of the same name has partitions of its own, called with its id: ``orders-0@<topic id>``."""
 
     tp: str
     offset: int

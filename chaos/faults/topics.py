@@ -38,8 +38,8 @@ class TopicCreation(TopicAction):
     told = (
         Told(
             "create-topic: {topic: orders, partitions: 3, replicas: 3, config: {KEY: value}}",
-            "CreateTopics, for a topic of the scenario that was deleted: it has another id and none of the records. The "
-            "controller places the replicas. While there is a topic of that name the answer is TOPIC_ALREADY_EXISTS",
+            "CreateTopics, for a topic of the scenario that was deleted: it has another id and none of the records. "
+            "The controller places the replicas. While there is a topic of that name: TOPIC_ALREADY_EXISTS",
             *ASKED,
         ),
     )
@@ -97,8 +97,8 @@ class PartitionAddition(TopicAction):
     told = (
         Told(
             "create-partitions: {topic: orders, count: 5}",
-            "CreatePartitions: the topic has `count` partitions from then on, or the answer is INVALID_PARTITIONS where "
-            "that is no more than it has. The workloads go on with the partitions that they name",
+            "CreatePartitions: the topic has `count` partitions from then on, or the answer is INVALID_PARTITIONS "
+            "where that is no more than it has. The workloads go on with the partitions that they name",
             *ASKED,
         ),
     )

@@ -1,4 +1,4 @@
-"""CreateTopics, DeleteTopics and CreatePartitions in transcripts: requests from a script's words, and answers as lines."""
+"""CreateTopics, DeleteTopics and CreatePartitions in transcripts: requests from words, and answers as lines."""
 
 from __future__ import annotations
 

@@ -199,7 +199,7 @@ class PartitionState(WindowState):
 
     @property
     def is_removed(self) -> bool:
-        """Whether its topic was removed, by a record that is not known to be lost: then nothing need happen any more."""
+        """Whether its topic was removed, by a record that is not known to be lost: then nothing need happen."""
         return self.removals.newest is not None
 
     @property

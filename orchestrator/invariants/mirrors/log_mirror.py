@@ -170,8 +170,9 @@ class Served(msgspec.Struct, frozen=True, gc=False):
 
 
 class LogMirror(msgspec.Struct):
-    """The mirror of one partition, ``tp``; see the module's docstring. ``isr``: as the newest ``controller``
-    has it. ``removed``: its topic was, as far as some controller went. ``floor``: every replica's high watermark has passed it; what is below was forgotten."""
+    """The mirror of one partition, ``tp``; see the module's docstring. ``isr``: as the newest ``controller`` has it.
+    ``removed``: its topic was, as far as some controller went. ``floor``: every replica's high watermark has passed
+    it; what is below was forgotten."""
 
     tp: str = ""
     floor: int = EMPTY_LOG

@@ -31,7 +31,6 @@ from krift.v1.offset_for_leader_epoch import OffsetForLeaderEpochRequest, Offset
 from krift.v1.produce import ProduceResponse
 from krift.v1.producer_ids import AllocateProducerIdsRequest, InitProducerIdResponse
 from krift.v1.records import RecordBatch
-from krift.v1.update_metadata import UpdateMetadataResponse
 from krift.v1.topics import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -40,6 +39,7 @@ from krift.v1.topics import (
     DeleteTopicsRequest,
     DeleteTopicsResponse,
 )
+from krift.v1.update_metadata import UpdateMetadataResponse
 from tests.datadriven.admin import describe_admin, describe_admin_request
 from tests.datadriven.topics import describe_topics, describe_topics_request
 
