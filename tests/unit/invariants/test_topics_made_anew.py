@@ -52,7 +52,7 @@ def two_topics(told_apart: bool) -> TraceBuilder:
 
 
 def test_the_second_topic_begins_anew() -> None:
-    """Shows other records at the same offsets, in the same leader epoch, of another leader: two topics may have that."""
+    """Shows other records at the same offsets, in the same leader epoch, of another leader: two topics may."""
     for invariant in SAFETY:
         assert two_topics(True).result(invariant).status in ("held", "vacuous"), invariant
 
