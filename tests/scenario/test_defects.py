@@ -42,7 +42,9 @@ class Proof(msgspec.Struct, frozen=True):
 
 
 PROOFS: dict[str, Proof] = {
-    "epoch-not-durable": Proof("metadata-epochs", r"minted metadata epoch 1 in controller epoch \d+, which controller-"),
+    "epoch-not-durable": Proof(
+        "metadata-epochs", r"minted metadata epoch 1 in controller epoch \d+, which controller-"
+    ),
     "older-epoch-accepted": Proof(
         "kip-232-rolling-bounce/seed", r"took over what broker-\d told with metadata epoch \d+ when its own had \d+"
     ),
