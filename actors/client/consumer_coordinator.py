@@ -400,8 +400,6 @@ class ConsumerCoordinator(msgspec.Struct):
             if position.state == "fetching" and position.offset >= 0:
                 leader_epoch = position.epoch if owner.metadata.kip_232 == "kafka" else -1
                 offset = position.offset + (5 if "commits-ahead" in step.defects else 0)
-                if "commits-behind" in step.defects:
-                    offset = max(0, offset - 200)
                 offsets[tp] = [offset, leader_epoch, owner.metadata.metadata_epoch]
         if not offsets:
             return ""

@@ -57,7 +57,6 @@ GROUP_DEFECTS: tuple[Defect, ...] = (
     Defect("partition-left-out", _MEMBER, "L11", "A leading member leaves a partition out of its assignment."),
     Defect("rebalance-unheard", _MEMBER, "L11", "A member that is told of a rebalance does not join again."),
     Defect("commits-ahead", _MEMBER, "O3", "A member commits positions beyond what its application was given."),
-    Defect("commits-behind", _MEMBER, "O3", "A member commits positions before where it began."),
     Defect(
         "begins-with-old-metadata",
         _MEMBER,

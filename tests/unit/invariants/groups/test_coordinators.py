@@ -157,6 +157,16 @@ def test_who_does_not_coordinate_answers() -> None:
     assert trace.said().endswith("in leader epoch 0, which it does not lead")
 
 
+def test_who_is_elected_again_in_place_goes_on() -> None:
+    """Shows that a coordinator that leads once more, and did not give up in between, need not load again."""
+    trace = Coordinated()
+    trace.begins()
+    trace.stores(10)
+    trace.leads(1, 2, 1)
+    trace.answers(entry(10), 2)
+    assert trace.result("O7").violated == 0
+
+
 def test_a_zombie_is_not_compared() -> None:
     """Shows that a coordinator which another one has taken over from without its hearing of it may tell what it has."""
     trace = Coordinated()

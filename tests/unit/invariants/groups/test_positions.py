@@ -35,18 +35,6 @@ def test_what_was_not_delivered_is_committed(offset: int, says: str) -> None:
     assert finding.sentence == f"consumer-1 commits {offset} of {TP} for group g, {says}"
 
 
-def test_what_a_poll_returns_is_not_committed_in_its_step() -> None:
-    """Shows that auto-commit leaves out what is given to the application in the same step, which an application that
-    commits by hand may commit."""
-    for how, violated in (("auto", 1), ("sync", 0)):
-        trace = GroupTrace()
-        trace.moved(ONE, 10, "committed")
-        trace.apart = 0
-        trace.polled(ONE, (10, "a"))
-        trace.commits(11, how=how)
-        assert trace.result("O3").violated == violated
-
-
 def test_who_has_no_position_commits_none() -> None:
     """Shows that a partition that was given up, or that another incarnation read, is not committed any more."""
     trace = GroupTrace()
