@@ -51,16 +51,17 @@ class GroupConsumerNode(ConsumerNode):
     makes a new one. "stop" reads each partition that it owns to its end, as ``ConsumerNode`` does, once it has its
     assignment, commits, and leaves the group.
 
-    present: there is a consumer, open. closing: what it does before it is closed. waiting_for: the sync commit that the
-    application waits for, "" none; stalled: the application does not poll. held: answers of brokers that it did not
-    take yet. committed: what was looked up, while the metadata is older than it (``awaited_epoch``, -1 none; kip-232:
-    seed).
+    present: there is a consumer, open. closing: what it does before it is closed; finishing: it will not be made anew.
+    waiting_for: the sync commit that the application waits for, "" none; stalled: the application does not poll. held:
+    answers of brokers that it did not take yet. committed: what was looked up, while the metadata is older than it
+    (``awaited_epoch``, -1 none; kip-232: seed).
     """
 
     coordinator: ConsumerCoordinator = msgspec.field(default_factory=ConsumerCoordinator)
     present: bool = True
     closing: Literal["", "begin", "commit", "leave"] = ""
     closing_operation: str = ""
+    finishing: bool = False
     leave_call: int = 0
     commits: Every = msgspec.field(default_factory=Every)
     absences: Every = msgspec.field(default_factory=Every)
@@ -108,11 +109,17 @@ class GroupConsumerNode(ConsumerNode):
             self.absences = Every(workload["absent_every_ms"], step.now_ms)
             step.set_timer(ABSENCE, workload["absent_every_ms"])
 
+    def _end(self, step: Step) -> None:
+        # The group may not know that a consumer is gone that was closed: a static member, or one whose coordinator was
+        # away. What such a one owns is nobody's until it is back.
+        if not self.present and not self.coordinator.fatal:
+            self._join(step)
+
     def _on_invoked(self, step: Step, event: Invoked) -> None:
         """Beside those of every client: ``leave`` and ``join``."""
         if event.kind == "leave" and self.running and self.present and not self.closing:
             self.closing, self.closing_operation = "begin", event.operation
-        elif event.kind == "join" and self.running and not self.present:
+        elif event.kind == "join" and self.running and not self.present and not self.stopping:
             self._join(step)
             step.complete(event.operation, {})
         elif event.kind in ("leave", "join"):
@@ -185,6 +192,8 @@ class GroupConsumerNode(ConsumerNode):
             if self.closing_operation:
                 step.complete(self.closing_operation, {})
                 self.closing_operation = ""
+            if self.stopping and not self.finishing:
+                self._end(step)
 
     def on_left(self, ended: Ended) -> None:
         """A LeaveGroup ended, one way or another."""
@@ -194,7 +203,7 @@ class GroupConsumerNode(ConsumerNode):
     def _stopped(self, step: Step) -> dict[str, Any] | None:
         settled = self.present and self.coordinator.membership.settled and not self.blocked
         if settled and not self.closing and all(position.drained for position in self.positions.values()):
-            self.closing = "begin"
+            self.closing, self.finishing = "begin", True
             self._close(step)
         return None if self.present else {"positions": {}}
 
@@ -296,7 +305,7 @@ class GroupConsumerNode(ConsumerNode):
 
     def on_absence(self, step: Step) -> None:
         """The application closes its consumer, or makes a new one."""
-        if not self.present:
+        if not self.present and not self.stopping:
             self._join(step)
         elif not self.stopping and not self.closing:
             self.closing = "begin"
@@ -306,11 +315,10 @@ class GroupConsumerNode(ConsumerNode):
             step.set_timer(ABSENCE, self.absences.delay_ms(step.now_ms))
 
     def _join(self, step: Step) -> None:
-        """A new consumer, unless the workload ends."""
-        if not self.stopping:
-            self.present = True
-            self.committed, self.awaited_epoch, self.metadata.awaited_epoch = {}, -1, -1
-            new_membership(self.coordinator)
+        """A new consumer."""
+        self.present = True
+        self.committed, self.awaited_epoch, self.metadata.awaited_epoch = {}, -1, -1
+        new_membership(self.coordinator)
 
     def on_committed(self, step: Step, ended: Ended) -> None:
         """An OffsetCommit ended."""
