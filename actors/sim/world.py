@@ -213,6 +213,7 @@ class World:
         self._record_own(RunEnd(final_seq))
 
     def _down(self, host: Host, body: NodeDown) -> None:
+        """The last event of a process. What the conductor makes of it at once meets a machine without one."""
         self.record(host, body)
         self._final_seq[f"{host.name}/{host.incarnation}"] = host.stamper.seq
 
@@ -253,8 +254,8 @@ class World:
 
     def _kill(self, host: Host, loss: DiskLoss, detail: str = "") -> None:
         lost = host.lose(loss)
-        self._down(host, NodeDown("crash" if loss == "kept" else "lossy", detail, lost))
         host.kill()
+        self._down(host, NodeDown("crash" if loss == "kept" else "lossy", detail, lost))
 
     def failed(self, host: Host, error: Exception, event: AnyEvent | None) -> None:
         """A node has a bug: that is the end of it, and of the run."""
@@ -264,8 +265,8 @@ class World:
         full = "".join(traceback.format_exception(error))
         self._failures.append(NodeFailure(host.name, host.incarnation, self.queue.now_us, event, detail, full))
         self._listening = False
-        self._down(host, NodeDown("bug", detail))
         host.kill()
+        self._down(host, NodeDown("bug", detail))
         self.queue.stopped = True
 
     # ---- trace ---------------------------------------------------------------------------------------------
