@@ -20,7 +20,7 @@ chaos:
   - when: {at: 200ms}
     fault: {slow-disk: {nodes: controller-2, by: 5ms}}
     until: {seen: {node-down: {node: controller-2}}}
-  - {when: {at: 500ms}, fault: {power-loss: controller-2}, for: 300ms}
+  - {when: {at: 500ms}, fault: {power-loss: {nodes: controller-2, at: after-write}}, for: 300ms}
 """
 
 
