@@ -4,16 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from actors.features import KIP_232
 from actors.quorum.raft_config import KRAFT_VERSION_FEATURE
 from chaos.faults.kinds import KINDS, body_of, entry_of, kinds_of
 from chaos.faults.operator import VoterChange
+from chaos.faults.topics import TopicCreation, TopicDeletion
 from chaos.nemesis.model import NOTHING, Nemesis
 from chaos.nemesis.parts import FIRST_US
 from chaos.nemesis.patterns import PATTERNS
 from chaos.nemesis.scene import SINGLE_SERVERS, UNCLEAN, Cast, Part, Scene, pick, stream
-from chaos.nemesis.settings import config_of, features_of, server_overrides, strangers_of
-from chaos.nemesis.workload import client_names, workload_of
-from chaos.scenario.durations import format_duration
+from chaos.nemesis.settings import (
+    GROUP_TIMERS,
+    PROPAGATION,
+    config_of,
+    features_of,
+    server_overrides,
+    strangers_of,
+    with_epochs,
+)
+from chaos.nemesis.situations.groups import GROUPS
+from chaos.nemesis.situations.metadata import PUSHED
+from chaos.nemesis.workload import GROUP, client_names, members_of, workload_of
+from chaos.scenario.durations import format_duration, parse_duration_us
 from chaos.scenario.scalars import RANDOM
 
 TOPIC = "orders"
@@ -34,10 +46,12 @@ def draw(nemesis: Nemesis, seed: int) -> Part:
     ]
     least = min(max(1, pick(shape, nemesis.shape.min_insync_replicas)), *map(len, replicas))
     config = config_of(nemesis, seed, timers)
-    features = features_of(nemesis, seed)
+    features = with_epochs(features_of(nemesis, seed), config)
     changing = features.get(KRAFT_VERSION_FEATURE) == "1"
     spare = pick(stream(nemesis.name, seed, "spare"), nemesis.shape.spare_controllers) if changing else 0
     workload = workload_of(nemesis, seed, TOPIC, brokers, timers, chaos_us)
+    members = members_of(workload)
+    config |= GROUP_TIMERS[timers] if members else {}
     controllers = [f"controller-{number}" for number in range(1, voters + spare + 1)]
     cast = Cast(
         controllers,
@@ -49,6 +63,10 @@ def draw(nemesis: Nemesis, seed: int) -> Part:
         changing,
         voters,
         strangers_of(nemesis, seed, controllers[:voters]),
+        GROUP if members else "",
+        members,
+        config.get(PROPAGATION) == "push",
+        features.get(KIP_232) == "seed",
     )
     chaos = chaos_of(nemesis, seed, cast, chaos_us)
     disruptive = any(_is_disruptive(each) for each in (features, *_bounced_to(chaos)))
@@ -101,7 +119,7 @@ def chaos_of(nemesis: Nemesis, seed: int, cast: Cast, chaos_us: int) -> list[Par
     within = min(frame.between(frame.pick(course.within)), chaos_us - FIRST_US - LAST_US)
     near = FIRST_US + frame.draw.randrange((chaos_us - FIRST_US - LAST_US - within) // 1000 + 1) * 1000
     number = frame.pick(course.number)
-    pattern = frame.pick(course.pattern)
+    pattern = frame.pick(patterns_of(nemesis, cast))
     found: list[Part] = []
     if pattern != NOTHING:
         scene = _scene(nemesis, seed, cast, chaos_us, "pattern")
@@ -109,11 +127,30 @@ def chaos_of(nemesis: Nemesis, seed: int, cast: Cast, chaos_us: int) -> list[Par
     for index in range(number):
         scene = _scene(nemesis, seed, cast, chaos_us, f"faults/{index}")
         found.append(_entry(scene, near, within))
+        if body_of(found[-1])[0] is TopicDeletion:
+            found.append(_made_anew(scene, found[-1]["when"]))
     if cast.changing:
         found = bearable(found, cast.voters, len(cast.strangers))
     if pick(stream(nemesis.name, seed, "healed"), course.healed) == "core":
         found += staying_of(nemesis, seed, cast, chaos_us)
     return [{**entry, "optional": True} for entry in found]
+
+
+def _made_anew(scene: Scene, deleted: Part) -> Part:
+    """A topic that was deleted is created again some time later: who sends to it and reads it goes on."""
+    after_us = scene.draw.randrange(20, 2_000) * 1000
+    kind = TopicCreation
+    if "at" in deleted:
+        moment: Part = {"at": scene.duration(min(parse_duration_us(deleted["at"]) + after_us, scene.chaos_us - 1000))}
+    else:
+        moment = {**deleted, "delay": scene.duration(parse_duration_us(deleted["delay"]) + after_us)}
+    return {"when": moment, **entry_of(kind.kind, kind.draw(scene))}
+
+
+def patterns_of(nemesis: Nemesis, cast: Cast) -> dict[str, float]:
+    """The patterns that a cluster has what it takes for."""
+    never = {*(() if cast.group else GROUPS), *(() if cast.pushed else PUSHED)}
+    return {name: weight for name, weight in nemesis.chaos.pattern.items() if name not in never}
 
 
 def bearable(parts: list[Part], voters: int, strangers: int) -> list[Part]:

@@ -7,7 +7,7 @@ import random
 from actors.node.messages import Api
 from chaos.nemesis.model import NOTHING, Acks, Nemesis, Timers
 from chaos.nemesis.scene import Part, pick, stream
-from chaos.nemesis.settings import client_config, client_versions
+from chaos.nemesis.settings import MEMBER_TIMERS, client_config, client_versions
 from chaos.scenario.durations import format_duration, parse_rate
 from chaos.scenario.yaml_tree import parse_scalar
 
@@ -22,6 +22,19 @@ ACKS: dict[Acks, Part] = {
     "1": {"acks": 1, "idempotent": False},
     "0": {"acks": 0, "idempotent": False},
 }
+OF_MEMBERS = (
+    Api.Fetch,
+    Api.FindCoordinator,
+    Api.JoinGroup,
+    Api.SyncGroup,
+    Api.Heartbeat,
+    Api.LeaveGroup,
+    Api.OffsetCommit,
+    Api.OffsetFetch,
+)
+"""What an older member of a group may speak in older versions."""
+GROUP = "billing"
+"""The group of a drawn scenario, if it has one."""
 NEEDS = {"read_uncommitted": 1, "read_committed": 2, "max-timestamp": 7}
 """The version of ListOffsets that a question needs."""
 
@@ -39,11 +52,18 @@ def workload_of(nemesis: Nemesis, seed: int, topic: str, brokers: int, timers: T
         entries.append({"producer": _producer(draw, nemesis, topic, timers, max(1, producers), chaos_us)})
     for number in range(max(1, consumers)):
         draw = stream(nemesis.name, seed, f"workload/consumer/{number}")
-        entries.append({"consumer": _consumer(draw, nemesis, topic, timers)})
+        outside = _external(stream(nemesis.name, seed, f"workload/external/{number}"), nemesis)
+        entries.append({"consumer": {**_consumer(draw, nemesis, topic, timers), **outside}})
     for number in range(probers):
         draw = stream(nemesis.name, seed, f"workload/prober/{number}")
         entries.append({"list-offsets": _prober(draw, nemesis, topic, brokers, timers)})
-    return entries
+    return [*entries, *_members(nemesis, seed, topic, timers)]
+
+
+def members_of(workload: list[Part]) -> list[str]:
+    """Names that the members of the group will have."""
+    named = zip(client_names(workload), workload, strict=True)
+    return [name for name, entry in named if "group" in entry.get("consumer", {})]
 
 
 def client_names(workload: list[Part]) -> list[str]:
@@ -88,6 +108,43 @@ def _consumer(draw: random.Random, nemesis: Nemesis, topic: str, timers: Timers)
         "versions": client_versions(draw, nemesis, Api.Fetch, Api.ListOffsets, Api.Metadata, list_offsets=least),
         "config": client_config(timers),
     }
+
+
+def _external(draw: random.Random, nemesis: Nemesis) -> Part:
+    """Where a consumer keeps its positions, if that is not in its memory alone."""
+    if pick(draw, nemesis.workload.external) == "no":
+        return {}
+    return {"external-offsets": {"every": format_duration(draw.choice((50, 200, 1000)) * 1000)}}
+
+
+def _members(nemesis: Nemesis, seed: int, topic: str, timers: Timers) -> list[Part]:
+    """The members of a group. All of them have the assignor, without which they could not agree on one."""
+    draw = stream(nemesis.name, seed, "workload/group")
+    number, assignor = pick(draw, nemesis.workload.members), pick(draw, nemesis.workload.assignor)
+    return [
+        {"consumer": _member(stream(nemesis.name, seed, f"workload/member/{each}"), nemesis, topic, timers, assignor, each)}
+        for each in range(number)
+    ]
+
+
+def _member(draw: random.Random, nemesis: Nemesis, topic: str, timers: Timers, assignor: str, number: int) -> Part:
+    kinds = nemesis.workload
+    config = {**client_config(timers), **MEMBER_TIMERS[timers], "partition.assignment.strategy": assignor}
+    commit = pick(draw, kinds.commit)
+    member: Part = {"topic": topic, "group": GROUP, "commit": commit, "config": config}
+    every, interval_ms = draw.choice((200, 700)), MEMBER_TIMERS[timers].get("max.poll.interval.ms", 4000)
+    if commit != "auto":
+        member["commit-every"] = format_duration(every * 1000)
+    if pick(draw, kinds.static) == "yes":
+        config["group.instance.id"] = f"member-{number}"
+    if pick(draw, kinds.stall) == "yes":
+        lasts = draw.randint(interval_ms // 4, 2 * interval_ms)
+        member["stall"] = {"every": format_duration(draw.randint(2000, 6000) * 1000), "lasts": format_duration(lasts * 1000)}
+    if pick(draw, kinds.absence) == "yes":
+        lasts = draw.randint(50, 2500)
+        member["absence"] = {"every": format_duration(draw.randint(2000, 8000) * 1000), "lasts": format_duration(lasts * 1000)}
+    member["versions"] = client_versions(draw, nemesis, *OF_MEMBERS)
+    return member
 
 
 def _prober(draw: random.Random, nemesis: Nemesis, topic: str, brokers: int, timers: Timers) -> Part:
