@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 
 from actors.features import AS_KAFKA, KIP_232
 from actors.node.messages import API_NAMES, Api
@@ -154,13 +155,15 @@ def strangers_of(nemesis: Nemesis, seed: int, voters: list[str]) -> list[str]:
     return sorted(draw.sample(voters, number))
 
 
-def client_versions(draw: random.Random, nemesis: Nemesis, *apis: Api, list_offsets: int = 1) -> dict[str, str]:
-    """What a client speaks of some APIs, where that is not everything. ``list_offsets``: the version of ListOffsets
-    that it cannot do without."""
+def client_versions(
+    draw: random.Random, nemesis: Nemesis, *apis: Api, needs: Mapping[Api, int] | None = None
+) -> dict[str, str]:
+    """What a client speaks of some APIs, where that is not everything. ``needs``: of an API the version that it cannot
+    do without."""
     found = {}
     for api in apis:
         low, high = API_VERSIONS[api]
-        newest = draw.randint(max(low, list_offsets if api == Api.ListOffsets else low), high)
+        newest = draw.randint(max(low, (needs or {}).get(api, low)), high)
         if pick(draw, nemesis.versions.clients) == "older":
             found[API_NAMES[api]] = f"{low}-{newest}"
     return found

@@ -33,6 +33,8 @@ OF_MEMBERS = (
     Api.OffsetFetch,
 )
 """What an older member of a group may speak in older versions."""
+OF_STATIC_MEMBERS = {Api.JoinGroup: 5, Api.SyncGroup: 3, Api.Heartbeat: 3, Api.LeaveGroup: 3, Api.OffsetCommit: 7}
+"""The versions that a static member needs: with older ones it cannot say who it is."""
 GROUP = "billing"
 """The group of a drawn scenario, if it has one."""
 NEEDS = {"read_uncommitted": 1, "read_committed": 2, "max-timestamp": 7}
@@ -105,7 +107,7 @@ def _consumer(draw: random.Random, nemesis: Nemesis, topic: str, timers: Timers)
     return {
         "topic": topic,
         "isolation": isolation,
-        "versions": client_versions(draw, nemesis, Api.Fetch, Api.ListOffsets, Api.Metadata, list_offsets=least),
+        "versions": client_versions(draw, nemesis, Api.Fetch, Api.ListOffsets, Api.Metadata, needs={Api.ListOffsets: least}),
         "config": client_config(timers),
     }
 
@@ -143,7 +145,8 @@ def _member(draw: random.Random, nemesis: Nemesis, topic: str, timers: Timers, a
     if pick(draw, kinds.absence) == "yes":
         lasts = draw.randint(50, 2500)
         member["absence"] = {"every": format_duration(draw.randint(2000, 8000) * 1000), "lasts": format_duration(lasts * 1000)}
-    member["versions"] = client_versions(draw, nemesis, *OF_MEMBERS)
+    needs = OF_STATIC_MEMBERS if "group.instance.id" in config else {}
+    member["versions"] = client_versions(draw, nemesis, *OF_MEMBERS, needs=needs)
     return member
 
 
@@ -158,5 +161,5 @@ def _prober(draw: random.Random, nemesis: Nemesis, topic: str, brokers: int, tim
     if pick(draw, kinds.as_broker) == "yes":
         return {**prober, "replica-id": draw.randint(1, brokers)}
     least = NEEDS.get(prober["timestamp"], 1)
-    versions = client_versions(draw, nemesis, Api.ListOffsets, Api.Metadata, list_offsets=least)
+    versions = client_versions(draw, nemesis, Api.ListOffsets, Api.Metadata, needs={Api.ListOffsets: least})
     return {**prober, "versions": versions}
