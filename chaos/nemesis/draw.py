@@ -24,7 +24,7 @@ from chaos.nemesis.settings import (
 )
 from chaos.nemesis.situations.groups import GROUPS
 from chaos.nemesis.situations.metadata import PUSHED
-from chaos.nemesis.workload import GROUP, client_names, members_of, workload_of
+from chaos.nemesis.workload import GROUP, client_names, members_of, tell_topics_apart, workload_of
 from chaos.scenario.durations import format_duration, parse_duration_us
 from chaos.scenario.scalars import RANDOM
 
@@ -69,6 +69,8 @@ def draw(nemesis: Nemesis, seed: int) -> Part:
         features.get(KIP_232) == "seed",
     )
     chaos = chaos_of(nemesis, seed, cast, chaos_us)
+    if any(body_of(entry)[0] is TopicCreation for entry in chaos):
+        tell_topics_apart(workload)
     disruptive = any(_is_disruptive(each) for each in (features, *_bounced_to(chaos)))
     return {
         "schema": "krift/v1",

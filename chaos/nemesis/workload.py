@@ -22,6 +22,8 @@ ACKS: dict[Acks, Part] = {
     "1": {"acks": 1, "idempotent": False},
     "0": {"acks": 0, "idempotent": False},
 }
+METADATA_WITH_IDS = 10
+"""The first version of Metadata whose answers have topic ids."""
 OF_MEMBERS = (
     Api.Fetch,
     Api.FindCoordinator,
@@ -79,6 +81,16 @@ def client_names(workload: list[Part]) -> list[str]:
     return names
 
 
+def tell_topics_apart(workload: list[Part]) -> None:
+    """Where a topic may come after another one of its name, clients are told the ids of topics: nobody could say which
+    of the two one means that is not."""
+    for entry in workload:
+        (client,) = entry.values()
+        low, _, high = client.get("versions", {}).get("Metadata", "").partition("-")
+        if high and int(high) < METADATA_WITH_IDS:
+            client["versions"]["Metadata"] = f"{low}-{METADATA_WITH_IDS}"
+
+
 def _producer(draw: random.Random, nemesis: Nemesis, topic: str, timers: Timers, producers: int, chaos_us: int) -> Part:
     kinds = nemesis.workload
     config = {**client_config(timers), "linger.ms": pick(draw, kinds.linger) // 1000}
@@ -107,7 +119,9 @@ def _consumer(draw: random.Random, nemesis: Nemesis, topic: str, timers: Timers)
     return {
         "topic": topic,
         "isolation": isolation,
-        "versions": client_versions(draw, nemesis, Api.Fetch, Api.ListOffsets, Api.Metadata, needs={Api.ListOffsets: least}),
+        "versions": client_versions(
+            draw, nemesis, Api.Fetch, Api.ListOffsets, Api.Metadata, needs={Api.ListOffsets: least}
+        ),
         "config": client_config(timers),
     }
 
@@ -124,7 +138,11 @@ def _members(nemesis: Nemesis, seed: int, topic: str, timers: Timers) -> list[Pa
     draw = stream(nemesis.name, seed, "workload/group")
     number, assignor = pick(draw, nemesis.workload.members), pick(draw, nemesis.workload.assignor)
     return [
-        {"consumer": _member(stream(nemesis.name, seed, f"workload/member/{each}"), nemesis, topic, timers, assignor, each)}
+        {
+            "consumer": _member(
+                stream(nemesis.name, seed, f"workload/member/{each}"), nemesis, topic, timers, assignor, each
+            )
+        }
         for each in range(number)
     ]
 
@@ -141,10 +159,16 @@ def _member(draw: random.Random, nemesis: Nemesis, topic: str, timers: Timers, a
         config["group.instance.id"] = f"member-{number}"
     if pick(draw, kinds.stall) == "yes":
         lasts = draw.randint(interval_ms // 4, 2 * interval_ms)
-        member["stall"] = {"every": format_duration(draw.randint(2000, 6000) * 1000), "lasts": format_duration(lasts * 1000)}
+        member["stall"] = {
+            "every": format_duration(draw.randint(2000, 6000) * 1000),
+            "lasts": format_duration(lasts * 1000),
+        }
     if pick(draw, kinds.absence) == "yes":
         lasts = draw.randint(50, 2500)
-        member["absence"] = {"every": format_duration(draw.randint(2000, 8000) * 1000), "lasts": format_duration(lasts * 1000)}
+        member["absence"] = {
+            "every": format_duration(draw.randint(2000, 8000) * 1000),
+            "lasts": format_duration(lasts * 1000),
+        }
     needs = OF_STATIC_MEMBERS if "group.instance.id" in config else {}
     member["versions"] = client_versions(draw, nemesis, *OF_MEMBERS, needs=needs)
     return member

@@ -18,7 +18,9 @@ def _away(scene: Scene, who: str) -> Part:
 def _struck(scene: Scene) -> Part:
     """The coordinator of this moment goes, or hands its partitions over."""
     who = _coordinator(scene)
-    return scene.draw.choice(({"crash": who}, {"power-loss": who}, {"pause": who}, {"controlled-shutdown": {"targets": who}}))
+    return scene.draw.choice(
+        ({"crash": who}, {"power-loss": who}, {"pause": who}, {"controlled-shutdown": {"targets": who}})
+    )
 
 
 def failover_in_rebalance(scene: Scene, at_us: int) -> list[Part]:
@@ -54,7 +56,9 @@ def commits_wait(scene: Scene, at_us: int) -> list[Part]:
     found = [entry(scene, at_us, {"partition": {"from": [who], "to": ["brokers"]}}, lasts)]
     member = scene.draw.choice(scene.cast.members)
     if scene.draw.random() < 0.5:
-        found.append(entry(scene, later(scene, at_us, 50_000, 400_000), _away(scene, member), lasting(scene, 300_000, 1_500_000)))
+        found.append(
+            entry(scene, later(scene, at_us, 50_000, 400_000), _away(scene, member), lasting(scene, 300_000, 1_500_000))
+        )
     then_us = later(scene, at_us, 200_000, 1_500_000)
     return [*found, entry(scene, then_us, _struck(scene), lasting(scene, 300_000, 3_000_000))]
 

@@ -20,7 +20,14 @@ def made_anew(scene: Scene, at_us: int) -> list[Part]:
         {"pause": scene.draw.choice(scene.cast.clients)},
         {"partition": {"isolate": scene.draw.choice(scene.cast.brokers)}},
     )
-    found = [entry(scene, max(1000, at_us - lasting(scene, 0, 150_000)), scene.draw.choice(goes), lasting(scene, 100_000, 3_000_000))]
+    found = [
+        entry(
+            scene,
+            max(1000, at_us - lasting(scene, 0, 150_000)),
+            scene.draw.choice(goes),
+            lasting(scene, 100_000, 3_000_000),
+        )
+    ]
     found.append({"when": {"at": scene.duration(at_us)}, "action": {"delete-topic": topic}})
     found.append({"when": {"at": scene.duration(then_us)}, "action": {"create-topic": anew}})
     if scene.draw.random() < 0.4:
@@ -45,7 +52,9 @@ def stale_push(scene: Scene, at_us: int) -> list[Part]:
     for _ in range(2):
         at_us = later(scene, at_us, 200_000, 1_200_000)
         leader = f"leader({scene.tp})"
-        gone: Part = scene.draw.choice(({"crash": leader}, {"controlled-shutdown": {"targets": leader}}, {"pause": leader}))
+        gone: Part = scene.draw.choice(
+            ({"crash": leader}, {"controlled-shutdown": {"targets": leader}}, {"pause": leader})
+        )
         found.append(entry(scene, at_us, gone, lasting(scene, 300_000, 2_000_000)))
     consumers = [name for name in scene.cast.clients if name.startswith("consumer-")]
     again = when(scene, "leader-elected", (0, 50, 300, 800), (1, 2), tp=scene.tp)
@@ -58,7 +67,11 @@ def failover_at_mint(scene: Scene, at_us: int) -> list[Part]:
     found = [entry(scene, early(at_us), {"crash": f"leader({scene.tp})"}, lasting(scene, 200_000, 1_500_000))]
     for nth in sorted(scene.draw.sample(range(1, 9), 2)):
         gone: Part = scene.draw.choice(
-            ({"crash": "active-controller"}, {"power-loss": "active-controller"}, {"partition": {"isolate": "active-controller"}})
+            (
+                {"crash": "active-controller"},
+                {"power-loss": "active-controller"},
+                {"partition": {"isolate": "active-controller"}},
+            )
         )
         seen = when(scene, "epoch-minted", (0, 0, 1, 5, 40), (nth,))
         found.append(as_seen(scene, seen, gone, 200_000, 2_000_000))

@@ -203,7 +203,9 @@ class OneOwnerAtATime(KeyedInvariant[Owners]):
     def _given_up(self, state: Owners, event: Stamped, body: GrpGen, given: dict[str, str]) -> Emissions:
         found: Emissions = NOTHING
         for node, owned in state.owned.items():
-            taken = [tp for tp in owned.tps if given.get(tp, owned.member) != owned.member]
+            # A static member may have another id from now on, and goes on with what it has.
+            mine = [owned.member, *(member for member, client in body.members.items() if client == node)]
+            taken = [tp for tp in owned.tps if given.get(tp, owned.member) not in mine]
             if not taken:
                 continue
             sentence = (

@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-from actors.trace.events import CommitReturn, ConsOwn, ConsPos, GrpCommit, Stamped
+from actors.node.spec import is_recreated
+from actors.trace.events import CommitReturn, ConsOwn, ConsPos, GrpCommit, PartRemove, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror, LossBudget, loss_budget
@@ -21,8 +22,12 @@ class Committed(msgspec.Struct, frozen=True):
 
 
 class Resets(State):
-    """groups: consumer -> the group that it owns the partition in. committed: group -> what it was told last."""
+    """groups: consumer -> the group that it owns the partition in. committed: group -> what it was told last. removed:
+    its topic was; placed: of a topic that came after another one of its name, consumers that have had a position in
+    it."""
 
+    removed: bool = False
+    placed: list[str] = []
     groups: dict[str, str] = {}
     committed: dict[str, Committed] = {}
     budget: LossBudget = LossBudget()
@@ -44,10 +49,11 @@ class NoSpuriousReset(LogInvariant[Resets]):
     tested_when = (
         "a consumer that has a position begins where auto.offset.reset says, or one whose group has one begins anywhere"
     )
-    types = (ConsPos, ConsOwn, CommitReturn, GrpCommit)
+    types = (ConsPos, ConsOwn, CommitReturn, GrpCommit, PartRemove)
     exemptions = LOSS
     unseen = (
         "a position that an application seeks, and a reset without a policy: it is the application's to deal with",
+        "partitions of topics that were removed, and the first position in one that came after: it may be of the former",
     )
 
     def initial(self, key: str, profile: Profile) -> Resets:
@@ -57,8 +63,13 @@ class NoSpuriousReset(LogInvariant[Resets]):
         body: Any = event.body
         kind = type(body)
         if kind is ConsPos:
-            return self._moved(state, event, body, mirror)
-        if kind is ConsOwn:
+            placed = not is_recreated(state.key) or event.node in state.placed
+            if not placed:
+                state.placed.append(event.node)
+            return self._moved(state, event, body, mirror) if placed and not state.removed else NOTHING
+        if kind is PartRemove:
+            state.removed = True
+        elif kind is ConsOwn:
             state.groups.pop(event.node, None)
             if state.key in body.owned:
                 state.groups[event.node] = body.group
