@@ -164,6 +164,8 @@ def _member(draw: random.Random, nemesis: Nemesis, topic: str, timers: Timers, a
             "lasts": format_duration(lasts * 1000),
         }
     if pick(draw, kinds.absence) == "yes":
+        # With Kafka's own timers a group needs seconds to become stable.
+        absent_ms = (2000, 8000) if MEMBER_TIMERS[timers] else (10_000, 16_000)
         lasts = draw.randint(50, 2500)
         member["absence"] = {
             "every": format_duration(draw.randint(2000, 8000) * 1000),

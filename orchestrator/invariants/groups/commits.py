@@ -27,6 +27,8 @@ from orchestrator.invariants.groups.losses import OFFSETS_LOSSES, OffsetsLosses
 
 REMEMBERED = 256
 """Commits of a partition that are remembered."""
+EPOCH_SINCE = 4
+"""Version of OffsetCommit that has a metadata epoch."""
 EPOCH = 2
 """Where an entry has its metadata epoch."""
 _SAME_STEP = 64
@@ -310,8 +312,10 @@ def _log_offset(commit: Commit) -> int:
 
 
 class MetadataTimes(State):
-    """tps: by topic partition. asked: client -> topic partition -> entries that it last asked to be committed."""
+    """tps: by topic partition. asked: client -> topic partition -> entries that it last asked to be committed. older:
+    clients whose OffsetCommit has no metadata epoch."""
 
+    older: list[str] = []
     tps: dict[str, MetadataTime] = {}
     asked: dict[str, dict[str, list[Entry]]] = {}
     losses: OffsetsLosses = msgspec.field(default_factory=OffsetsLosses)
@@ -348,7 +352,8 @@ class CommitsGoForwardInMetadataTime(KeyedInvariant[MetadataTimes]):
     unseen = ("what an earlier coordinator appended and nobody was told of: it may be gone",)
 
     def initial(self, key: str, profile: Profile) -> MetadataTimes:
-        return MetadataTimes(key)
+        spoken = ((node, own.get("versions", {}).get("OffsetCommit")) for node, own in profile.nodes.items())
+        return MetadataTimes(key, older=[node for node, range_ in spoken if range_ and range_[1] < EPOCH_SINCE])
 
     @property
     def news(self) -> tuple[type, ...]:
@@ -399,7 +404,8 @@ class CommitsGoForwardInMetadataTime(KeyedInvariant[MetadataTimes]):
             return NOTHING
         sentence = f"{what.format('took')} over one with {stored.entry[EPOCH]}"
         asked = state.asked.get(commit.who, {}).get(body.tp, [])
-        if epoch < 0 and (not asked or any(each[EPOCH] < 0 and each[0] == body.offset for each in asked)):
+        unsaid = commit.who in state.older or any(each[EPOCH] < 0 and each[0] == body.offset for each in asked)
+        if epoch < 0 and (unsaid or not asked):
             return self.excused("no-epoch", state.key, sentence, stored.by, event)
         rule = state.losses.rule(body.offsets_tp, stored.coordinator_epoch, stored.log_offset)
         if rule and stored.coordinator_epoch < body.coordinator_epoch:
