@@ -280,7 +280,7 @@ class GroupConsumerNode(ConsumerNode):
 
     def on_fetched(self, step: Step, ended: Ended) -> None:
         """A Fetch ended; an application that does not poll finds its records later."""
-        if self.blocked:
+        if self.blocked and self.present:
             self.held.append(ended)
         else:
             super().on_fetched(step, ended)

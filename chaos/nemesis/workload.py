@@ -168,7 +168,7 @@ def _member(draw: random.Random, nemesis: Nemesis, topic: str, timers: Timers, a
         absent_ms = (2000, 8000) if MEMBER_TIMERS[timers] else (10_000, 16_000)
         lasts = draw.randint(50, 2500)
         member["absence"] = {
-            "every": format_duration(draw.randint(2000, 8000) * 1000),
+            "every": format_duration(draw.randint(*absent_ms) * 1000),
             "lasts": format_duration(lasts * 1000),
         }
     needs = OF_STATIC_MEMBERS if "group.instance.id" in config else {}
