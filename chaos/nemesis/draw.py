@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
 
 from actors.features import KIP_232
 from actors.quorum.raft_config import KRAFT_VERSION_FEATURE
 from chaos.faults.kinds import KINDS, body_of, entry_of, kinds_of
 from chaos.faults.operator import VoterChange
-from chaos.faults.topics import TopicCreation, TopicDeletion
+from chaos.faults.topics import TopicAction, TopicCreation, TopicDeletion
 from chaos.nemesis.model import NOTHING, Nemesis
 from chaos.nemesis.parts import FIRST_US
 from chaos.nemesis.patterns import PATTERNS
 from chaos.nemesis.scene import SINGLE_SERVERS, UNCLEAN, Cast, Part, Scene, pick, stream
 from chaos.nemesis.settings import (
     GROUP_TIMERS,
+    OFFSETS_PARTITIONS,
     PROPAGATION,
     config_of,
     features_of,
@@ -23,7 +25,7 @@ from chaos.nemesis.settings import (
     with_epochs,
 )
 from chaos.nemesis.situations.groups import GROUPS
-from chaos.nemesis.situations.metadata import PUSHED
+from chaos.nemesis.situations.metadata import METADATA, PUSHED
 from chaos.nemesis.workload import GROUP, client_names, members_of, tell_topics_apart, workload_of
 from chaos.scenario.durations import format_duration, parse_duration_us
 from chaos.scenario.scalars import RANDOM
@@ -31,6 +33,9 @@ from chaos.scenario.scalars import RANDOM
 TOPIC = "orders"
 LAST_US = 20_000
 """And nothing later than that before the end of the chaos."""
+LATE_PATTERNS = frozenset({*GROUPS, *METADATA})
+LATE_FAULTS = kinds_of(TopicAction)
+"""What nemeses came to draw when seeds were in use: no seed is to draw anything else for it."""
 
 
 def draw(nemesis: Nemesis, seed: int) -> Part:
@@ -51,7 +56,10 @@ def draw(nemesis: Nemesis, seed: int) -> Part:
     spare = pick(stream(nemesis.name, seed, "spare"), nemesis.shape.spare_controllers) if changing else 0
     workload = workload_of(nemesis, seed, TOPIC, brokers, timers, chaos_us)
     members = members_of(workload)
-    config |= GROUP_TIMERS[timers] if members else {}
+    if members:
+        config |= GROUP_TIMERS[timers]
+    else:
+        config.pop(OFFSETS_PARTITIONS, None)
     controllers = [f"controller-{number}" for number in range(1, voters + spare + 1)]
     cast = Cast(
         controllers,
@@ -124,14 +132,16 @@ def chaos_of(nemesis: Nemesis, seed: int, cast: Cast, chaos_us: int) -> list[Par
     within = min(frame.between(frame.pick(course.within)), chaos_us - FIRST_US - LAST_US)
     near = FIRST_US + frame.draw.randrange((chaos_us - FIRST_US - LAST_US - within) // 1000 + 1) * 1000
     number = frame.pick(course.number)
-    pattern = frame.pick(patterns_of(nemesis, cast))
+    later = stream(nemesis.name, seed, "course/later")
+    pattern = _pick_late(later, frame, patterns_of(nemesis, cast), LATE_PATTERNS)
     found: list[Part] = []
     if pattern != NOTHING:
         scene = _scene(nemesis, seed, cast, chaos_us, "pattern")
         found += PATTERNS[pattern](scene, near)
     for index in range(number):
         scene = _scene(nemesis, seed, cast, chaos_us, f"faults/{index}")
-        found.append(_entry(scene, near, within))
+        later = stream(nemesis.name, seed, f"faults/{index}/later")
+        found.append(_entry(scene, later, near, within))
         if body_of(found[-1])[0] is TopicDeletion:
             found.append(_made_anew(scene, found[-1]["when"]))
     if cast.changing:
@@ -200,13 +210,22 @@ def _scene(nemesis: Nemesis, seed: int, cast: Cast, chaos_us: int, purpose: str)
     return Scene(numbers, nemesis, cast, numbers.choice(list(cast.tps)), chaos_us)
 
 
-def _entry(scene: Scene, near: int, within: int) -> Part:
+def _pick_late(later: random.Random, scene: Scene, weights: dict[str, float], late: frozenset[str]) -> str:
+    """One of the choices, by their weights. Those that came ``late`` have random numbers of their own: where none of
+    them is drawn, the others are drawn as they were before there were any."""
+    new = {name: weight for name, weight in weights.items() if name in late and weight}
+    if new and later.random() * sum(weights.values()) < sum(new.values()):
+        return pick(later, new)
+    return scene.pick({name: weight for name, weight in weights.items() if name not in late})
+
+
+def _entry(scene: Scene, later: random.Random, near: int, within: int) -> Part:
     """A fault with its beginning and its end, or an action."""
     course = scene.nemesis.chaos
     faults = scene.nemesis.faults
     if not scene.cast.changing:
         faults = {kind: weight for kind, weight in faults.items() if kind not in kinds_of(VoterChange)}
-    kind = KINDS[scene.pick(faults)]
+    kind = KINDS[_pick_late(later, scene, faults, LATE_FAULTS)]
     seen = scene.pick(course.begins) == "seen"
     at_us = near + scene.draw.randrange(within // 1000 + 1) * 1000
     when: Part = scene.seen() if seen else {"at": scene.duration(at_us)}

@@ -75,6 +75,7 @@ MEMBER_TIMERS: dict[Timers, dict[str, int]] = {
 """And what its members have."""
 
 PROPAGATION = "metadata.propagation"
+OFFSETS_PARTITIONS = "offsets.topic.num.partitions"
 
 OLDER: dict[str, dict[Api, int]] = {
     "controller": {Api.Vote: 0},
