@@ -165,7 +165,8 @@ def _made_anew(scene: Scene, deleted: Part) -> Part:
 def patterns_of(nemesis: Nemesis, cast: Cast) -> dict[str, float]:
     """The patterns that a cluster has what it takes for."""
     never = {*(() if cast.group else GROUPS), *(() if cast.pushed else PUSHED)}
-    return {name: weight for name, weight in nemesis.chaos.pattern.items() if name not in never}
+    found = {name: weight for name, weight in nemesis.chaos.pattern.items() if name not in never}
+    return found if any(found.values()) else {NOTHING: 1.0}
 
 
 def bearable(parts: list[Part], voters: int, strangers: int) -> list[Part]:
