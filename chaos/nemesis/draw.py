@@ -153,12 +153,9 @@ def chaos_of(nemesis: Nemesis, seed: int, cast: Cast, chaos_us: int) -> list[Par
 
 def _made_anew(scene: Scene, deleted: Part) -> Part:
     """A topic that was deleted is created again some time later: who sends to it and reads it goes on."""
-    after_us = scene.draw.randrange(20, 2_000) * 1000
     kind = TopicCreation
-    if "at" in deleted:
-        moment: Part = {"at": scene.duration(min(parse_duration_us(deleted["at"]) + after_us, scene.chaos_us - 1000))}
-    else:
-        moment = {**deleted, "delay": scene.duration(parse_duration_us(deleted["delay"]) + after_us)}
+    at_us = parse_duration_us(deleted["at"]) + scene.draw.randrange(20, 2_000) * 1000
+    moment = {"at": scene.duration(min(at_us, scene.chaos_us - 1000))}
     return {"when": moment, **entry_of(kind.kind, kind.draw(scene))}
 
 
@@ -227,7 +224,8 @@ def _entry(scene: Scene, later: random.Random, near: int, within: int) -> Part:
     if not scene.cast.changing:
         faults = {kind: weight for kind, weight in faults.items() if kind not in kinds_of(VoterChange)}
     kind = KINDS[_pick_late(later, scene, faults, LATE_FAULTS)]
-    seen = scene.pick(course.begins) == "seen"
+    # A topic that is deleted is to come again before the chaos is over.
+    seen = scene.pick(course.begins) == "seen" and kind is not TopicDeletion
     at_us = near + scene.draw.randrange(within // 1000 + 1) * 1000
     when: Part = scene.seen() if seen else {"at": scene.duration(at_us)}
     entry: Part = {"when": when, **entry_of(kind.kind, kind.draw(scene))}
