@@ -19,6 +19,7 @@ from actors.trace.events import (
     GrpLoad,
     NodeDown,
     PartChange,
+    PartRemove,
     Stamped,
 )
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
@@ -115,12 +116,13 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
 
 class Registers(State):
     """tps: topic partition -> its register. begun: operation -> its beginning. answers: broker -> incarnation -> what
-    it answered last. epsilon_us: how far clocks may be apart."""
+    it answered last. removed: partitions of topics that were. epsilon_us: how far clocks may be apart."""
 
     tps: dict[str, Register] = {}
     begun: dict[str, Begun] = {}
     answers: dict[str, dict[int, list[Answer]]] = {}
     losses: OffsetsLosses = msgspec.field(default_factory=OffsetsLosses)
+    removed: list[str] = []
     epsilon_us: int = 0
 
     def register(self, tp: str) -> Register:
@@ -179,6 +181,7 @@ class AcknowledgedCommitsAreFetched(KeyedInvariant[Registers]):
         **OFFSETS_LOSSES,
     }
     unseen = (
+        "Partitions of topics that were removed: what is committed for a name may be of the one before, or after.",
         f"Acknowledgements, and look-ups of what nobody was told of, of more than {REMEMBERED} commits ago.",
         "An acknowledgement that comes before the commit is on all in-sync replicas, unless it is lost after that.",
         "A coordinator that has loaded nothing at all of the group: O7 judges that.",
@@ -186,13 +189,15 @@ class AcknowledgedCommitsAreFetched(KeyedInvariant[Registers]):
 
     @property
     def news(self) -> tuple[type, ...]:
-        return (NodeDown, PartChange)
+        return (NodeDown, PartChange, PartRemove)
 
     def initial(self, key: str, profile: Profile) -> Registers:
         return Registers(key, epsilon_us=profile.epsilon_us)
 
     def hear(self, state: Registers, event: Stamped) -> Emissions:
         state.losses.take(event)
+        if type(event.body) is PartRemove:
+            state.removed.append(event.tp)
         if type(event.body) is NodeDown:
             for name in [name for name, begun in state.begun.items() if begun.by.node == event.node]:
                 del state.begun[name]
@@ -244,6 +249,8 @@ class AcknowledgedCommitsAreFetched(KeyedInvariant[Registers]):
     def _told(self, state: Registers, event: Stamped, body: CommittedReturn, begun: Begun) -> Emissions:
         found: list[Any] = []
         for tp, entry in body.offsets.items():
+            if tp in state.removed:
+                continue
             floor = begun.floors.get(tp)
             commits = state.register(tp).appended
             state.tested += floor is not None or entry[0] >= 0

@@ -233,6 +233,8 @@ class OneOwnerAtATime(KeyedInvariant[Owners]):
     def _took(self, state: Owners, event: Stamped, body: ConsOwn) -> Emissions:
         state.tested += 1
         known = state.assigned.get(body.generation, [])
+        if not known and not body.owned:
+            return NOTHING  # its coordinator was replaced before it knew that the assignment was committed
         if any(sorted(each.assignment.get(body.member, [])) == sorted(body.owned) for each in known):
             return NOTHING
         by = known[-1].by if known else None
