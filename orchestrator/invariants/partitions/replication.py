@@ -326,8 +326,8 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
             f"{event.node} set its high watermark of {state.key} to {body.new:,}, "
             f"which no leader committed (committed: {mirror.committed.end:,})"
         )
-        # Its leader does not know of the election, or it has cut its log and keeps a part of what it said before: it gets
-        # to where the logs part by several cuts.
+        # Its leader does not know of the election; or it has cut its log and keeps a part of what it said before, as it
+        # gets to where the logs part by several cuts.
         taint = mirror.taint_below(body.new, since=-1 if lowered else body.leader_epoch)
         if taint is not None:
             return self.excused(taint.rule, state.key, sentence, event)
