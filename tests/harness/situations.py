@@ -269,7 +269,6 @@ class Situations:
         if body.reason in ("truncation", "reset") and body.new < body.old:
             self._saw("divergent-reader")
 
-
     # ---- groups, and metadata epochs -----------------------------------------------------------------------
 
     def _on_group(self, event: Stamped) -> None:

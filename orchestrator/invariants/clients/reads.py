@@ -39,7 +39,8 @@ class Membership(msgspec.Struct, frozen=True):
 
 class Positions(State):
     """consumers: per consumer; ``members``: those in groups. ``frontiers``: per group up to where it was given records,
-    or was to begin. ``removed``: its topic was. ``hidden``: ranges of committed offsets (exclusive ends) without a record for applications."""
+    or was to begin. ``removed``: its topic was. ``hidden``: ranges of committed offsets (exclusive
+    ends) without a record for applications."""
 
     consumers: dict[str, Progress] = {}
     members: dict[str, Membership] = {}
@@ -69,7 +70,7 @@ class ConsumersGoForward(LogInvariant[Positions]):
     cases = {LogHw: ("leader",)}
     unseen = (
         "the end: a consumer that stops is for L6",
-        "where members of a group begin when the topic was removed: what is committed may be of the one that comes after",
+        "where members of a group begin when the topic was removed: what is committed may be of the next one",
         "whether a moved position is a right one: a reset or a truncation begins anew, and H9, M4 and M10 judge those",
     )
 

@@ -133,8 +133,8 @@ class Assigned(msgspec.Struct, frozen=True):
 
 
 class Owners(State):
-    """owned: node -> what it has. assigned: generation -> what coordinators gave to whom in it, each once. static: nodes
-    that are static members. timed_out: the last generation that began without all of them."""
+    """owned: node -> what it has. assigned: generation -> what coordinators gave to whom in it, each once. static:
+    nodes that are static members. timed_out: the last generation that began without all of them."""
 
     static: list[str] = []
     timed_out: int = -1
@@ -159,8 +159,8 @@ class OneOwnerAtATime(KeyedInvariant[Owners]):
     exemptions = {
         "fenced": "The one that still has it is no member of this generation: it was put out of the group, has not "
         "noticed, and may read on, but not commit.",
-        "static": "A static member that does not join again in time stays a member, which others are not until they do: "
-        "it has not heard of the generation, and goes on with what it has until it does.",
+        "static": "A static member that does not join again in time stays a member, which others are not until they "
+        "do: it has not heard of the generation, and goes on with what it has until it does.",
     }
     unseen = ("members that were away for more generations than are remembered",)
 

@@ -84,8 +84,7 @@ class CallsEnd(KeyedInvariant[Calls]):
     tested_when = "a call ends"
     unseen = (
         "whether a Produce is answered in time: a server may wait as long as its client does, and L5 judges sends",
-        "whether a coordinator answers its members in time: what they ask waits for other members, or for the ISR, and "
-        "what comes behind it on the connection waits with it. L11 judges groups",
+        "whether a coordinator answers its members in time: what they ask may wait for others, and L11 judges groups",
         "calls that nobody answered outside of windows, beyond their own time-out",
         "how long a server takes below the time-out of the call, and answers to whoever has hung up",
     )

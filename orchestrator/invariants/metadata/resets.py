@@ -64,7 +64,7 @@ class NoSpuriousReset(LogInvariant[Resets]):
     unseen = (
         "a position that an application seeks, and a reset without a policy: it is the application's to deal with",
         "whether it is right that a consumer was told that nothing is committed: O1 judges that",
-        "partitions of topics that were removed, and the first position in one that came after: it may be of the former",
+        "partitions of topics that were removed, and the first position in one that came after: it may be of both",
     )
 
     def initial(self, key: str, profile: Profile) -> Resets:
