@@ -239,11 +239,12 @@ class OlderMetadataIsNotAdopted(KeyedInvariant[Beliefs]):
 
 
 class Refreshing(WindowState):
-    """incarnation: the client's last one. keys: name of a partition -> the partition that it takes it to be.
-    leaders: partition -> leader epoch -> who leads in it, as the client took it over. adopted: partition -> what it took over, in order, nobody as a leader too. seen: partition -> leader epoch by
-    which it judges others. backoff_us: the least pause after a refresh. ended_us: when the last one ended, -1 none; by:
-    that event. metadata_epoch: of the last answer that it took over by it. clock: a fault changed the client's clock.
-    silent: who was asked, and is not in the core."""
+    """incarnation: the client's last one. keys: name of a partition -> the partition that it takes it to be. leaders:
+    partition -> leader epoch -> who leads in it, as the client took it over. adopted: partition -> what it took
+    over, in order, nobody as a leader too. seen: partition -> leader epoch by which it judges others. backoff_us:
+    the least pause after a refresh. ended_us: when the last one ended, -1 none; by: that event. metadata_epoch: of
+    the last answer that it took over by it. clock: a fault changed the client's clock. silent: who was asked, and
+    is not in the core."""
 
     incarnation: int = 0
     keys: dict[str, str] = {}
