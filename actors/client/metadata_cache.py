@@ -307,11 +307,7 @@ class MetadataCache(msgspec.Struct):
                     cached is None
                     or (recreated and topic.name in self.topic_ids)
                     or epoch != seen
-                    or (answer.leader_id, epoch)
-                    != (
-                        cached.leader_id,
-                        cached.leader_epoch,
-                    )
+                    or (answer.leader_id, epoch) != (cached.leader_id, cached.leader_epoch)
                 ):
                     differing[tp], leaders[tp] = epoch, answer.leader_id
                 refused = 0 <= epoch < seen and not recreated and "older-metadata-taken" not in step.defects
