@@ -146,6 +146,8 @@ class GroupConsumerNode(ConsumerNode):
             return
         if self.blocked:
             return
+        if self.held:
+            self._take_held(step)
         if self.awaited_epoch >= 0:
             self._caught_up(step)
         self.coordinator.poll(step, self)
@@ -189,6 +191,8 @@ class GroupConsumerNode(ConsumerNode):
             self.leave_call = coordinator.close(step, self)
         if self.closing == "leave" and not self.leave_call:
             self.present, self.closing, self.waiting_for = False, "", ""
+            if self.held:
+                self._take_held(step)  # nothing of it is its own any more
             if self.closing_operation:
                 step.complete(self.closing_operation, {})
                 self.closing_operation = ""
@@ -276,7 +280,7 @@ class GroupConsumerNode(ConsumerNode):
 
     def on_fetched(self, step: Step, ended: Ended) -> None:
         """A Fetch ended; an application that does not poll finds its records later."""
-        if self.blocked:
+        if self.blocked and self.present:
             self.held.append(ended)
         else:
             super().on_fetched(step, ended)

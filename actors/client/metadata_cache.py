@@ -278,6 +278,7 @@ class MetadataCache(msgspec.Struct):
         """
         partitions: dict[str, CachedPartition] = {}
         topic_ids: dict[str, str] = {}
+        told_ids: dict[str, str] = {}
         differing: dict[str, int] = {}
         leaders: dict[str, int] = {}
         renamed: dict[str, str] = {}
@@ -288,7 +289,9 @@ class MetadataCache(msgspec.Struct):
             if topic.error_code:
                 self._topic_error(step, server, version, topic.error_code)
                 continue
-            topic_id = topic.topic_id if with_epochs and version >= _TOPIC_ID_VERSION else ""
+            if topic.topic_id and version >= _TOPIC_ID_VERSION:
+                told_ids[topic.name] = topic.topic_id
+            topic_id = told_ids.get(topic.name, "") if with_epochs else ""
             if topic_id:
                 topic_ids[topic.name] = topic_id
             recreated = bool(topic_id) and topic_id != self.topic_ids.get(topic.name, "")
@@ -304,11 +307,7 @@ class MetadataCache(msgspec.Struct):
                     cached is None
                     or (recreated and topic.name in self.topic_ids)
                     or epoch != seen
-                    or (answer.leader_id, epoch)
-                    != (
-                        cached.leader_id,
-                        cached.leader_epoch,
-                    )
+                    or (answer.leader_id, epoch) != (cached.leader_id, cached.leader_epoch)
                 ):
                     differing[tp], leaders[tp] = epoch, answer.leader_id
                 refused = 0 <= epoch < seen and not recreated and "older-metadata-taken" not in step.defects
@@ -325,7 +324,7 @@ class MetadataCache(msgspec.Struct):
                     self.wanted = True
         self.brokers = sorted(broker.node_id for broker in response.brokers)
         self.partitions = partitions
-        self._note_ids(topic_ids)
+        self._note_ids(told_ids)
         self.topic_ids = topic_ids
         if self.kip_232 == "seed":
             epoch = response.metadata_epoch

@@ -280,6 +280,8 @@ class OffsetCommits(msgspec.Struct):
             error, offsets = _entries(metadata, ended.response)
         if error:
             step.record(ErrorSeen("", Api.OffsetFetch.name, ended.version, error, ended.peer))
+        if error == E.UNKNOWN_TOPIC_ID:
+            metadata.request_update()  # the topic was made anew: its name has another id by now
         if error and traits(error).retriable and error != E.UNKNOWN_TOPIC_OR_PARTITION:
             self._fetch_again(step)
             return error, None

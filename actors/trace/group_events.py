@@ -72,7 +72,8 @@ class GrpLoad(TraceEvent, frozen=True, tag="grp.load"):
 
 class GrpFetch(TraceEvent, frozen=True, tag="grp.fetch"):
     """A coordinator answered an OffsetFetch of one group. ``error``: of the group. ``offsets``: topic partition ->
-    entry, ``NO_ENTRY`` where nothing is committed; partitions with an error of their own are left out."""
+    entry, ``NO_ENTRY`` where nothing is committed; partitions with an error of their own are left out, and those
+    of which something is committed for another topic of their name."""
 
     group: str
     offsets_tp: str

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from actors.control import CERTAIN, AnyAction, InstallRule, LinkRule, RemoveRule
 from actors.trace.run_events import RuleKind
 from chaos.faults.base import Aimed, Fault, Told
-from chaos.nemesis.scene import APIS, slower
+from chaos.nemesis.scene import slower
 from chaos.scenario.durations import Malformed, format_chance, format_duration
 from chaos.scenario.scalars import Chance, Duration, PositiveDuration, Selectors
 from chaos.scenario.selectors import select
@@ -205,7 +205,7 @@ class _ByChance(LinkFault):
 
     @classmethod
     def draw(cls, scene: Scene) -> Part:
-        apis = scene.draw.sample(APIS, min(len(APIS), scene.pick(scene.nemesis.like.apis)))
+        apis = scene.draw.sample(scene.apis, min(len(scene.apis), scene.pick(scene.nemesis.like.apis)))
         named = {"apis": apis} if apis else {}
         return {**scene.link(), "chance": scene.pick(scene.nemesis.like.chance), **named}
 

@@ -11,7 +11,7 @@ from actors.control import AnyAction, Arm, Crash, Disarm, DiskLoss, Invoke, Paus
 from actors.crash_points import POINTS, CrashPoint
 from chaos.faults.base import Aimed, Bounce, Drawing, Fault, Told, Whom
 from chaos.nemesis.model import NOTHING
-from chaos.nemesis.scene import APIS, SERVERS, SINGLE_SERVERS
+from chaos.nemesis.scene import SERVERS, SINGLE_SERVERS
 from chaos.nemesis.settings import bounce_settings
 from chaos.scenario.durations import Malformed, format_duration, format_versions
 from chaos.scenario.feature_groups import expand_features
@@ -129,7 +129,7 @@ class NodeCrash(Fault):
             return {}
         subjects = {
             "file": (*FILES, scene.tp),
-            "api": APIS,
+            "api": scene.apis,
             "partition": (scene.tp, "__cluster_metadata-0"),
         }
         of = {"of": scene.draw.choice(subjects[POINTS[point].subject])} if scene.draw.random() < 0.7 else {}

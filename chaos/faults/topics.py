@@ -61,7 +61,8 @@ class TopicCreation(TopicAction):
 
     @classmethod
     def draw(cls, scene: Scene) -> Part:
-        return {"topic": scene.cast.topic, "partitions": scene.draw.choice((1, 2, 3)), "replicas": 1}
+        replicas = max(scene.cast.tps.values())
+        return {"topic": scene.cast.topic, "partitions": len(scene.cast.tps), "replicas": replicas}
 
 
 class TopicDeletion(TopicAction):

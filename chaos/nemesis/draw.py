@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
 
+from actors.features import KIP_232
 from actors.quorum.raft_config import KRAFT_VERSION_FEATURE
 from chaos.faults.kinds import KINDS, body_of, entry_of, kinds_of
 from chaos.faults.operator import VoterChange
+from chaos.faults.topics import TopicAction, TopicCreation, TopicDeletion
 from chaos.nemesis.model import NOTHING, Nemesis
 from chaos.nemesis.parts import FIRST_US
 from chaos.nemesis.patterns import PATTERNS
 from chaos.nemesis.scene import SINGLE_SERVERS, UNCLEAN, Cast, Part, Scene, pick, stream
-from chaos.nemesis.settings import config_of, features_of, server_overrides, strangers_of
-from chaos.nemesis.workload import client_names, workload_of
-from chaos.scenario.durations import format_duration
+from chaos.nemesis.settings import (
+    GROUP_TIMERS,
+    OFFSETS_PARTITIONS,
+    PROPAGATION,
+    config_of,
+    features_of,
+    server_overrides,
+    strangers_of,
+    with_epochs,
+)
+from chaos.nemesis.situations.groups import GROUPS
+from chaos.nemesis.situations.metadata import METADATA, PUSHED
+from chaos.nemesis.workload import GROUP, client_names, members_of, tell_topics_apart, workload_of
+from chaos.scenario.durations import format_duration, parse_duration_us
 from chaos.scenario.scalars import RANDOM
 
 TOPIC = "orders"
 LAST_US = 20_000
 """And nothing later than that before the end of the chaos."""
+LATE_PATTERNS = frozenset({*GROUPS, *METADATA})
+LATE_FAULTS = kinds_of(TopicAction)
+"""What nemeses came to draw when seeds were in use: no seed is to draw anything else for it."""
 
 
 def draw(nemesis: Nemesis, seed: int) -> Part:
@@ -34,10 +51,15 @@ def draw(nemesis: Nemesis, seed: int) -> Part:
     ]
     least = min(max(1, pick(shape, nemesis.shape.min_insync_replicas)), *map(len, replicas))
     config = config_of(nemesis, seed, timers)
-    features = features_of(nemesis, seed)
+    features = with_epochs(features_of(nemesis, seed), config)
     changing = features.get(KRAFT_VERSION_FEATURE) == "1"
     spare = pick(stream(nemesis.name, seed, "spare"), nemesis.shape.spare_controllers) if changing else 0
     workload = workload_of(nemesis, seed, TOPIC, brokers, timers, chaos_us)
+    members = members_of(workload)
+    if members:
+        config |= GROUP_TIMERS[timers]
+    else:
+        config.pop(OFFSETS_PARTITIONS, None)
     controllers = [f"controller-{number}" for number in range(1, voters + spare + 1)]
     cast = Cast(
         controllers,
@@ -49,9 +71,19 @@ def draw(nemesis: Nemesis, seed: int) -> Part:
         changing,
         voters,
         strangers_of(nemesis, seed, controllers[:voters]),
+        GROUP if members else "",
+        members,
+        config.get(PROPAGATION) == "push",
+        features.get(KIP_232) == "seed",
     )
     chaos = chaos_of(nemesis, seed, cast, chaos_us)
+    if any(body_of(entry)[0] is TopicCreation for entry in chaos):
+        tell_topics_apart(workload)
+    # Where voters raise their epoch alone, nobody promises that a good leader is left in peace. With metadata epochs a
+    # consumer may have read from a leader that came back before its metadata tells of it: then an answer that is newer
+    # than its metadata, and older than what it has read, sends it to the leader in between.
     disruptive = any(_is_disruptive(each) for each in (features, *_bounced_to(chaos)))
+    may = [*(["L2"] if disruptive else []), *(["M4"] if cast.minted else [])]
     return {
         "schema": "krift/v1",
         "name": nemesis.name,
@@ -72,9 +104,8 @@ def draw(nemesis: Nemesis, seed: int) -> Part:
         **({} if disruptive else healing_of(nemesis, seed)),
         # With Kafka's own timers it may take that long; whether a run is given up is decided by nothing shorter.
         "budgets": {"heal": "150s", "drain": "300s"},
-        # What a drawn schedule had no time to test is no reason to doubt the run. Where voters raise their epoch alone,
-        # nobody promises that a good leader is left in peace.
-        "expect": {"violated": [], **({"may": ["L2"]} if disruptive else {})},
+        # What a drawn schedule had no time to test is no reason to doubt the run.
+        "expect": {"violated": [], **({"may": may} if may else {})},
     }
 
 
@@ -101,19 +132,38 @@ def chaos_of(nemesis: Nemesis, seed: int, cast: Cast, chaos_us: int) -> list[Par
     within = min(frame.between(frame.pick(course.within)), chaos_us - FIRST_US - LAST_US)
     near = FIRST_US + frame.draw.randrange((chaos_us - FIRST_US - LAST_US - within) // 1000 + 1) * 1000
     number = frame.pick(course.number)
-    pattern = frame.pick(course.pattern)
+    later = stream(nemesis.name, seed, "course/later")
+    pattern = _pick_late(later, frame, patterns_of(nemesis, cast), LATE_PATTERNS)
     found: list[Part] = []
     if pattern != NOTHING:
         scene = _scene(nemesis, seed, cast, chaos_us, "pattern")
         found += PATTERNS[pattern](scene, near)
     for index in range(number):
         scene = _scene(nemesis, seed, cast, chaos_us, f"faults/{index}")
-        found.append(_entry(scene, near, within))
+        later = stream(nemesis.name, seed, f"faults/{index}/later")
+        found.append(_entry(scene, later, near, within))
+        if body_of(found[-1])[0] is TopicDeletion:
+            found.append(_made_anew(scene, found[-1]["when"]))
     if cast.changing:
         found = bearable(found, cast.voters, len(cast.strangers))
     if pick(stream(nemesis.name, seed, "healed"), course.healed) == "core":
         found += staying_of(nemesis, seed, cast, chaos_us)
     return [{**entry, "optional": True} for entry in found]
+
+
+def _made_anew(scene: Scene, deleted: Part) -> Part:
+    """A topic that was deleted is created again some time later: who sends to it and reads it goes on."""
+    kind = TopicCreation
+    at_us = parse_duration_us(deleted["at"]) + scene.draw.randrange(20, 2_000) * 1000
+    moment = {"at": scene.duration(min(at_us, scene.chaos_us - 1000))}
+    return {"when": moment, **entry_of(kind.kind, kind.draw(scene))}
+
+
+def patterns_of(nemesis: Nemesis, cast: Cast) -> dict[str, float]:
+    """The patterns that a cluster has what it takes for."""
+    never = {*(() if cast.group else GROUPS), *(() if cast.pushed else PUSHED)}
+    found = {name: weight for name, weight in nemesis.chaos.pattern.items() if name not in never}
+    return found if any(found.values()) else {NOTHING: 1.0}
 
 
 def bearable(parts: list[Part], voters: int, strangers: int) -> list[Part]:
@@ -158,14 +208,24 @@ def _scene(nemesis: Nemesis, seed: int, cast: Cast, chaos_us: int, purpose: str)
     return Scene(numbers, nemesis, cast, numbers.choice(list(cast.tps)), chaos_us)
 
 
-def _entry(scene: Scene, near: int, within: int) -> Part:
+def _pick_late(later: random.Random, scene: Scene, weights: dict[str, float], late: frozenset[str]) -> str:
+    """One of the choices, by their weights. Those that came ``late`` have random numbers of their own: where none of
+    them is drawn, the others are drawn as they were before there were any."""
+    new = {name: weight for name, weight in weights.items() if name in late and weight}
+    if new and later.random() * sum(weights.values()) < sum(new.values()):
+        return pick(later, new)
+    return scene.pick({name: weight for name, weight in weights.items() if name not in late})
+
+
+def _entry(scene: Scene, later: random.Random, near: int, within: int) -> Part:
     """A fault with its beginning and its end, or an action."""
     course = scene.nemesis.chaos
     faults = scene.nemesis.faults
     if not scene.cast.changing:
         faults = {kind: weight for kind, weight in faults.items() if kind not in kinds_of(VoterChange)}
-    kind = KINDS[scene.pick(faults)]
-    seen = scene.pick(course.begins) == "seen"
+    kind = KINDS[_pick_late(later, scene, faults, LATE_FAULTS)]
+    # A topic that is deleted is to come again before the chaos is over.
+    seen = scene.pick(course.begins) == "seen" and kind is not TopicDeletion
     at_us = near + scene.draw.randrange(within // 1000 + 1) * 1000
     when: Part = scene.seen() if seen else {"at": scene.duration(at_us)}
     entry: Part = {"when": when, **entry_of(kind.kind, kind.draw(scene))}

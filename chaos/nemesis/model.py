@@ -109,7 +109,11 @@ Target = Literal[
     "brokers",
     "controllers",
     "clients",
+    "coordinator",
+    "member",
 ]
+Commit = Literal["auto", "sync", "async"]
+Assignor = Literal["range", "roundrobin", "cooperative-sticky"]
 Isolation = Literal["read_uncommitted", "read_committed"]
 Reason = Annotated[str, Field(min_length=1, max_length=2000)]
 
@@ -137,7 +141,8 @@ class Versions(Model):
 
 class Workload(Model):
     """Clients: how many of each kind, and what each is like. ``rate``: records a second of a producer. ``retries``:
-    what its configuration says of them."""
+    what its configuration says of them. ``external``: whether a consumer keeps its offsets outside Kafka. ``members``:
+    consumers of a group, beside the others; what follows is about them."""
 
     producers: Counts = {1: 2, 2: 1}
     consumers: Counts = {1: 2, 2: 1}
@@ -151,6 +156,13 @@ class Workload(Model):
     timestamp: Words = {"latest": 1}
     as_broker: Annotated[dict[YesNo, Weight], _SOME] = {"no": 1}
     retries: Words = {NOTHING: 1}
+    external: Annotated[dict[YesNo, Weight], _SOME] = {"no": 1}
+    members: Counts = {0: 1}
+    assignor: Annotated[dict[Assignor, Weight], _SOME] = {"range": 1}
+    commit: Annotated[dict[Commit, Weight], _SOME] = {"auto": 1}
+    static: Annotated[dict[YesNo, Weight], _SOME] = {"no": 1}
+    stall: Annotated[dict[YesNo, Weight], _SOME] = {"no": 1}
+    absence: Annotated[dict[YesNo, Weight], _SOME] = {"no": 1}
 
 
 class Course(Model):

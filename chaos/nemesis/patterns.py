@@ -6,6 +6,8 @@ from chaos.faults.kinds import KINDS
 from chaos.nemesis.parts import Pattern, entry, lasting
 from chaos.nemesis.scene import Part, Scene
 from chaos.nemesis.situations.clients import CLIENTS
+from chaos.nemesis.situations.groups import GROUPS
+from chaos.nemesis.situations.metadata import METADATA
 from chaos.nemesis.situations.quorum import QUORUM
 from chaos.nemesis.situations.recovery import RECOVERY
 from chaos.nemesis.situations.replicas import REPLICAS
@@ -224,5 +226,7 @@ PATTERNS: dict[str, Pattern] = {
     **REPLICAS,
     **RECOVERY,
     **CLIENTS,
+    **GROUPS,
+    **METADATA,
 }
 """Name, as in a nemesis file -> pattern."""

@@ -31,6 +31,12 @@ APIS = (
     "InitProducerId",
 )
 """What a fault can be narrowed to, and a trigger wait for."""
+GROUP_APIS = ("FindCoordinator", "JoinGroup", "SyncGroup", "Heartbeat", "OffsetCommit", "OffsetFetch", "LeaveGroup")
+"""The same where there is a group."""
+GROUP_TRIGGERS = ("rebalance-begun", "members-joined", "group-stable", "coordinator-loaded")
+"""Are seen where there is a group."""
+MINTED_TRIGGERS = ("epoch-minted",)
+"""Are seen where controllers count metadata epochs."""
 ERRORS = ("NOT_LEADER_OR_FOLLOWER", "FENCED_LEADER_EPOCH", "OFFSET_NOT_AVAILABLE", "NOT_ENOUGH_REPLICAS")
 """What a trigger can wait for a client to meet."""
 UNCLEAN = "unclean.leader.election.enable"
@@ -52,7 +58,9 @@ def pick(draw: random.Random, weights: Mapping[T, float]) -> T:
 class Cast(msgspec.Struct, frozen=True):
     """Who and what there is in a drawn cluster. tps: topic partitions -> number of replicas. unclean: whether records
     may be given up for a leader. changing: whether voters can be added and removed. voters: how many of the controllers
-    are voters in the beginning. strangers: those of them whose disks belong to another cluster."""
+    are voters in the beginning. strangers: those of them whose disks belong to another cluster. group, members: the
+    group of consumers, "" none, and those in it. pushed: whether controllers push metadata. minted: whether they count
+    metadata epochs."""
 
     controllers: list[str]
     brokers: list[str]
@@ -63,6 +71,10 @@ class Cast(msgspec.Struct, frozen=True):
     changing: bool
     voters: int
     strangers: list[str]
+    group: str = ""
+    members: list[str] = []
+    pushed: bool = False
+    minted: bool = False
 
     @property
     def servers(self) -> list[str]:
@@ -91,8 +103,10 @@ class Scene(msgspec.Struct):
     def one(self, among: tuple[Target, ...] = ()) -> str:
         """A selector, by the weights of ``targets``: of these kinds alone if any are given."""
         weights = {each: weight for each, weight in self.nemesis.targets.items() if not among or each in among}
+        if not self.cast.group:
+            weights = {each: weight for each, weight in weights.items() if each not in OF_GROUPS}
         if not any(weights.values()):
-            weights = dict.fromkeys(among or ("broker",), 1.0)
+            weights = dict.fromkeys([each for each in among if each not in OF_GROUPS] or ["broker"], 1.0)
         return _SELECT[self.pick(weights)](self)
 
     def server(self) -> str:
@@ -112,6 +126,11 @@ class Scene(msgspec.Struct):
         """The selector of one follower, or of the leader where there are no followers."""
         others = self.cast.tps[self.tp] - 1
         return f"followers({self.tp})[{self.draw.randrange(others)}]" if others else f"leader({self.tp})"
+
+    @property
+    def apis(self) -> tuple[str, ...]:
+        """What a fault can be narrowed to here."""
+        return (*APIS, *GROUP_APIS) if self.cast.group else APIS
 
     def link(self) -> Part:
         """Which messages a fault on links hits."""
@@ -133,7 +152,8 @@ class Scene(msgspec.Struct):
 
     def seen(self) -> Part:
         """A moment when something is seen."""
-        trigger = self.pick(self.nemesis.chaos.seen)
+        never = (*(() if self.cast.group else GROUP_TRIGGERS), *(() if self.cast.minted else MINTED_TRIGGERS))
+        trigger = self.pick({name: weight for name, weight in self.nemesis.chaos.seen.items() if name not in never})
         given = {}
         for argument in TRIGGERS[trigger].arguments:
             value = _argument(self, argument)
@@ -151,10 +171,11 @@ def slower(scene: Scene) -> Part:
 
 
 GROUPS: tuple[Target, ...] = ("brokers", "controllers")
-SERVERS: tuple[Target, ...] = tuple(each for each in get_args(Target) if each not in ("client", "clients"))
+OF_GROUPS: tuple[Target, ...] = ("coordinator", "member")
+SERVERS: tuple[Target, ...] = tuple(each for each in get_args(Target) if each not in ("client", "clients", "member"))
 SINGLE_SERVERS = tuple(each for each in SERVERS if each not in GROUPS)
 VOTERS: tuple[Target, ...] = ("active-controller", "quorum-follower", "controller")
-BROKERS: tuple[Target, ...] = ("leader", "follower", "isr", "broker")
+BROKERS: tuple[Target, ...] = ("leader", "follower", "isr", "broker", "coordinator")
 
 _SELECT: dict[Target, Callable[[Scene], str]] = {
     "leader": lambda scene: f"leader({scene.tp})",
@@ -169,6 +190,8 @@ _SELECT: dict[Target, Callable[[Scene], str]] = {
     "brokers": lambda scene: "brokers",
     "controllers": lambda scene: "controllers",
     "clients": lambda scene: "clients",
+    "coordinator": lambda scene: f"coordinator({scene.cast.group})",
+    "member": lambda scene: scene.draw.choice(scene.cast.members),
 }
 
 
@@ -179,7 +202,7 @@ def _argument(scene: Scene, argument: Argument) -> Any:
     if argument.kind == "int":
         return scene.draw.randrange(*OFFSETS)
     if argument.kind == "api":
-        return scene.draw.choice(APIS)
+        return scene.draw.choice(scene.apis)
     if argument.kind == "role":
         return scene.draw.choice(ROLES)
     if argument.kind == "error":

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 
+from actors.features import AS_KAFKA, KIP_232
 from actors.node.messages import API_NAMES, Api
 from actors.quorum.raft_config import DIRECTORY_VERSIONS, DIVERGENCE_FEATURE, KRAFT_VERSION_FEATURE
 from actors.versions import API_VERSIONS
@@ -48,6 +50,33 @@ fault."""
 CLIENT_TIMERS = ("request.timeout.ms", "reconnect.backoff.max.ms")
 """What clients have of them."""
 
+GROUP_TIMERS: dict[Timers, dict[str, int]] = {
+    "kafka": {},
+    "quick": {"group.initial.rebalance.delay.ms": 500, "group.min.session.timeout.ms": 1000},
+    "hasty": {"group.initial.rebalance.delay.ms": 100, "group.min.session.timeout.ms": 300},
+}
+"""What brokers have beside that where there is a group."""
+
+MEMBER_TIMERS: dict[Timers, dict[str, int]] = {
+    "kafka": {},
+    "quick": {
+        "session.timeout.ms": 2500,
+        "heartbeat.interval.ms": 500,
+        "max.poll.interval.ms": 3000,
+        "auto.commit.interval.ms": 700,
+    },
+    "hasty": {
+        "session.timeout.ms": 900,
+        "heartbeat.interval.ms": 200,
+        "max.poll.interval.ms": 1200,
+        "auto.commit.interval.ms": 200,
+    },
+}
+"""And what its members have."""
+
+PROPAGATION = "metadata.propagation"
+OFFSETS_PARTITIONS = "offsets.topic.num.partitions"
+
 OLDER: dict[str, dict[Api, int]] = {
     "controller": {Api.Vote: 0},
     "broker": {Api.Fetch: 12, Api.ListOffsets: 7},
@@ -65,6 +94,13 @@ def features_of(nemesis: Nemesis, seed: int) -> dict[str, str]:
     draw = stream(nemesis.name, seed, "features")
     found = {name: pick(draw, values) for name, values in nemesis.features.items()}
     return _with_directories(found) if found.get(KRAFT_VERSION_FEATURE) == "1" else found
+
+
+def with_epochs(features: dict[str, str], config: Part) -> dict[str, str]:
+    """Metadata epochs count what controllers push: where they push nothing, there are none."""
+    if features.get(KIP_232) == "seed" and config.get(PROPAGATION) != "push":
+        return {**features, KIP_232: AS_KAFKA}
+    return features
 
 
 def _with_directories(features: dict[str, str]) -> dict[str, str]:
@@ -120,13 +156,15 @@ def strangers_of(nemesis: Nemesis, seed: int, voters: list[str]) -> list[str]:
     return sorted(draw.sample(voters, number))
 
 
-def client_versions(draw: random.Random, nemesis: Nemesis, *apis: Api, list_offsets: int = 1) -> dict[str, str]:
-    """What a client speaks of some APIs, where that is not everything. ``list_offsets``: the version of ListOffsets
-    that it cannot do without."""
+def client_versions(
+    draw: random.Random, nemesis: Nemesis, *apis: Api, needs: Mapping[Api, int] | None = None
+) -> dict[str, str]:
+    """What a client speaks of some APIs, where that is not everything. ``needs``: of an API the version that it cannot
+    do without."""
     found = {}
     for api in apis:
         low, high = API_VERSIONS[api]
-        newest = draw.randint(max(low, list_offsets if api == Api.ListOffsets else low), high)
+        newest = draw.randint(max(low, (needs or {}).get(api, low)), high)
         if pick(draw, nemesis.versions.clients) == "older":
             found[API_NAMES[api]] = f"{low}-{newest}"
     return found
@@ -137,8 +175,10 @@ def bounce_settings(scene: Scene, targets: str) -> Part:
     to = scene.pick(scene.nemesis.like.bounce_to)
     kinds = [kind for kind in OLDER if targets == "all" or targets.startswith(kind)]
     if to == "features":
-        # The level of one of Kafka's own features is the whole cluster's: no restart changes it.
-        own = {name: values for name, values in scene.nemesis.features.items() if not name.endswith(".version")}
+        # The level of one of Kafka's own features is the whole cluster's: no restart changes it. Nor does one bring
+        # metadata epochs, which take two bounces.
+        given = scene.nemesis.features.items()
+        own = {name: values for name, values in given if not name.endswith(".version") and name != KIP_232}
         drawn = {name: scene.pick(values) for name, values in own.items()}
         return {"features": _with_directories(drawn) if scene.cast.changing else drawn}
     if to == "newest":

@@ -28,7 +28,7 @@ from chaos.scenario.model import (
     Topic,
     Variant,
 )
-from chaos.scenario.names import client_names, node_names
+from chaos.scenario.names import client_names, group_names, node_names
 from chaos.scenario.references import References
 from chaos.scenario.switch_checks import (
     SERVER_SCOPES,
@@ -48,7 +48,7 @@ def check_references(scenario: Scenario, document: Document) -> list[Mistake]:
     mistakes = Mistakes(document)
     nodes = node_names(scenario)
     topics = {name: _replicas(topic) for name, topic in scenario.cluster.topics.items()}
-    references = References(nodes, topics, mistakes)
+    references = References(nodes, topics, group_names(scenario), mistakes)
     _check_cluster(scenario, nodes, mistakes)
     scopes = _scopes(scenario, nodes)
     _check_switches((), scenario.features, scenario.versions, scenario.nodes, scopes, mistakes)

@@ -32,6 +32,12 @@ def client_names(scenario: Scenario) -> list[tuple[str, list[str], Client]]:
     return entries
 
 
+def group_names(scenario: Scenario) -> list[str]:
+    """The groups of its consumers, each once."""
+    groups = (entry.consumer.group for entry in scenario.workload if entry.consumer is not None)
+    return list(dict.fromkeys(group for group in groups if group is not None))
+
+
 def node_names(scenario: Scenario) -> list[str]:
     """All nodes in the run's order: controllers, brokers, clients, and the operator's admin client where there is
     something for it to do."""

@@ -14,11 +14,13 @@ from chaos.scenario.yaml_tree import Path_
 
 
 class References:
-    """nodes: names of all, in the run's order. topics: name -> number of replicas of each partition. mistakes: takes
-    what is wrong."""
+    """nodes: names of all, in the run's order. topics: name -> number of replicas of each partition. groups: of its
+    consumers. mistakes: takes what is wrong."""
 
-    def __init__(self, nodes: list[str], topics: Mapping[str, Sequence[int]], mistakes: Mistakes) -> None:
-        self.nodes, self.topics, self.mistakes = nodes, topics, mistakes
+    def __init__(
+        self, nodes: list[str], topics: Mapping[str, Sequence[int]], groups: Sequence[str], mistakes: Mistakes
+    ) -> None:
+        self.nodes, self.topics, self.groups, self.mistakes = nodes, topics, groups, mistakes
 
     def selectors(self, path: Path_, selectors: Sequence[Selector] | None, first: int = 0) -> None:
         """Each names nodes that there are; ``first``: the place of the first of them in their list."""
@@ -26,6 +28,9 @@ class References:
             place = (*path, number)
             if selector.kind == "name" and selector.argument not in self.nodes:
                 self.mistakes.unknown(place, selector.argument, "node", self.nodes)
+            elif selector.kind == "coordinator":
+                if selector.argument not in self.groups:
+                    self.mistakes.unknown(place, selector.argument, "group", self.groups)
             elif selector.kind in ("leader", "followers", "isr"):
                 replicas = self.topic_partition(place, selector.argument)
                 last = replicas - (2 if selector.kind == "followers" else 1)
@@ -107,7 +112,7 @@ class References:
 
 def role_of(selector: Selector) -> Scope | None:
     """Which kind of server a selector means; None for clients."""
-    if selector.kind in ("leader", "followers", "isr", "observers"):
+    if selector.kind in ("leader", "followers", "isr", "coordinator", "observers"):
         return "broker"
     if selector.kind in ("active-controller", "voters") or selector.argument.startswith("controller"):
         return "controller"
@@ -117,4 +122,4 @@ def role_of(selector: Selector) -> Scope | None:
 def _means_brokers(selector: Selector) -> bool:
     if selector.kind in ("name", "group", "any"):
         return selector.argument.startswith("broker")
-    return selector.kind in ("leader", "followers", "isr")
+    return selector.kind in ("leader", "followers", "isr", "coordinator")

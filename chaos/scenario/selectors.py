@@ -7,6 +7,7 @@
     leader(orders-0)                       the leader of a topic partition
     followers(orders-0)[i]                 its i-th other replica in assignment order; without [i] all of them
     isr(orders-0)[i]                       its i-th in-sync replica in assignment order; without [i] all of them
+    coordinator(billing)                   the broker that leads the offsets partition of a group
     active-controller                      the leader of the quorum
     voters(follower)[i]                    the i-th voter that is in that role of the quorum; without [i] all of them
     observers[i]                           the i-th node that follows the quorum without a vote; without [i] all
@@ -26,30 +27,35 @@ from typing import Literal, get_args
 
 import msgspec
 
-from actors.node.spec import node_name
+from actors.broker.group_coordinator.partitions import GROUP_METADATA_TOPIC, partition_of
+from actors.node.spec import node_name, topic_partition
 from actors.quorum.quorum_state import RoleName
 from chaos.scenario.durations import Malformed
 from chaos.view import ClusterView
 
-Kind = Literal["name", "group", "leader", "followers", "isr", "active-controller", "voters", "observers", "any"]
+Kind = Literal[
+    "name", "group", "leader", "followers", "isr", "coordinator", "active-controller", "voters", "observers", "any"
+]
 
 GROUPS = ("brokers", "controllers", "clients")
 EXPECTED = (
     "a node's name, brokers, controllers, clients, leader(topic-0), followers(topic-0)[0], isr(topic-0)[0], "
-    "active-controller, voters(follower)[0], observers[0] or any(n)"
+    "coordinator(group), active-controller, voters(follower)[0], observers[0] or any(n)"
 )
 ROLES: tuple[RoleName, ...] = get_args(RoleName)
 """Roles of the quorum."""
 
 NODE_PATTERN = re.compile(r"(broker|controller|producer|consumer|list-offsets|admin)-[1-9][0-9]{0,3}")
 _CALL = re.compile(r"(leader|followers|isr)\(\s*([A-Za-z0-9._-]+-[0-9]+)\s*\)(?:\[([0-9]{1,3})\])?")
+_COORDINATOR = re.compile(r"coordinator\(\s*([A-Za-z0-9._-]+)\s*\)")
 _VOTERS = re.compile(r"voters\(\s*([a-z]+)\s*\)(?:\[([0-9]{1,3})\])?")
 _OBSERVERS = re.compile(r"observers(?:\[([0-9]{1,3})\])?")
 _ANY = re.compile(r"any\(\s*([1-9][0-9]{0,2})\s*(?:,\s*([a-z]+)\s*)?\)")
 
 
 class Selector(msgspec.Struct, frozen=True):
-    """A parsed selector. argument: the name, the group, the topic partition or the role. index: -1 all. count: of
+    """A parsed selector. argument: the name, the group (of nodes, or for
+    ``coordinator`` of consumers), the topic partition or the role. index: -1 all. count: of
     ``any``."""
 
     kind: Kind
@@ -83,6 +89,8 @@ def parse_selector(text: str) -> Selector:
         if group not in GROUPS:
             raise Malformed(f"{text!r} draws from {group!r}", "any(n) of brokers, controllers or clients")
         return Selector("any", group, count=int(match[1]))
+    if match := _COORDINATOR.fullmatch(text):
+        return Selector("coordinator", match[1])
     if match := _OBSERVERS.fullmatch(text):
         return Selector("observers", index=-1 if match[1] is None else int(match[1]))
     if match := _VOTERS.fullmatch(text):
@@ -184,6 +192,14 @@ def _isr(selector: Selector, view: ClusterView, _nodes: Sequence[str]) -> list[s
     return _pick([node_name(r) for r in partition.replicas if r in partition.isr], selector.index)
 
 
+def _coordinator(selector: Selector, view: ClusterView, _nodes: Sequence[str]) -> list[str]:
+    count = sum(tp.rpartition("-")[0] == GROUP_METADATA_TOPIC for tp in view.living)
+    if not count:
+        return []
+    partition = view.partitions[topic_partition(GROUP_METADATA_TOPIC, partition_of(selector.argument, count))]
+    return [node_name(partition.leader)] if partition.leader >= 0 else []
+
+
 def _voters(selector: Selector, view: ClusterView, nodes: Sequence[str]) -> list[str]:
     found = [name for name in members("controllers", nodes) if name in view.voters and name in view.up]
     return _pick([name for name in found if view.roles.get(name) == selector.argument], selector.index)
@@ -204,6 +220,7 @@ _SELECT: dict[Kind, Callable[[Selector, ClusterView, Sequence[str]], list[str]]]
     "leader": _leader,
     "followers": _followers,
     "isr": _isr,
+    "coordinator": _coordinator,
     "active-controller": lambda selector, view, nodes: [view.controller] if view.controller else [],
     "voters": _voters,
     "observers": _observers,

@@ -21,11 +21,14 @@ from actors.node.spec import node_id, node_name
 from actors.trace.events import (
     BrokerReg,
     ErrorSeen,
+    GrpGen,
+    GrpLoad,
     IsrPropose,
     LinkHit,
     LogAppend,
     LogHw,
     LogTrunc,
+    MetaMint,
     NodeDown,
     NodeUp,
     PartAssume,
@@ -39,6 +42,7 @@ from actors.trace.events import (
     Stamped,
     TraceEvent,
 )
+from actors.trace.group_events import GroupState
 from chaos.scenario.selectors import KINDS, Meaning, NodeKind, may_mean, parse_selector, texts_of
 
 ArgumentKind = Literal["tp", "log", "node", "int", "api", "error", "role"]
@@ -173,6 +177,18 @@ def _lost(what: str) -> Callable[[Stamped, dict[str, Any]], bool]:
         return body.lost == what and arguments.get("api") in (None, body.api)
 
     return test
+
+
+def _group_is(state: GroupState) -> Callable[[Stamped, dict[str, Any]], bool]:
+    def test(event: Stamped, _: dict[str, Any]) -> bool:
+        return cast(GrpGen, event.body).state == state
+
+    return test
+
+
+def _loaded(event: Stamped, _: dict[str, Any]) -> bool:
+    body = cast(GrpLoad, event.body)
+    return body.loaded and bool(body.groups)
 
 
 def _restarted(event: Stamped, _: dict[str, Any]) -> bool:
@@ -343,6 +359,41 @@ TRIGGERS: dict[str, Trigger] = {
             "A link fault broke a connection before the answer to a request.",
             (Argument("api", "api", "the API"),),
             _lost("reply"),
+        ),
+        Trigger(
+            "rebalance-begun",
+            GrpGen,
+            "A group rebalances: its coordinator waits for its members to join.",
+            (_BY_BROKER,),
+            _group_is("PreparingRebalance"),
+        ),
+        Trigger(
+            "members-joined",
+            GrpGen,
+            "The members of a group have joined, and none has its assignment yet.",
+            (_BY_BROKER,),
+            _group_is("CompletingRebalance"),
+        ),
+        Trigger(
+            "group-stable",
+            GrpGen,
+            "The assignment of a group is committed, and its members get theirs.",
+            (_BY_BROKER,),
+            _group_is("Stable"),
+        ),
+        Trigger(
+            "coordinator-loaded",
+            GrpLoad,
+            "A broker has loaded an offsets partition in which there is a group.",
+            (_BY_BROKER,),
+            _loaded,
+        ),
+        Trigger(
+            "epoch-minted",
+            MetaMint,
+            "The active controller made a new metadata epoch, which it has pushed to nobody yet (`kip-232: seed`).",
+            (_BY_CONTROLLER,),
+            _always,
         ),
         Trigger("node-restarted", NodeUp, "A node came back as a new incarnation.", (_NODE,), _restarted),
         Trigger("node-down", NodeDown, "An incarnation ended.", (_NODE,), _always),

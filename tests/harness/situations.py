@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from actors.node.errors import KafkaError
-from actors.node.spec import node_name
+from actors.node.spec import is_recreated, node_name
 from actors.trace.events import (
     AdminInvoke,
     ConsPos,
     CtlFault,
     ErrorSeen,
+    GrpCommit,
+    GrpGen,
+    GrpLoad,
     IsrPropose,
     LogAppend,
     LogFlush,
     LogHw,
     LogTrunc,
     MetaImage,
+    MetaMint,
     NodeDown,
     NodeUp,
     PartAssume,
@@ -51,6 +55,10 @@ class Situations:
         self._unflushed: dict[str, int] = {}
         """Leader of the quorum -> end of what it has appended last, until that is on its disk."""
         self._given_up: set[tuple[str, str, int]] = set()
+        self._group = ("", "")
+        """Who coordinates the group, and its state."""
+        self._loaded: dict[tuple[str, str], int] = {}
+        """Offsets partition and broker -> leader epoch in which it coordinates its groups."""
 
     def __call__(self, event: Stamped) -> None:
         handler = _HANDLERS.get(type(event.body))
@@ -114,6 +122,15 @@ class Situations:
 
     def _on_down(self, event: Stamped) -> None:
         node = event.node
+        coordinator, state = self._group
+        if state in ("PreparingRebalance", "CompletingRebalance"):
+            if node == coordinator:
+                self._saw("failover-in-rebalance")
+            elif node.startswith("consumer"):
+                self._saw("dies-in-rebalance")
+        if self._within("mint", node, event, 60):
+            self._saw("failover-at-mint")
+        self._loaded = {key: epoch for key, epoch in self._loaded.items() if key[1] != node}
         for pattern, what, whom, ms in (
             ("struck-voter", "vote", node, 5),
             ("again-in-recovery", "up", node, 200),
@@ -138,6 +155,8 @@ class Situations:
         self._changes[body.tp] = (*self._changes.get(body.tp, ())[-1:], event.wall)
         if body.cause == "unclean":
             self._note("unclean", "", event)
+        if body.cause == "create" and is_recreated(body.tp):
+            self._saw("made-anew")
 
     def _on_assume(self, event: Stamped) -> None:
         body = event.body
@@ -218,6 +237,9 @@ class Situations:
             self._saw("late-begin")
         if body.api == "UpdateMetadata" and late:
             self._saw("late-push")
+            self._saw("stale-push")
+        if body.api == "OffsetCommit" and late:
+            self._saw("commits-wait")
         if body.api == "Metadata" and late:
             self._note("late-metadata", "", event)
         if body.api == "AlterPartition" and body.took_ms >= 50:
@@ -247,6 +269,32 @@ class Situations:
         if body.reason in ("truncation", "reset") and body.new < body.old:
             self._saw("divergent-reader")
 
+    # ---- groups, and metadata epochs -----------------------------------------------------------------------
+
+    def _on_group(self, event: Stamped) -> None:
+        body = event.body
+        assert isinstance(body, GrpGen)
+        self._group = (event.node, body.state)
+
+    def _on_load(self, event: Stamped) -> None:
+        body = event.body
+        assert isinstance(body, GrpLoad)
+        if not body.loaded:
+            self._loaded.pop((body.tp, event.node), None)
+            return
+        if any(tp == body.tp and node != event.node for tp, node in self._loaded):
+            self._saw("former-coordinator")
+        self._loaded[body.tp, event.node] = body.coordinator_epoch
+
+    def _on_commit(self, event: Stamped) -> None:
+        body = event.body
+        assert isinstance(body, GrpCommit)
+        if body.error in (KafkaError.ILLEGAL_GENERATION, KafkaError.UNKNOWN_MEMBER_ID):
+            self._saw("late-commit")
+
+    def _on_mint(self, event: Stamped) -> None:
+        self._note("mint", event.node, event)
+
 
 _HANDLERS: dict[type, Callable[[Situations, Stamped], None]] = {
     QRole: Situations._on_role,
@@ -268,4 +316,8 @@ _HANDLERS: dict[type, Callable[[Situations, Stamped], None]] = {
     RpcReply: Situations._on_reply,
     ErrorSeen: Situations._on_error,
     ConsPos: Situations._on_position,
+    GrpGen: Situations._on_group,
+    GrpLoad: Situations._on_load,
+    GrpCommit: Situations._on_commit,
+    MetaMint: Situations._on_mint,
 }

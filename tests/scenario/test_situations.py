@@ -6,6 +6,8 @@ import pytest
 
 from chaos.nemesis import library
 from chaos.nemesis.situations.clients import CLIENTS
+from chaos.nemesis.situations.groups import GROUPS
+from chaos.nemesis.situations.metadata import METADATA
 from chaos.nemesis.situations.quorum import QUORUM
 from chaos.nemesis.situations.recovery import RECOVERY
 from chaos.nemesis.situations.replicas import REPLICAS
@@ -40,9 +42,22 @@ NEMESES = {
     "old-producer": "clients",
     "stale-client": "clients",
     "divergent-reader": "unclean",
+    "failover-in-rebalance": "groups",
+    "dies-in-rebalance": "groups",
+    "commits-wait": "groups",
+    "former-coordinator": "groups",
+    "late-commit": "groups",
+    "made-anew": "metadata",
+    "stale-push": "metadata",
+    "failover-at-mint": "metadata",
 }
 """Pattern -> a nemesis that has a weight for it."""
-OTHERS = {"late-push": {"config": {"metadata.propagation": {"push": 1.0}}}}
+_PUSHED = {"metadata.propagation": {"push": 1.0}, "offsets.topic.num.partitions": {"1": 1.0}}
+OTHERS = {
+    "late-push": {"config": {"metadata.propagation": {"push": 1.0}}},
+    "stale-push": {"config": _PUSHED},
+    "failover-at-mint": {"config": _PUSHED, "features": {"kip-232": {"seed": 1.0}}},
+}
 """Pattern -> what its nemesis draws otherwise here."""
 
 
@@ -61,7 +76,7 @@ def test_a_situation_occurs_and_breaks_no_promise(pattern: str) -> None:
 
 def test_each_situation_is_drawn_by_its_nemesis_and_by_everything() -> None:
     """Shows that none is forgotten here or in the files."""
-    assert set(NEMESES) == {*QUORUM, *REPLICAS, *RECOVERY, *CLIENTS}
+    assert set(NEMESES) == {*QUORUM, *REPLICAS, *RECOVERY, *CLIENTS, *GROUPS, *METADATA}
     everything = library.load("everything").nemesis.chaos.pattern
     for pattern, name in NEMESES.items():
         assert library.load(name).nemesis.chaos.pattern[pattern]

@@ -27,11 +27,12 @@ WITH_TOPIC_IDS = 10
 
 
 class FetchedPartition(msgspec.Struct):
-    """What is told of a partition."""
+    """What is told of a partition. ``other``: what is committed is of another topic of its name, and is not told."""
 
     index: int
     error: KafkaError = KafkaError.NONE
     value: OffsetAndMetadata | None = None
+    other: bool = False
 
 
 class FetchedTopic(msgspec.Struct):
@@ -181,9 +182,8 @@ def _topic(
     found = FetchedTopic(name, asked.topic_id)
     for index in asked.partition_indexes:
         value = None if error else known.get(topic_partition(name, index))
-        if value is not None and _is_of_another(value, asked.topic_id):
-            value = None
-        found.partitions.append(FetchedPartition(index, error, value))
+        other = value is not None and _is_of_another(value, asked.topic_id)
+        found.partitions.append(FetchedPartition(index, error, None if other else value, other))
     return found
 
 
@@ -251,7 +251,7 @@ def _record(turn: Turn, group: FetchedGroup) -> None:
     offsets: dict[str, Entry] = {}
     for topic in [] if group.error else group.topics:
         for partition in topic.partitions:
-            if not partition.error:
+            if not partition.error and not partition.other:
                 entry = NO_ENTRY if partition.value is None else partition.value.entry
                 offsets[topic_partition(topic.name, partition.index)] = list(entry)
     turn.step.record(GrpFetch(group.group_id, group.offsets_tp, group.epoch, int(group.error), offsets))

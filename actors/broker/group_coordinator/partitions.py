@@ -12,7 +12,12 @@ def partition_for(turn: Turn, group_id: str) -> str:
     """The offsets partition of a group. Until this broker knows the topic it goes by offsets.topic.num.partitions."""
     topic = turn.image.topics.get(turn.image.topic_ids.get(GROUP_METADATA_TOPIC, ""))
     count = turn.settings.groups.offsets_topic_num_partitions if topic is None else len(topic.partitions)
-    return topic_partition(GROUP_METADATA_TOPIC, _abs(java_hash_code(group_id)) % count)
+    return topic_partition(GROUP_METADATA_TOPIC, partition_of(group_id, count))
+
+
+def partition_of(group_id: str, count: int) -> int:
+    """The number of a group's partition, of so many."""
+    return _abs(java_hash_code(group_id)) % count
 
 
 def java_hash_code(text: str) -> int:

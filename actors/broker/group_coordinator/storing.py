@@ -5,7 +5,8 @@ from __future__ import annotations
 from actors.broker.group_coordinator import rebalance
 from actors.broker.group_coordinator.answers import answer_join
 from actors.broker.group_coordinator.group import ClassicGroup, GroupMember, Protocols
-from actors.broker.group_coordinator.group_state import COMPLETING_REBALANCE, DEAD, PREPARING_REBALANCE
+from actors.broker.group_coordinator.group_state import COMPLETING_REBALANCE, DEAD, PREPARING_REBALANCE, STABLE
+from actors.broker.group_coordinator.tracing import record_state
 from actors.broker.group_coordinator.writes import DelayedWrite, coordinator_error
 from actors.broker.turn import Turn
 from krift.v1.groups import JoinGroupResponse
@@ -59,12 +60,14 @@ class DelayedStaticMember(DelayedWrite):
         shard = context.groups.shards.get(self.tp)
         group = None if shard is None else shard.groups.get(self.group_id)
         member = None if group is None else group.members.get(self.new_id)
-        if group is None or member is None:
+        if shard is None or group is None or member is None:
             return
         if self.error:
             self._revert(context, group, member)
-        else:
-            self._join(context, group, member)
+            return
+        if group.state == STABLE:
+            record_state(context, shard, group, f"{self.old_id} is {self.new_id} from now on")
+        self._join(context, group, member)
 
     def _revert(self, turn: Turn, group: ClassicGroup, member: GroupMember) -> None:
         response = rebalance.join_response(group, "")

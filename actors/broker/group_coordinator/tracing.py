@@ -16,6 +16,12 @@ from krift.v1.wire import DecodeError, from_bytes
 def transition(turn: Turn, shard: Shard, group: ClassicGroup, state: GroupState, reason: str) -> None:
     """Move a group into another state, and record that: every change of a group's state comes through here."""
     group.transition_to(state, turn.step.wall_ms)
+    record_state(turn, shard, group, reason)
+
+
+def record_state(turn: Turn, shard: Shard, group: ClassicGroup, reason: str) -> None:
+    """Record the state that a group is in, and who is in it."""
+    state = group.state
     turn.step.record(
         GrpGen(
             shard.tp,

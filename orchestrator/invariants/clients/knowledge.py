@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from actors.node.spec import is_recreated
 from actors.trace.events import ListInvoke, ListReturn, PollReturn, RpcReply, SendInvoke, SendReturn, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.folds.rows import Rows
@@ -266,6 +267,8 @@ class LatestCoversWhatIsKnown(_Ends):
         floor = state.open.pop(body.op, None)
         if floor is None or body.outcome != "ok" or body.offset < 0:
             return NOTHING
+        if is_recreated(state.key) and mirror.served(event, body) is None:
+            return NOTHING  # a broker answered that has not heard of this topic, and has the former one
         epoch, _ = _list_epoch(event, body, mirror)
         known = Known(epoch, body.offset, False, "list", body.broker, "", event.wall, witness(event))
         self._learn(state, body.isolation, known)

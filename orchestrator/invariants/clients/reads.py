@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 
 import msgspec
 
-from actors.trace.events import ConsOwn, ConsPos, LogHw, Polled, PollReturn, SendInvoke, Stamped
+from actors.trace.events import ConsOwn, ConsPos, LogHw, PartRemove, Polled, PollReturn, SendInvoke, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.folds.rows import REMEMBERED, WITNESS, Names, Rows
 from orchestrator.invariants.folds.window import OffsetWindow, offsets_of, uids_of
@@ -39,11 +39,13 @@ class Membership(msgspec.Struct, frozen=True):
 
 class Positions(State):
     """consumers: per consumer; ``members``: those in groups. ``frontiers``: per group up to where it was given records,
-    or was to begin. ``hidden``: ranges of committed offsets (exclusive ends) without a record for applications."""
+    or was to begin. ``removed``: its topic was. ``hidden``: ranges of committed offsets (exclusive
+    ends) without a record for applications."""
 
     consumers: dict[str, Progress] = {}
     members: dict[str, Membership] = {}
     frontiers: dict[str, Progress] = {}
+    removed: bool = False
     hidden: list[tuple[int, int]] = []
 
 
@@ -64,10 +66,11 @@ class ConsumersGoForward(LogInvariant[Positions]):
     tested_when = (
         "a poll returns records to a consumer whose position is known, or one begins where its group has committed"
     )
-    types = (PollReturn, ConsPos, ConsOwn, LogHw)
+    types = (PollReturn, ConsPos, ConsOwn, LogHw, PartRemove)
     cases = {LogHw: ("leader",)}
     unseen = (
         "the end: a consumer that stops is for L6",
+        "where members of a group begin when the topic was removed: what is committed may be of the next one",
         "whether a moved position is a right one: a reset or a truncation begins anew, and H9, M4 and M10 judge those",
     )
 
@@ -84,6 +87,9 @@ class ConsumersGoForward(LogInvariant[Positions]):
         if type(body) is ConsOwn:
             state.members[event.node] = Membership(body.group, state.key in body.owned, witness(event))
             return NOTHING
+        if type(body) is PartRemove:
+            state.removed = True
+            return NOTHING
         for batch in mirror.newly_committed:
             if not batch.uids:
                 state.hidden.append((batch.base, batch.end))
@@ -97,7 +103,7 @@ class ConsumersGoForward(LogInvariant[Positions]):
         frontier = state.frontiers.get(group)
         if frontier is None or body.new > frontier.position:
             state.frontiers[group] = Progress(body.new, witness(event))
-        if body.reason != "committed" or frontier is None:
+        if body.reason != "committed" or frontier is None or state.removed:
             return NOTHING
         state.tested += 1
         left_out = self._left_out(state, frontier.position, body.new)

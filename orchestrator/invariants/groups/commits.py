@@ -19,6 +19,7 @@ from actors.trace.events import (
     GrpLoad,
     NodeDown,
     PartChange,
+    PartRemove,
     Stamped,
 )
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
@@ -27,6 +28,8 @@ from orchestrator.invariants.groups.losses import OFFSETS_LOSSES, OffsetsLosses
 
 REMEMBERED = 256
 """Commits of a partition that are remembered."""
+EPOCH_SINCE = 4
+"""Version of OffsetCommit that has a metadata epoch."""
 EPOCH = 2
 """Where an entry has its metadata epoch."""
 _SAME_STEP = 64
@@ -113,12 +116,13 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
 
 class Registers(State):
     """tps: topic partition -> its register. begun: operation -> its beginning. answers: broker -> incarnation -> what
-    it answered last. epsilon_us: how far clocks may be apart."""
+    it answered last. removed: partitions of topics that were. epsilon_us: how far clocks may be apart."""
 
     tps: dict[str, Register] = {}
     begun: dict[str, Begun] = {}
     answers: dict[str, dict[int, list[Answer]]] = {}
     losses: OffsetsLosses = msgspec.field(default_factory=OffsetsLosses)
+    removed: list[str] = []
     epsilon_us: int = 0
 
     def register(self, tp: str) -> Register:
@@ -177,6 +181,7 @@ class AcknowledgedCommitsAreFetched(KeyedInvariant[Registers]):
         **OFFSETS_LOSSES,
     }
     unseen = (
+        "Partitions of topics that were removed: what is committed for a name may be of the one before, or after.",
         f"Acknowledgements, and look-ups of what nobody was told of, of more than {REMEMBERED} commits ago.",
         "An acknowledgement that comes before the commit is on all in-sync replicas, unless it is lost after that.",
         "A coordinator that has loaded nothing at all of the group: O7 judges that.",
@@ -184,13 +189,15 @@ class AcknowledgedCommitsAreFetched(KeyedInvariant[Registers]):
 
     @property
     def news(self) -> tuple[type, ...]:
-        return (NodeDown, PartChange)
+        return (NodeDown, PartChange, PartRemove)
 
     def initial(self, key: str, profile: Profile) -> Registers:
         return Registers(key, epsilon_us=profile.epsilon_us)
 
     def hear(self, state: Registers, event: Stamped) -> Emissions:
         state.losses.take(event)
+        if type(event.body) is PartRemove:
+            state.removed.append(event.tp)
         if type(event.body) is NodeDown:
             for name in [name for name, begun in state.begun.items() if begun.by.node == event.node]:
                 del state.begun[name]
@@ -242,6 +249,8 @@ class AcknowledgedCommitsAreFetched(KeyedInvariant[Registers]):
     def _told(self, state: Registers, event: Stamped, body: CommittedReturn, begun: Begun) -> Emissions:
         found: list[Any] = []
         for tp, entry in body.offsets.items():
+            if tp in state.removed:
+                continue
             floor = begun.floors.get(tp)
             commits = state.register(tp).appended
             state.tested += floor is not None or entry[0] >= 0
@@ -310,8 +319,10 @@ def _log_offset(commit: Commit) -> int:
 
 
 class MetadataTimes(State):
-    """tps: by topic partition. asked: client -> topic partition -> entries that it last asked to be committed."""
+    """tps: by topic partition. asked: client -> topic partition -> entries that it last asked to be committed. older:
+    clients whose OffsetCommit has no metadata epoch."""
 
+    older: list[str] = []
     tps: dict[str, MetadataTime] = {}
     asked: dict[str, dict[str, list[Entry]]] = {}
     losses: OffsetsLosses = msgspec.field(default_factory=OffsetsLosses)
@@ -348,7 +359,8 @@ class CommitsGoForwardInMetadataTime(KeyedInvariant[MetadataTimes]):
     unseen = ("what an earlier coordinator appended and nobody was told of: it may be gone",)
 
     def initial(self, key: str, profile: Profile) -> MetadataTimes:
-        return MetadataTimes(key)
+        spoken = ((node, own.get("versions", {}).get("OffsetCommit")) for node, own in profile.nodes.items())
+        return MetadataTimes(key, older=[node for node, range_ in spoken if range_ and range_[1] < EPOCH_SINCE])
 
     @property
     def news(self) -> tuple[type, ...]:
@@ -399,7 +411,8 @@ class CommitsGoForwardInMetadataTime(KeyedInvariant[MetadataTimes]):
             return NOTHING
         sentence = f"{what.format('took')} over one with {stored.entry[EPOCH]}"
         asked = state.asked.get(commit.who, {}).get(body.tp, [])
-        if epoch < 0 and (not asked or any(each[EPOCH] < 0 and each[0] == body.offset for each in asked)):
+        unsaid = commit.who in state.older or any(each[EPOCH] < 0 and each[0] == body.offset for each in asked)
+        if epoch < 0 and (unsaid or not asked):
             return self.excused("no-epoch", state.key, sentence, stored.by, event)
         rule = state.losses.rule(body.offsets_tp, stored.coordinator_epoch, stored.log_offset)
         if rule and stored.coordinator_epoch < body.coordinator_epoch:

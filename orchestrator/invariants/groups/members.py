@@ -12,6 +12,8 @@ from orchestrator.invariants.folds.routes import GROUP
 from orchestrator.invariants.groups.losses import OFFSETS_LOSSES, OffsetsLosses
 
 NO_GENERATION = -1
+TIMED_OUT = "rebalance timeout"
+"""Why a group goes on without those of its members that have not joined again."""
 REMEMBERED = 64
 """Generations, and leader epochs of coordinators, that are remembered."""
 
@@ -131,8 +133,11 @@ class Assigned(msgspec.Struct, frozen=True):
 
 
 class Owners(State):
-    """owned: node -> what it has. assigned: generation -> what coordinators gave to whom in it, each once."""
+    """owned: node -> what it has. assigned: generation -> what coordinators gave to whom in it, each once. static:
+    nodes that are static members. timed_out: the last generation that began without all of them."""
 
+    static: list[str] = []
+    timed_out: int = -1
     owned: dict[str, Owned] = {}
     assigned: dict[int, list[Assigned]] = {}
 
@@ -154,6 +159,8 @@ class OneOwnerAtATime(KeyedInvariant[Owners]):
     exemptions = {
         "fenced": "The one that still has it is no member of this generation: it was put out of the group, has not "
         "noticed, and may read on, but not commit.",
+        "static": "A static member that does not join again in time stays a member, which others are not until they "
+        "do: it has not heard of the generation, and goes on with what it has until it does.",
     }
     unseen = ("members that were away for more generations than are remembered",)
 
@@ -162,7 +169,8 @@ class OneOwnerAtATime(KeyedInvariant[Owners]):
         return (NodeDown,)
 
     def initial(self, key: str, profile: Profile) -> Owners:
-        return Owners(key)
+        static = [node for node in profile.nodes if profile.setting("group.instance.id", node, "")]
+        return Owners(key, static=static)
 
     def hear(self, state: Owners, event: Stamped) -> Emissions:
         state.owned.pop(event.node, None)
@@ -173,6 +181,8 @@ class OneOwnerAtATime(KeyedInvariant[Owners]):
         if type(body) is ConsOwn:
             state.owned[event.node] = Owned(event.incarnation, body.member, list(body.owned), witness(event))
             return self._took(state, event, body) if body.reason == "assign" else NOTHING
+        if body.state == "CompletingRebalance" and body.reason == TIMED_OUT:
+            state.timed_out = body.generation
         return self._assigned(state, event, body) if body.state == "Stable" else NOTHING
 
     def _assigned(self, state: Owners, event: Stamped, body: GrpGen) -> Emissions:
@@ -203,13 +213,18 @@ class OneOwnerAtATime(KeyedInvariant[Owners]):
     def _given_up(self, state: Owners, event: Stamped, body: GrpGen, given: dict[str, str]) -> Emissions:
         found: Emissions = NOTHING
         for node, owned in state.owned.items():
-            taken = [tp for tp in owned.tps if given.get(tp, owned.member) != owned.member]
+            # A static member may have another id from now on, and goes on with what it has.
+            mine = [owned.member, *(member for member, client in body.members.items() if client == node)]
+            taken = [tp for tp in owned.tps if given.get(tp, owned.member) not in mine]
             if not taken:
                 continue
             sentence = (
                 f"generation {body.generation} of group {state.key} gives {taken[0]} to {given[taken[0]]} while {node} "
                 f"has it as {owned.member}"
             )
+            if owned.member in body.members and node in state.static and body.generation == state.timed_out:
+                found = self.excused("static", state.key, sentence, owned.by, event)
+                continue
             if owned.member in body.members:
                 return self.violated(state.key, sentence, owned.by, event)
             found = self.excused("fenced", state.key, sentence, owned.by, event)
@@ -218,6 +233,8 @@ class OneOwnerAtATime(KeyedInvariant[Owners]):
     def _took(self, state: Owners, event: Stamped, body: ConsOwn) -> Emissions:
         state.tested += 1
         known = state.assigned.get(body.generation, [])
+        if not known and not body.owned:
+            return NOTHING  # its coordinator was replaced before it knew that the assignment was committed
         if any(sorted(each.assignment.get(body.member, [])) == sorted(body.owned) for each in known):
             return NOTHING
         by = known[-1].by if known else None

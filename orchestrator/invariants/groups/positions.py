@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-from actors.trace.events import CommitInvoke, ConsOwn, ConsPos, GrpCommit, NodeUp, PollReturn, Stamped
+from actors.node.spec import partition_name
+from actors.trace.events import CommitInvoke, ConsOwn, ConsPos, GrpCommit, NodeUp, PartRemove, PollReturn, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
 from orchestrator.invariants.folds.routes import NODE
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
@@ -57,7 +58,7 @@ class OnlyDeliveredIsCommitted(KeyedInvariant[Deliveries]):
         if kind is NodeUp:
             state.tps.clear()
         elif kind is ConsPos:
-            state.tps[body.tp] = Delivered(body.new, body.new, witness(event))
+            state.tps[partition_name(body.tp)] = Delivered(body.new, body.new, witness(event))
         elif kind is ConsOwn:
             for tp in [tp for tp in state.tps if tp not in body.owned]:
                 del state.tps[tp]
@@ -71,9 +72,10 @@ class OnlyDeliveredIsCommitted(KeyedInvariant[Deliveries]):
         if body.outcome != "ok" or not body.records:
             return
         end = body.records[-1].offset + 1
-        known = state.tps.get(body.tp)
+        tp = partition_name(body.tp)  # commits, and what a group assigns, go by names
+        known = state.tps.get(tp)
         if known is None:
-            state.tps[body.tp] = Delivered(body.records[0].offset, end, witness(event))
+            state.tps[tp] = Delivered(body.records[0].offset, end, witness(event))
         else:
             known.end, known.by = end, witness(event)
 
@@ -94,8 +96,9 @@ class OnlyDeliveredIsCommitted(KeyedInvariant[Deliveries]):
 
 
 class CommittedExists(State):
-    """budget: what disks may lose."""
+    """budget: what disks may lose. removed: its topic was."""
 
+    removed: bool = False
     budget: LossBudget = LossBudget()
 
 
@@ -110,17 +113,22 @@ class CommittedPositionsExist(LogInvariant[CommittedExists]):
     title = "A committed position is not beyond what is committed of its partition"
     source = "KAFKA-6262, seen from the commit"
     tested_when = "a coordinator takes a commit of a partition"
-    types = (GrpCommit,)
+    types = (GrpCommit, PartRemove)
     of_groups = True
     exemptions = LOSS
-    unseen = ("what becomes of the partition after the commit: P4 judges that nothing committed is gone",)
+    unseen = (
+        "partitions of topics that were removed: a commit names the partition, and may be of the one before, or after",
+        "what becomes of the partition after the commit: P4 judges that nothing committed is gone",
+    )
 
     def initial(self, key: str, profile: Profile) -> CommittedExists:
         return CommittedExists(key, budget=loss_budget(profile, key))
 
     def step(self, state: CommittedExists, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
-        assert type(body) is GrpCommit
+        state.removed = state.removed or type(body) is PartRemove
+        if type(body) is not GrpCommit or state.removed:
+            return NOTHING
         if body.tp != state.key or body.error or body.offset < 0:
             return NOTHING
         state.tested += 1

@@ -65,6 +65,10 @@ COMMITTED_FIRST = frozenset(
 answer rests on (``QuorumController.java``, ControllerWriteEvent)."""
 
 
+COORDINATOR = "coordinator"
+"""Connection of a member to the coordinator of its group."""
+
+
 class CallsEnd(KeyedInvariant[Calls]):
     """A call that never ends keeps whatever waits for it: a slot of the connection, a fetcher, an application.
 
@@ -80,6 +84,7 @@ class CallsEnd(KeyedInvariant[Calls]):
     tested_when = "a call ends"
     unseen = (
         "whether a Produce is answered in time: a server may wait as long as its client does, and L5 judges sends",
+        "whether a coordinator answers its members in time: what they ask may wait for others, and L11 judges groups",
         "calls that nobody answered outside of windows, beyond their own time-out",
         "how long a server takes below the time-out of the call, and answers to whoever has hung up",
     )
@@ -135,7 +140,7 @@ class CallsEnd(KeyedInvariant[Calls]):
         if body.api in COMMITTED_FIRST:
             settled_us = max(settled_us, state.left.all_us) + state.quorum_us
         within = state.since_us >= 0 and settled_us <= began_us and body.dst in state.core and state.key in state.core
-        if body.outcome == "timeout" and within and body.api != "Produce":
+        if body.outcome == "timeout" and within and body.api != "Produce" and body.connection != COORDINATOR:
             return self.violated(
                 state.key,
                 f"{body.dst} did not answer the {body.api} of {event.node} for {body.took_ms:,} ms, while both were up "

@@ -10,7 +10,7 @@ from msgspec import UNSET
 from actors.config import CONFIG
 from actors.node.errors import KafkaError, traits
 from actors.node.messages import Api
-from actors.node.spec import node_name, split_topic_partition
+from actors.node.spec import node_name, partition_name, split_topic_partition
 from actors.trace.events import (
     CtlFault,
     CtlPhase,
@@ -64,11 +64,25 @@ class Belief(msgspec.Struct):
         return next((each for each in reversed(self.adopted) if each.seq <= seq), None)
 
 
+def note_keys(keys: dict[str, str], body: MetaView) -> None:
+    """Take which topic a client means by a partition's name now, where there may have been several of that name."""
+    for tp in (*body.epochs, *body.accepted):
+        keys[partition_name(tp)] = tp
+
+
+def means_another(keys: dict[str, str], tp: str) -> bool:
+    """Whether a broker takes a partition for one of another topic than the client does: it may not have heard of that
+    topic, and whoever leads the one does not lead the other."""
+    return keys.get(partition_name(tp), tp) != tp
+
+
 class Beliefs(State):
-    """Of one client in one incarnation. metadata_epoch: of the last answer that it took over by it, -1 none."""
+    """Of one client in one incarnation. keys: name of a partition -> the partition that it takes it to be.
+    metadata_epoch: of the last answer that it took over by it, -1 none."""
 
     incarnation: int = 0
     partitions: dict[str, Belief] = {}
+    keys: dict[str, str] = {}
     topic_ids: dict[str, str] = {}
     metadata_epoch: int = -1
     metadata_by: Witness | None = None
@@ -82,7 +96,7 @@ class Beliefs(State):
 
     def begin(self, incarnation: int) -> None:
         """A client that starts believes nothing."""
-        self.incarnation, self.partitions, self.topic_ids = incarnation, {}, {}
+        self.incarnation, self.partitions, self.keys, self.topic_ids = incarnation, {}, {}, {}
         self.metadata_epoch, self.metadata_by = -1, None
 
 
@@ -145,6 +159,7 @@ class OlderMetadataIsNotAdopted(KeyedInvariant[Beliefs]):
 
     def _viewed(self, state: Beliefs, event: Stamped, body: MetaView) -> Emissions:
         found: list[Any] = [*self._as_a_whole(state, event, body)]
+        note_keys(state.keys, body)
         for tp, epoch in body.epochs.items():
             belief = state.of(tp)
             if body.source == "heard":
@@ -199,7 +214,7 @@ class OlderMetadataIsNotAdopted(KeyedInvariant[Beliefs]):
         seq = _asked_at(event, state.key, state.incarnation)
         for told in body.partitions if seq >= 0 else ():
             had = state.of(told.tp).at(seq)
-            if had is None or told.asked_epoch < 0 or had.epoch < 0:
+            if had is None or told.asked_epoch < 0 or had.epoch < 0 or means_another(state.keys, told.tp):
                 continue
             state.tested += 1
             if told.asked_epoch < had.epoch:
@@ -224,13 +239,15 @@ class OlderMetadataIsNotAdopted(KeyedInvariant[Beliefs]):
 
 
 class Refreshing(WindowState):
-    """incarnation: the client's last one. leaders: partition -> leader epoch -> who leads in it, as the client took it
-    over. adopted: partition -> what it took over, in order, nobody as a leader too. seen: partition -> leader epoch by
-    which it judges others. backoff_us: the least pause after a refresh. ended_us: when the last one ended, -1 none; by:
-    that event. metadata_epoch: of the last answer that it took over by it. clock: a fault changed the client's clock.
-    silent: who was asked, and is not in the core."""
+    """incarnation: the client's last one. keys: name of a partition -> the partition that it takes it to be. leaders:
+    partition -> leader epoch -> who leads in it, as the client took it over. adopted: partition -> what it took
+    over, in order, nobody as a leader too. seen: partition -> leader epoch by which it judges others. backoff_us:
+    the least pause after a refresh. ended_us: when the last one ended, -1 none; by: that event. metadata_epoch: of
+    the last answer that it took over by it. clock: a fault changed the client's clock. silent: who was asked, and
+    is not in the core."""
 
     incarnation: int = 0
+    keys: dict[str, str] = {}
     leaders: dict[str, dict[int, list[int]]] = {}
     adopted: dict[str, list[Adopted]] = {}
     seen: dict[str, int] = {}
@@ -301,11 +318,12 @@ class OutdatedMetadataIsRefetched(WindowInvariant[Refreshing]):
         kind = type(body)
         if kind is NodeUp or kind is NodeDown:
             state.incarnation, state.leaders, state.seen, state.ended_us = event.incarnation, {}, {}, -1
-            state.adopted, state.metadata_epoch = {}, -1
+            state.adopted, state.keys, state.metadata_epoch = {}, {}, -1
             self.void(state, "refresh")
         elif kind is Rpc:
             return self._ended(state, event, body)
         elif kind is MetaView:
+            note_keys(state.keys, body)
             return self._viewed(state, event, body)
         elif kind is ErrorSeen:
             if body.tp and traits(body.error).invalid_metadata:
@@ -329,7 +347,7 @@ class OutdatedMetadataIsRefetched(WindowInvariant[Refreshing]):
                 continue
             adopted = state.adopted.get(told.tp, ())
             had = next((each for each in reversed(adopted) if each.seq <= seq), None)
-            if had is None:
+            if had is None or means_another(state.keys, told.tp):
                 continue
             state.tested += 1
             checked = body.api == Api.ListOffsets.name and body.version >= CHECKED_SINCE

@@ -6,7 +6,17 @@ from typing import Any
 
 import msgspec
 
-from actors.trace.events import CommitReturn, ConsOwn, ConsPos, GrpCommit, Stamped
+from actors.node.spec import is_recreated
+from actors.trace.events import (
+    NO_ENTRY,
+    CommitReturn,
+    CommittedReturn,
+    ConsOwn,
+    ConsPos,
+    GrpCommit,
+    PartRemove,
+    Stamped,
+)
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror, LossBudget, loss_budget
@@ -21,8 +31,13 @@ class Committed(msgspec.Struct, frozen=True):
 
 
 class Resets(State):
-    """groups: consumer -> the group that it owns the partition in. committed: group -> what it was told last."""
+    """groups: consumer -> the group that it owns the partition in. committed: group -> what it was told last. removed:
+    its topic was; placed: of a topic that came after another one of its name, consumers that have had a position in
+    it."""
 
+    removed: bool = False
+    placed: list[str] = []
+    nothing: list[str] = []
     groups: dict[str, str] = {}
     committed: dict[str, Committed] = {}
     budget: LossBudget = LossBudget()
@@ -44,10 +59,12 @@ class NoSpuriousReset(LogInvariant[Resets]):
     tested_when = (
         "a consumer that has a position begins where auto.offset.reset says, or one whose group has one begins anywhere"
     )
-    types = (ConsPos, ConsOwn, CommitReturn, GrpCommit)
+    types = (ConsPos, ConsOwn, CommitReturn, CommittedReturn, GrpCommit, PartRemove)
     exemptions = LOSS
     unseen = (
         "a position that an application seeks, and a reset without a policy: it is the application's to deal with",
+        "whether it is right that a consumer was told that nothing is committed: O1 judges that",
+        "partitions of topics that were removed, and the first position in one that came after: it may be of both",
     )
 
     def initial(self, key: str, profile: Profile) -> Resets:
@@ -57,14 +74,23 @@ class NoSpuriousReset(LogInvariant[Resets]):
         body: Any = event.body
         kind = type(body)
         if kind is ConsPos:
-            return self._moved(state, event, body, mirror)
-        if kind is ConsOwn:
+            placed = not is_recreated(state.key) or event.node in state.placed
+            if not placed:
+                state.placed.append(event.node)
+            return self._moved(state, event, body, mirror) if placed and not state.removed else NOTHING
+        if kind is PartRemove:
+            state.removed = True
+        elif kind is ConsOwn:
             state.groups.pop(event.node, None)
             if state.key in body.owned:
                 state.groups[event.node] = body.group
         elif kind is CommitReturn:
             if body.errors.get(state.key, -1) == 0:
                 state.committed[body.group] = Committed(body.offsets[state.key][0], witness(event))
+        elif kind is CommittedReturn:
+            state.nothing = [node for node in state.nothing if node != event.node]
+            if body.offsets.get(state.key) == NO_ENTRY:
+                state.nothing.append(event.node)
         elif kind is GrpCommit:
             if body.tp == state.key and body.offset < 0 and not body.error:
                 state.committed.pop(body.group, None)
@@ -83,7 +109,7 @@ class NoSpuriousReset(LogInvariant[Resets]):
             f"{event.node} begins at {body.new:,} of {state.key} as auto.offset.reset says, though its group had "
             f"committed {known.offset:,}"
         )
-        return self.violated(state.key, sentence, known.by, event)
+        return NOTHING if event.node in state.nothing else self.violated(state.key, sentence, known.by, event)
 
     def _reset(self, state: Resets, event: Stamped, position: int, mirror: LogMirror) -> Emissions:
         state.tested += 1

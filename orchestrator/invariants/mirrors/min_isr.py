@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.node.spec import split_topic_partition
-from actors.trace.events import ConfigChange, MetaImage, NodeUp, QRole, Stamped, TraceEvent
+from actors.node.spec import partition_name, split_topic_partition
+from actors.trace.events import ConfigChange, MetaImage, NodeUp, PartRemove, QRole, Stamped, TraceEvent
 from actors.trace.metadata_history import Elections, History
 from orchestrator.invariants.folds.fold import Profile, Witness, witness
 
@@ -13,7 +13,7 @@ MIN_ISR = "min.insync.replicas"
 UNSET = 1
 """What holds where neither a record nor the node's own configuration says anything."""
 
-HEARD: tuple[type[TraceEvent], ...] = (ConfigChange, MetaImage, NodeUp, QRole)
+HEARD: tuple[type[TraceEvent], ...] = (ConfigChange, MetaImage, NodeUp, PartRemove, QRole)
 
 
 class Setting(msgspec.Struct, frozen=True):
@@ -61,6 +61,11 @@ class LeastIsr(msgspec.Struct):
             if self.elections.take(event.node, body):
                 self.settings.forget_lost(self.elections)
             return False
+        if type(body) is PartRemove:
+            # What a topic was set to goes with it.
+            topic = f"topic/{split_topic_partition(partition_name(body.tp))[0]}"
+            self.settings.add(Setting(body.quorum_epoch, body.offset, topic, None, witness(event)), self.elections)
+            return False
         assert type(body) is ConfigChange
         if body.key == MIN_ISR:
             told = Setting(body.quorum_epoch, body.offset, body.resource, body.value, witness(event))
@@ -72,7 +77,11 @@ class LeastIsr(msgspec.Struct):
         with (``KafkaConfigSchema.resolveEffectiveTopicConfig``), in what it has applied."""
         end = self.applied.get(node, 0)
         newest = {each.resource: each for each in self.settings.records if each.offset < end}
-        for resource in (f"topic/{split_topic_partition(tp)[0]}", f"broker/{node.rpartition('-')[2]}", "broker/"):
+        for resource in (
+            f"topic/{split_topic_partition(partition_name(tp))[0]}",
+            f"broker/{node.rpartition('-')[2]}",
+            "broker/",
+        ):
             found = newest.get(resource)
             if found is not None and found.value is not None:
                 return Least(int(found.value), found.by)

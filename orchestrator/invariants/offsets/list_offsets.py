@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from actors.node.errors import KafkaError, error_name
-from actors.node.spec import node_name
+from actors.node.spec import is_recreated, node_name
 from actors.trace.events import (
     ListInvoke,
     ListReturn,
@@ -180,7 +180,8 @@ class LatestNeverGoesBack(KeyedInvariant[Answers]):
     def _returned(self, state: Answers, asked: Asked, event: Stamped, body: ListReturn) -> Emissions:
         joined = state.served.pop(event.cause, -1)
         leader_epoch = body.leader_epoch if body.leader_epoch >= 0 else joined
-        another = state.removed and joined < 0  # a later topic of this name answered
+        # A later topic of this name answered, or an earlier one, at a broker that has not heard of this one.
+        another = joined < 0 and (state.removed or is_recreated(state.key))
         if body.offset < 0 or another:
             return NOTHING
         told = Told(leader_epoch, body.offset, event.node, body.broker, event.wall, witness(event))

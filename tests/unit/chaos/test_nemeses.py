@@ -15,6 +15,8 @@ from chaos.nemesis.draw import bearable, draw
 from chaos.nemesis.model import json_schema
 from chaos.nemesis.patterns import PATTERNS
 from chaos.nemesis.schema import SCHEMA_FILE, schema_text
+from chaos.nemesis.situations.groups import GROUPS
+from chaos.nemesis.situations.metadata import PUSHED
 from chaos.scenario.resolve import resolve
 from tests.unit.chaos.nemesis_text import SMALL
 
@@ -191,6 +193,7 @@ def test_a_pattern_fits_every_cluster(pattern: str) -> None:
     """Shows that each pattern is a legal schedule where there are few replicas or one voter, and late in the chaos."""
     nemesis = sources.from_text(
         f"{SMALL}shape: {{voters: {{1: 1, 4: 1}}, replicas: {{1: 1, 3: 1}}}}\n"
+        "workload: {members: {2: 1}}\nconfig: {metadata.propagation: {push: 1}}\n"
         f"chaos: {{pattern: {{{pattern}: 1}}, number: {{0: 1}}, duration: {{1s-4s: 1}}}}\n",
         "mine.yaml",
     )
@@ -198,6 +201,50 @@ def test_a_pattern_fits_every_cluster(pattern: str) -> None:
         plan = resolve(nemesis.loaded(seed), "", seed)
         assert plan.schedule
         assert all(scheduled.optional for scheduled in plan.schedule)
+
+
+@pytest.mark.parametrize("pattern", [*GROUPS, *PUSHED])
+def test_a_pattern_needs_what_it_is_about(pattern: str) -> None:
+    """Shows that situations of groups are drawn where there is one, and those of pushed metadata where it is pushed."""
+    nemesis = sources.from_text(f"{SMALL}chaos: {{pattern: {{{pattern}: 1}}, number: {{0: 1}}}}\n", "mine.yaml")
+    assert nemesis.loaded(1).document.value["chaos"] == []
+
+
+def test_a_deleted_topic_comes_again() -> None:
+    """Shows that each deletion that is drawn is followed by a creation, and that clients are told topics apart then;
+    and that metadata epochs are drawn where metadata is pushed alone."""
+    nemesis = library.load("metadata").nemesis
+    deleted = minted = 0
+    for seed in range(1, 61):
+        drawn = draw(nemesis, seed)
+        kinds = _kinds(drawn["chaos"])
+        assert kinds.count("delete-topic") <= kinds.count("create-topic")
+        deleted += kinds.count("delete-topic")
+        seeds_own = drawn["features"]["kip-232"] == "seed"
+        minted += seeds_own
+        assert not seeds_own or drawn["cluster"]["config"]["metadata.propagation"] == "push"
+        if "create-topic" in kinds:
+            told = [
+                client.get("versions", {}).get("Metadata") for entry in drawn["workload"] for client in entry.values()
+            ]
+            assert all(int(versions.partition("-")[2]) >= 10 for versions in told if versions)
+    assert deleted and minted
+
+
+def test_members_of_a_drawn_group_can_agree_and_say_who_they_are() -> None:
+    """Shows that all members of a group have the same assignor, and that static ones speak what they need for it."""
+    nemesis, static = library.load("groups").nemesis, 0
+    for seed in range(1, 41):
+        members = [
+            entry["consumer"] for entry in draw(nemesis, seed)["workload"] if "group" in entry.get("consumer", {})
+        ]
+        assert len({member["config"]["partition.assignment.strategy"] for member in members}) == 1
+        for member in members:
+            versions = member["versions"].get("JoinGroup", "0-9")
+            if "group.instance.id" in member["config"]:
+                static += 1
+                assert int(versions.partition("-")[2]) >= 5
+    assert static
 
 
 def test_nothing_of_a_nemesis_takes_what_clients_need() -> None:

@@ -7,18 +7,21 @@ import pytest
 from actors.node.spec import ClusterSpec, TopicSpec
 from chaos.scenario.durations import Malformed
 from chaos.scenario.selectors import draw, parse_selector, select
-from chaos.view import ClusterView, new_view
+from chaos.view import ClusterView, PartitionView, new_view
 
 NODES = ["controller-1", "controller-2", "controller-3", "broker-1", "broker-2", "broker-3", "producer-1"]
 
 
 @pytest.fixture
 def view() -> ClusterView:
-    """Broker-2 leads orders-0 with broker-3 in the ISR; orders-1 has no leader. Controllers 1 and 2 are voters."""
+    """Broker-2 leads orders-0 with broker-3 in the ISR; orders-1 has no leader.
+    Broker-3 coordinates groups of odd hashes, nobody the others. Controllers 1 and 2 are voters."""
     topic = TopicSpec("orders", "id", [[1, 2, 3], [3, 1]])
     view = new_view(ClusterSpec("id", [101, 102], [1, 2, 3], [topic]))
     view.partitions["orders-0"].leader = 2
     view.partitions["orders-0"].isr = [3, 2]
+    for number, leader in ((0, -1), (1, 3)):
+        view.partitions[f"__consumer_offsets-{number}"] = PartitionView([1, 2, 3], leader=leader)
     view.controller = "controller-1"
     view.roles = {"controller-1": "leader", "controller-2": "follower", "controller-3": "follower"}
     view.up = {"controller-1": 0, "controller-2": 0, "controller-3": 0}
@@ -36,6 +39,8 @@ def view() -> ClusterView:
         ("followers(orders-0)[1]", ["broker-3"]),
         ("isr(orders-0)", ["broker-2", "broker-3"]),
         ("isr(orders-0)[0]", ["broker-2"]),
+        ("coordinator(billing)", ["broker-3"]),
+        ("coordinator(other)", []),
         ("active-controller", ["controller-1"]),
         ("voters(leader)", ["controller-1"]),
         ("voters(follower)[0]", ["controller-2"]),
@@ -79,6 +84,8 @@ def test_any_is_drawn_from_its_own_stream() -> None:
         "leader",
         "leader()",
         "leader(orders)",
+        "coordinator",
+        "coordinator()",
         "leader(o-0)[0]",
         "any(0)",
         "any(1, x)",
@@ -99,6 +106,7 @@ def test_what_is_not_a_selector(text: str) -> None:
         "leader(a.b-c-0)",
         "followers(orders-0)[12]",
         "isr(o-1)",
+        "coordinator(a.b-c)",
         "any(2, clients)",
         "brokers",
         "voters(resigned)",

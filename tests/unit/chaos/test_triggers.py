@@ -11,11 +11,14 @@ from actors.trace.events import (
     AnyTraceEvent,
     BrokerReg,
     ErrorSeen,
+    GrpGen,
+    GrpLoad,
     IsrPropose,
     LinkHit,
     LogAppend,
     LogHw,
     LogTrunc,
+    MetaMint,
     NodeDown,
     NodeUp,
     PartAssume,
@@ -29,6 +32,7 @@ from actors.trace.events import (
     RpcReply,
     VotersCause,
 )
+from actors.trace.group_events import GroupState
 from chaos.must_happen import happened
 from chaos.scenario.triggers import TRIGGERS, matches
 from tests.unit.chaos.stage import plan_of, stamped
@@ -74,6 +78,10 @@ def proposal(outcome: str) -> IsrPropose:
 
 def followed(diverging_end: int) -> RepFetch:
     return RepFetch("orders-0", 3, 2, 2, 6, 9, 1, 1, diverging_end)
+
+
+def group(state: GroupState) -> GrpGen:
+    return GrpGen("__consumer_offsets-0", "g", state, 3, 1)
 
 
 CASES: list[tuple[str, dict[str, Any], AnyTraceEvent, bool]] = [
@@ -132,6 +140,17 @@ CASES: list[tuple[str, dict[str, Any], AnyTraceEvent, bool]] = [
     ("reply-lost", {"api": "Fetch"}, ANSWER_LOST, True),
     ("client-error", {"error": "OFFSET_NOT_AVAILABLE"}, SEEN, True),
     ("client-error", {"error": "OFFSET_NOT_AVAILABLE", "api": "Fetch"}, SEEN, False),
+    ("rebalance-begun", {}, group("PreparingRebalance"), True),
+    ("rebalance-begun", {}, group("CompletingRebalance"), False),
+    ("members-joined", {}, group("CompletingRebalance"), True),
+    ("members-joined", {}, group("Stable"), False),
+    ("group-stable", {"node": "broker-2"}, group("Stable"), True),
+    ("group-stable", {}, group("Empty"), False),
+    ("coordinator-loaded", {}, GrpLoad("__consumer_offsets-0", 1, True, 5, groups={"g": ("Stable", 3)}), True),
+    ("coordinator-loaded", {}, GrpLoad("__consumer_offsets-0", 1, True, 5), False),
+    ("coordinator-loaded", {}, GrpLoad("__consumer_offsets-0", 1, False, 5), False),
+    ("epoch-minted", {}, MetaMint(4, 2), True),
+    ("epoch-minted", {"node": "controller-1"}, MetaMint(4, 2), False),
     ("node-restarted", {}, NodeUp("broker", 2, "d", False, False), False),
     ("node-down", {}, NodeDown("crash"), True),
 ]
@@ -140,7 +159,7 @@ CASES: list[tuple[str, dict[str, Any], AnyTraceEvent, bool]] = [
 @pytest.mark.parametrize(("name", "arguments", "body", "seen"), CASES)
 def test_triggers_match(name: str, arguments: dict[str, Any], body: AnyTraceEvent, seen: bool) -> None:
     """Shows for each trigger an event that it names and one, as near as can be, that it does not."""
-    node = "controller-2" if isinstance(body, QRole | QVote) else "broker-2"
+    node = "controller-2" if isinstance(body, QRole | QVote | MetaMint) else "broker-2"
     assert matches(Predicate(name, arguments), stamped(node, body)) is seen
 
 

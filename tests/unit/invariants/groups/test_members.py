@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from actors.trace.events import GrpGen
 from tests.unit.invariants.groups.stage import GROUP, OFFSETS, ONE, TWO, GroupTrace
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
@@ -213,3 +214,19 @@ def test_an_offsets_partition_that_lost_something() -> None:
     assert trace.result("O5").excused == {"disk-loss": 1}
     trace.gen("PreparingRebalance", 0, epoch=1, broker=2)
     assert trace.result("O5").violated == 1
+
+
+def test_a_static_member_that_is_late_keeps_what_it_has() -> None:
+    """Shows that O4 excuses a static member that did not join again before the rebalance timed out, and nobody else."""
+    for instance, reason, excused in (
+        ("i1", "rebalance timeout", {"static": 1}),
+        ("i1", "joined", {}),
+        ("", "rebalance timeout", {}),
+    ):
+        trace = GroupTrace(nodes={ONE: {"config": {"group.instance.id": instance}}})
+        trace.stable(1, m1=TP, m2="orders-1")
+        trace.owns(ONE, TP)
+        members = {"m1": ONE, "m2": TWO}
+        trace.emit("broker-1", GrpGen(OFFSETS, GROUP, "CompletingRebalance", 2, 0, members=members, reason=reason))
+        trace.stable(2, m1="orders-1", m2=TP)
+        assert (trace.result("O4").excused, trace.result("O4").violated) == (excused, not excused)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from actors.trace.events import ConsOwn, MetaView, NodeDown
-from tests.unit.invariants.groups.stage import ONE, GroupTrace
+from actors.trace.events import NO_ENTRY, CommittedReturn, ConsOwn, MetaView, NodeDown, PartRemove
+from tests.unit.invariants.groups.stage import GROUP, ONE, GroupTrace, entry
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
 
@@ -113,3 +113,28 @@ def test_a_topic_that_was_made_anew_is_taken_over() -> None:
     viewed(trace, 0, "third", taken=False)
     assert trace.result("M9").status == "vacuous"
     assert TraceBuilder(features={"kip-232": "off"}).result("M9").why == "kip-232 is not kafka"
+
+
+def test_a_topic_that_was_removed_has_no_positions() -> None:
+    """Shows that a position that is reset after its topic was removed is nobody's, and one before that is judged."""
+    for removed, violated in ((True, 0), (False, 1)):
+        trace = TraceBuilder()
+        written(trace, "a", "b", high_watermark=2)
+        if removed:
+            trace.emit("controller-1", PartRemove(TP, 9, 1, "id"))
+        trace.moved("consumer-1", 0, "reset", 1)
+        assert trace.result("M4").violated == violated
+
+
+def test_a_look_up_that_finds_nothing_is_not_the_members() -> None:
+    """Shows that a member that was told that nothing is committed begins where auto.offset.reset says (O1 judges
+    what it was told), and that one that was told of a position must not."""
+    for told, violated in ((None, 0), (entry(2), 1)):
+        trace = GroupTrace()
+        written(trace, "a", "b", high_watermark=2)
+        trace.acks(2, 0)
+        trace.owns(ONE, TP)
+        body = CommittedReturn("op", "ok", 0, GROUP, [TP], {TP: told or NO_ENTRY})
+        trace.emit(ONE, body)
+        trace.moved(ONE, 0, "assign", -1)
+        assert trace.result("M4").violated == violated

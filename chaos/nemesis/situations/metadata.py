@@ -1,0 +1,85 @@
+"""Situations of metadata: topics that are made anew, and updates that come late or from a controller that is gone."""
+
+from __future__ import annotations
+
+from chaos.nemesis.parts import Pattern, as_seen, early, entry, lasting, later, when
+from chaos.nemesis.scene import Part, Scene
+
+
+def made_anew(scene: Scene, at_us: int) -> list[Part]:
+    """A topic is deleted and created again under its name, while somebody is away or goes as it happens: a replica that
+    has the former one's log, the controller, or a client that goes on asking for what is no more."""
+    at_us = early(at_us)
+    then_us = later(scene, at_us, 20_000, 1_500_000)
+    topic: Part = {"topic": scene.cast.topic}
+    anew = {**topic, "partitions": len(scene.cast.tps), "replicas": scene.cast.tps[scene.tp]}
+    goes: tuple[Part, ...] = (
+        {"crash": scene.draw.choice(scene.cast.brokers)},
+        {"pause": scene.draw.choice(scene.cast.brokers)},
+        {"crash": "active-controller"},
+        {"pause": scene.draw.choice(scene.cast.clients)},
+        {"partition": {"isolate": scene.draw.choice(scene.cast.brokers)}},
+    )
+    found = [
+        entry(
+            scene,
+            max(1000, at_us - lasting(scene, 0, 150_000)),
+            scene.draw.choice(goes),
+            lasting(scene, 100_000, 3_000_000),
+        )
+    ]
+    found.append({"when": {"at": scene.duration(at_us)}, "action": {"delete-topic": topic}})
+    found.append({"when": {"at": scene.duration(then_us)}, "action": {"create-topic": anew}})
+    if scene.draw.random() < 0.4:
+        again_us = later(scene, then_us, 300_000, 2_000_000)
+        found.append({"when": {"at": scene.duration(again_us)}, "action": {"delete-topic": topic}})
+        last_us = later(scene, again_us, 20_000, 800_000)
+        found.append({"when": {"at": scene.duration(last_us)}, "action": {"create-topic": anew}})
+    return found
+
+
+def stale_push(scene: Scene, at_us: int) -> list[Part]:
+    """What controllers push to one broker is held back while leaders change, and clients, whose connections break or
+    who start anew, ask that broker, too."""
+    broker, at_us = scene.draw.choice(scene.cast.brokers), early(at_us)
+    lasts = lasting(scene, 2_000_000, 6_000_000)
+    held: Part = {"from": ["controllers"], "to": [broker], "apis": ["UpdateMetadata"]}
+    held["by"] = scene.duration(lasting(scene, 800_000, 4_000_000))
+    found = [entry(scene, at_us, {"delay": held}, lasts)]
+    if scene.draw.random() < 0.6:
+        lost: Part = {"between": ["clients"], "and": ["brokers"], "chance": "20%"}
+        found.append(entry(scene, at_us, {"drop": {**lost, "apis": ["Fetch", "ListOffsets", "Metadata"]}}, lasts))
+    for _ in range(2):
+        at_us = later(scene, at_us, 200_000, 1_200_000)
+        leader = f"leader({scene.tp})"
+        gone: Part = scene.draw.choice(
+            ({"crash": leader}, {"controlled-shutdown": {"targets": leader}}, {"pause": leader})
+        )
+        found.append(entry(scene, at_us, gone, lasting(scene, 300_000, 2_000_000)))
+    consumers = [name for name in scene.cast.clients if name.startswith("consumer-")]
+    again = when(scene, "leader-elected", (0, 50, 300, 800), (1, 2), tp=scene.tp)
+    return [*found, as_seen(scene, again, {"crash": scene.draw.choice(consumers)}, 20_000, 300_000)]
+
+
+def failover_at_mint(scene: Scene, at_us: int) -> list[Part]:
+    """The controller goes as it has made a metadata epoch, before or after it has pushed it to some brokers: the next
+    controller counts on from what the metadata log says."""
+    found = [entry(scene, early(at_us), {"crash": f"leader({scene.tp})"}, lasting(scene, 200_000, 1_500_000))]
+    for nth in sorted(scene.draw.sample(range(1, 9), 2)):
+        gone: Part = scene.draw.choice(
+            (
+                {"crash": "active-controller"},
+                {"power-loss": "active-controller"},
+                {"partition": {"isolate": "active-controller"}},
+            )
+        )
+        seen = when(scene, "epoch-minted", (0, 0, 1, 5, 40), (nth,))
+        found.append(as_seen(scene, seen, gone, 200_000, 2_000_000))
+    return found
+
+
+TOPICS: dict[str, Pattern] = {"made-anew": made_anew}
+PUSHED: dict[str, Pattern] = {"stale-push": stale_push, "failover-at-mint": failover_at_mint}
+"""Name, as in a nemesis file -> pattern. They need controllers that push metadata."""
+METADATA: dict[str, Pattern] = {**TOPICS, **PUSHED}
+"""Name, as in a nemesis file -> pattern."""
