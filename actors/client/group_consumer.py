@@ -282,6 +282,9 @@ class GroupConsumerNode(ConsumerNode):
             super().on_fetched(step, ended)
 
     def _take_held(self, step: Step) -> None:
+        """The application polls again: it hears first of what it lost meanwhile, and then gets what has arrived."""
+        if self.present and not self.closing and not self.coordinator.fatal:
+            self.coordinator.poll(step, self)
         held, self.held = self.held, []
         for ended in held:
             super().on_fetched(step, ended)

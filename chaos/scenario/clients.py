@@ -30,6 +30,8 @@ def client_config(kind: str, client: Client, own: Mapping[str, Any]) -> dict[str
         config["acks"] = str(config["acks"])
         if "enable.idempotence" not in given and config["acks"] != "all":
             config["enable.idempotence"] = False
+    if isinstance(client, Consumer) and client.commit not in (None, "auto") and "enable.auto.commit" not in given:
+        config["enable.auto.commit"] = False
     return config
 
 

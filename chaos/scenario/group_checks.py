@@ -31,9 +31,9 @@ def check_membership(path: Path_, client: Consumer, mistakes: Mistakes) -> None:
             mistakes.add((*path, key), f"{key} does not go with group: {reason}", f"either group or {key}")
     if client.commit_every is not None and client.commit not in ("sync", "async"):
         mistakes.add((*path, "commit-every"), "nobody commits by hand here", "it with commit: sync or async")
-    if client.commit not in (None, "auto") and "enable.auto.commit" in client.config:
+    if client.commit not in (None, "auto") and client.config.get("enable.auto.commit") is True:
         place = (*path, "config", "enable.auto.commit")
-        mistakes.add(place, f"commit: {client.commit} says that already", "either it or commit")
+        mistakes.add(place, f"the consumer commits by itself, and commit is {client.commit}", "false, or commit: auto")
     session, heartbeat = (client.config.get(f"{key}.ms") for key in ("session.timeout", "heartbeat.interval"))
     if isinstance(session, int) and session <= (heartbeat if isinstance(heartbeat, int) else 3_000):
         place = (*path, "config", "session.timeout.ms")

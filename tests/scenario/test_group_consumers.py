@@ -7,12 +7,15 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
+import yaml
 
 from actors.trace.event_parts import TraceEvent
 from actors.trace.events import CommitReturn, ConsOwn, ConsPos, PollReturn, SendReturn
 from chaos.errors import InputError
 from chaos.plan import Plan
+from chaos.scenario.loader import load_text
 from chaos.scenario.resolve import resolve
+from chaos.shrink.lean import lean
 from chaos.sources import find
 from tests.scenario.test_library_in_sim import assert_expected, play
 
@@ -56,13 +59,21 @@ def test_a_group_delivers_everything_whoever_dies_or_leaves(seed: int, strategy:
     assert any(body.reason == "revoke" for body in owns) != kept, "cooperative members revoke what the leader says"
 
 
+def test_a_resolved_scenario_and_a_lean_one_say_the_same() -> None:
+    """Shows that what is kept of a run, and what shrinking makes of that, resolve to the same nodes."""
+    plan = resolve(find(str(GROUPS)).loaded(7), seed=7)
+    for document in (plan.document, lean(plan.document)):
+        again = resolve(load_text(yaml.safe_dump(document)), seed=7)
+        assert again.nodes == plan.nodes
+
+
 WRONG = {
     "commit: sync": "commit is for a consumer in a group; expected it with group",
     "group: g, seek: 3": "seek does not go with group: a group goes on where it committed; expected either group",
     "group: g, partitions: [0]": "partitions does not go with group: the group assigns partitions",
     "group: g, commit-every: 1s": "nobody commits by hand here; expected it with commit: sync or async",
     "group: g, config: {session.timeout.ms: 3000}": "no heartbeat comes in this time; expected more than heartbeat",
-    "group: g, commit: none, config: {enable.auto.commit: true}": "commit: none says that already",
+    "group: g, commit: none, config: {enable.auto.commit: true}": "the consumer commits by itself, and commit is none",
     "group: g, config: {partition.assignment.strategy: best}": "'best' is not a value of partition.assignment.strategy",
     "config: {session.timeout.ms: 9000}": "session.timeout.ms is no key of a consumer",
     "group: a b": "group",

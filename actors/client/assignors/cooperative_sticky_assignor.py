@@ -33,13 +33,13 @@ def member_generation(subscription: Subscription) -> int:
 def assign_cooperative_sticky(counts: dict[str, int], subscriptions: Subscriptions) -> Assignment:
     """``counts``: partitions by topic. What is to go from one member to another is left out this time: its owner sees
     that it lost it, gives it up and joins again, and then it is free."""
-    owned, contested = claims(counts, subscriptions)
     wanted = [sorted(each.topics) for each in subscriptions.values()]
+    counts = {topic: count for topic, count in counts.items() if any(topic in topics for topics in wanted)}
+    owned, contested = claims(counts, subscriptions)
     if all(topics == wanted[0] for topics in wanted):
-        every = {topic: counts[topic] for topic in wanted[0] if topic in counts} if wanted else {}
-        total = sum(every.values())
+        total = sum(counts.values())
         builder = ConstrainedAssignment(owned, contested, total // len(owned), total % len(owned))
-        assignment = builder.build(every)
+        assignment = builder.build(counts)
         moving = builder.moving
     else:
         wants = {member: [t for t in sorted(each.topics) if t in counts] for member, each in subscriptions.items()}
