@@ -145,6 +145,11 @@ class Consumer(Client):
     commit_every: PositiveDuration | None = Field(None, description="Time between two commits by hand, such as 500ms.")
     stall: Stall | None = None
     absence: Absence | None = None
+    copy_to: TopicName | None = Field(
+        None,
+        description="A mirror: the consumer in a group sends what it reads to this topic, and its application commits, "
+        "commit: sync, when all of it is acknowledged.",
+    )
 
     seek: int | None = Field(None, ge=0, description="Begin each partition at this offset, without a lookup.")
     rewind: Rewind | None = None
