@@ -32,7 +32,7 @@ def client_config(kind: str, client: Client, own: Mapping[str, Any]) -> dict[str
         config["acks"] = str(config["acks"])
         if "enable.idempotence" not in given and config["acks"] != "all":
             config["enable.idempotence"] = False
-    if isinstance(client, Consumer) and client.commit not in (None, "auto") and "enable.auto.commit" not in given:
+    if isinstance(client, Consumer) and client.commits != "auto" and "enable.auto.commit" not in given:
         config["enable.auto.commit"] = False
     return config
 
@@ -51,7 +51,7 @@ def _group_workload(client: Consumer) -> dict[str, Any]:
     """What a member of a group has beside that."""
     return {
         "group": client.group,
-        "commit": client.commit or ("auto" if client.copy_to is None else "sync"),
+        "commit": client.commits,
         "commit_every_ms": max(1, (COMMIT_EVERY_US if client.commit_every is None else client.commit_every) // 1_000),
         "stall_every_ms": 0 if client.stall is None else max(1, client.stall.every // 1_000),
         "stall_ms": 0 if client.stall is None else max(1, client.stall.lasts // 1_000),

@@ -156,6 +156,11 @@ class Consumer(Client):
     external_offsets: ExternalOffsets | None = None
     isolation: Literal["read_uncommitted", "read_committed"] | None = None
 
+    @property
+    def commits(self) -> str:
+        """How it commits, said or not: a mirror when its copies are acknowledged."""
+        return self.commit or ("auto" if self.copy_to is None else "sync")
+
 
 class ListOffsets(Client):
     """Asks for an offset of each partition again and again."""
