@@ -42,7 +42,8 @@ class Structure(msgspec.Struct, frozen=True):
     restarted: node -> its newest incarnation, for those that have more than one; controllers without number.
     refused: prober -> refusals that it was answered with. listed_with: prober -> version of ListOffsets that it
     speaks. sends: outcomes of the producers' sends. owned: member of a group -> the partitions that it was assigned
-    last before the chaos ended. A topic that was made anew has its replicas where the controller drew them, and is not in leaders.
+    last before the chaos ended. A topic that was made anew has its replicas where the controller drew them, and is not
+    in leaders.
     """
 
     phases: list[str]
