@@ -9,19 +9,12 @@ _COORDINATOR = "actors.broker.group_coordinator"
 _MEMBER = "actors.client"
 
 GROUP_DEFECTS: tuple[Defect, ...] = (
-    Defect("any-generation-commits", _COORDINATOR, "O2", "A coordinator takes commits of members of any generation."),
     Defect("strangers-commit", _COORDINATOR, "O2", "A coordinator takes commits of who is no member any more."),
     Defect(
         "commit-before-hw",
         _COORDINATOR,
         "O1",
         "A coordinator answers a commit when it is appended, not when it is committed.",
-    ),
-    Defect(
-        "uncommitted-offsets-told",
-        _COORDINATOR,
-        "O7",
-        "A coordinator tells of commits that are above the high watermark.",
     ),
     Defect("commit-of-more", _COORDINATOR, "O6", "A coordinator stores higher offsets than it is asked to."),
     Defect("load-ends-early", _COORDINATOR, "O7", "A new coordinator leaves out the last batch of its log."),
@@ -37,13 +30,6 @@ GROUP_DEFECTS: tuple[Defect, ...] = (
         _COORDINATOR,
         "O5",
         "A new coordinator counts generations from 0, whatever its log says.",
-    ),
-    Defect(
-        "older-metadata-commits",
-        _COORDINATOR,
-        "M5",
-        "A coordinator takes a commit whose metadata epoch is below the stored one.",
-        settings=EPOCHS,
     ),
     Defect(
         "equal-metadata-refused",

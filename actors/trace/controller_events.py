@@ -66,8 +66,8 @@ class BrokerReg(TraceEvent, frozen=True, tag="broker.reg"):
 
 class MetaMint(TraceEvent, frozen=True, tag="meta.mint"):
     """The active controller gave its next update of the brokers a new metadata epoch (KIP-232, seed).
-    ``controller_epoch``: the quorum epoch in which it leads; ``digest``: hash over what the update tells; ``znode``: what
-    /metadata_epoch would hold, as JSON."""
+    ``controller_epoch``: the quorum epoch in which it leads; ``digest``: hash over what the update tells; ``znode``:
+    what /metadata_epoch would hold, as JSON."""
 
     epoch: int
     controller_epoch: int

@@ -195,18 +195,8 @@ def _controllers() -> list[ControllerInvariant[Any]]:
     ]
 
 
-def folds(only: Collection[str] | None = None) -> list[AnyFold]:
-    """Fresh folds of all invariants, or of those named.
-
-    Raises ValueError for an id that is not registered.
-    """
-    if only is not None and (unknown := sorted(set(only) - set(INVARIANTS))):
-        raise ValueError(f"no such invariant: {', '.join(unknown)}")
-
-    def wanted(invariant: Invariant) -> bool:
-        return only is None or invariant.id in only
-
-    keyed: list[AnyFold] = [
+def _keyed() -> list[AnyFold]:
+    return [
         OneLeaderPerEpoch(),
         OneDurableVotePerEpoch(),
         EpochsNeverGoBack(),
@@ -261,7 +251,20 @@ def folds(only: Collection[str] | None = None) -> list[AnyFold]:
         TraceIsWhole(),
         VersionsAreHonoured(),
     ]
-    found = [fold for fold in keyed if all(wanted(each) for each in fold.invariants)]
+
+
+def folds(only: Collection[str] | None = None) -> list[AnyFold]:
+    """Fresh folds of all invariants, or of those named.
+
+    Raises ValueError for an id that is not registered.
+    """
+    if only is not None and (unknown := sorted(set(only) - set(INVARIANTS))):
+        raise ValueError(f"no such invariant: {', '.join(unknown)}")
+
+    def wanted(invariant: Invariant) -> bool:
+        return only is None or invariant.id in only
+
+    found = [fold for fold in _keyed() if all(wanted(each) for each in fold.invariants)]
     if controllers := [each for each in _controllers() if wanted(each)]:
         found.append(ControllerFold(controllers))
     if metadata := [each for each in _metadata_log() if wanted(each)]:

@@ -271,6 +271,21 @@ PROOFS: dict[str, Proof] = {
     "replicas-outlive-topic": Proof("topic-made-anew", r"no leader took up orders-0@\S+ within"),
     "topic-id-reused": Proof("topic-made-anew", r"gave leader epoch 0 of orders-0 to broker-\d after it had given it"),
     "version-too-new": Proof("kip-207/kafka", r"answered ListOffsets of version 4 with OFFSET_NOT_AVAILABLE", (7,)),
+    "strangers-commit": Proof("group", r"took a commit of orders-\d by \S+ in generation \d+ of group g, ", (3,)),
+    "commit-before-hw": Proof("group-cut", r"loaded that \d+ of orders-\d is committed .*, after \d+ was ack", (3,)),
+    "commit-of-more": Proof("group", r"took [\d,]+ of orders-\d as committed .*, of which \d+ is the highest", (3,)),
+    "load-ends-early": Proof("group", r"loaded .* of orders-\d for group g, where the log of __consumer_off", (3,)),
+    "coordinates-as-follower": Proof("group-cut", r"orders-\d|for group g in leader epoch \d+ of __consumer", (3,)),
+    "generations-begin-anew": Proof("group", r"in generation 0, in leader epoch \d+ of .*, though generation", (3,)),
+    "equal-metadata-refused": Proof("group-epochs", r"refused a commit .* and none with a higher one is there", (3,)),
+    "joins-without-revoking": Proof("group", r"generation \d+ of group g gives orders-\d to .* while consumer", (3,)),
+    "partition-given-twice": Proof("group", r"gave orders-\d to \S+ and to \S+ in generation \d+ of group g", (3,)),
+    "partition-left-out": Proof("group-quiet", r"did not become stable within .*: nobody owns orders-\d", (3,)),
+    "rebalance-unheard": Proof("group-quiet", r"did not become stable within .*: it is PreparingRebalance", (3,)),
+    "commits-ahead": Proof("group", r"consumer-\d commits \d+ of orders-\d for group g, given up to \d+", (3,)),
+    "begins-with-old-metadata": Proof("group-epochs", r"with metadata epoch \d+, while its own metadata had", (3,)),
+    "begins-after-committed": Proof("group", r"begins at \d+ of orders-\d, of which group g had been given", (3,)),
+    "begins-where-reset-says": Proof("group", r"begins at 0 of orders-\d as auto.offset.reset says, though", (3,)),
 }
 """Defect -> where it shows."""
 

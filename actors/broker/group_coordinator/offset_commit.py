@@ -120,8 +120,6 @@ def _validate(turn: Turn, shard: Shard, request: OffsetCommitRequest) -> KafkaEr
         group = shard.groups[request.group_id] = simple_group(request.group_id, shard.written + 1)
         group.state_timestamp_ms = turn.step.wall_ms
     error = _validate_member(group, request)
-    if error == KafkaError.ILLEGAL_GENERATION and "any-generation-commits" in turn.step.defects:
-        return KafkaError.NONE
     if error == KafkaError.UNKNOWN_MEMBER_ID and "strangers-commit" in turn.step.defects:
         return KafkaError.NONE
     if not error and group.state in (STABLE, PREPARING_REBALANCE):
@@ -181,7 +179,7 @@ def _refusal(turn: Turn, shard: Shard, request: OffsetCommitRequest, commit: Com
     stored = shard.offsets.written.get(request.group_id, {}).get(commit.tp)
     if turn.settings.kip_232 != "seed" or stored is None or request.header.api_version < WITH_METADATA_EPOCH:
         return KafkaError.NONE
-    if commit.value.metadata_epoch < stored.metadata_epoch and "older-metadata-commits" not in turn.step.defects:
+    if commit.value.metadata_epoch < stored.metadata_epoch:
         return KafkaError.INVALID_METADATA_EPOCH
     if commit.value.metadata_epoch == stored.metadata_epoch and "equal-metadata-refused" in turn.step.defects:
         return KafkaError.INVALID_METADATA_EPOCH

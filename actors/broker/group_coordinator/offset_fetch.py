@@ -134,8 +134,7 @@ def _fetch(turn: Turn, request: OffsetFetchRequest, asked: OffsetFetchRequest.Of
     shard.offsets.advance(turn.replicas.partitions[shard.tp].log.high_watermark)
     if request.require_stable:
         found.end, found.waiting = shard.written, True
-    newest = request.require_stable or "uncommitted-offsets-told" in turn.step.defects
-    known = _of_group(turn, shard, asked.group_id, newest)
+    known = _of_group(turn, shard, asked.group_id, request.require_stable)
     by_id = request.header.api_version >= WITH_TOPIC_IDS
     if asked.all_topics:
         found.topics = _all(turn, known, by_id)

@@ -16,6 +16,7 @@ from actors.trace.events import (
     Entry,
     GrpCommit,
     GrpFetch,
+    GrpLoad,
     NodeDown,
     PartChange,
     Stamped,
@@ -164,11 +165,11 @@ class AcknowledgedCommitsAreFetched(KeyedInvariant[Registers]):
     title = "A look-up of a committed position returns the last one that was acknowledged before, or a later one"
     source = "Jepsen's kafka workload; KAFKA-8069; Kafka's OffsetMetadataManager"
     tested_when = (
-        "a position is looked up when one is acknowledged, or is told that somebody committed; or a client is told "
-        "that its commit is done"
+        "a position is looked up when one is acknowledged, or is told that somebody committed; a coordinator loads "
+        "what another one acknowledged; or a client is told that its commit is done"
     )
     route = GROUP
-    types = (GrpCommit, GrpFetch, CommitInvoke, CommitReturn, CommittedInvoke, CommittedReturn)
+    types = (GrpCommit, GrpFetch, GrpLoad, CommitInvoke, CommitReturn, CommittedInvoke, CommittedReturn)
     of_groups = True
     exemptions = {
         "zombie": "A coordinator answered that another one has taken over from, and has not heard of it: it knows "
@@ -178,6 +179,7 @@ class AcknowledgedCommitsAreFetched(KeyedInvariant[Registers]):
     unseen = (
         f"Acknowledgements, and look-ups of what nobody was told of, of more than {REMEMBERED} commits ago.",
         "An acknowledgement that comes before the commit is on all in-sync replicas, unless it is lost after that.",
+        "A coordinator that has loaded nothing at all of the group: O7 judges that.",
     )
 
     @property
@@ -204,6 +206,8 @@ class AcknowledgedCommitsAreFetched(KeyedInvariant[Registers]):
             known = state.answers.setdefault(event.node, {}).setdefault(event.incarnation, [])
             known.append(Answer(event.seq, body.coordinator_epoch))
             del known[:-_SAME_STEP]
+        elif kind is GrpLoad:
+            return self._loaded(state, event, body)
         elif kind is CommitInvoke:
             state.begun[body.op] = Begun(witness(event))
         elif kind is CommittedInvoke:
@@ -247,15 +251,35 @@ class AcknowledgedCommitsAreFetched(KeyedInvariant[Registers]):
                 continue
             if floor is not None and any(same(each.entry, entry) and each.after(floor.commit) for each in commits):
                 continue
-            told = f"that {entry[0]:,} of {tp} is committed" if entry[0] >= 0 else f"that nothing of {tp} is committed"
-            since = f", after {floor.commit.entry[0]:,} was acknowledged" if floor is not None else ", which nobody did"
-            sentence = f"{event.node} was told {told} for group {state.key}{since}"
-            by = None if floor is None else floor.by
-            if rule := self._rule(state, event, floor):
-                found.extend(self.excused(rule, state.key, sentence, by, event))
-            else:
-                found.extend(self.violated(state.key, sentence, by, event))
+            found.extend(self._lacks(state, event, "was told that", tp, entry, floor))
         return found
+
+    def _loaded(self, state: Registers, event: Stamped, body: GrpLoad) -> Emissions:
+        """What a new coordinator has is what it will tell."""
+        found: list[Any] = []
+        for tp, register in state.tps.items():
+            floor = register.newest_before(event.wall - state.epsilon_us)
+            if floor is None or (floor.commit.offsets_tp, body.loaded) != (body.tp, True):
+                continue
+            if floor.commit.coordinator_epoch >= body.coordinator_epoch:
+                continue
+            state.tested += 1
+            entry = body.offsets.get(state.key, {}).get(tp, NO_ENTRY)
+            later = (each.entry for each in register.appended if each.after(floor.commit))
+            if not any(same(each, entry) for each in (floor.commit.entry, *later)):
+                found.extend(self._lacks(state, event, "loaded that", tp, entry, floor))
+        return found
+
+    def _lacks(
+        self, state: Registers, event: Stamped, did: str, tp: str, entry: Entry, floor: Acknowledged | None
+    ) -> Emissions:
+        what = f"{entry[0]:,} of {tp} is committed" if entry[0] >= 0 else f"nothing of {tp} is committed"
+        since = f", after {floor.commit.entry[0]:,} was acknowledged" if floor is not None else ", which nobody did"
+        sentence = f"{event.node} {did} {what} for group {state.key}{since}"
+        by = None if floor is None else floor.by
+        if rule := self._rule(state, event, floor):
+            return self.excused(rule, state.key, sentence, by, event)
+        return self.violated(state.key, sentence, by, event)
 
     def _rule(self, state: Registers, event: Stamped, floor: Acknowledged | None) -> str:
         if floor is None:

@@ -35,8 +35,8 @@ class OnlyDeliveredIsCommitted(KeyedInvariant[Deliveries]):
 
     Example: consumer-1's application was given orders-0 up to 40, records up to 60 are fetched and wait for its next
     poll, and 60 is committed. With enable.auto.commit, what a poll returns may be committed at the application's next
-    poll at the soonest: until then it may be at work on it. (Krift's applications poll again at once, so that the commit
-    may be the next thing that the consumer does.)
+    poll at the soonest: until then it may be at work on it. (Krift's applications poll again at once, so that the
+    commit may be the next thing that the consumer does.)
     """
 
     id = "O3"

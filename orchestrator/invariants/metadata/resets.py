@@ -41,7 +41,9 @@ class NoSpuriousReset(LogInvariant[Resets]):
     id = "M4"
     title = "A position is reset if the log does not have it, and for no other reason"
     source = "KAFKA-6262; KIP-232, Motivation; KIP-320"
-    tested_when = "a consumer that has a position, or whose group has one, begins where auto.offset.reset says"
+    tested_when = (
+        "a consumer that has a position begins where auto.offset.reset says, or one whose group has one begins anywhere"
+    )
     types = (ConsPos, ConsOwn, CommitReturn, GrpCommit)
     exemptions = LOSS
     unseen = (
@@ -72,9 +74,11 @@ class NoSpuriousReset(LogInvariant[Resets]):
         if body.reason == "reset" and body.old >= 0:
             return self._reset(state, event, body.old, mirror)
         known = state.committed.get(state.groups.get(event.node, ""))
-        if body.reason not in ("assign", "reset") or known is None:
+        if body.reason not in ("assign", "reset", "committed") or known is None:
             return NOTHING
         state.tested += 1
+        if body.reason == "committed":
+            return NOTHING
         sentence = (
             f"{event.node} begins at {body.new:,} of {state.key} as auto.offset.reset says, though its group had "
             f"committed {known.offset:,}"

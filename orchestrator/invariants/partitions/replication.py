@@ -188,7 +188,8 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
 
     def step(self, state: Watermarks, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
-        if state.lowering and (cut := state.lowering.pop(event.node, None)) is not None and type(body) is not LogHw:
+        cut = state.lowering.pop(event.node, None) if state.lowering else None
+        if cut is not None and type(body) is not LogHw:
             return self.violated(
                 state.key,
                 f"{event.node} truncated {state.key} below its high watermark, and did not lower it",
@@ -215,7 +216,7 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
             return (
                 self._leader(state, event, body, mirror)
                 if body.role == "leader"
-                else self._follower(state, event, mirror)
+                else self._follower(state, event, mirror, lowered=cut is not None)
             )
         if type(body) is PartAssume:
             if body.high_watermark > body.log_end:
@@ -315,7 +316,7 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
             return self.violated(state.key, sentence, event, known=state.known)
         return NOTHING
 
-    def _follower(self, state: Watermarks, event: Stamped, mirror: LogMirror) -> Emissions:
+    def _follower(self, state: Watermarks, event: Stamped, mirror: LogMirror, lowered: bool) -> Emissions:
         body = event.body
         assert type(body) is LogHw
         same = mirror.committed.matches(body.new, mirror.ph_of(event, body))
@@ -325,7 +326,9 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
             f"{event.node} set its high watermark of {state.key} to {body.new:,}, "
             f"which no leader committed (committed: {mirror.committed.end:,})"
         )
-        taint = mirror.taint_below(body.new, since=body.leader_epoch)  # its leader does not know of the election
+        # Its leader does not know of the election; or it has cut its log and keeps a part of what it said before, as it
+        # gets to where the logs part by several cuts.
+        taint = mirror.taint_below(body.new, since=-1 if lowered else body.leader_epoch)
         if taint is not None:
             return self.excused(taint.rule, state.key, sentence, event)
         return self.violated(state.key, sentence, event)

@@ -31,7 +31,6 @@ from krift.v1.records import MetadataRecord, RemoveTopicRecord
 from krift.v1.topics import CreateTopicsRequest
 from krift.v1.wire import to_bytes
 from tests.datadriven.broker import environment
-from tests.datadriven.broker.environment import topic_id
 from tests.datadriven.broker.scene import Scene
 from tests.datadriven.groups.rendering import describe_event, describe_reply
 from tests.datadriven.runner import Command
@@ -77,7 +76,7 @@ class Environment(environment.Environment):
 
     def verb_remove_topic(self, command: Command) -> str:
         """remove-topic orders: the controller has removed a topic."""
-        record = RemoveTopicRecord(topic_id=topic_id(command.words[0]))
+        record = RemoveTopicRecord(topic_id=self.topic_id(command.words[0]))
         self.scene.commit([MetadataRecord(remove_topic=record)])
         return self.scene.told()
 
@@ -184,7 +183,7 @@ class Environment(environment.Environment):
             topic = OffsetCommitRequest.OffsetCommitRequestTopic()
             request.topics.append(topic)
             if version >= 10:
-                topic.topic_id = topic_id(name)
+                topic.topic_id = self.topic_id(name)
             else:
                 topic.name = name
             data = OffsetCommitRequest.OffsetCommitRequestPartition(partition_index=index, committed_offset=numbers[0])
@@ -219,7 +218,7 @@ class Environment(environment.Environment):
                 topic = OffsetFetchRequest.OffsetFetchRequestTopics(partition_indexes=[index])
                 group.topics.append(topic)
                 if version >= 10:
-                    topic.topic_id = topic_id(name)
+                    topic.topic_id = self.topic_id(name)
                 else:
                     topic.name = name
         return self.scene.receive(command.text("on", "o1"), request, version)

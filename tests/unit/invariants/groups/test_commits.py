@@ -85,6 +85,32 @@ def test_epochs_are_stored_with_the_offset() -> None:
     assert trace.result("O1").violated == 1
 
 
+def test_a_new_coordinator_loads_what_was_acknowledged() -> None:
+    """Shows that a load is judged as a look-up: it has the last acknowledged commit of older coordinators, or a later
+    one; what was acknowledged under the same leader epoch, or by another offsets partition's loss, is not asked for."""
+    for told, violated in ((20, 0), (30, 0), (10, 1)):
+        trace = GroupTrace()
+        trace.acks(10, 0)
+        trace.acks(20, 1)
+        trace.commits(30)
+        trace.decides(30, 2)
+        by = trace.loads(3, entry(told), 1, 2, g=("Stable", 1))
+        result = trace.result("O1")
+        assert (result.violated, result.tested) == (violated, 3)
+        if violated:
+            assert result.violations[0].events[-1] == by
+            assert result.violations[0].sentence == (
+                "broker-2 loaded that 10 of orders-0 is committed for group g, after 20 was acknowledged"
+            )
+    trace = GroupTrace()
+    trace.acks(20, 5, epoch=1)
+    trace.loads(3, entry(10), 1, 2, g=("Stable", 1))
+    assert trace.result("O1").violated == 0
+    trace.elected_uncleanly(2, 2)
+    trace.loads(3, entry(10), 2, 2, g=("Stable", 1))
+    assert trace.result("O1").excused == {"unclean-election": 1}
+
+
 def test_a_zombie_answers() -> None:
     """Shows that an answer of a coordinator of an older leader epoch excuses; of the same one it does not."""
     for epoch, excused in ((0, {"zombie": 1}), (1, {})):

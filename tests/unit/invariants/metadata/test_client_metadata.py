@@ -269,7 +269,7 @@ def told(trace: TraceBuilder, epoch: int, accepted: bool = True) -> None:
 
 
 def test_an_answer_of_an_older_metadata_epoch() -> None:
-    """Shows that who takes over an answer whose metadata epoch is below that of the last one violates M1, and who leaves
+    """Shows that who takes over an answer whose metadata epoch is below the last one's violates M1, and who leaves
     one alone that is not below it M2; answers without one are taken, and say nothing (KIP-232, Proposed Changes 2)."""
     right = TraceBuilder()
     for epoch, accepted in ((4, True), (3, False), (-1, True), (4, True), (5, True), (4, False)):

@@ -186,6 +186,27 @@ def test_an_unclean_election_excuses_a_stale_follower() -> None:
     assert trace.result("P10").violated == 1  # in the epoch of the unclean leader there is nothing to be late for
 
 
+def test_a_follower_cuts_what_an_unclean_election_gave_up_in_several_steps() -> None:
+    """Shows that a high watermark that goes down with a cut, to what nobody has committed in the unclean leader's log,
+    is excused; another one below such an election, and one without any, are not."""
+    trace = committed("a", "b", "c", followers=(2,))
+    trace.high_watermark("broker-2", 3, role="follower")
+    trace.lead(3, 1, cause="unclean", isr=(3,))
+    trace.truncate("broker-2", 2)
+    trace.high_watermark("broker-2", 2, 1, role="follower")
+    assert trace.result("P10").excused == {"unclean-election": 1}
+    assert trace.result("P10").violated == 0
+    trace.high_watermark("broker-2", 1, 1, role="follower")
+    assert trace.result("P10").violated == 1  # nothing was cut
+    other = committed("a", followers=(2,))
+    other.append("broker-2", "x", role="follower")
+    other.append("broker-2", "y", role="follower")
+    other.high_watermark("broker-2", 3, role="follower")
+    other.truncate("broker-2", 2)
+    other.high_watermark("broker-2", 2, role="follower")
+    assert other.result("P10").violated == 2
+
+
 def test_a_truncation_takes_the_high_watermark_along() -> None:
     """Shows that a replica that cuts its log below its high watermark must lower that with it; a process that has begun
     anew has the one of its checkpoint."""
