@@ -7,13 +7,23 @@ from actors.client.admin import AdminNode
 from actors.client.consumer import ConsumerNode
 from actors.client.group_consumer import GroupConsumerNode
 from actors.client.list_offsets_prober import ListOffsetsNode
+from actors.client.mirror import MirrorNode
 from actors.client.producer import ProducerNode
 from actors.controller.controller_node import ControllerNode
 from actors.node.codec import decode
 from actors.node.contract import Node
 from actors.node.spec import Role
 
-AnyNode = ControllerNode | BrokerNode | ProducerNode | ConsumerNode | GroupConsumerNode | ListOffsetsNode | AdminNode
+AnyNode = (
+    ControllerNode
+    | BrokerNode
+    | ProducerNode
+    | ConsumerNode
+    | GroupConsumerNode
+    | MirrorNode
+    | ListOffsetsNode
+    | AdminNode
+)
 
 NODE_TYPES: dict[Role, type[AnyNode]] = {
     "controller": ControllerNode,
@@ -21,6 +31,7 @@ NODE_TYPES: dict[Role, type[AnyNode]] = {
     "producer": ProducerNode,
     "consumer": ConsumerNode,
     "group-consumer": GroupConsumerNode,
+    "mirror": MirrorNode,
     "list-offsets": ListOffsetsNode,
     "admin": AdminNode,
 }

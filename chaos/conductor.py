@@ -57,7 +57,7 @@ Status = Literal[
     "interrupted",
 ]
 
-CONSUMERS = ("consumer", "group-consumer")
+CONSUMERS = ("consumer", "group-consumer", "mirror")
 """Roles of those that read to the end when everybody else has stopped."""
 
 NOT_CONVERGED: Final = "did not converge"

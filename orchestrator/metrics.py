@@ -13,6 +13,10 @@ run of a scenario; only what became of records, and answers that went backwards,
   from a record's send to the moment when a consumer first has it. What never returned counts up to the end of the run.
 * A record is *lost* if its send was acknowledged (acks 1 or all) and it is not in the log of the partition's last
   leader when the run is over; *duplicated* if it is there more than once.
+* A record is *copied twice* for each copy of it, in the log of the last leader of where a mirror copies to, that is one
+  more than needed.
+* A consumer's position is *reset for nothing* if it is given up, as out of range, while the log of the partition's
+  leader has it. A commit *goes back* if a coordinator appends a lower position for a partition than the group had.
 * A *backward answer* is a latest offset told to a client that is lower than one that had been told, to anybody, before
   the client asked: whatever the reason, excused ones included.
 """
@@ -29,14 +33,17 @@ import msgspec
 
 from actors.node.errors import KafkaError, error_name
 from actors.node.messages import Api
-from actors.node.spec import NodeSpec, topic_partition
+from actors.node.spec import NodeSpec, split_topic_partition, topic_partition
 from actors.trace.events import (
     OP_RETURNS,
+    ConsPos,
     CtlPhase,
     ErrorSeen,
+    GrpCommit,
     ListInvoke,
     ListReturn,
     LogAppend,
+    LogStart,
     LogTrunc,
     NodeDown,
     OpReturn,
@@ -132,6 +139,9 @@ class RunMetrics:
         self._told: dict[tuple[str, int], int] = {}
         self._floors: dict[str, int] = {}
         self._depth = 0
+        self._copies: dict[str, str] = {}
+        self._starts: dict[str, int] = {}
+        self._committed: dict[tuple[str, str], int] = {}
         self._by_type: dict[type[TraceEvent], Callable[[Stamped, Any], None]] = {
             CtlPhase: self._phase,
             Rpc: self._rpc,
@@ -142,6 +152,9 @@ class RunMetrics:
             **dict.fromkeys(OP_RETURNS, self._return),
             LogAppend: self._append,
             LogTrunc: self._truncate,
+            LogStart: self._start,
+            ConsPos: self._moved,
+            GrpCommit: self._commit,
             NodeDown: self._down,
             PartAssume: self._assume,
             PartChange: self._change,
@@ -199,6 +212,8 @@ class RunMetrics:
 
     def _send(self, event: Stamped, body: SendInvoke) -> None:
         self._sent[body.uid] = event.wall
+        if isinstance(body.copy_of, str):
+            self._copies[body.uid] = body.copy_of
         if self._measuring:
             self._begun[body.op] = ("send", event.wall)
 
@@ -243,6 +258,20 @@ class RunMetrics:
         key = (body.tp, body.isolation)
         self._told[key] = max(self._told.get(key, -1), body.offset)
 
+    def _moved(self, _: Stamped, body: ConsPos) -> None:
+        if body.reason == "reset" and body.old >= 0:
+            batches = self._replica(self._leaders.get(body.tp, (-1, ""))[1], body.tp).batches
+            there = self._starts.get(body.tp, 0) <= body.old <= (batches[-1][1] if batches else 0)
+            self._counts["resets.spurious"] += there
+
+    def _commit(self, _: Stamped, body: GrpCommit) -> None:
+        if not body.error:
+            before = self._committed.get((body.group, body.tp), -1)
+            self._counts["commits.backward"] += 0 <= body.offset < before
+            self._committed[body.group, body.tp] = body.offset
+        else:
+            self._counts["commits.refused"] += body.error == KafkaError.INVALID_METADATA_EPOCH
+
     # ---- logs and leaders --------------------------------------------------------------------------------
 
     def _append(self, event: Stamped, body: LogAppend) -> None:
@@ -251,6 +280,9 @@ class RunMetrics:
 
     def _truncate(self, event: Stamped, body: LogTrunc) -> None:
         self._replica(event.node, body.tp).cut(body.to)
+
+    def _start(self, _: Stamped, body: LogStart) -> None:
+        self._starts[body.tp] = max(body.new, self._starts.get(body.tp, 0))
 
     def _down(self, event: Stamped, body: NodeDown) -> None:
         for tp, first in body.lost.items():
@@ -317,7 +349,17 @@ class RunMetrics:
             kept = Counter(uid for _, _, uids in log.batches for uid in uids)
             lost += sum(uid not in kept for uid in acknowledged)
             duplicated += sum(number - 1 for number in kept.values())
-        return {"records.lost": float(lost), "records.duplicated": float(duplicated)}
+        found = {"records.lost": float(lost), "records.duplicated": float(duplicated)}
+        return found | (self._copied() if self._copies else {})
+
+    def _copied(self) -> Metrics:
+        copies: Counter[tuple[str, str]] = Counter()
+        for tp, (_, leader) in self._leaders.items():
+            topic, _ = split_topic_partition(tp)
+            for _, _, uids in self._replica(leader, tp).batches:
+                copies.update((topic, self._copies[uid]) for uid in uids if uid in self._copies)
+        twice = copies.total() - len(copies)
+        return {"records.copied": float(len(copies)), "records.copied-twice": float(twice)}
 
 
 ALWAYS = ("rpcs", "refusals", "backward.answers", "elections.clean", "elections.unclean", "records.acked")
@@ -340,6 +382,8 @@ def _watches(plan: Plan) -> dict[tuple[str, str], Watch]:
                 period_us = _period_us(client)
             elif client.role == "consumer":
                 period_us = producing.get(tp, 0)
+            elif "group" in client.workload:
+                continue  # which partitions it should have something of its group says
             elif client.workload.get("replica_id", -1) < 0:
                 kind = TIMESTAMPS.get(client.workload["timestamp"], "timestamp") + PROBER
                 period_us = client.workload["every_ms"] * 1000
@@ -382,6 +426,11 @@ _TITLES = {
     "records.unknown": "records whose send has no known outcome",
     "records.lost": "records acknowledged and lost",
     "records.duplicated": "records duplicated",
+    "records.copied": "records copied",
+    "records.copied-twice": "records copied twice",
+    "resets.spurious": "positions reset for nothing",
+    "commits.backward": "commits that go back",
+    "commits.refused": "commits refused for their metadata epoch",
     "leaderless.quorum": "quorum without a leader, in all",
     "leaderless.quorum.healed": "... after the last fault",
     "longest-leaderless.quorum": "... longest",
@@ -409,7 +458,7 @@ _SECONDS = ("unavailable", "longest", "refused", "longest-refusal", "leaderless"
 ORDER = (
     *("findings", "excused", "backward", "refusals", "refused", "longest-refusal", "unavailable", "longest"),
     *("leaderless", "longest-leaderless", "zombie", "quorum"),
-    *("latency", "unreturned", "records", "elections", "rpcs", "errors"),
+    *("resets", "commits", "latency", "unreturned", "records", "elections", "rpcs", "errors"),
 )
 """Families in the order in which they are shown."""
 

@@ -64,11 +64,11 @@ class Electing(msgspec.Struct):
 class ConsumerCoordinator(msgspec.Struct):
     """See the module.
 
-    strategy: names of assignors, the preferred one first. topics: that this consumer wants. group_topics: those of the
-    whole group, while it leads. counts: partitions by topic, as the last metadata had them (``metadataSnapshot``);
-    assigned_counts: those that the leading member assigned by, None if it does not lead. counted: the number of
-    refreshes that ``counts`` is of. auto_commit_ms: 0: the consumer commits nothing by itself. awake_ms: when the timer
-    of the heartbeats goes off, -1 it is not set.
+    strategy: names of assignors, the preferred one first. topics: that this consumer wants. beside: others that its
+    client asks metadata for. group_topics: those of the whole group, while it leads. counts: partitions by topic, as
+    the last metadata had them (``metadataSnapshot``); assigned_counts: those that the leading member assigned by,
+    None if it does not lead. counted: the number of refreshes that ``counts`` is of. auto_commit_ms: 0: the consumer
+    commits nothing by itself. awake_ms: when the timer of the heartbeats goes off, -1 it is not set.
     """
 
     lookup: CoordinatorLookup = msgspec.field(default_factory=CoordinatorLookup)
@@ -77,6 +77,7 @@ class ConsumerCoordinator(msgspec.Struct):
     strategy: list[str] = []
     topics: list[str] = []
     group_topics: list[str] = []
+    beside: list[str] = []
     counts: dict[str, int] = {}
     counted: int = -1
     assigned_counts: dict[str, int] | None = None
@@ -216,7 +217,7 @@ class ConsumerCoordinator(msgspec.Struct):
         self.assigned_counts, self.electing = None, None
         if self.group_topics:
             self.group_topics = []
-            owner.metadata.topics = list(self.topics)
+            owner.metadata.topics = [*self.topics, *self.beside]
         return True
 
     def on_joined(self, step: Step, owner: Owner, ended: Ended) -> None:
@@ -238,7 +239,7 @@ class ConsumerCoordinator(msgspec.Struct):
             awaits = metadata.updates
             metadata.request_update()
         self.group_topics = topics
-        metadata.topics = list(topics)
+        metadata.topics = [*topics, *(each for each in self.beside if each not in topics)]
         self.counted = -1
         self.electing = Electing(subscriptions, awaits, response.skip_assignment)
         self._assign(step, owner)

@@ -341,33 +341,32 @@ class GroupConsumerNode(ConsumerNode):
             self._on_commit_over(over)
 
 
-GroupConsumerNode.components = components(
-    Component[GroupConsumerNode, Step](
-        timers={
-            COMMIT_DUE: lambda node, step, _: node.on_commit_due(step),
-            ABSENCE: lambda node, step, _: node.on_absence(step),
-            STALL: lambda node, step, _: node.on_stall(step),
-            coordinator_lookup.RETRY: lambda node, step, _: node.coordinator.lookup.on_retry(),
-            consumer_coordinator.AUTO_COMMIT: lambda node, step, _: node.coordinator.on_auto_commit(),
-            consumer_coordinator.BEAT: lambda node, step, _: node.coordinator.on_awake(),
-            group_membership.REJOIN: lambda node, step, _: node.coordinator.membership.on_pause_over(),
-            offset_commits.COMMIT_RETRY: lambda node, step, _: node.coordinator.commits.on_commit_retry(),
-            offset_commits.FETCH_RETRY: lambda node, step, _: node.coordinator.commits.on_fetch_retry(),
-        },
-        answers={
-            coordinator_lookup.PURPOSE: lambda node, step, ended, _: node.on_found_coordinator(step, ended),
-            group_membership.JOIN: lambda node, step, ended, _: node.coordinator.on_joined(step, node, ended),
-            group_membership.SYNC: lambda node, step, ended, _: node.coordinator.on_synced(step, node, ended),
-            group_membership.HEARTBEAT: lambda node, step, ended, _: node.coordinator.on_heartbeat(step, ended),
-            group_membership.LEAVE: lambda node, step, ended, _: node.on_left(ended),
-            offset_commits.COMMIT: lambda node, step, ended, _: node.on_committed(step, ended),
-            offset_commits.FETCH: lambda node, step, ended, _: node.on_offsets(step, ended),
-        },
-        choices={
-            coordinator_lookup.CHOICE: lambda node, step, value, _: node.coordinator.lookup.node.on_chosen(
-                node.net, value
-            )
-        },
-    )
+COMPONENT: Component[GroupConsumerNode, Step] = Component(
+    timers={
+        COMMIT_DUE: lambda node, step, _: node.on_commit_due(step),
+        ABSENCE: lambda node, step, _: node.on_absence(step),
+        STALL: lambda node, step, _: node.on_stall(step),
+        coordinator_lookup.RETRY: lambda node, step, _: node.coordinator.lookup.on_retry(),
+        consumer_coordinator.AUTO_COMMIT: lambda node, step, _: node.coordinator.on_auto_commit(),
+        consumer_coordinator.BEAT: lambda node, step, _: node.coordinator.on_awake(),
+        group_membership.REJOIN: lambda node, step, _: node.coordinator.membership.on_pause_over(),
+        offset_commits.COMMIT_RETRY: lambda node, step, _: node.coordinator.commits.on_commit_retry(),
+        offset_commits.FETCH_RETRY: lambda node, step, _: node.coordinator.commits.on_fetch_retry(),
+    },
+    answers={
+        coordinator_lookup.PURPOSE: lambda node, step, ended, _: node.on_found_coordinator(step, ended),
+        group_membership.JOIN: lambda node, step, ended, _: node.coordinator.on_joined(step, node, ended),
+        group_membership.SYNC: lambda node, step, ended, _: node.coordinator.on_synced(step, node, ended),
+        group_membership.HEARTBEAT: lambda node, step, ended, _: node.coordinator.on_heartbeat(step, ended),
+        group_membership.LEAVE: lambda node, step, ended, _: node.on_left(ended),
+        offset_commits.COMMIT: lambda node, step, ended, _: node.on_committed(step, ended),
+        offset_commits.FETCH: lambda node, step, ended, _: node.on_offsets(step, ended),
+    },
+    choices={
+        coordinator_lookup.CHOICE: lambda node, step, value, _: node.coordinator.lookup.node.on_chosen(node.net, value)
+    },
 )
+"""What every consumer in a group has."""
+
+GroupConsumerNode.components = components(COMPONENT)
 GroupConsumerNode.components.add(consumer.COMPONENT, lambda node: node)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from actors.client import record_accumulator, sender, transaction_manager
@@ -34,19 +36,7 @@ class ProducerNode(ClientNode):
     due: bool = False
 
     def _configure(self, step: Step) -> None:
-        config = self.spec.config
-        acks = ACKS_ALL if config["acks"] == "all" else int(config["acks"])
-        idempotent = config["enable.idempotence"] and acks == ACKS_ALL
-        backoff = config["retry.backoff.ms"], config["retry.backoff.max.ms"]
-        self.sender = Sender(
-            RecordAccumulator(config["batch.size"], config["linger.ms"], config["delivery.timeout.ms"], *backoff),
-            TransactionManager(idempotent, *backoff),
-            acks,
-            idempotent,
-            config["max.in.flight.requests.per.connection"],
-            config["retries"],
-            config["request.timeout.ms"],
-        )
+        self.sender = new_sender(self.spec.config)
         self.partitions = self.workload_partitions()
 
     def _begin(self, step: Step) -> None:
@@ -99,6 +89,22 @@ class ProducerNode(ClientNode):
         if self.sender.accumulator.has_open():
             return None
         return {"sent": self.sent, "acked": self.sender.acked}
+
+
+def new_sender(config: dict[str, Any]) -> Sender:
+    """What sends records as a producer's configuration says."""
+    acks = ACKS_ALL if config["acks"] == "all" else int(config["acks"])
+    idempotent = config["enable.idempotence"] and acks == ACKS_ALL
+    backoff = config["retry.backoff.ms"], config["retry.backoff.max.ms"]
+    return Sender(
+        RecordAccumulator(config["batch.size"], config["linger.ms"], config["delivery.timeout.ms"], *backoff),
+        TransactionManager(idempotent, *backoff),
+        acks,
+        idempotent,
+        config["max.in.flight.requests.per.connection"],
+        retries=config["retries"],
+        request_timeout_ms=config["request.timeout.ms"],
+    )
 
 
 ProducerNode.components = components(

@@ -24,13 +24,15 @@ _TOPIC_ID_VERSION = 13
 
 
 class Sender(msgspec.Struct):
-    """See the module. ``requests``: call -> ids of the batches in it. ``acked``, ``failed``: records told so far."""
+    """See the module. ``requests``: call -> ids of the batches in it. ``acked``, ``failed``: records told so far.
+    ``connection``: to each broker that it sends to."""
 
     accumulator: RecordAccumulator = msgspec.field(default_factory=RecordAccumulator)
     transactions: TransactionManager = msgspec.field(default_factory=TransactionManager)
     acks: int = ACKS_ALL
     idempotent: bool = True
     max_in_flight: int = 5
+    connection: str = DATA
     retries: int = 2147483647
     request_timeout_ms: int = 30000
     requests: dict[int, list[int]] = {}
@@ -65,14 +67,14 @@ class Sender(msgspec.Struct):
                 by_broker.setdefault(name, {})[tp] = leader
         for peer, leaders in by_broker.items():
             while any(self._sendable(step, tp, leader, flush) is not None for tp, leader in leaders.items()):
-                if not net.ready(step, peer, DATA) or self._is_full(net, peer):
+                if not net.ready(step, peer, self.connection) or self._is_full(net, peer):
                     break
                 self._send(step, net, metadata, peer, self._drain(step, leaders))
 
     def _is_full(self, net: NetworkClient, peer: str) -> bool:
         """Whether a broker must answer first. With acks=0 it never will: for Kafka's client such a request is over as
         soon as it is sent, and the call that is still open here only tells of a connection that broke."""
-        return self.acks != 0 and net.pending(peer, DATA) >= self.max_in_flight
+        return self.acks != 0 and net.pending(peer, self.connection) >= self.max_in_flight
 
     def _drain(self, step: Step, leaders: dict[str, Leader]) -> list[ProducerBatch]:
         """Batches of a request to one broker (RecordAccumulator.java drainBatchesForOneNode): once one of its
@@ -115,7 +117,7 @@ class Sender(msgspec.Struct):
         peer: str,
         batches: list[ProducerBatch],
     ) -> None:
-        version = net.version(peer, DATA, Api.Produce)
+        version = net.version(peer, self.connection, Api.Produce)
         topics = {split_topic_partition(batch.tp)[0] for batch in batches}
         if version is not None and any(topic not in metadata.topic_ids for topic in topics):
             version = min(version, _TOPIC_ID_VERSION - 1)
@@ -141,7 +143,7 @@ class Sender(msgspec.Struct):
                 records.records[0] = overwritten
             data[topic].partition_data.append(ProduceRequest.PartitionProduceData(index=index, records=records))
             batch.on_wire = True
-        call = net.send(step, peer, DATA, request, version, PURPOSE)
+        call = net.send(step, peer, self.connection, request, version, PURPOSE)
         self.requests[call] = [batch.id for batch in batches]
         if self.acks == 0:
             for batch in batches:  # no answer will come: handing it to the connection is success

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-Role = Literal["controller", "broker", "producer", "consumer", "group-consumer", "list-offsets", "admin"]
+Role = Literal["controller", "broker", "producer", "consumer", "group-consumer", "mirror", "list-offsets", "admin"]
 
 METADATA_TOPIC = "__cluster_metadata"
 METADATA_PARTITION = "__cluster_metadata-0"

@@ -31,7 +31,8 @@ class OpInvoke(TraceEvent, frozen=True):
 
 class SendInvoke(OpInvoke, frozen=True, tag="send.invoke"):
     """``uid``: "<session>:<n>" with n rising in the order in which a producing session sends. ``digest``: of the
-    payload (``actors.log.batch.payload_digest``)."""
+    payload (``actors.log.batch.payload_digest``). ``copy_of``: uid of the record that a mirror copies with it; left out
+    for all others."""
 
     kind: ClassVar[OpKind] = "send"
     tp: str
@@ -39,6 +40,7 @@ class SendInvoke(OpInvoke, frozen=True, tag="send.invoke"):
     acks: int
     idempotent: bool = False
     digest: int | None = None
+    copy_of: str | UnsetType = UNSET
 
 
 class PollInvoke(OpInvoke, frozen=True, tag="poll.invoke"):

@@ -30,6 +30,7 @@ from chaos.scenario.model import (
 )
 from chaos.scenario.names import client_names, group_names, node_names
 from chaos.scenario.references import References
+from chaos.scenario.scalars import OFFSETS_TOPIC
 from chaos.scenario.switch_checks import (
     SERVER_SCOPES,
     check_bootstrap,
@@ -94,7 +95,7 @@ def _check_cluster(scenario: Scenario, nodes: list[str], mistakes: Mistakes) -> 
     check_bootstrap(("cluster", "config"), cluster.config, nodes, mistakes)
     for name, topic in cluster.topics.items():
         path: Path_ = ("cluster", "topics", name)
-        if name.startswith("__"):
+        if name.startswith("__") and name != OFFSETS_TOPIC:
             mistakes.add(path, "names that begin with __ are Kafka's own", "another name")
         check_config((*path, "config"), topic.config, ("topic",), mistakes)
         _check_assignment(path, topic, cluster.brokers, mistakes)
@@ -172,6 +173,8 @@ def _check_workload(scenario: Scenario, mistakes: Mistakes) -> None:
             _check_prober(path, client, scenario.cluster.brokers, mistakes)
         if isinstance(client, Consumer):
             check_membership(path, client, mistakes)
+            if client.copy_to is not None and client.copy_to not in scenario.cluster.topics:
+                mistakes.unknown((*path, "copy-to"), client.copy_to, "topic", scenario.cluster.topics)
         if isinstance(client, Consumer) and client.external_offsets is not None and client.seek is not None:
             wrong = "the consumer begins at its own offsets and at this one"
             mistakes.add((*path, "seek"), wrong, "either seek or external-offsets")

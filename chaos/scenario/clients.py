@@ -8,7 +8,7 @@ from typing import Any
 from actors.config import Scope, default_config
 from actors.node.spec import ClusterSpec
 from chaos.scenario.model import Client, Consumer, ListOffsets, Producer
-from chaos.scenario.switch_checks import CLIENT_SCOPES, GROUP_SCOPES
+from chaos.scenario.switch_checks import CLIENT_SCOPES, GROUP_SCOPES, MIRROR_SCOPES
 
 COMMIT_EVERY_US = 1_000_000
 """Between two commits by hand where nothing is said."""
@@ -16,7 +16,9 @@ COMMIT_EVERY_US = 1_000_000
 
 def client_scopes(kind: str, client: Client) -> tuple[Scope, ...]:
     """Which configuration keys a client reads."""
-    return GROUP_SCOPES if isinstance(client, Consumer) and client.group is not None else CLIENT_SCOPES[kind]
+    if not isinstance(client, Consumer) or client.group is None:
+        return CLIENT_SCOPES[kind]
+    return GROUP_SCOPES if client.copy_to is None else MIRROR_SCOPES
 
 
 def client_config(kind: str, client: Client, own: Mapping[str, Any]) -> dict[str, Any]:
@@ -26,11 +28,11 @@ def client_config(kind: str, client: Client, own: Mapping[str, Any]) -> dict[str
     scopes: tuple[Scope, ...] = client_scopes(kind, client)
     given = {**client.config, **_short_names(client), **own}
     config = {key: value for scope in scopes for key, value in default_config(scope).items()} | given
-    if isinstance(client, Producer):
+    if "acks" in config:
         config["acks"] = str(config["acks"])
         if "enable.idempotence" not in given and config["acks"] != "all":
             config["enable.idempotence"] = False
-    if isinstance(client, Consumer) and client.commit not in (None, "auto") and "enable.auto.commit" not in given:
+    if isinstance(client, Consumer) and client.commits != "auto" and "enable.auto.commit" not in given:
         config["enable.auto.commit"] = False
     return config
 
@@ -49,7 +51,7 @@ def _group_workload(client: Consumer) -> dict[str, Any]:
     """What a member of a group has beside that."""
     return {
         "group": client.group,
-        "commit": client.commit or "auto",
+        "commit": client.commits,
         "commit_every_ms": max(1, (COMMIT_EVERY_US if client.commit_every is None else client.commit_every) // 1_000),
         "stall_every_ms": 0 if client.stall is None else max(1, client.stall.every // 1_000),
         "stall_ms": 0 if client.stall is None else max(1, client.stall.lasts // 1_000),
@@ -71,6 +73,9 @@ def client_workload(client: Client, cluster: ClusterSpec) -> dict[str, Any]:
         workload["rewind_by_ms"] = 0 if client.rewind is None else client.rewind.by // 1_000
         if client.group is not None:
             workload |= _group_workload(client)
+        if client.copy_to is not None:
+            copies = next(topic for topic in cluster.topics if topic.name == client.copy_to)
+            workload |= {"copy_to": client.copy_to, "copy_partitions": len(copies.replicas)}
         if client.external_offsets is not None:
             workload["external_every_ms"] = max(1, client.external_offsets.every // 1_000)
             workload["external_wait_ms"] = max(1, client.external_offsets.wait // 1_000)

@@ -96,6 +96,8 @@ def _client(kind: str, client: Client, cluster: ClusterSpec) -> dict[str, Any]:
             entry["seek"] = workload["seek"]
         if client.group is not None:
             entry |= _membership(workload)
+        if client.copy_to is not None:
+            entry["copy-to"] = client.copy_to
         if workload["rewind_every_ms"]:
             entry["rewind"] = {
                 "every": f"{workload['rewind_every_ms']}ms",

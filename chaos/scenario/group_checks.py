@@ -6,7 +6,7 @@ from chaos.scenario.mistakes import Mistakes
 from chaos.scenario.model import Consumer
 from chaos.scenario.yaml_tree import Path_
 
-_OF_MEMBERS = ("commit", "commit_every", "stall", "absence")
+_OF_MEMBERS = ("commit", "commit_every", "stall", "absence", "copy_to")
 """What only a member of a group has."""
 _OF_OTHERS = {
     "partitions": "the group assigns partitions",
@@ -29,11 +29,15 @@ def check_membership(path: Path_, client: Consumer, mistakes: Mistakes) -> None:
         if getattr(client, name) is not None:
             key = name.replace("_", "-")
             mistakes.add((*path, key), f"{key} does not go with group: {reason}", f"either group or {key}")
-    if client.commit_every is not None and client.commit not in ("sync", "async"):
+    if client.copy_to is not None and client.commit not in (None, "sync"):
+        mistakes.add((*path, "commit"), "a mirror commits when its copies are acknowledged", "commit: sync")
+    if client.copy_to is not None and client.copy_to == client.topic:
+        mistakes.add((*path, "copy-to"), "the mirror would copy its own copies", "another topic than topic")
+    if client.commit_every is not None and client.commits not in ("sync", "async"):
         mistakes.add((*path, "commit-every"), "nobody commits by hand here", "it with commit: sync or async")
-    if client.commit not in (None, "auto") and client.config.get("enable.auto.commit") is True:
+    if client.commits != "auto" and client.config.get("enable.auto.commit") is True:
         place = (*path, "config", "enable.auto.commit")
-        mistakes.add(place, f"the consumer commits by itself, and commit is {client.commit}", "false, or commit: auto")
+        mistakes.add(place, f"the consumer commits by itself, and commit is {client.commits}", "false, or commit: auto")
     session, heartbeat = (client.config.get(f"{key}.ms") for key in ("session.timeout", "heartbeat.interval"))
     if isinstance(session, int) and session <= (heartbeat if isinstance(heartbeat, int) else 3_000):
         place = (*path, "config", "session.timeout.ms")

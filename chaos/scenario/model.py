@@ -145,11 +145,21 @@ class Consumer(Client):
     commit_every: PositiveDuration | None = Field(None, description="Time between two commits by hand, such as 500ms.")
     stall: Stall | None = None
     absence: Absence | None = None
+    copy_to: TopicName | None = Field(
+        None,
+        description="A mirror: the consumer in a group sends what it reads to this topic, and its application commits, "
+        "commit: sync, when all of it is acknowledged.",
+    )
 
     seek: int | None = Field(None, ge=0, description="Begin each partition at this offset, without a lookup.")
     rewind: Rewind | None = None
     external_offsets: ExternalOffsets | None = None
     isolation: Literal["read_uncommitted", "read_committed"] | None = None
+
+    @property
+    def commits(self) -> str:
+        """How it commits, said or not: a mirror when its copies are acknowledged."""
+        return self.commit or ("auto" if self.copy_to is None else "sync")
 
 
 class ListOffsets(Client):

@@ -157,7 +157,7 @@ class _Builder:
         assert kind in ("producer", "consumer", "list-offsets")
         role: Role = kind  # type: ignore[assignment]  # narrowed by the line above, which mypy does not follow
         if isinstance(client, Consumer) and client.group is not None:
-            role = "group-consumer"
+            role = "group-consumer" if client.copy_to is None else "mirror"
         own = self.scenario.nodes.get(name, NodeOverride())
         config = client_config(kind, client, own.config)
         return self._spec(name, role, -1, client, config, client_workload(client, self.cluster))

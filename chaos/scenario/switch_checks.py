@@ -24,6 +24,8 @@ CLIENT_SCOPES: dict[str, tuple[Scope, ...]] = {
 }
 GROUP_SCOPES: tuple[Scope, ...] = ("consumer", "group-consumer")
 """Of a consumer in a group."""
+MIRROR_SCOPES: tuple[Scope, ...] = (*GROUP_SCOPES, "producer")
+"""Of one that copies what it reads."""
 
 
 def scopes_of(node: str) -> tuple[Scope, ...]:

@@ -53,13 +53,13 @@ def _client(entry: Mapping[str, Any], topics: Mapping[str, Any]) -> dict[str, An
         bare["rate"] = 1.0
     if kind == "list-offsets":
         bare["every"] = 1_000
-    bare |= {"group": client["group"]} if "group" in client else {}
+    bare |= {key.replace("-", "_"): client[key] for key in ("group", "copy-to") if key in client}
     model = _CLIENTS[kind].model_construct(**bare, config={})
     usual = client_config(kind, model, {})
     kept = _but(client, _OF_CLIENTS)
     kept["config"] = _but(client["config"], usual)
     if "group" in client:
-        return {kind: _but(kept, {"commit": "auto"})}
+        return {kind: _but(kept, {"commit": "sync" if "copy-to" in client else "auto"})}
     if client["partitions"] == list(range(len(topics[client["topic"]]["replicas"]))):
         del kept["partitions"]
     return {kind: kept}

@@ -8,8 +8,19 @@ from pathlib import Path
 import msgspec
 
 from actors.node.errors import KafkaError
-from actors.node.spec import METADATA_PARTITION
-from actors.trace.events import CtlFault, CtlPhase, NodeUp, PartAssume, Rpc, RpcReply, RunMeta, SendReturn, Stamped
+from actors.node.spec import METADATA_PARTITION, is_recreated
+from actors.trace.events import (
+    ConsOwn,
+    CtlFault,
+    CtlPhase,
+    NodeUp,
+    PartAssume,
+    Rpc,
+    RpcReply,
+    RunMeta,
+    SendReturn,
+    Stamped,
+)
 from chaos.conductor import ScenarioConductor
 from chaos.plan import Plan
 from orchestrator.clusters.base import Cluster, RunOrder, RunOutcome
@@ -30,7 +41,9 @@ class Structure(msgspec.Struct, frozen=True):
     since who leads the quorum is drawn. leaders: partition -> brokers that led it, in the order of leader epochs.
     restarted: node -> its newest incarnation, for those that have more than one; controllers without number.
     refused: prober -> refusals that it was answered with. listed_with: prober -> version of ListOffsets that it
-    speaks. sends: outcomes of the producers' sends.
+    speaks. sends: outcomes of the producers' sends. owned: member of a group -> the partitions that it was assigned
+    last before the chaos ended. A topic that was made anew has its replicas where the controller drew them, and is not
+    in leaders.
     """
 
     phases: list[str]
@@ -40,6 +53,7 @@ class Structure(msgspec.Struct, frozen=True):
     refused: dict[str, list[str]]
     listed_with: dict[str, list[int]]
     sends: list[str]
+    owned: dict[str, list[str]]
 
 
 class Judged(msgspec.Struct, frozen=True):
@@ -102,6 +116,7 @@ def structure_of(trace: Sequence[Stamped]) -> Structure:
         refused=_refused(trace),
         listed_with=_listed_with(trace),
         sends=sorted({event.body.outcome for event in trace if isinstance(event.body, SendReturn)}),
+        owned=_owned(trace),
     )
 
 
@@ -121,9 +136,20 @@ def _leaders(trace: Sequence[Stamped]) -> dict[str, list[int]]:
     led: dict[str, dict[int, int]] = {}
     for event in trace:
         body = event.body
-        if isinstance(body, PartAssume) and body.role == "leader":
+        if isinstance(body, PartAssume) and body.role == "leader" and not is_recreated(body.tp):
             led.setdefault(body.tp, {})[body.leader_epoch] = body.leader
     return {tp: [leader for _, leader in sorted(epochs.items())] for tp, epochs in sorted(led.items())}
+
+
+def _owned(trace: Sequence[Stamped]) -> dict[str, list[str]]:
+    """While the chaos goes on: when all is over, members leave one by one, as quickly as they read to the end."""
+    found: dict[str, list[str]] = {}
+    for event in trace:
+        if isinstance(event.body, CtlPhase) and event.body.phase == "healing":
+            break
+        if isinstance(event.body, ConsOwn) and event.body.reason == "assign":
+            found[event.node] = event.body.owned
+    return dict(sorted(found.items()))
 
 
 def _probers(trace: Sequence[Stamped]) -> list[str]:

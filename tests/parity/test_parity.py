@@ -11,7 +11,8 @@ verdict. What is compared is what the scenario decides, and nothing that the run
   live run shows; what the live run shows some seed shows. ``INCIDENTAL`` names what is exempt, with the reasons;
 - **structure** (``judged.Structure``), equal in all runs: phases, what each fault hit, who led a partition one after
   the other, who was restarted how often, which prober was refused with which error, at which version it asked,
-  and that every send was acknowledged. Who leads is told outright in ``CASES``: two runs may agree on what is wrong.
+  which partitions a member of a group was assigned last, and that every send was acknowledged, but for those to a
+  topic that is deleted. Who leads is told outright in ``CASES``: two runs may agree on what is wrong.
 
 Byte equality of the traces is not parity, and cannot be had: live, the machine decides when a message arrives, how many
 fetches fit into a second, and which of two concurrent events comes first; two live runs of one seed differ in this
@@ -45,13 +46,17 @@ SEEDS = (1, 2, 3)
 class Case(msgspec.Struct, frozen=True):
     """A scenario (a file here, or an incident of the library) with who leads orders-0, one after the other.
     refused: whether its probers are refused as KIP-207 says; None where a leader change leaves that to the moment at
-    which they ask."""
+    which they ask. beside: who leads other partitions. owned: which partition each member of a group owns in the end.
+    sends: whether every send is acknowledged."""
 
     source: str
     leaders: list[int]
     variant: str | None = None
     settings: tuple[str, ...] = ()
     refused: bool | None = False
+    beside: dict[str, list[int]] = {}
+    owned: dict[str, list[str]] = {}
+    sends: bool = True
 
     def plan(self, seed: int) -> Plan:
         """The case as a run."""
@@ -59,7 +64,9 @@ class Case(msgspec.Struct, frozen=True):
 
     def structure(self, run: Judged) -> Structure:
         """What of a run's structure the scenario decides."""
-        return run.structure if self.refused is not None else msgspec.structs.replace(run.structure, refused={})
+        refused = run.structure.refused if self.refused is not None else {}
+        sends = run.structure.sends if self.sends else []
+        return msgspec.structs.replace(run.structure, refused=refused, sends=sends)
 
 
 REFUSED = {"list-offsets-1": ["OFFSET_NOT_AVAILABLE"], "list-offsets-2": ["LEADER_NOT_AVAILABLE"]}
@@ -88,6 +95,19 @@ CASES = {
             "bounce": [1, 2, 1],
         }.items()
     },
+    "group-member-lost": Case(
+        str(SCENARIOS / "group-member-lost.yaml"),
+        [1],
+        beside={"orders-1": [2], "__consumer_offsets-0": [3]},
+        owned={"consumer-1": ["orders-0"], "consumer-2": ["orders-1"]},
+    ),
+    "coordinator-failover": Case(
+        str(SCENARIOS / "coordinator-failover.yaml"),
+        [1],
+        beside={"__consumer_offsets-0": [2, 3]},
+        owned={"consumer-1": ["orders-0"], "consumer-2": ["orders-0"]},
+    ),
+    "topic-recreated": Case(str(SCENARIOS / "topic-recreated.yaml"), [1], sends=False),
     "kip-207-off": Case("kip-207", [1, 2], "off", SHORT),
     "kip-207-seed": Case("kip-207", [1, 2], "seed", SHORT, refused=True),
     "kip-207-kafka": Case("kip-207", [1, 2], "kafka", SHORT, refused=True),
@@ -135,10 +155,11 @@ def assert_own(case: Case, plan: Plan, run: Judged) -> None:
     assert set(plan.expect.violated) <= violated <= {*plan.expect.violated, *plan.expect.may}
     assert "inconclusive" not in run.statuses.values(), run.statuses
     assert all(verdict.must_happen.values())
-    assert run.structure.leaders == {"orders-0": case.leaders}
+    assert run.structure.leaders == {"orders-0": case.leaders, **case.beside}
+    assert run.structure.owned == case.owned
     if case.refused is not None:
         assert run.structure.refused == (REFUSED if case.refused else {name: [] for name in run.structure.refused})
-    assert run.structure.sends == ["ok"]
+    assert run.structure.sends == ["ok"] or not case.sends
 
 
 def violated_keys(run: Judged, plan: Plan) -> dict[str, set[str]]:

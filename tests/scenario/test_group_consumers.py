@@ -77,6 +77,10 @@ WRONG = {
     "group: g, config: {partition.assignment.strategy: best}": "'best' is not a value of partition.assignment.strategy",
     "config: {session.timeout.ms: 9000}": "session.timeout.ms is no key of a consumer",
     "group: a b": "group",
+    "copy-to: orders": "copy-to is for a consumer in a group",
+    "group: g, copy-to: orders": "the mirror would copy its own copies",
+    "group: g, copy-to: copies": "copies",
+    "group: g, copy-to: copies, commit: auto": "a mirror commits when its copies are acknowledged",
 }
 
 

@@ -113,6 +113,7 @@ RECORDED_BY: dict[str, tuple[str, ...]] = {
     "producer": _CLIENT,
     "consumer": _CONSUMER,
     "group-consumer": _CONSUMER,
+    "mirror": _CONSUMER,
     "list-offsets": _CLIENT,
     "admin": _CLIENT,
     "driver": _DRIVER,

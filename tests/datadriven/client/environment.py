@@ -27,6 +27,7 @@ from krift.v1.produce import ProduceRequest, ProduceResponse
 from krift.v1.producer_ids import InitProducerIdResponse
 from krift.v1.records import Record, RecordBatch
 from tests.datadriven.client.groups import GROUP_APIS, group_answer
+from tests.datadriven.client.rendering import COPIES
 from tests.datadriven.client.scene import PRODUCER_ID, TOPIC_ID, Scene
 from tests.datadriven.runner import Command
 
@@ -66,7 +67,7 @@ class Environment:
         [speaks=(Api:1-4)] [defects=(...)] | start consumer [seek=-1] [rewind=(every,by)] [external=(every,wait)] (which
         goes on with the disk of the consumer before it) | start list-offsets
         [every=1000] [timestamp=latest] [isolation=0] | start group-consumer [commit=auto] [commit-every=1000]
-        [stall=(every,ms)] [absence=(every,ms)] | start admin."""
+        [stall=(every,ms)] [absence=(every,ms)] | start mirror, likewise | start admin."""
         role = command.words[0]
         self.scene.scripted |= set(command.many("hold", "()"))
         workload: dict[str, Any] = {"partitions": command.number("partitions", 1)}
@@ -76,9 +77,16 @@ class Environment:
             workload["seek"] = command.number("seek", -1)
             workload["rewind_every_ms"], workload["rewind_by_ms"] = command.numbers("rewind", "(0,0)")
             workload["external_every_ms"], workload["external_wait_ms"] = command.numbers("external", "(0,0)")
-        if role == "group-consumer":
+        if role == "mirror":
+            workload |= {"copy_to": COPIES, "copy_partitions": 1}
+        if role in ("group-consumer", "mirror"):
             stall, absence = command.numbers("stall", "(0,0)"), command.numbers("absence", "(0,0)")
-            workload |= {"group": "g", "commit": command.text("commit", "auto"), "seek": -1, "rewind_every_ms": 0}
+            workload |= {
+                "group": "g",
+                "commit": command.text("commit", "sync" if role == "mirror" else "auto"),
+                "seek": -1,
+                "rewind_every_ms": 0,
+            }
             workload |= {"commit_every_ms": command.number("commit-every", 1000)}
             workload |= {"stall_every_ms": stall[0], "stall_ms": stall[1]}
             workload |= {"absent_every_ms": absence[0], "absent_ms": absence[1]}

@@ -39,6 +39,9 @@ from tests.datadriven.admin import describe_admin_request
 from tests.datadriven.client import groups
 from tests.datadriven.client.groups import describe_group_event, group_details
 
+COPIES = "copies"
+"""Where a mirror copies to: one partition, that broker 1 leads; its id, too."""
+
 PAUSES = (
     "reconnect/",
     "retry/",
@@ -195,7 +198,9 @@ def _details(request: AnyRequest) -> list[str]:
             return [describe_admin_request(request).partition(" ")[2].removeprefix(f"v{request.header.api_version} ")]
         case ProduceRequest():
             parts = [
-                _batch(t.name or "orders", p.index, p.records) for t in request.topic_data for p in t.partition_data
+                _batch(t.name or (COPIES if t.topic_id == COPIES else "orders"), p.index, p.records)
+                for t in request.topic_data
+                for p in t.partition_data
             ]
             return [f"acks={request.acks}", *parts]
         case FetchRequest():

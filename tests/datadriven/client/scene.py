@@ -9,6 +9,7 @@ from actors.client.client_base import ClientNode
 from actors.client.consumer import ConsumerNode
 from actors.client.group_consumer import GroupConsumerNode
 from actors.client.list_offsets_prober import ListOffsetsNode
+from actors.client.mirror import MirrorNode
 from actors.client.producer import ProducerNode
 from actors.config import default_config
 from actors.node.codec import decode, encode
@@ -23,7 +24,7 @@ from krift.v1.metadata import MetadataResponse
 from krift.v1.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 from krift.v1.producer_ids import InitProducerIdResponse
 from tests.datadriven.client.groups import GROUP_APIS
-from tests.datadriven.client.rendering import describe_call, describe_events, describe_timer, join_sends
+from tests.datadriven.client.rendering import COPIES, describe_call, describe_events, describe_timer, join_sends
 from tests.harness.host import Host
 
 TOPIC = "orders"
@@ -36,6 +37,7 @@ NODES: dict[Role, type[ClientNode]] = {
     "producer": ProducerNode,
     "consumer": ConsumerNode,
     "group-consumer": GroupConsumerNode,
+    "mirror": MirrorNode,
     "list-offsets": ListOffsetsNode,
     "admin": AdminNode,
 }
@@ -65,6 +67,7 @@ class Scene(Host):
         self.leaders: dict[int, tuple[int, int]] = {}
         self.topic_id = TOPIC_ID
         self.metadata_epoch = -1
+        self.mirrored = False
 
     # ---- the client --------------------------------------------------------------------------------------
 
@@ -79,6 +82,7 @@ class Scene(Host):
     ) -> None:
         """Begin the client's life and its workload."""
         self.node = NODES[role]()
+        self.mirrored = role == "mirror"
         partitions = list(range(workload.pop("partitions")))
         topic = TopicSpec(TOPIC, TOPIC_ID, [[1, 2, 3]] * len(partitions))
         self.leaders = self.leaders or dict.fromkeys(partitions, (1, 0))
@@ -228,6 +232,10 @@ class Scene(Host):
             topic.partitions.append(partition)
             if version >= 7:
                 partition.leader_epoch = epoch
+        if self.mirrored:
+            topic = MetadataResponse.MetadataResponseTopic(name=COPIES, topic_id=COPIES)
+            topic.partitions.append(MetadataResponse.MetadataResponsePartition(leader_id=1, leader_epoch=0))
+            response.topics.append(topic)
         return response
 
     def answer(self, name: str, response: AnyResponse) -> None:

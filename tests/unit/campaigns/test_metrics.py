@@ -10,8 +10,10 @@ from actors.node.errors import KafkaError
 from actors.quorum.quorum_state import RoleName
 from actors.trace.events import (
     AnyTraceEvent,
+    ConsPos,
     CtlPhase,
     ErrorSeen,
+    GrpCommit,
     ListInvoke,
     ListReturn,
     LogAppend,
@@ -172,6 +174,38 @@ def test_records_lost_and_duplicated(plan: Plan) -> None:
     assert of(*first, *second, (5, "broker-2", LogTrunc(TP, 3, 2, "diverge", 1))) == (1, 0)
     assert of(*first, (5, "broker-1", NodeDown("lossy", lost={TP: 2}))) == (1, 0)
     assert of(*first, lead("broker-1", 5, 1, 0)) == (3, 0)
+
+
+def test_records_copied_twice(plan: Plan) -> None:
+    """Shows that copies count by what they are copies of, in the log of the last leader, and that nobody else's records
+    are copies."""
+    copies = {"m:0": "p:1", "m:1": "p:2", "m:2": "p:1", "m:3": "p:1"}
+    sends: list[At] = [(1.5, "consumer-1", SendInvoke(uid, TP, uid, -1, copy_of=of)) for uid, of in copies.items()]
+    log = [append("broker-1", 0, ["p:7", *copies]), append("broker-2", 0, ["m:0"]), lead("broker-2", 3, 0, 1)]
+    found = measured(plan, [*sends, *log, lead("broker-1", 4, 1, 5)])
+    assert (found["records.copied"], found["records.copied-twice"]) == (2, 2)
+    found = measured(plan, [*sends, *log])
+    assert (found["records.copied"], found["records.copied-twice"]) == (1, 0)
+    assert "records.copied" not in measured(plan, log)
+
+
+def test_positions_reset_for_nothing_and_commits_that_go_back(plan: Plan) -> None:
+    """Shows that a reset counts if the leader's log has the position, and one that was none before does not; and that
+    commits are compared by group, with those that were taken."""
+
+    def reset(at: float, old: int) -> At:
+        return (at, "consumer-1", ConsPos(TP, old, 0, -1, "reset"))
+
+    def commit(at: float, offset: int, group: str = "g", error: int = 0) -> At:
+        member = ("m", 1, offset, -1, -1, error, 0)
+        return (at, "broker-1", GrpCommit(TP, group, "__consumer_offsets-0", 0, *member))
+
+    log = [append("broker-1", 0, ["p:1", "p:2"]), lead("broker-1", 3, 0, 2)]
+    found = measured(plan, [*log, reset(4, 2), reset(5, 3), reset(6, -1)])
+    assert found["resets.spurious"] == 1
+    refused = commit(5.5, 8, error=KafkaError.INVALID_METADATA_EPOCH)
+    found = measured(plan, [commit(4, 5), commit(5, 9), refused, commit(6, 8), commit(7, 3, "h"), commit(8, -1)])
+    assert (found["commits.backward"], found["commits.refused"]) == (1, 1)
 
 
 def test_what_went_over_the_network_and_who_was_elected(plan: Plan) -> None:
