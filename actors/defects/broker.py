@@ -327,11 +327,13 @@ BROKER_DEFECTS: tuple[Defect, ...] = (
         "P14",
         "A broker that starts takes the log of a removed topic for that of the topic which has the name by now.",
         "KAFKA-14616",
+        nemesis="metadata",
     ),
     Defect(
         "replicas-outlive-topic",
         "actors.broker",
         "L3",
         "A broker goes on with the replicas of a topic that was removed.",
+        nemesis="metadata",
     ),
 )

@@ -26,7 +26,7 @@ CLIENT_DEFECTS: tuple[Defect, ...] = (
         "M1",
         "A client takes over metadata whose metadata epoch is below that of what it has.",
         "KAFKA-6262",
-        nemesis="clients",
+        nemesis="metadata",
         settings=EPOCHS,
     ),
     Defect(
@@ -34,7 +34,7 @@ CLIENT_DEFECTS: tuple[Defect, ...] = (
         "actors.client",
         "M7",
         "A consumer that is to wait for a metadata epoch waits for any answer.",
-        nemesis="clients",
+        nemesis="metadata",
         settings=EPOCHS,
     ),
     Defect("consumer-mislabel", "actors.client", "C3", "A consumer hands out a record under its neighbour's offset."),

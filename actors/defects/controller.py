@@ -19,6 +19,7 @@ CONTROLLER_DEFECTS: tuple[Defect, ...] = (
         "actors.controller",
         "M3",
         "A controller counts metadata epochs from those that it has given itself, not from those in the log.",
+        nemesis="metadata",
         settings=EPOCHS,
     ),
     Defect("stale-leader-epoch", "actors.controller", "P1", "An election reuses the leader epoch."),
@@ -97,5 +98,6 @@ CONTROLLER_DEFECTS: tuple[Defect, ...] = (
         "actors.controller",
         "P1",
         "A topic that is created again has the id that its name had before.",
+        nemesis="metadata",
     ),
 )
