@@ -266,6 +266,12 @@ class MetadataCache(msgspec.Struct):
 
     # ---- judging answers ----------------------------------------------------------------------------------
 
+    def _refused(self, step: Step, epoch: int, seen: int, recreated: bool) -> bool:
+        """Whether a leader epoch is older than one that was heard of; epochs of two topics are never compared."""
+        if recreated and "epochs-outlive-topic" not in step.defects:
+            return False
+        return 0 <= epoch < seen and "older-metadata-taken" not in step.defects
+
     def update(self, step: Step, server: str, version: int, response: MetadataResponse) -> bool:
         """Take over a Metadata answer to a request for all of the client's topics; True if it brought news: a leader
         epoch that was not known, or a partition without one. Whatever else it has, brokers included, makes it the
@@ -310,7 +316,7 @@ class MetadataCache(msgspec.Struct):
                     or (answer.leader_id, epoch) != (cached.leader_id, cached.leader_epoch)
                 ):
                     differing[tp], leaders[tp] = epoch, answer.leader_id
-                refused = 0 <= epoch < seen and not recreated and "older-metadata-taken" not in step.defects
+                refused = self._refused(step, epoch, seen, recreated)
                 if refused:
                     if cached is not None and "refused-leader-taken" in step.defects:
                         cached.leader_id = answer.leader_id

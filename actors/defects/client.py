@@ -170,6 +170,14 @@ CLIENT_DEFECTS: tuple[Defect, ...] = (
         nemesis="clients",
     ),
     Defect(
+        "epochs-outlive-topic",
+        "actors.client",
+        "M9",
+        "A client compares the leader epochs of a topic with those of another one that had its name.",
+        "KAFKA-12257",
+        nemesis="metadata",
+    ),
+    Defect(
         "refused-leader-taken",
         "actors.client",
         "M2",

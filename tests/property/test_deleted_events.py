@@ -133,8 +133,9 @@ def test_without_run_meta_nothing_is_held() -> None:
 
 
 def test_roles_record_what_gaps_are_taken_to_hide() -> None:
-    """Shows that the runs above record events of every type, but one that is in no trace, and those of groups."""
+    """Shows that the runs above record events of every type, but one that is in no trace, and those of groups, of
+    metadata epochs and of topics that are deleted."""
     names = (CRASH, BOUNCE, LINKS, DISKS, OPERATOR, VOTERS, SNAPSHOTS)
     seen = {event.type for name in names for event in recorded(name)}
     groups = {each for each in EVENT_TYPES if each.startswith(("grp.", "commit.", "committed."))}
-    assert set(EVENT_TYPES) - seen == {"run.repeat", "cons.own", "meta.wait", "meta.mint", *groups}
+    assert set(EVENT_TYPES) - seen == {"run.repeat", "cons.own", "meta.wait", "meta.mint", "part.remove", *groups}

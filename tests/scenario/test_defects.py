@@ -164,6 +164,9 @@ PROOFS: dict[str, Proof] = {
     "refusal-is-offset-0": Proof(
         "no-position", r"consumer-1 took 0 for its first position in orders-0, where broker-1"
     ),
+    "epochs-outlive-topic": Proof(
+        "topic-of-high-epoch", r"did not take over leader epoch 0 of orders-\d\S* from broker-\d"
+    ),
     "older-metadata-taken": Proof("stale-broker", r"took over leader epoch \d+ of orders-0 from broker-3 when it"),
     "refused-leader-taken": Proof("stale-broker", r"asked broker-1 for offsets of orders-0 in leader epoch 1, when"),
     "no-metadata-backoff": Proof("comes-back", r"asked for metadata again \d+ ms after it had an answer, before the"),
