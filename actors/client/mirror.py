@@ -5,20 +5,17 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.client import consumer, group_consumer, record_accumulator, sender, transaction_manager
+from actors.client import consumer, group_consumer, sending
 from actors.client.client_base import components
 from actors.client.fetcher import Delivery
 from actors.client.group_consumer import GroupConsumerNode
-from actors.client.producer import new_sender
-from actors.client.sender import Sender, send_operation
-from actors.log.batch import LogRecord, payload_digest
-from actors.node.component import Component
+from actors.client.sender import Sender
+from actors.client.sending import new_sender, send_record
 from actors.node.errors import KafkaError
 from actors.node.network_client import Ended
 from actors.node.spec import split_topic_partition, topic_partition
 from actors.node.step import Step
 from actors.trace.client_events import CommitHow
-from actors.trace.events import SendInvoke
 
 PRODUCER = "mirror"
 """Connection of the producing half: what it sends does not wait behind a Fetch."""
@@ -90,37 +87,10 @@ class MirrorNode(GroupConsumerNode):
         workload = self.spec.workload
         tp = topic_partition(workload["copy_to"], index % workload["copy_partitions"])
         for record in delivery.records:
-            self._copy(step, tp, record.uid)
-
-    def _copy(self, step: Step, tp: str, source: str) -> None:
-        name = self.spec.name if not self.incarnation else f"{self.spec.name}#{self.incarnation}"
-        uid = f"{name}:{self.copied}"
-        self.copied += 1
-        record = LogRecord(step.wall_ms, uid, value=source.encode())
-        key, digest = self.metadata.key(tp), payload_digest(record)
-        operation = send_operation(uid, key)
-        step.record(SendInvoke(operation, key, uid, self.sender.acks, self.sender.idempotent, digest, source))
-        self.sender.accumulator.append(step, tp, record, key)
+            send_record(self, step, tp, self.copied, copy_of=record.uid)
+            self.copied += 1
 
 
-MirrorNode.components = components(
-    Component[MirrorNode, Step](
-        timers={
-            record_accumulator.DELIVERY: lambda node, step, _: node.sender.on_delivery_timeout(step),
-            record_accumulator.LINGER: lambda node, step, tp: node.sender.accumulator.on_linger(tp),
-            record_accumulator.RETRY: lambda node, step, number: node.sender.accumulator.on_retry(int(number)),
-            transaction_manager.RETRY_TIMER: lambda node, step, _: node.sender.transactions.on_retry(),
-        },
-        answers={
-            sender.PURPOSE: lambda node, step, ended, _: node.sender.on_ended(step, node.metadata, ended),
-            transaction_manager.PURPOSE: lambda node, step, ended, _: node.sender.transactions.on_ended(step, ended),
-        },
-        choices={
-            transaction_manager.CHOICE: lambda node, step, value, _: node.sender.transactions.node.on_chosen(
-                node.net, value
-            )
-        },
-    )
-)
-MirrorNode.components.add(group_consumer.COMPONENT, lambda node: node)
+MirrorNode.components = components(group_consumer.COMPONENT)
 MirrorNode.components.add(consumer.COMPONENT, lambda node: node)
+MirrorNode.components.add(sending.COMPONENT, lambda node: node)

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
-from actors.client import record_accumulator, sender, transaction_manager
+from actors.client import sending
 from actors.client.client_base import ClientNode, components
-from actors.client.record_accumulator import RecordAccumulator
-from actors.client.sender import ACKS_ALL, Sender, send_operation
-from actors.client.transaction_manager import TransactionManager
+from actors.client.sender import Sender
+from actors.client.sending import new_sender, send_record
 from actors.client.workload import Rate
-from actors.log.batch import LogRecord, payload_digest
 from actors.node.component import Component
 from actors.node.step import Step
-from actors.trace.events import SendInvoke
 
 _NEXT = "send"
 
@@ -63,23 +58,8 @@ class ProducerNode(ClientNode):
         self.due = False
 
     def _send_record(self, step: Step) -> None:
-        tp = self.partitions[self.sent % len(self.partitions)]
-        name = self.spec.name if not self.incarnation else f"{self.spec.name}#{self.incarnation}"
-        uid = f"{name}:{self.sent}"
+        send_record(self, step, self.partitions[self.sent % len(self.partitions)], self.sent)
         self.sent += 1
-        record = LogRecord(step.wall_ms, uid, value=uid.encode())
-        key = self.metadata.key(tp)
-        step.record(
-            SendInvoke(
-                send_operation(uid, key),
-                key,
-                uid,
-                self.sender.acks,
-                self.sender.idempotent,
-                payload_digest(record),
-            )
-        )
-        self.sender.accumulator.append(step, tp, record, key)
 
     def on_next(self) -> None:
         """The next records are due."""
@@ -91,39 +71,7 @@ class ProducerNode(ClientNode):
         return {"sent": self.sent, "acked": self.sender.acked}
 
 
-def new_sender(config: dict[str, Any]) -> Sender:
-    """What sends records as a producer's configuration says."""
-    acks = ACKS_ALL if config["acks"] == "all" else int(config["acks"])
-    idempotent = config["enable.idempotence"] and acks == ACKS_ALL
-    backoff = config["retry.backoff.ms"], config["retry.backoff.max.ms"]
-    return Sender(
-        RecordAccumulator(config["batch.size"], config["linger.ms"], config["delivery.timeout.ms"], *backoff),
-        TransactionManager(idempotent, *backoff),
-        acks,
-        idempotent,
-        config["max.in.flight.requests.per.connection"],
-        retries=config["retries"],
-        request_timeout_ms=config["request.timeout.ms"],
-    )
-
-
 ProducerNode.components = components(
-    Component[ProducerNode, Step](
-        timers={
-            _NEXT: lambda node, step, _: node.on_next(),
-            record_accumulator.DELIVERY: lambda node, step, _: node.sender.on_delivery_timeout(step),
-            record_accumulator.LINGER: lambda node, step, tp: node.sender.accumulator.on_linger(tp),
-            record_accumulator.RETRY: lambda node, step, number: node.sender.accumulator.on_retry(int(number)),
-            transaction_manager.RETRY_TIMER: lambda node, step, _: node.sender.transactions.on_retry(),
-        },
-        answers={
-            sender.PURPOSE: lambda node, step, ended, _: node.sender.on_ended(step, node.metadata, ended),
-            transaction_manager.PURPOSE: lambda node, step, ended, _: node.sender.transactions.on_ended(step, ended),
-        },
-        choices={
-            transaction_manager.CHOICE: lambda node, step, value, _: node.sender.transactions.node.on_chosen(
-                node.net, value
-            )
-        },
-    )
+    Component[ProducerNode, Step](timers={_NEXT: lambda node, step, _: node.on_next()}),
 )
+ProducerNode.components.add(sending.COMPONENT, lambda node: node)

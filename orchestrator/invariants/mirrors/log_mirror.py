@@ -262,8 +262,9 @@ class LogMirror(msgspec.Struct):
             return False
         if type(body) is PollReturn:
             return 0 <= body.version < FETCH_BY_ID
-        answered = type(body) in (SendReturn, ListReturn) and body.outcome == "ok"  # type: ignore[union-attr]
-        return answered and self.served(event, body) is None  # type: ignore[arg-type]
+        if not isinstance(body, SendReturn | ListReturn) or body.outcome != "ok":
+            return False
+        return self.served(event, body) is None
 
     def ph_of(self, event: Stamped, body: LogHw) -> int | None:
         """Prefix hash at a high watermark: as told, or else that of the log whose it is; None where nobody can say."""
