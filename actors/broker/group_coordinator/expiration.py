@@ -54,7 +54,9 @@ def forget_partitions(turn: Turn, shard: Shard, names: list[str]) -> None:
     if not gone:
         return
     result = writes.append(turn, shard, [records.offset_commit(group, tp, None) for group, tp in gone])
-    for index, (group, tp) in enumerate([] if result.error else gone):
+    if result.error:
+        return
+    for index, (group, tp) in enumerate(gone):
         _record(turn, shard, group, tp, result.base_offset + index)
     writes.published(turn, shard)
 
