@@ -68,6 +68,12 @@ def _workload(plan: Plan) -> list[str]:
             parts.append(f"from offset {work['seek']}")
         if work.get("rewind_every_ms", 0):
             parts.append(f"goes back by {work['rewind_by_ms']}ms every {work['rewind_every_ms']}ms")
+        if work.get("group"):
+            parts.append(f"in group {work['group']}, commits: {work['commit']}")
+        if "copy_to" in work:
+            parts.append(f"copies to {work['copy_to']}")
+        if "external_every_ms" in work:
+            parts.append(f"keeps its positions outside Kafka every {work['external_every_ms']}ms")
         if "every_ms" in work:
             parts.append(f"{TIMESTAMP_NAMES.get(work['timestamp'], work['timestamp'])} every {work['every_ms']}ms")
         if work.get("replica_id", -1) >= 0:

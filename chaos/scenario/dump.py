@@ -98,6 +98,11 @@ def _client(kind: str, client: Client, cluster: ClusterSpec) -> dict[str, Any]:
             entry |= _membership(workload)
         if client.copy_to is not None:
             entry["copy-to"] = client.copy_to
+        if client.external_offsets is not None:
+            entry["external-offsets"] = {
+                "every": f"{workload['external_every_ms']}ms",
+                "wait": f"{workload['external_wait_ms']}ms",
+            }
         if workload["rewind_every_ms"]:
             entry["rewind"] = {
                 "every": f"{workload['rewind_every_ms']}ms",

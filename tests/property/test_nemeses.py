@@ -20,6 +20,7 @@ from chaos.nemesis.draw import draw
 from chaos.nemesis.library import LoadedNemesis
 from chaos.plan import Plan
 from chaos.scenario.durations import parse_duration_us, parse_rate
+from chaos.scenario.loader import load_text
 from chaos.scenario.resolve import resolve
 from chaos.scenario.triggers import TRIGGERS, matches
 from orchestrator.campaigns.order import SimOrder
@@ -108,6 +109,16 @@ def test_what_a_drawn_scenario_broke_once_holds(name: str, seed: int) -> None:
 def test_what_a_campaign_found_holds(name: str, seed: int) -> None:
     """Shows that runs which campaigns found something in go well now."""
     assert_all_is_well(SimOrder(name, "", seed).plan())
+
+
+@pytest.mark.parametrize("name", library.names())
+def test_a_drawn_scenario_is_its_resolved_file(name: str) -> None:
+    """Shows that whatever is drawn is written down: the file that a run keeps, and is done again from, gives the same
+    nodes and the same faults."""
+    for seed in range(1, 31):
+        plan = SimOrder(name, "", seed).plan()
+        again = resolve(load_text(plan.yaml(), "again.yaml"))
+        assert (again.nodes, again.schedule, again.core) == (plan.nodes, plan.schedule, plan.core), seed
 
 
 def test_a_drawn_scenario_gives_a_planted_bug_away() -> None:
