@@ -35,6 +35,7 @@ SMALL = {
     "num.io.threads": 4,
     "background.threads": 2,
     "offsets.topic.replication.factor": 1,
+    "log.retention.ms": -1,  # the script's records are from 1970: Kafka looks for old ones 30 s after its start
     "auto.create.topics.enable": False,
     "log.cleaner.dedupe.buffer.size": 4194304,
 }
