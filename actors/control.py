@@ -248,6 +248,7 @@ WATCHED = frozenset(
         "node.up",
         "node.down",
         "broker.reg",
+        "cons.own",
         "link.rule",
         "disk.rule",
         "clock.set",

@@ -5,14 +5,16 @@
     starting   the cluster forms: every broker unfenced, every partition with its whole ISR and assumed by its leader
     warming    workloads were started; each must succeed once
     chaos      its beginning is time 0; the injector carries out the schedule until the duration is over
-    healing    every fault is ended, every node back, the cluster steady again; or a core of it is (``chaos.core``)
+    healing    every fault is ended, every node back, the cluster steady again, or a core of it is (``chaos.core``); and
+               every group of consumers has got together
     stopping   producers and probers stop: everything sent has returned
     draining   consumers read to the end
     finished
 
 Each wait has a budget, and running out of it has a name: "did not reach the steady state", "did not heal" (a node is
 not back, an operation has not returned), "did not converge" (everybody is back, and the cluster does not get steady),
-"did not drain".
+"did not drain". Groups are waited for no longer than that, and the run goes on without them: L11 judges them, which
+knows how long they may take.
 """
 
 from __future__ import annotations
@@ -40,6 +42,7 @@ from actors.trace.events import (
 )
 from chaos.clocks import Clocks
 from chaos.core import staying, stranded
+from chaos.group_view import GroupsView, new_groups
 from chaos.injector import FaultOutcome, Injector
 from chaos.plan import Plan
 from chaos.scenario.selectors import meaning
@@ -92,6 +95,7 @@ class ScenarioConductor:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.view: ClusterView = new_view(plan.cluster, plan.strangers)
+        self.groups: GroupsView = new_groups(plan.groups())
         self._meant = meaning(self.view, plan.names)
         self.injector = Injector(plan.schedule, plan.nodes, self.view)
         self.phase: Phase = "starting"
@@ -115,9 +119,10 @@ class ScenarioConductor:
         self._types = self._interesting()
 
     def _interesting(self) -> set[type[TraceEvent]]:
-        types = {*VIEWED, *self.injector.types(), *(TRIGGERS[p.name].type for p in self._unseen.values())}
+        types: set[type[TraceEvent]] = {*VIEWED, ConsOwn}
+        types.update(self.injector.types(), (TRIGGERS[p.name].type for p in self._unseen.values()))
         if self.phase in ("starting", "warming"):
-            types.update((*OP_RETURNS, ConsOwn))
+            types.update(OP_RETURNS)
         return types
 
     # ---- the runtime's side -------------------------------------------------------------------------------
@@ -164,7 +169,7 @@ class ScenarioConductor:
             if self.phase == "healing":
                 actions += self._advance(now_us)
         if self._deadline_us is not None and now_us >= self._deadline_us:
-            actions += self._heal(now_us) if self.phase == "chaos" else self._give_up()
+            actions += self._late(now_us)
         actions = self._framed(actions)
         self._set_wake()
         return actions
@@ -181,6 +186,8 @@ class ScenarioConductor:
         sighted = self.injector.sighted(event)
         if kind in VIEWED:
             self.view.fold(event)
+        if kind in (ConsOwn, NodeUp, NodeDown):
+            self.groups.fold(event)
         actions: list[AnyAction] = []
         if kind is ClockSet:
             self._clocks.take(now_us, event)
@@ -254,10 +261,18 @@ class ScenarioConductor:
         if self.phase == "starting":
             return self.view.unsteady()
         if self.phase == "healing":
-            return self._not_back() or self.view.unsteady(self.injector.away)
+            return self._unhealed() or self.groups.unsettled(self._as_ever(), self.injector.away)
         if self.phase in ("warming", "stopping", "draining"):
             return ", ".join(name for name in self._clients if name in self._waiting)
         return ""
+
+    def _unhealed(self) -> str:
+        """What keeps the healing up, but for the groups."""
+        return self._not_back() or self.view.unsteady(self.injector.away)
+
+    def _as_ever(self) -> list[str]:
+        """Partitions that are the scenario's own: those of a topic that was made anew are heard of when they are."""
+        return [tp for tp, found in self.view.living.items() if not found.key]
 
     def _not_back(self) -> str:
         """What keeps the healing up that is not the cluster's to do."""
@@ -323,6 +338,14 @@ class ScenarioConductor:
         names = [name for name, node in self._clients.items() if (node.role in CONSUMERS) == (phase == "draining")]
         self._waiting = set(names)
         return [event, *(Invoke(name, _stop(name), "stop") for name in names)]
+
+    def _late(self, now_us: int) -> list[AnyAction]:
+        """The chaos is over, or the budget of a phase is spent."""
+        if self.phase == "chaos":
+            return self._heal(now_us)
+        if self.phase == "healing" and not self._unhealed():
+            return self._stop(now_us, "stopping")
+        return self._give_up()
 
     def _give_up(self) -> list[AnyAction]:
         reasons: dict[Phase, Status] = {

@@ -152,12 +152,12 @@ class Plan(msgspec.Struct, frozen=True):
             },
             "bounced": self._bounced(),
             **({"bounced_versions": versions} if (versions := self._bounced_versions()) else {}),
-            **({"groups": groups} if (groups := self._groups()) else {}),
+            **({"groups": groups} if (groups := self.groups()) else {}),
             "duration_us": self.duration_us,
             "defects": self.defects,
         }
 
-    def _groups(self) -> dict[str, dict[str, list[str]]]:
+    def groups(self) -> dict[str, dict[str, list[str]]]:
         """Per group of consumers, who is in it and which partitions they subscribe to."""
         topics = {topic.name: len(topic.replicas) for topic in self.cluster.topics}
         found: dict[str, dict[str, list[str]]] = {}

@@ -25,8 +25,8 @@ from chaos.nemesis.settings import (
     with_epochs,
 )
 from chaos.nemesis.situations.groups import GROUPS
-from chaos.nemesis.situations.metadata import METADATA, PUSHED
-from chaos.nemesis.workload import GROUP, client_names, members_of, tell_topics_apart, workload_of
+from chaos.nemesis.situations.metadata import KEPT, METADATA, PUSHED
+from chaos.nemesis.workload import GROUP, client_names, keepers_of, members_of, tell_topics_apart, workload_of
 from chaos.scenario.durations import format_duration, parse_duration_us
 from chaos.scenario.scalars import RANDOM
 
@@ -75,6 +75,7 @@ def draw(nemesis: Nemesis, seed: int) -> Part:
         members,
         config.get(PROPAGATION) == "push",
         features.get(KIP_232) == "seed",
+        keepers_of(workload),
     )
     chaos = chaos_of(nemesis, seed, cast, chaos_us)
     if any(body_of(entry)[0] is TopicCreation for entry in chaos):
@@ -161,7 +162,8 @@ def _made_anew(scene: Scene, deleted: Part) -> Part:
 
 def patterns_of(nemesis: Nemesis, cast: Cast) -> dict[str, float]:
     """The patterns that a cluster has what it takes for."""
-    never = {*(() if cast.group else GROUPS), *(() if cast.pushed else PUSHED)}
+    never = {*(() if cast.group else GROUPS), *(() if cast.pushed else {**PUSHED, **KEPT})}
+    never |= set() if cast.keepers else set(KEPT)
     found = {name: weight for name, weight in nemesis.chaos.pattern.items() if name not in never}
     return found if any(found.values()) else {NOTHING: 1.0}
 

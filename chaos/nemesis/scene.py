@@ -60,7 +60,7 @@ class Cast(msgspec.Struct, frozen=True):
     may be given up for a leader. changing: whether voters can be added and removed. voters: how many of the controllers
     are voters in the beginning. strangers: those of them whose disks belong to another cluster. group, members: the
     group of consumers, "" none, and those in it. pushed: whether controllers push metadata. minted: whether they count
-    metadata epochs."""
+    metadata epochs. keepers: consumers that keep their offsets outside Kafka."""
 
     controllers: list[str]
     brokers: list[str]
@@ -75,6 +75,7 @@ class Cast(msgspec.Struct, frozen=True):
     members: list[str] = []
     pushed: bool = False
     minted: bool = False
+    keepers: list[str] = []
 
     @property
     def servers(self) -> list[str]:

@@ -70,6 +70,12 @@ def members_of(workload: list[Part]) -> list[str]:
     return [name for name, entry in named if "group" in entry.get("consumer", {})]
 
 
+def keepers_of(workload: list[Part]) -> list[str]:
+    """Names that the consumers will have which keep their offsets outside Kafka."""
+    named = zip(client_names(workload), workload, strict=True)
+    return [name for name, entry in named if "external-offsets" in entry.get("consumer", {})]
+
+
 def client_names(workload: list[Part]) -> list[str]:
     """Names that the clients will have."""
     numbers: dict[str, int] = {}

@@ -21,6 +21,7 @@ from actors.trace.events import (
     LogTrunc,
     MetaImage,
     MetaMint,
+    MetaView,
     NodeDown,
     NodeUp,
     PartAssume,
@@ -59,6 +60,8 @@ class Situations:
         """Who coordinates the group, and its state."""
         self._loaded: dict[tuple[str, str], int] = {}
         """Offsets partition and broker -> leader epoch in which it coordinates its groups."""
+        self._told: dict[str, tuple[int, int]] = {}
+        """Client -> its incarnation that was told the highest metadata epoch, and that one."""
 
     def __call__(self, event: Stamped) -> None:
         handler = _HANDLERS.get(type(event.body))
@@ -295,6 +298,17 @@ class Situations:
     def _on_mint(self, event: Stamped) -> None:
         self._note("mint", event.node, event)
 
+    def _on_view(self, event: Stamped) -> None:
+        body = event.body
+        assert isinstance(body, MetaView)
+        if not isinstance(body.metadata_epoch, int):
+            return
+        incarnation, highest = self._told.get(event.node, (0, -1))
+        if event.incarnation > incarnation and body.metadata_epoch < highest:
+            self._saw("starts-behind")
+        if body.metadata_epoch >= highest:
+            self._told[event.node] = (event.incarnation, body.metadata_epoch)
+
 
 _HANDLERS: dict[type, Callable[[Situations, Stamped], None]] = {
     QRole: Situations._on_role,
@@ -320,4 +334,5 @@ _HANDLERS: dict[type, Callable[[Situations, Stamped], None]] = {
     GrpLoad: Situations._on_load,
     GrpCommit: Situations._on_commit,
     MetaMint: Situations._on_mint,
+    MetaView: Situations._on_view,
 }

@@ -42,8 +42,8 @@ class Structure(msgspec.Struct, frozen=True):
     restarted: node -> its newest incarnation, for those that have more than one; controllers without number.
     refused: prober -> refusals that it was answered with. listed_with: prober -> version of ListOffsets that it
     speaks. sends: outcomes of the producers' sends. owned: member of a group -> the partitions that it was assigned
-    last before the chaos ended. A topic that was made anew has its replicas where the controller drew them, and is not
-    in leaders.
+    last before consumers were stopped. A topic that was made anew has its replicas where the controller drew them, and
+    is not in leaders.
     """
 
     phases: list[str]
@@ -142,10 +142,10 @@ def _leaders(trace: Sequence[Stamped]) -> dict[str, list[int]]:
 
 
 def _owned(trace: Sequence[Stamped]) -> dict[str, list[str]]:
-    """While the chaos goes on: when all is over, members leave one by one, as quickly as they read to the end."""
+    """Until consumers are told to stop: then members leave one by one, as quickly as they read to the end."""
     found: dict[str, list[str]] = {}
     for event in trace:
-        if isinstance(event.body, CtlPhase) and event.body.phase == "healing":
+        if isinstance(event.body, CtlPhase) and event.body.phase == "draining":
             break
         if isinstance(event.body, ConsOwn) and event.body.reason == "assign":
             found[event.node] = event.body.owned

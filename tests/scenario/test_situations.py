@@ -50,6 +50,7 @@ NEMESES = {
     "made-anew": "metadata",
     "stale-push": "metadata",
     "failover-at-mint": "metadata",
+    "starts-behind": "metadata",
 }
 """Pattern -> a nemesis that has a weight for it."""
 _PUSHED = {"metadata.propagation": {"push": 1.0}, "offsets.topic.num.partitions": {"1": 1.0}}
@@ -57,6 +58,7 @@ OTHERS = {
     "late-push": {"config": {"metadata.propagation": {"push": 1.0}}},
     "stale-push": {"config": _PUSHED},
     "failover-at-mint": {"config": _PUSHED, "features": {"kip-232": {"seed": 1.0}}},
+    "starts-behind": {"config": _PUSHED, "features": {"kip-232": {"seed": 1.0}}},
 }
 """Pattern -> what its nemesis draws otherwise here."""
 

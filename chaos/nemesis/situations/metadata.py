@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from chaos.faults.kinds import entry_of
 from chaos.nemesis.parts import Pattern, as_seen, early, entry, lasting, later, when
 from chaos.nemesis.scene import Part, Scene
 
@@ -61,6 +62,37 @@ def stale_push(scene: Scene, at_us: int) -> list[Part]:
     return [*found, as_seen(scene, again, {"crash": scene.draw.choice(consumers)}, 20_000, 300_000)]
 
 
+def starts_behind(scene: Scene, at_us: int) -> list[Part]:
+    """A consumer that keeps its offsets outside Kafka dies after a leader change, and starts anew where only one broker
+    can be reached, which has not been told of the change: what it kept belongs to newer metadata than it is told
+    first."""
+    at_us = early(at_us)
+    behind, *others = scene.draw.sample(scene.cast.brokers, len(scene.cast.brokers))
+    consumer = scene.draw.choice(scene.cast.keepers)
+    lasts = lasting(scene, 4_000_000, 8_000_000)
+    held: Part = {"from": ["controllers"], "to": [behind], "apis": ["UpdateMetadata"], "by": scene.duration(lasts)}
+    leader = f"leader({scene.tp})"
+    goes: Part = scene.draw.choice(
+        ({"crash": leader}, {"controlled-shutdown": {"targets": leader}}, {"controlled-shutdown": {"targets": leader}})
+    )
+    changed_us = later(scene, at_us, 50_000, 400_000)
+    dies = when(scene, "leader-elected", (500, 900, 1500), tp=scene.tp)
+    back: Part = {"seen": {"node-restarted": {"node": consumer}}}
+    cut: Part = {"when": {"at": scene.duration(at_us)}, **_cut(consumer, [behind]), "until": back}
+    return [
+        entry(scene, at_us, {"delay": held}, lasts),
+        cut,
+        entry(scene, changed_us, goes, lasting(scene, 300_000, 3_000_000)),
+        as_seen(scene, dies, {"crash": consumer}, 20_000, 200_000),
+        {"when": dies, **_cut(consumer, others), "for": scene.duration(lasting(scene, 600_000, 2_000_000))},
+    ]
+
+
+def _cut(client: str, brokers: list[str]) -> Part:
+    """Connections of a client to some brokers break, whatever it asks."""
+    return entry_of("drop", {"between": [client], "and": brokers, "chance": "100%"})
+
+
 def failover_at_mint(scene: Scene, at_us: int) -> list[Part]:
     """The controller goes as it has made a metadata epoch, before or after it has pushed it to some brokers: the next
     controller counts on from what the metadata log says."""
@@ -79,7 +111,12 @@ def failover_at_mint(scene: Scene, at_us: int) -> list[Part]:
 
 
 TOPICS: dict[str, Pattern] = {"made-anew": made_anew}
-PUSHED: dict[str, Pattern] = {"stale-push": stale_push, "failover-at-mint": failover_at_mint}
+PUSHED: dict[str, Pattern] = {
+    "stale-push": stale_push,
+    "failover-at-mint": failover_at_mint,
+}
 """Name, as in a nemesis file -> pattern. They need controllers that push metadata."""
-METADATA: dict[str, Pattern] = {**TOPICS, **PUSHED}
+KEPT: dict[str, Pattern] = {"starts-behind": starts_behind}
+"""The same; they need a consumer that keeps its offsets outside Kafka, too."""
+METADATA: dict[str, Pattern] = {**TOPICS, **PUSHED, **KEPT}
 """Name, as in a nemesis file -> pattern."""

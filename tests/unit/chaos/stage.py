@@ -10,6 +10,7 @@ from actors.node.spec import NodeSpec, node_name, topic_partition
 from actors.trace.events import (
     AnyTraceEvent,
     BrokerReg,
+    ConsOwn,
     CtlPhase,
     LinkRuleChange,
     NodeUp,
@@ -128,6 +129,10 @@ class Stage:
     def link(self, rule: str, phase: str = "start") -> None:
         assert phase in ("start", "stop")
         self.tell("driver", LinkRuleChange(rule, "hold", "start", [], [], 0))
+
+    def assigned(self, member: str, generation: int, *tps: str, incarnation: int = 0) -> None:
+        """A member of a group is answered what it is to own."""
+        self.tell(member, ConsOwn("billing", f"{member}-id", generation, list(tps)), incarnation)
 
     def complete_stops(self) -> None:
         """Every client that was told to stop says that it has."""

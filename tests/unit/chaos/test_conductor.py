@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from actors.control import Invoke, RecordEvent
-from actors.trace.events import BrokerReg, ClockSet, CtlFault, CtlPhase, CtlWindow, NodeDown, PartChange, QRole
+from actors.trace.events import BrokerReg, ClockSet, ConsOwn, CtlFault, CtlPhase, CtlWindow, NodeDown, PartChange, QRole
 from tests.unit.chaos.stage import SECOND, Stage, plan_of
 
 CRASH = """
@@ -114,6 +114,74 @@ def test_the_end_of_the_chaos_heals_and_waits_for_convergence() -> None:
     stage.fenced(3, False)
     assert stage.conductor.phase == "healing"
     stage.change(1, 0, [1, 2, 3], "alter-isr")
+    assert stage.conductor.phase == "stopping"
+
+
+GROUP = """
+schema: krift/v1
+name: staged
+duration: 10s
+cluster:
+  topics:
+    orders: {replicas: [[1, 2, 3], [2, 3, 1]]}
+workload:
+  - producer: {topic: orders, rate: 100/s}
+  - consumer: {topic: orders, group: billing, count: 2}
+chaos:
+  - {when: {at: 9s}, fault: {crash: consumer-2}, for: 500ms}
+budgets: {heal: 20s}
+"""
+
+
+def healing_of_a_group() -> Stage:
+    """A run that heals, with a member that has just come back; the other one still has what both had."""
+    stage = Stage(plan_of(base=GROUP))
+    stage.reach_time_0()
+    stage.assigned("consumer-1", 1, "orders-0")
+    stage.assigned("consumer-2", 1, "orders-1")
+    stage.run_until(9 * SECOND)
+    stage.tell("consumer-2", NodeDown("crash"))
+    stage.assigned("consumer-1", 2, "orders-0", "orders-1")
+    stage.run_until(10 * SECOND)
+    stage.up("consumer-2", 1)
+    return stage
+
+
+def test_the_healing_waits_for_groups() -> None:
+    """Shows that a member that came back must be in its group, that all members must have heard of one generation, and
+    that each partition must be owned, before the workloads are stopped."""
+    stage = healing_of_a_group()
+    waits = [stage.conductor.progress().waiting_for]
+    stage.assigned("consumer-2", 2, "orders-1")  # news of the process before, late
+    waits.append(stage.conductor.progress().waiting_for)
+    stage.assigned("consumer-2", 3, "orders-1", incarnation=1)
+    waits.append(stage.conductor.progress().waiting_for)
+    stage.assigned("consumer-1", 3)
+    waits.append(stage.conductor.progress().waiting_for)
+    assert waits == [
+        "group billing: consumer-2 was assigned nothing yet",
+        "group billing: consumer-2 was assigned nothing yet",
+        "group billing: its members are in more than one generation",
+        "group billing: nobody owns orders-0",
+    ]
+    assert stage.conductor.phase == "healing"
+    stage.assigned("consumer-1", 3, "orders-0")
+    assert stage.conductor.phase == "stopping"
+
+
+def test_who_left_its_group_is_not_waited_for() -> None:
+    """Shows that a member that left of itself comes back as it pleases."""
+    stage = healing_of_a_group()
+    stage.tell("consumer-2", ConsOwn("billing", "m", -1, [], reason="leave"), 1)
+    assert stage.conductor.phase == "stopping"
+
+
+def test_groups_that_never_get_together_are_left_to_their_invariant() -> None:
+    """Shows that the run goes on when the budget of the healing is spent, and groups alone are waited for."""
+    stage = healing_of_a_group()
+    stage.run_until(29 * SECOND)
+    assert stage.conductor.phase == "healing"
+    stage.run_until(31 * SECOND)
     assert stage.conductor.phase == "stopping"
 
 

@@ -16,7 +16,7 @@ from chaos.nemesis.model import json_schema
 from chaos.nemesis.patterns import PATTERNS
 from chaos.nemesis.schema import SCHEMA_FILE, schema_text
 from chaos.nemesis.situations.groups import GROUPS
-from chaos.nemesis.situations.metadata import PUSHED
+from chaos.nemesis.situations.metadata import KEPT, PUSHED
 from chaos.scenario.resolve import resolve
 from tests.unit.chaos.nemesis_text import SMALL
 
@@ -193,7 +193,7 @@ def test_a_pattern_fits_every_cluster(pattern: str) -> None:
     """Shows that each pattern is a legal schedule where there are few replicas or one voter, and late in the chaos."""
     nemesis = sources.from_text(
         f"{SMALL}shape: {{voters: {{1: 1, 4: 1}}, replicas: {{1: 1, 3: 1}}}}\n"
-        "workload: {members: {2: 1}}\nconfig: {metadata.propagation: {push: 1}}\n"
+        "workload: {members: {2: 1}, external: {yes: 1}}\nconfig: {metadata.propagation: {push: 1}}\n"
         f"chaos: {{pattern: {{{pattern}: 1}}, number: {{0: 1}}, duration: {{1s-4s: 1}}}}\n",
         "mine.yaml",
     )
@@ -203,9 +203,10 @@ def test_a_pattern_fits_every_cluster(pattern: str) -> None:
         assert all(scheduled.optional for scheduled in plan.schedule)
 
 
-@pytest.mark.parametrize("pattern", [*GROUPS, *PUSHED])
+@pytest.mark.parametrize("pattern", [*GROUPS, *PUSHED, *KEPT])
 def test_a_pattern_needs_what_it_is_about(pattern: str) -> None:
-    """Shows that situations of groups are drawn where there is one, and those of pushed metadata where it is pushed."""
+    """Shows that situations of groups are drawn where there is one, those of pushed metadata where it is pushed, and
+    those of offsets kept outside Kafka where somebody keeps them."""
     nemesis = sources.from_text(f"{SMALL}chaos: {{pattern: {{{pattern}: 1}}, number: {{0: 1}}}}\n", "mine.yaml")
     assert nemesis.loaded(1).document.value["chaos"] == []
 
