@@ -106,7 +106,7 @@ class ExternalOffsets(msgspec.Struct):
         if self.wait.epoch >= 0:
             return positions if self.wait.poll(step, metadata) else []
         epoch = max((self.saved[each.tp].metadata_epoch for each in positions), default=-1)
-        if epoch >= 0:
+        if epoch >= 0 and "seeks-without-waiting" not in step.defects:
             self.wait.begin(step, metadata, epoch, self.wait_ms)
             return []
         return positions

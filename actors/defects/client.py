@@ -37,6 +37,14 @@ CLIENT_DEFECTS: tuple[Defect, ...] = (
         nemesis="metadata",
         settings=EPOCHS,
     ),
+    Defect(
+        "seeks-without-waiting",
+        "actors.client",
+        "M7",
+        "A consumer that is to wait for a metadata epoch seeks at once.",
+        nemesis="metadata",
+        settings=EPOCHS,
+    ),
     Defect("consumer-mislabel", "actors.client", "C3", "A consumer hands out a record under its neighbour's offset."),
     Defect(
         "unmuted-partition",

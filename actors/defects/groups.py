@@ -17,6 +17,13 @@ GROUP_DEFECTS: tuple[Defect, ...] = (
         nemesis="groups",
     ),
     Defect(
+        "commit-unwritten",
+        _COORDINATOR,
+        "O1",
+        "A coordinator takes commits without storing them.",
+        nemesis="groups",
+    ),
+    Defect(
         "commit-before-hw",
         _COORDINATOR,
         "O1",
@@ -82,6 +89,13 @@ GROUP_DEFECTS: tuple[Defect, ...] = (
         _MEMBER,
         "L11",
         "A member that is told of a rebalance does not join again.",
+        nemesis="groups",
+    ),
+    Defect(
+        "silent-member-stays",
+        _COORDINATOR,
+        "L11",
+        "A coordinator keeps members that it hears nothing of.",
         nemesis="groups",
     ),
     Defect(

@@ -51,6 +51,9 @@ PROOFS: dict[str, Proof] = {
     "wait-ends-with-any-metadata": Proof(
         "kip-232-external-offsets/seed", r"waited for metadata epoch \d+ and was told that it is there, when its"
     ),
+    "seeks-without-waiting": Proof(
+        "kip-232-external-offsets/seed", r"seeks to \d+ of orders-0, kept with metadata epoch \d+"
+    ),
     "double-vote": Proof("quorum", r"granted its vote in epoch \d+ to \d+ after it had granted it to \d+"),
     "pre-vote-is-stored": Proof("divided", r"stored a vote for \d+ in epoch \d+, and granted nobody a vote"),
     "standing-forgets-vote": Proof("no-winner", r"forgot on its disk that it had voted for \d+ in epoch \d+, which"),
@@ -277,6 +280,7 @@ PROOFS: dict[str, Proof] = {
     "strangers-commit": Proof("group", r"took a commit of orders-\d by \S+ in generation \d+ of group g, ", (3,)),
     "commit-before-hw": Proof("group-cut", r"loaded that \d+ of orders-\d is committed .*, after \d+ was ack", (3,)),
     "commit-of-more": Proof("group", r"took [\d,]+ of orders-\d as committed .*, of which \d+ is the highest", (3,)),
+    "commit-unwritten": Proof("group", r"told that nothing of orders-\d is committed for group g, after \d+ was", (3,)),
     "load-ends-early": Proof("group", r"loaded .* of orders-\d for group g, where the log of __consumer_off", (3,)),
     "coordinates-as-follower": Proof("group-cut", r"orders-\d|for group g in leader epoch \d+ of __consumer", (3,)),
     "generations-begin-anew": Proof("group", r"in generation 0, in leader epoch \d+ of .*, though generation", (3,)),
@@ -285,6 +289,7 @@ PROOFS: dict[str, Proof] = {
     "partition-given-twice": Proof("group", r"gave orders-\d to \S+ and to \S+ in generation \d+ of group g", (3,)),
     "partition-left-out": Proof("group-quiet", r"did not become stable within .*: nobody owns orders-\d", (3,)),
     "rebalance-unheard": Proof("group-quiet", r"did not become stable within .*: it is PreparingRebalance", (3,)),
+    "silent-member-stays": Proof("group-quiet", r"did not become stable within .*: it is PreparingRebalance", (3,)),
     "commits-ahead": Proof("group", r"consumer-\d commits \d+ of orders-\d for group g, given up to \d+", (3,)),
     "begins-with-old-metadata": Proof("group-epochs", r"with metadata epoch \d+, while its own metadata had", (3,)),
     "begins-after-committed": Proof("group", r"begins at \d+ of orders-\d, of which group g had been given", (3,)),

@@ -158,6 +158,8 @@ def _commit(turn: Turn, shard: Shard, request: OffsetCommitRequest, commits: lis
         commit.answer.error_code = _refusal(turn, shard, request, commit)
     accepted = [commit for commit in commits if not commit.answer.error_code]
     written = [records.offset_commit(request.group_id, commit.tp, commit.value) for commit in accepted]
+    if "commit-unwritten" in turn.step.defects:
+        written = []
     base_offset = -1
     if written:
         result = writes.append(turn, shard, written)
@@ -166,7 +168,7 @@ def _commit(turn: Turn, shard: Shard, request: OffsetCommitRequest, commits: lis
             _fail(accepted, writes.coordinator_error(result.error))
     for commit in commits:
         log_offset = -1
-        if not commit.answer.error_code:
+        if base_offset >= 0 and not commit.answer.error_code:
             log_offset = base_offset + accepted.index(commit)
         _record(turn, shard, request, commit, log_offset)
     if base_offset >= 0:

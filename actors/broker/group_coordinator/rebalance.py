@@ -225,6 +225,8 @@ def on_session_timer(turn: Turn, shard: Shard, group: ClassicGroup, member_id: s
             complete_join(turn, shard, group, f"pending member {member_id} expired")
         return
     member = group.members.get(member_id)
+    if "silent-member-stays" in turn.step.defects:
+        return
     if member is not None and not member.has_satisfied_heartbeat:
         _expire_member(turn, shard, group, member)
 
