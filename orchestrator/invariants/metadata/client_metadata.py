@@ -138,7 +138,7 @@ class OlderMetadataIsNotAdopted(KeyedInvariant[Beliefs]):
     }
     unseen = (
         "What a producer does with a leader that it has: a Produce tells no leader epoch.",
-        "Whether a topic id is a new one: topics are never deleted here, so it is always the first.",
+        "Whether another topic id is that of a newer topic of its name, or of the one before: Kafka takes over any.",
     )
 
     def initial(self, key: str, profile: Profile) -> Beliefs:
