@@ -89,8 +89,12 @@ class Register(msgspec.Struct):
         return self.floor
 
     def acknowledged(self, event: Stamped, body: CommitReturn, tp: str, begun: Begun | None) -> Commit | None:
-        """The oldest commit in the log that an acknowledgement can be of."""
+        """The oldest commit in the log that an acknowledgement can be of: a coordinator answers for its own log, and one
+        that was deposed may have appended the same before."""
+        server = event.cause.partition("/")[0]
         for each in self.appended:
+            if server and each.by.node != server:
+                continue
             if each.who not in ("", event.node) or (each.member, each.generation) != (body.member, body.generation):
                 continue
             if begun is not None and each.who and each.asked < (begun.by.incarnation, begun.by.seq):

@@ -120,12 +120,25 @@ class GroupTrace(TraceBuilder):
         self.emit(node, CommitInvoke(op, GROUP, member, generation, {TP: entry(offset, **more)}, how))
         return op
 
-    def committed(self, op: str, offset: int, node: str = ONE, generation: int = 1, error: int = 0, **more: Any) -> str:
-        """It is told what came of it."""
+    def committed(
+        self,
+        op: str,
+        offset: int,
+        node: str = ONE,
+        generation: int = 1,
+        error: int = 0,
+        answer: str = "",
+        **more: Any,
+    ) -> str:
+        """It is told what came of it, by the event ``answer`` of a coordinator."""
         member = "m1" if node == ONE else "m2"
         outcome: Literal["ok", "fail"] = "fail" if error else "ok"
         told = (GROUP, member, generation, {TP: entry(offset, **more)}, "sync", {TP: error})
-        return self.emit(node, CommitReturn(op, outcome, error, *told))
+        self.cause = answer
+        try:
+            return self.emit(node, CommitReturn(op, outcome, error, *told))
+        finally:
+            self.cause = ""
 
     def acks(self, offset: int, log_offset: int, node: str = ONE, epoch: int = 0, broker: int = 1) -> str:
         """A whole commit that is acknowledged."""

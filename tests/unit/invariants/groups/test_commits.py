@@ -72,6 +72,22 @@ def test_an_acknowledgement_of_nothing() -> None:
     assert trace.result("O1").violated == 0
 
 
+def test_an_acknowledgement_is_of_the_log_of_who_answered() -> None:
+    """Shows that a commit which a deposed coordinator appended, and nobody acknowledged, is not the one that its client
+    is told of, although the next one appended the same at a lower offset: later ones there are newer than it."""
+    trace = GroupTrace()
+    operation = trace.commits(10)
+    asked = trace.events[-1].id
+    trace.decides(10, 9, asked=asked)
+    answer = trace.decides(10, 3, epoch=1, broker=2, asked=asked)
+    trace.committed(operation, 10, answer=answer)
+    trace.acks(20, 4, epoch=1, broker=2)
+    trace.is_told(trace.looks_up(), entry(20))
+    assert trace.result("O1").violated == 0
+    trace.is_told(trace.looks_up(), entry(10))
+    assert trace.result("O1").violated == 1
+
+
 def test_epochs_are_stored_with_the_offset() -> None:
     """Shows that the epochs of an entry count, where both versions carry them."""
     trace = GroupTrace()
