@@ -89,7 +89,7 @@ class Register(msgspec.Struct):
         return self.floor
 
     def acknowledged(self, event: Stamped, body: CommitReturn, tp: str, begun: Begun | None) -> Commit | None:
-        """The oldest commit in the log that an acknowledgement can be of: a coordinator answers for its own log, and one
+        """The oldest commit in the log that an acknowledgement can be of. A coordinator answers for its own log; one
         that was deposed may have appended the same before."""
         server = event.cause.partition("/")[0]
         for each in self.appended:
