@@ -88,7 +88,7 @@ OwnReason = Literal["assign", "revoke", "lost", "leave"]
 class ConsOwn(TraceEvent, frozen=True, tag="cons.own"):
     """What a member of a group owns changed. ``owned``: from now on; ``added``, ``revoked``, ``lost``: what differs.
     ``member``, ``generation``: as the member knows them. reason: assign (a SyncGroup answer), revoke (before it joins
-    again), lost (it was fenced, or its session is over), leave (it leaves, or unsubscribes)."""
+    again), lost (it was fenced, or its session is over), leave (the application closes it, whatever it owned)."""
 
     group: str
     member: str
