@@ -27,12 +27,14 @@ class Seen(msgspec.Struct, frozen=True):
 
 class Gathering(WindowState):
     """expected: clients that are to be members, and partitions, all that are to be owned. running: those of them that
-    run; away: that left of themselves. owned: client -> what it has. seen: the newest coordinator's word."""
+    run; away: that left of themselves -> member id that each had. owned: client -> what it has. ids: client -> its
+    newest member id. seen: the newest coordinator's word."""
 
     expected: list[str] = []
     partitions: list[str] = []
     running: set[str] = set()
-    away: set[str] = set()
+    away: dict[str, str] = {}
+    ids: dict[str, str] = {}
     owned: dict[str, list[str]] = {}
     seen: Seen | None = None
     stopping: bool = False
@@ -90,7 +92,7 @@ class GroupsGetTogether(WindowInvariant[Gathering]):
             if event.node not in state.expected:
                 return NOTHING
             state.owned.pop(event.node, None)
-            state.away.discard(event.node)
+            state.away.pop(event.node, None)
             if kind is NodeUp:
                 state.running.add(event.node)
             else:
@@ -113,14 +115,21 @@ class GroupsGetTogether(WindowInvariant[Gathering]):
         if type(body) is ConsOwn:
             state.owned[event.node] = list(body.owned)
             if body.reason == "leave":
-                state.away.add(event.node)
+                state.away[event.node] = state.ids.get(event.node, "")
             elif body.reason == "assign":
-                state.away.discard(event.node)
+                state.away.pop(event.node, None)
         elif state.seen is None or body.coordinator_epoch >= state.seen.coordinator_epoch:
             clients = list(body.members.values())
             state.seen = Seen(body.state, body.generation, body.coordinator_epoch, clients, witness(event))
-            state.away.difference_update(clients)
+            self._came(state, body.members)
         return self._judge(state, event)
+
+    def _came(self, state: Gathering, members: dict[str, str]) -> None:
+        """A coordinator told of members. One under the id with which it left is only not given up yet."""
+        for member, client in members.items():
+            if state.away.get(client, member) != member:
+                del state.away[client]
+            state.ids[client] = member
 
     def _judge(self, state: Gathering, event: Stamped) -> Emissions:
         if state.stopping or state.since_us < 0:
