@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from actors.trace.events import ConsOwn, CtlPhase, CtlWindow, GrpGen, NodeDown, NodeUp, Stamped
+from actors.trace.events import ConsOwn, CtlPhase, CtlWindow, GrpGen, GrpLoad, NodeDown, NodeUp, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, Witness, witness
 from orchestrator.invariants.folds.routes import GROUP
 from orchestrator.invariants.folds.windows import Obligation, WindowInvariant, WindowState, beta
@@ -68,7 +68,7 @@ class GroupsGetTogether(WindowInvariant[Gathering]):
     source = "KIP-848, EventuallyConverges; KAFKA-12890; KIP-62"
     tested_when = "a group that was not stable becomes so, with all partitions owned, in a window"
     route = GROUP
-    types = (GrpGen, ConsOwn)
+    types = (GrpGen, GrpLoad, ConsOwn)
     of_groups = True
     unseen = (
         "a group with a member that is not in the core: it may be waited for",
@@ -118,14 +118,20 @@ class GroupsGetTogether(WindowInvariant[Gathering]):
                 state.away[event.node] = state.ids.get(event.node, "")
             elif body.reason == "assign":
                 state.away.pop(event.node, None)
-        elif state.seen is None or body.coordinator_epoch >= state.seen.coordinator_epoch:
-            clients = list(body.members.values())
-            state.seen = Seen(body.state, body.generation, body.coordinator_epoch, clients, witness(event))
-            self._came(state, body.members)
+        elif type(body) is GrpGen:
+            self._told(state, event, body.coordinator_epoch, (body.state, body.generation), body.members)
+        elif body.loaded and state.key in body.groups:
+            # It goes on with what its log has, and moves the group into no other state for that.
+            self._told(state, event, body.coordinator_epoch, body.groups[state.key], body.members.get(state.key, {}))
         return self._judge(state, event)
 
-    def _came(self, state: Gathering, members: dict[str, str]) -> None:
-        """A coordinator told of members. One under the id with which it left is only not given up yet."""
+    def _told(
+        self, state: Gathering, event: Stamped, epoch: int, now: tuple[str, int], members: dict[str, str]
+    ) -> None:
+        """The word of a coordinator. A member under the id with which it left is only not given up yet."""
+        if state.seen is not None and epoch < state.seen.coordinator_epoch:
+            return
+        state.seen = Seen(*now, epoch, list(members.values()), witness(event))
         for member, client in members.items():
             if state.away.get(client, member) != member:
                 del state.away[client]

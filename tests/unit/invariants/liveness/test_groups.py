@@ -121,6 +121,19 @@ def test_who_left_is_back_under_another_id() -> None:
         assert trace.result("L11").violated == back
 
 
+def test_a_coordinator_goes_on_with_what_it_loaded() -> None:
+    """Shows that a group that its coordinator gave up is together again when the next one has loaded it, as no state is
+    entered then; and that it is not with a member missing."""
+    for members in ("m1 m2", "m1"):
+        trace = begun()
+        settles(trace)
+        trace.gen("Dead", 1)
+        trace.unloads()
+        trace.loads_stable(1, epoch=1, broker=2, **dict.fromkeys(members.split(), TP))
+        later(trace)
+        assert trace.result("L11").violated == (members == "m1")
+
+
 def test_a_zombie_coordinator_says_nothing() -> None:
     """Shows that the newest coordinator's word counts."""
     trace = begun()
