@@ -211,7 +211,7 @@ class ConsumerCoordinator(msgspec.Struct):
             return False
         self.preparing, self.prepare_end_ms = "", -1
         if membership.generation.id < 0 or not membership.generation.member:
-            self._own(step, owner, [], "lost")
+            self._own(step, owner, [], "lost", lost=True)
         elif not self.cooperative and "joins-without-revoking" not in step.defects:
             self._own(step, owner, [], "revoke")
         self.assigned_counts, self.electing = None, None
@@ -287,8 +287,8 @@ class ConsumerCoordinator(msgspec.Struct):
             self.auto_commit_due = False
             step.set_timer(AUTO_COMMIT, self.auto_commit_ms)
 
-    def _own(self, step: Step, owner: Owner, tps: list[str], reason: OwnReason) -> None:
-        """What it owns changes to ``tps``."""
+    def _own(self, step: Step, owner: Owner, tps: list[str], reason: OwnReason, lost: bool = False) -> None:
+        """What it owns changes to ``tps``. ``lost``: it had no say in what it owns no more."""
         before = list(owner.positions)
         gone = [tp for tp in before if tp not in tps]
         added = [tp for tp in tps if tp not in before]
@@ -298,9 +298,8 @@ class ConsumerCoordinator(msgspec.Struct):
             owner.drop(step, tp)
         for tp in added:
             owner.take(step, tp)
-        if not gone and not added and reason != "assign":
+        if not gone and not added and reason not in ("assign", "leave"):
             return
-        lost = reason == "lost"
         generation = self.membership.generation
         step.record(
             ConsOwn(
@@ -363,6 +362,8 @@ class ConsumerCoordinator(msgspec.Struct):
 
     def on_found(self, step: Step, owner: Owner, ended: Ended) -> list[Committed]:
         """Take the end of a FindCoordinator; returns commits that it was the last hope of."""
+        if ended.call != self.lookup.call:
+            return []  # of a consumer that was closed
         error = self.lookup.on_ended(step, owner.net, owner.metadata, ended)
         if not error:
             self.membership.session_end_ms = step.now_ms + self.membership.settings.session_ms
@@ -381,10 +382,10 @@ class ConsumerCoordinator(msgspec.Struct):
 
     def close(self, step: Step, owner: Owner) -> int:
         """The consumer is closed: it gives up what it owns and, as a dynamic member, leaves. Returns the call of its
-        LeaveGroup, 0 none."""
+        LeaveGroup, 0 none. One that was closed for an error, and was no member any more, did not leave of itself."""
         membership = self.membership
-        gone = membership.generation.id < 0 or membership.state != "STABLE"
-        self._own(step, owner, [], "lost" if gone else "leave")
+        lost = membership.generation.id < 0 or membership.state != "STABLE"
+        self._own(step, owner, [], "lost" if lost and self.fatal else "leave", lost)
         self.commits.give_up(step)
         step.cancel_timer(AUTO_COMMIT)
         if not membership.settings.leave_on_close:
@@ -456,11 +457,11 @@ class ConsumerCoordinator(msgspec.Struct):
         return found or {}
 
 
-def new_membership(coordinator: ConsumerCoordinator) -> None:
-    """A consumer that was closed is made anew."""
+def new_membership(step: Step, coordinator: ConsumerCoordinator) -> None:
+    """A consumer that was closed is made anew: it knows nothing of its group, nor who coordinates it."""
     settings = coordinator.membership.settings
     coordinator.membership = GroupMembership(settings)
-    coordinator.lookup.fatal = 0
+    coordinator.lookup.begin_anew(step)
     coordinator.last_generation = NO_GENERATION.id
     coordinator.preparing, coordinator.prepare_end_ms, coordinator.electing = "", -1, None
 

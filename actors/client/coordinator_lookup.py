@@ -109,6 +109,13 @@ class CoordinatorLookup(msgspec.Struct):
         """The coordinator is another one, or cannot be reached."""
         self.broker, self.awaits = -1, -1
 
+    def begin_anew(self, step: Step) -> None:
+        """The client is another one, which has asked for nothing yet: a call of the one before is not its own."""
+        self.forget()
+        self.wanted, self.waiting = False, False
+        self.call, self.failures, self.fatal = 0, 0, 0
+        step.cancel_timer(RETRY)
+
 
 def _answer(response: FindCoordinatorResponse | None) -> tuple[int, int]:
     """Error and broker."""

@@ -325,7 +325,7 @@ class GroupConsumerNode(ConsumerNode):
         """A new consumer."""
         self.present = True
         self.committed, self.awaited_epoch, self.metadata.awaited_epoch = {}, -1, -1
-        new_membership(self.coordinator)
+        new_membership(step, self.coordinator)
 
     def on_committed(self, step: Step, ended: Ended) -> None:
         """An OffsetCommit ended."""

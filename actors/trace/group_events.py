@@ -60,7 +60,8 @@ class GrpCommit(TraceEvent, frozen=True, tag="grp.commit"):
 class GrpLoad(TraceEvent, frozen=True, tag="grp.load"):
     """A broker has loaded the offsets partition ``tp``, as its leader in ``coordinator_epoch``, or gave up what it had
     of it (``loaded`` False). ``end``: the log was read up to here. ``offsets``: group -> topic partition -> entry;
-    ``groups``: group -> its state and generation, both as they are in memory afterwards (not told when given up)."""
+    ``groups``: group -> its state and generation; ``members``, ``assignment``: group -> what ``GrpGen`` has under these
+    names; all as they are in memory afterwards (not told when given up)."""
 
     tp: str
     coordinator_epoch: int
@@ -68,6 +69,8 @@ class GrpLoad(TraceEvent, frozen=True, tag="grp.load"):
     end: int = -1
     offsets: dict[str, dict[str, Entry]] = {}
     groups: dict[str, tuple[GroupState, int]] = {}
+    members: dict[str, dict[str, str]] = {}
+    assignment: dict[str, dict[str, list[str]]] = {}
 
 
 class GrpFetch(TraceEvent, frozen=True, tag="grp.fetch"):
@@ -88,7 +91,7 @@ OwnReason = Literal["assign", "revoke", "lost", "leave"]
 class ConsOwn(TraceEvent, frozen=True, tag="cons.own"):
     """What a member of a group owns changed. ``owned``: from now on; ``added``, ``revoked``, ``lost``: what differs.
     ``member``, ``generation``: as the member knows them. reason: assign (a SyncGroup answer), revoke (before it joins
-    again), lost (it was fenced, or its session is over), leave (it leaves, or unsubscribes)."""
+    again), lost (it was fenced, or its session is over), leave (the application closes it, whatever it owned)."""
 
     group: str
     member: str

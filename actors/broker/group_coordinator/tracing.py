@@ -31,11 +31,15 @@ def record_state(turn: Turn, shard: Shard, group: ClassicGroup, reason: str) -> 
             shard.epoch,
             group.leader or "",
             group.protocol or "",
-            {member.member_id: member.client_id for member in group.members.values()},
+            _clients(group),
             assigned_partitions(group) if state == STABLE else {},
             reason,
         )
     )
+
+
+def _clients(group: ClassicGroup) -> dict[str, str]:
+    return {member.member_id: member.client_id for member in group.members.values()}
 
 
 def assigned_partitions(group: ClassicGroup) -> dict[str, list[str]]:
@@ -59,4 +63,7 @@ def record_loaded(turn: Turn, shard: Shard) -> None:
         group: {tp: value.entry for tp, value in of_group.items()} for group, of_group in shard.offsets.written.items()
     }
     groups = {group.group_id: (group.state, group.generation) for group in shard.groups.values()}
-    turn.step.record(GrpLoad(shard.tp, shard.epoch, True, shard.written, offsets, groups))
+    stable = [group for group in shard.groups.values() if group.state == STABLE]
+    members = {group.group_id: _clients(group) for group in stable}
+    assignment = {group.group_id: assigned_partitions(group) for group in stable}
+    turn.step.record(GrpLoad(shard.tp, shard.epoch, True, shard.written, offsets, groups, members, assignment))

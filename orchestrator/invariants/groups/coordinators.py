@@ -117,7 +117,7 @@ class MemoryEqualsTheLog(LogInvariant[Memory]):
     exemptions = LOSS
     unseen = (
         "Which positions a coordinator tells that another one has taken over from without its hearing of it.",
-        "Members and assignments of a group that was loaded: the trace tells its state and generation alone.",
+        "Members and assignments of a group that was loaded: O2 and O4 know those of generations that were stable.",
         "Whether a position that expired was to expire.",
     )
 

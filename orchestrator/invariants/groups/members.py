@@ -43,10 +43,12 @@ class Generations(State):
             _remember(self.stable, body.generation, entered)
 
     def load(self, event: Stamped, body: GrpLoad) -> None:
-        """A coordinator read its log: whoever was in that generation before is a member."""
+        """A coordinator read its log: whoever was in that generation before is a member. Of one that was not known to
+        be stable when its coordinator was replaced, the log alone tells."""
         state, number = body.groups.get(self.key, ("Empty", 0))
         known = self.stable.get(number)
-        members = known.members if known is not None and state != "Empty" else []
+        told = list(body.members.get(self.key, {}))
+        members = told if known is None or state == "Empty" else known.members
         _remember(self.loaded, body.coordinator_epoch, Generation(state, number, members, witness(event)))
         self.current.pop(body.coordinator_epoch, None)
 
@@ -133,13 +135,15 @@ class Assigned(msgspec.Struct, frozen=True):
 
 
 class Owners(State):
-    """owned: node -> what it has. assigned: generation -> what coordinators gave to whom in it, each once. static:
-    nodes that are static members. timed_out: the last generation that began without all of them."""
+    """owned: node -> what it has. assigned: generation -> what coordinators gave to whom in it, each once; loaded: the
+    same, as they found it in their log. static: nodes that are static members. timed_out: the last generation that
+    began without all of them."""
 
     static: list[str] = []
     timed_out: int = -1
     owned: dict[str, Owned] = {}
     assigned: dict[int, list[Assigned]] = {}
+    loaded: dict[int, list[Assigned]] = {}
 
 
 class OneOwnerAtATime(KeyedInvariant[Owners]):
@@ -154,7 +158,7 @@ class OneOwnerAtATime(KeyedInvariant[Owners]):
     source = "KIP-62; KIP-429; kafka-tlaplus, NoDoubleClientAssignment"
     tested_when = "a group becomes stable with an assignment, or a member takes what it was assigned"
     route = GROUP
-    types = (GrpGen, ConsOwn)
+    types = (GrpGen, GrpLoad, ConsOwn)
     of_groups = True
     exemptions = {
         "fenced": "The one that still has it is no member of this generation: it was put out of the group, has not "
@@ -181,34 +185,32 @@ class OneOwnerAtATime(KeyedInvariant[Owners]):
         if type(body) is ConsOwn:
             state.owned[event.node] = Owned(event.incarnation, body.member, list(body.owned), witness(event))
             return self._took(state, event, body) if body.reason == "assign" else NOTHING
+        if type(body) is GrpLoad:
+            return self._loaded(state, event, body) if body.loaded else NOTHING
         if body.state == "CompletingRebalance" and body.reason == TIMED_OUT:
             state.timed_out = body.generation
         return self._assigned(state, event, body) if body.state == "Stable" else NOTHING
 
     def _assigned(self, state: Owners, event: Stamped, body: GrpGen) -> Emissions:
         state.tested += 1
-        known = state.assigned.pop(body.generation, [])
-        state.assigned[body.generation] = known
-        if len(state.assigned) > REMEMBERED:
-            del state.assigned[next(iter(state.assigned))]
-        known.append(Assigned(dict(body.assignment), body.coordinator_epoch, witness(event)))
-        del known[:-REMEMBERED]
-        given: dict[str, str] = {}
-        for member, tps in body.assignment.items():
-            if member not in body.members and tps:
-                sentence = (
-                    f"{event.node} gave {', '.join(tps)} to {member}, which is no member of group {state.key} in "
-                    f"generation {body.generation}"
-                )
-                return self.violated(state.key, sentence, event)
-            for tp in tps:
-                if given.setdefault(tp, member) != member:
-                    sentence = (
-                        f"{event.node} gave {tp} to {given[tp]} and to {member} in generation {body.generation} of "
-                        f"group {state.key}"
-                    )
-                    return self.violated(state.key, sentence, event)
+        by = Assigned(dict(body.assignment), body.coordinator_epoch, witness(event))
+        _give(state.assigned, body.generation, by)
+        wrong = _overlap(event.node, state.key, body.generation, list(body.members), body.assignment)
+        if wrong:
+            return self.violated(state.key, wrong, event)
+        given = {tp: member for member, tps in body.assignment.items() for tp in tps}
         return self._given_up(state, event, body, given)
+
+    def _loaded(self, state: Owners, event: Stamped, body: GrpLoad) -> Emissions:
+        """A coordinator goes on with an assignment that its log has: written, though it may be that nobody was told
+        so before the one that wrote it was replaced."""
+        assignment = body.assignment.get(state.key)
+        if assignment is None:
+            return NOTHING
+        _, generation = body.groups[state.key]
+        _give(state.loaded, generation, Assigned(dict(assignment), body.coordinator_epoch, witness(event)))
+        wrong = _overlap(event.node, state.key, generation, list(body.members[state.key]), assignment)
+        return self.violated(state.key, wrong, event) if wrong else NOTHING
 
     def _given_up(self, state: Owners, event: Stamped, body: GrpGen, given: dict[str, str]) -> Emissions:
         found: Emissions = NOTHING
@@ -233,8 +235,11 @@ class OneOwnerAtATime(KeyedInvariant[Owners]):
     def _took(self, state: Owners, event: Stamped, body: ConsOwn) -> Emissions:
         state.tested += 1
         known = state.assigned.get(body.generation, [])
+        if not any(body.member in each.assignment for each in known):
+            # Its coordinator was replaced before it knew that this was committed: the next one found it in its log.
+            known = [*known, *state.loaded.get(body.generation, [])]
         if not known and not body.owned:
-            return NOTHING  # its coordinator was replaced before it knew that the assignment was committed
+            return NOTHING
         if any(sorted(each.assignment.get(body.member, [])) == sorted(body.owned) for each in known):
             return NOTHING
         by = known[-1].by if known else None
@@ -244,6 +249,28 @@ class OneOwnerAtATime(KeyedInvariant[Owners]):
             f"of group {state.key}, which gives it {', '.join(given) or 'nothing'}"
         )
         return self.violated(state.key, sentence, by, event)
+
+
+def _give(known: dict[int, list[Assigned]], generation: int, assigned: Assigned) -> None:
+    of_generation = known.pop(generation, [])
+    known[generation] = of_generation
+    if len(known) > REMEMBERED:
+        del known[next(iter(known))]
+    of_generation.append(assigned)
+    del of_generation[:-REMEMBERED]
+
+
+def _overlap(node: str, group: str, generation: int, members: list[str], assignment: dict[str, list[str]]) -> str:
+    """What is wrong with an assignment by itself, "" nothing."""
+    given: dict[str, str] = {}
+    for member, tps in assignment.items():
+        if member not in members and tps:
+            given_to = f"{node} gave {', '.join(tps)} to {member}"
+            return f"{given_to}, which is no member of group {group} in generation {generation}"
+        for tp in tps:
+            if given.setdefault(tp, member) != member:
+                return f"{node} gave {tp} to {given[tp]} and to {member} in generation {generation} of group {group}"
+    return ""
 
 
 class Numbers(State):

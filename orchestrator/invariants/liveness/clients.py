@@ -190,11 +190,12 @@ class SendsReturn(PartitionInvariant[Sends]):
 
 
 class Reading(PartitionState):
-    """positions: consumer -> its position. high_watermark, told: of the leader of the newest leader epoch. unclean:
-    newest leader epoch of an unclean election, -1 none. pursued: consumer -> leader epoch of the high watermark that it
-    is to reach. waits: consumer -> bounds that it has for that, or has had. hung: what is known of brokers that hang;
-    known: the finding about them, if it is one here. pushes: of UpdateMetadata."""
+    """members: consumers of groups. positions: consumer -> its position. high_watermark, told: of the leader of the
+    newest leader epoch. unclean: newest leader epoch of an unclean election, -1 none. pursued: consumer -> leader epoch
+    of the high watermark that it is to reach. waits: consumer -> bounds that it has for that, or has had. hung: what is
+    known of brokers that hang; known: the finding about them, if it is one here. pushes: of UpdateMetadata."""
 
+    members: set[str] = set()
     positions: dict[str, int] = {}
     high_watermark: int = 0
     epoch: int = -1
@@ -231,9 +232,21 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
 
     def initial(self, key: str, profile: Profile) -> Reading:
         hung, known = HungBrokers.among(profile), known_as(profile, "finding-hung-brokers")
-        return Reading(key, beta_us=beta(profile, self.id), hung=hung, known=known, pushes=LatePushes.of(profile))
+        state = Reading(key, beta_us=beta(profile, self.id), hung=hung, known=known, pushes=LatePushes.of(profile))
+        state.members = {each for group in profile.groups.values() for each in group.get("members", [])}
+        return state
+
+    @property
+    def news(self) -> tuple[type, ...]:
+        return (*super().news, NodeDown)
 
     def hear(self, state: Reading, event: Stamped) -> Emissions:
+        if type(event.body) is NodeDown:
+            if event.node in state.members:
+                # It is to read what it is assigned when it is back, if it is assigned anything.
+                state.positions.pop(event.node, None)
+                self.void(state, event.node)
+            return NOTHING
         if type(event.body) is CtlFault:
             state.hung.take(event.body)
             state.pushes.take(event.body)

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from actors.trace.events import ConsOwn, CtlPhase, CtlWindow, GrpGen, NodeDown, NodeUp, Stamped
+from actors.trace.events import ConsOwn, CtlPhase, CtlWindow, GrpGen, GrpLoad, NodeDown, NodeUp, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, Witness, witness
 from orchestrator.invariants.folds.routes import GROUP
 from orchestrator.invariants.folds.windows import Obligation, WindowInvariant, WindowState, beta
@@ -27,12 +27,14 @@ class Seen(msgspec.Struct, frozen=True):
 
 class Gathering(WindowState):
     """expected: clients that are to be members, and partitions, all that are to be owned. running: those of them that
-    run; away: that left of themselves. owned: client -> what it has. seen: the newest coordinator's word."""
+    run; away: that left of themselves -> member id that each had. owned: client -> what it has. ids: client -> its
+    newest member id. seen: the newest coordinator's word."""
 
     expected: list[str] = []
     partitions: list[str] = []
     running: set[str] = set()
-    away: set[str] = set()
+    away: dict[str, str] = {}
+    ids: dict[str, str] = {}
     owned: dict[str, list[str]] = {}
     seen: Seen | None = None
     stopping: bool = False
@@ -66,7 +68,7 @@ class GroupsGetTogether(WindowInvariant[Gathering]):
     source = "KIP-848, EventuallyConverges; KAFKA-12890; KIP-62"
     tested_when = "a group that was not stable becomes so, with all partitions owned, in a window"
     route = GROUP
-    types = (GrpGen, ConsOwn)
+    types = (GrpGen, GrpLoad, ConsOwn)
     of_groups = True
     unseen = (
         "a group with a member that is not in the core: it may be waited for",
@@ -90,7 +92,7 @@ class GroupsGetTogether(WindowInvariant[Gathering]):
             if event.node not in state.expected:
                 return NOTHING
             state.owned.pop(event.node, None)
-            state.away.discard(event.node)
+            state.away.pop(event.node, None)
             if kind is NodeUp:
                 state.running.add(event.node)
             else:
@@ -113,14 +115,27 @@ class GroupsGetTogether(WindowInvariant[Gathering]):
         if type(body) is ConsOwn:
             state.owned[event.node] = list(body.owned)
             if body.reason == "leave":
-                state.away.add(event.node)
+                state.away[event.node] = state.ids.get(event.node, "")
             elif body.reason == "assign":
-                state.away.discard(event.node)
-        elif state.seen is None or body.coordinator_epoch >= state.seen.coordinator_epoch:
-            clients = list(body.members.values())
-            state.seen = Seen(body.state, body.generation, body.coordinator_epoch, clients, witness(event))
-            state.away.difference_update(clients)
+                state.away.pop(event.node, None)
+        elif type(body) is GrpGen:
+            self._told(state, event, body.coordinator_epoch, (body.state, body.generation), body.members)
+        elif body.loaded and state.key in body.groups:
+            # It goes on with what its log has, and moves the group into no other state for that.
+            self._told(state, event, body.coordinator_epoch, body.groups[state.key], body.members.get(state.key, {}))
         return self._judge(state, event)
+
+    def _told(
+        self, state: Gathering, event: Stamped, epoch: int, now: tuple[str, int], members: dict[str, str]
+    ) -> None:
+        """The word of a coordinator. A member under the id with which it left is only not given up yet."""
+        if state.seen is not None and epoch < state.seen.coordinator_epoch:
+            return
+        state.seen = Seen(*now, epoch, list(members.values()), witness(event))
+        for member, client in members.items():
+            if state.away.get(client, member) != member:
+                del state.away[client]
+            state.ids[client] = member
 
     def _judge(self, state: Gathering, event: Stamped) -> Emissions:
         if state.stopping or state.since_us < 0:

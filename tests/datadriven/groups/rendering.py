@@ -39,7 +39,11 @@ def describe_event(event: TraceEvent) -> str | None:
             entry = [event.offset, event.leader_epoch, event.metadata_epoch]
             return f"* {event.group} commits {event.tp} {entry}{by}: {told}"
         case GrpLoad() if event.loaded:
-            return f"* {event.tp} loaded@{event.coordinator_epoch} to {event.end}: {event.groups} {event.offsets}"
+            told = {group: given for group, given in event.assignment.items() if event.members[group]}
+            given = f" {told}" if told else ""
+            return (
+                f"* {event.tp} loaded@{event.coordinator_epoch} to {event.end}: {event.groups} {event.offsets}{given}"
+            )
         case GrpLoad():
             return f"* {event.tp} given up@{event.coordinator_epoch}"
         case GrpFetch():

@@ -118,7 +118,9 @@ def _coordinators(random: Random, trace: TraceBuilder) -> None:
         trace.emit(broker, GrpCommit(TP, "g", OFFSETS, epoch, member, generation, *entry, error, at))
     elif kind == 2:
         told = {"g": {TP: entry}} if random.random() < 0.7 else {}
-        trace.emit(broker, GrpLoad(OFFSETS, epoch, random.random() < 0.8, 0, told, {"g": ("Stable", generation)}))
+        loaded = random.random() < 0.8
+        known = ({"g": {"m1": "consumer-1", "m2": "consumer-2"}}, {"g": {"m1": [TP], "m2": []}})
+        trace.emit(broker, GrpLoad(OFFSETS, epoch, loaded, 0, told, {"g": ("Stable", generation)}, *known))
     elif kind == 3:
         trace.emit(broker, GrpFetch("g", OFFSETS, epoch, 0, {TP: entry}))
     else:

@@ -92,6 +92,14 @@ class GroupTrace(TraceBuilder):
         offsets = {GROUP: {TP: told}} if told else {}
         return self.emit(f"broker-{broker}", GrpLoad(OFFSETS, epoch, True, end, offsets, groups))
 
+    def loads_stable(self, generation: int, epoch: int = 1, broker: int = 2, **assignment: str) -> str:
+        """Its log has a generation. ``assignment``: member id -> partitions in one word."""
+        given = {member: tps.split() for member, tps in assignment.items()}
+        told = {member: ONE if member == "m1" else TWO for member in given}
+        groups: dict[str, Any] = {GROUP: ("Stable", generation)}
+        body = GrpLoad(OFFSETS, epoch, True, 5, {}, groups, {GROUP: told}, {GROUP: given})
+        return self.emit(f"broker-{broker}", body)
+
     def unloads(self, epoch: int = 0, broker: int = 1) -> str:
         """It gives up what it had."""
         return self.emit(f"broker-{broker}", GrpLoad(OFFSETS, epoch, False))

@@ -85,6 +85,29 @@ def test_what_a_coordinator_loaded_counts() -> None:
     assert "whose generation is 3" in sentence(trace, "O2")
 
 
+def test_a_generation_that_was_only_written() -> None:
+    """Shows that the members of a generation whose coordinator was replaced before it knew that the assignment was
+    committed are those that the next one found in its log, and nobody else."""
+    trace = GroupTrace()
+    trace.stable(3)
+    trace.gen("CompletingRebalance", 4)
+    trace.loads_stable(4, m1=TP)
+    trace.decides(10, generation=4, epoch=1, broker=2)
+    assert status(trace, "O2") == ("held", 1)
+    trace.decides(10, member="m2", generation=4, epoch=1, broker=2)
+    assert sentence(trace, "O2").endswith("of which it is no member in generation 4")
+
+
+def test_a_coordinator_cannot_load_other_members() -> None:
+    """Shows that where a generation is known to have been stable, its members are those of then, whatever a
+    coordinator says that it loaded."""
+    trace = GroupTrace()
+    trace.stable(3, m1=TP)
+    trace.loads_stable(3, m1=TP, m2="orders-1")
+    trace.decides(10, member="m2", generation=3, epoch=1, broker=2)
+    assert "of which it is no member" in sentence(trace, "O2")
+
+
 # ---- O4 ---------------------------------------------------------------------------------------------------------
 
 
@@ -140,6 +163,25 @@ def test_a_member_takes_what_it_was_not_given() -> None:
     (finding,) = trace.result("O4").violations
     assert finding.events == [by, taken]
     assert finding.sentence.endswith(f"which gives it {TP}")
+
+
+def test_a_member_takes_what_was_only_written() -> None:
+    """Shows that an assignment which the next coordinator found in its log is as good as one that was committed before,
+    and that it has to be a proper one; and that it counts for nothing beside one that was committed."""
+    trace = GroupTrace()
+    trace.loads_stable(4, m1=TP, m2="orders-1")
+    trace.owns(ONE, TP, 4)
+    assert status(trace, "O4") == ("held", 1)
+    trace.owns(TWO, f"{TP} orders-1", 4)
+    assert sentence(trace, "O4").endswith("which gives it orders-1")
+    trace = GroupTrace()
+    trace.loads_stable(4, m1=TP, m2=TP)
+    assert sentence(trace, "O4") == f"broker-2 gave {TP} to m1 and to m2 in generation 4 of group g"
+    trace = GroupTrace()
+    trace.stable(4)
+    trace.loads_stable(4, m1=f"{TP} orders-1", m2="")
+    trace.owns(ONE, f"{TP} orders-1", 4)
+    assert sentence(trace, "O4").endswith(f"which gives it {TP}")
 
 
 # ---- O5 ---------------------------------------------------------------------------------------------------------

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from actors.trace.events import CtlPhase
+from actors.trace.events import CtlPhase, GrpGen
 from orchestrator.invariants.folds.bounds import bound_us
 from orchestrator.invariants.folds.fold import Profile
-from tests.unit.invariants.groups.stage import ONE, TWO, GroupTrace
+from tests.unit.invariants.groups.stage import GROUP, OFFSETS, ONE, TWO, GroupTrace
 from tests.unit.invariants.trace_builder import TP
 
 BOUND_US = bound_us(Profile(), "L11")
@@ -104,6 +104,36 @@ def test_who_may_be_waited_for() -> None:
     assert (down.result("L11").status, down.result("L11").tested) == ("held", 1)
 
 
+def test_who_left_is_back_under_another_id() -> None:
+    """Shows that a coordinator that has not given up a consumer which left does not say that it is back, and that a new
+    member id does."""
+    for back in (False, True):
+        trace = begun()
+        settles(trace)
+        trace.owns(TWO, "", 1, "leave")
+        trace.gen("PreparingRebalance", 1)
+        if back:
+            members = {"m1": ONE, "m3": TWO}
+            trace.emit("broker-1", GrpGen(OFFSETS, GROUP, "PreparingRebalance", 1, 0, members=members))
+        trace.stable(2, m1=f"{TP} orders-1")
+        trace.owns(ONE, f"{TP} orders-1", 2)
+        later(trace)
+        assert trace.result("L11").violated == back
+
+
+def test_a_coordinator_goes_on_with_what_it_loaded() -> None:
+    """Shows that a group that its coordinator gave up is together again when the next one has loaded it, as no state is
+    entered then; and that it is not with a member missing."""
+    for members in ("m1 m2", "m1"):
+        trace = begun()
+        settles(trace)
+        trace.gen("Dead", 1)
+        trace.unloads()
+        trace.loads_stable(1, epoch=1, broker=2, **dict.fromkeys(members.split(), TP))
+        later(trace)
+        assert trace.result("L11").violated == (members == "m1")
+
+
 def test_a_zombie_coordinator_says_nothing() -> None:
     """Shows that the newest coordinator's word counts."""
     trace = begun()
@@ -131,6 +161,27 @@ def test_a_consumer_need_not_read_what_it_gave_up() -> None:
         trace.wall += 300_000_000
         trace.emit("driver", CtlPhase("running"))
         assert trace.result("L6").violated == (not gives_up)
+
+
+def test_a_consumer_that_is_back_need_not_read_what_it_had() -> None:
+    """Shows that L6 does not expect of a member that crashed that it reads what it was assigned before, until it is
+    assigned that again."""
+    for again in (False, True):
+        trace = begun()
+        trace.lead(1)
+        trace.replicate("a")
+        trace.high_watermark("broker-1", 1)
+        trace.owns(ONE, TP)
+        trace.moved(ONE, 0, "committed")
+        trace.down(ONE)
+        trace.up(ONE, "group-consumer")
+        if again:
+            trace.owns(ONE, TP, 2)
+            trace.moved(ONE, 0, "committed")
+        later(trace)
+        trace.wall += 300_000_000
+        trace.emit("driver", CtlPhase("running"))
+        assert trace.result("L6").violated == again
 
 
 def test_a_commit_returns() -> None:
