@@ -31,6 +31,7 @@ from orchestrator.invariants.folds.leftovers import Leftovers
 from orchestrator.invariants.folds.routes import NODE
 from orchestrator.invariants.folds.windows import Obligation, WindowInvariant, WindowState, beta
 from orchestrator.invariants.liveness.clients import LINK_FAULTS
+from orchestrator.invariants.mirrors.late_pushes import LATE_PUSH, LatePushes
 from orchestrator.invariants.mirrors.producer_state import NO_PRODUCER_STATE
 
 SECOND_US = 1_000_000
@@ -168,10 +169,10 @@ OUT_OF_ORDER = f"errors [{int(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER)}])"
 
 class Retries(WindowState):
     """count: requests in a row that led nowhere; last: the newest of them. silent: who was asked and is not in the
-    core. pushed: metadata is pushed to brokers."""
+    core. pushes: of UpdateMetadata."""
 
     count: int = 0
-    pushed: bool = False
+    pushes: LatePushes = msgspec.field(default_factory=LatePushes)
     silent: set[str] = set()
     last: Witness | None = None
     told: str = ""
@@ -193,8 +194,7 @@ class RetriesGetSomewhere(WindowInvariant[Retries]):
     route = NODE
     types = (Rpc, *USEFUL)
     exemptions = {
-        "pushed-metadata": "Brokers are told of the cluster by UpdateMetadata: one that was held up may overwrite a "
-        "newer one, and what it says stays until there is news.",
+        "late-push": LATE_PUSH,
         "no-producer-state": NO_PRODUCER_STATE,
         "silent-nodes": "It asked several that are not in the core, and waits for each; the bound is for one.",
     }
@@ -207,8 +207,12 @@ class RetriesGetSomewhere(WindowInvariant[Retries]):
     )
 
     def initial(self, key: str, profile: Profile) -> Retries:
-        pushed = profile.setting("metadata.propagation", default="log") == "push"
-        return Retries(key, beta_us=beta(profile, self.id), pushed=pushed)
+        return Retries(key, beta_us=beta(profile, self.id), pushes=LatePushes.of(profile))
+
+    def hear(self, state: Retries, event: Stamped) -> Emissions:
+        if type(event.body) is CtlFault:
+            state.pushes.take(event.body)
+        return super().hear(state, event)
 
     def look(self, state: Retries, event: Stamped) -> None:
         if state.key not in state.core:
@@ -245,8 +249,8 @@ class RetriesGetSomewhere(WindowInvariant[Retries]):
         sentence = (
             f"{state.key} sent {state.count:,} requests and got nowhere {self.within(state)}; the last was {state.told}"
         )
-        if state.pushed and state.told.startswith("Metadata "):
-            return self.excused("pushed-metadata", state.key, sentence, obligation.by, state.last)
+        if state.pushes.possible and not state.key.startswith(("broker-", "controller-")):
+            return self.excused("late-push", state.key, sentence, obligation.by, state.last)
         if state.told.startswith("Produce ") and state.told.endswith(OUT_OF_ORDER):
             return self.excused("no-producer-state", state.key, sentence, obligation.by, state.last)
         if len(state.silent) > 1:
