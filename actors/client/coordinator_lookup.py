@@ -49,6 +49,16 @@ class CoordinatorLookup(msgspec.Struct):
         """The coordinator's name, "" while it is unknown."""
         return "" if self.broker < 0 else node_name(self.broker)
 
+    def look_at_once(self) -> None:
+        """A commit needs it: only ``poll`` waits for metadata after a failure, ``commitAsync`` looks for itself."""
+        self.wanted, self.awaits = True, -1
+
+    def lost(self, net: NetworkClient) -> bool:
+        """Whether the broker that is to be asked was lost before it could be: in Kafka that request has failed
+        (``ConsumerNetworkClient.checkDisconnects``)."""
+        target = self.node.target
+        return not self.call and target >= 0 and not net.usable(node_name(target), CONNECTION)
+
     def poll(self, step: Step, net: NetworkClient, metadata: MetadataCache) -> None:
         """Ask for the coordinator if it has to be known and is not."""
         if self.broker >= 0 or not self.wanted or self.fatal or self.call or self.waiting:
