@@ -206,7 +206,7 @@ class GroupConsumerNode(ConsumerNode):
 
     def _stopped(self, step: Step) -> dict[str, Any] | None:
         settled = self.present and self.coordinator.membership.settled and not self.blocked
-        if settled and not self.closing and all(position.drained for position in self.positions.values()):
+        if settled and not self.closing and all(map(self._read_out, self.positions.values())):
             self.closing, self.finishing = "begin", True
             self._close(step)
         return None if self.present else {"positions": {}}
