@@ -131,7 +131,7 @@ class ConsumerCoordinator(msgspec.Struct):
         coordinator. Returns commits that are over."""
         peer = self._beat(step, owner)
         if self.commits.commits and not peer:
-            self.lookup.look_at_once()
+            self.lookup.want(at_once=any(each.deadline_ms < 0 for each in self.commits.commits.values()))
         over = self._without_coordinator(step, E.NETWORK_EXCEPTION) if self.lookup.lost(owner.net) else []
         self.lookup.poll(step, owner.net, owner.metadata)
         joining = self.membership.state in ("PREPARING_REBALANCE", "COMPLETING_REBALANCE")

@@ -49,9 +49,12 @@ class CoordinatorLookup(msgspec.Struct):
         """The coordinator's name, "" while it is unknown."""
         return "" if self.broker < 0 else node_name(self.broker)
 
-    def look_at_once(self) -> None:
-        """A commit needs it: only ``poll`` waits for metadata after a failure, ``commitAsync`` looks for itself."""
-        self.wanted, self.awaits = True, -1
+    def want(self, at_once: bool) -> None:
+        """A commit needs it. at_once: as ``commitAsync`` looks for itself; ``poll`` and ``commitSync`` wait for
+        metadata after a failure."""
+        self.wanted = True
+        if at_once:
+            self.awaits = -1
 
     def lost(self, net: NetworkClient) -> bool:
         """Whether the broker that is to be asked was lost before it could be: in Kafka that request has failed
