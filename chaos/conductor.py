@@ -337,7 +337,10 @@ class ScenarioConductor:
         event = self._enter(phase, deadline)
         names = [name for name, node in self._clients.items() if (node.role in CONSUMERS) == (phase == "draining")]
         self._waiting = set(names)
-        return [event, *(Invoke(name, _stop(name), "stop") for name in names)]
+        # Of a topic that was removed for good there is nothing to read, however long one asks for it.
+        gone = [tp for tp in self.view.partitions if tp not in self.view.living]
+        arguments = {"gone": gone} if gone and phase == "draining" else {}
+        return [event, *(Invoke(name, _stop(name), "stop", arguments) for name in names)]
 
     def _late(self, now_us: int) -> list[AnyAction]:
         """The chaos is over, or the budget of a phase is spent."""

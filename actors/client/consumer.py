@@ -41,10 +41,10 @@ class ConsumerNode(ClientNode):
     Workload: topic, partitions, seek (the offset to begin each partition at, -1: where auto.offset.reset says),
     rewind_every_ms and rewind_by_ms (so often it asks ``offsetsForTimes`` where the records begin that are so old, and
     seeks there; 0: never), external_every_ms and external_wait_ms (see ``ExternalOffsets``; 0: it keeps no positions).
-    "stop" looks up the end of each partition, as ``endOffsets`` does, reads until it is reached
-    and is completed with {"positions": partition -> offset}. An application's poll returns what one Fetch answer
-    brought for one partition; it is invoked and returns in the step that handles the answer, as a poll that finds its
-    records already fetched.
+    "stop" looks up the end of each partition, as ``endOffsets`` does, reads until it is reached and is completed with
+    {"positions": partition -> offset}; partitions that are ``gone``, with their topics, are not waited for. An
+    application's poll returns what one Fetch answer brought for one partition; it is invoked and returns in the step
+    that handles the answer, as a poll that finds its records already fetched.
     """
 
     fetcher: Fetcher = msgspec.field(default_factory=Fetcher)
@@ -54,6 +54,7 @@ class ConsumerNode(ClientNode):
     rewinds: Every = msgspec.field(default_factory=Every)
     external: ExternalOffsets = msgspec.field(default_factory=ExternalOffsets)
     delivered: int = 0
+    gone: list[str] = msgspec.field(default_factory=list)
 
     def _configure(self, step: Step) -> None:
         config = self.spec.config
@@ -94,7 +95,7 @@ class ConsumerNode(ClientNode):
         for position in self.positions.values():
             if position.state == "reset" and not position.lookup:
                 self._reset(step, position)
-            if self.stopping and position.end < 0 and not position.end_lookup and position.state != "failed":
+            if self.stopping and not self._read_out(position) and position.end < 0 and not position.end_lookup:
                 self._look_up_end(step, position)
         self.on_found(step, self.offsets.poll(step, self.net, self.metadata))
         self.validator.poll(step, self.net, self.metadata, self.positions)
@@ -136,6 +137,8 @@ class ConsumerNode(ClientNode):
         """Beside those of every client: ``metadata-epoch`` (-1 before the first answer, and where answers have none)
         and ``wait-for-metadata-update`` (epoch, timeout_ms), which tells whether such metadata came in time."""
         wait = self.external.wait
+        if event.kind == "stop":
+            self.gone = event.arguments.get("gone", [])
         if event.kind == "metadata-epoch":
             step.complete(event.operation, {"metadata_epoch": self.metadata.metadata_epoch})
         elif event.kind != "wait-for-metadata-update":
@@ -267,8 +270,12 @@ class ConsumerNode(ClientNode):
             )
         )
 
+    def _read_out(self, position: TopicPartitionState) -> bool:
+        """Whether there is nothing left that the drain asks for."""
+        return position.drained or position.tp in self.gone
+
     def _stopped(self, step: Step) -> dict[str, Any] | None:
-        if not all(position.drained and not position.rewind_lookup for position in self.positions.values()):
+        if not all(self._read_out(position) and not position.rewind_lookup for position in self.positions.values()):
             return None
         return {"positions": {tp: position.offset for tp, position in self.positions.items()}}
 

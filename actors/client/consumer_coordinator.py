@@ -131,13 +131,14 @@ class ConsumerCoordinator(msgspec.Struct):
         coordinator. Returns commits that are over."""
         peer = self._beat(step, owner)
         if self.commits.commits and not peer:
-            self.lookup.wanted = True
+            self.lookup.want(at_once=any(each.deadline_ms < 0 for each in self.commits.commits.values()))
+        over = self._without_coordinator(step, E.NETWORK_EXCEPTION) if self.lookup.lost(owner.net) else []
         self.lookup.poll(step, owner.net, owner.metadata)
         joining = self.membership.state in ("PREPARING_REBALANCE", "COMPLETING_REBALANCE")
         ended = self.commits.poll(step, owner.net, owner.metadata, peer, self._stable(), joining)
         for each in ended:
             self._on_commit_over(step, each)
-        return ended
+        return [*over, *ended]
 
     def _peer(self, step: Step, owner: Owner) -> str:
         """The coordinator, "" while it is unknown or cannot be reached; it is looked for then."""
@@ -368,6 +369,10 @@ class ConsumerCoordinator(msgspec.Struct):
         if not error:
             self.membership.session_end_ms = step.now_ms + self.membership.settings.session_ms
             return []
+        return self._without_coordinator(step, error)
+
+    def _without_coordinator(self, step: Step, error: int) -> list[Committed]:
+        """Nobody could say who the coordinator is; returns commits that are over with that."""
         done = self.commits.no_coordinator(step, error)
         for each in done:
             self._on_commit_over(step, each)

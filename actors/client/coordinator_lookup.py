@@ -49,6 +49,19 @@ class CoordinatorLookup(msgspec.Struct):
         """The coordinator's name, "" while it is unknown."""
         return "" if self.broker < 0 else node_name(self.broker)
 
+    def want(self, at_once: bool) -> None:
+        """A commit needs it. at_once: as ``commitAsync`` looks for itself; ``poll`` and ``commitSync`` wait for
+        metadata after a failure."""
+        self.wanted = True
+        if at_once:
+            self.awaits = -1
+
+    def lost(self, net: NetworkClient) -> bool:
+        """Whether the broker that is to be asked was lost before it could be: in Kafka that request has failed
+        (``ConsumerNetworkClient.checkDisconnects``)."""
+        target = self.node.target
+        return not self.call and target >= 0 and not net.usable(node_name(target), CONNECTION)
+
     def poll(self, step: Step, net: NetworkClient, metadata: MetadataCache) -> None:
         """Ask for the coordinator if it has to be known and is not."""
         if self.broker >= 0 or not self.wanted or self.fatal or self.call or self.waiting:

@@ -49,7 +49,8 @@ class Delivery(msgspec.Struct, frozen=True, gc=False):
 
 class Fetcher(msgspec.Struct):
     """One Fetch in flight per broker, for all partitions that it leads. ``calls``: call -> what it asked for.
-    ``sessions``: fetch sessions by broker."""
+    ``sessions``: fetch sessions by broker. ``watermarks``: high watermarks by broker and partition, as it told them
+    last; a session's answer leaves them out while they do not move, also where the position is a new one."""
 
     isolation: int = 0
     max_wait_ms: int = 500
@@ -61,6 +62,7 @@ class Fetcher(msgspec.Struct):
     calls: dict[int, dict[str, Asked]] = {}
     busy: dict[str, int] = {}
     sessions: dict[str, FetchSessionHandler] = {}
+    watermarks: dict[str, dict[str, int]] = {}
     beyond: Often = msgspec.field(default_factory=Often)
 
     # ---- sending ------------------------------------------------------------------------------------------
@@ -130,7 +132,9 @@ class Fetcher(msgspec.Struct):
             self._on_refused(step, metadata, positions, ended, asked)
             return []
         deliveries: list[Delivery] = []
+        told = self.watermarks.setdefault(ended.peer, {})
         for tp, data in answers:
+            told[tp] = -1 if data.error_code else data.high_watermark
             position = positions.get(tp)
             if position is None or tp not in asked:
                 continue
@@ -139,17 +143,17 @@ class Fetcher(msgspec.Struct):
             if data.error_code:
                 self._on_error(step, metadata, position, ended, data)
             else:
-                position.failures, position.high_watermark = 0, data.high_watermark
+                position.failures = 0
                 deliveries += _collect(step, position, asked[tp], data)
         if not deliveries:
-            self._note_beyond(step, positions, asked)
+            self._note_beyond(step, positions, asked, told)
         return deliveries
 
-    def _note_beyond(self, step: Step, positions: Positions, asked: dict[str, Asked]) -> None:
+    def _note_beyond(self, step: Step, positions: Positions, asked: dict[str, Asked], told: dict[str, int]) -> None:
         """Nothing came of a Fetch: maybe since it is beyond what a new leader knows to be committed."""
         for tp, each in asked.items():
             position = positions.get(tp)
-            if position is not None and each.offset == position.offset > position.high_watermark >= 0:
+            if position is not None and each.offset == position.offset > told.get(tp, -1) >= 0:
                 if self.beyond.count(step.now_ms):
                     step.record(RpcQuiet(TOLD, tp))
                 return

@@ -19,7 +19,7 @@ from actors.client import (
 from actors.client.client_base import components
 from actors.client.consumer import ConsumerNode
 from actors.client.consumer_coordinator import ConsumerCoordinator, new_membership
-from actors.client.coordinator_lookup import CoordinatorLookup
+from actors.client.coordinator_lookup import COORDINATOR, CoordinatorLookup
 from actors.client.group_membership import GroupMembership, GroupSettings
 from actors.client.offset_commits import Committed, OffsetCommits
 from actors.client.offset_fetcher import LATEST, Found, record_list_return
@@ -206,7 +206,7 @@ class GroupConsumerNode(ConsumerNode):
 
     def _stopped(self, step: Step) -> dict[str, Any] | None:
         settled = self.present and self.coordinator.membership.settled and not self.blocked
-        if settled and not self.closing and all(position.drained for position in self.positions.values()):
+        if settled and not self.closing and all(map(self._read_out, self.positions.values())):
             self.closing, self.finishing = "begin", True
             self._close(step)
         return None if self.present else {"positions": {}}
@@ -322,8 +322,11 @@ class GroupConsumerNode(ConsumerNode):
             step.set_timer(ABSENCE, self.absences.delay_ms(step.now_ms))
 
     def _join(self, step: Step) -> None:
-        """A new consumer."""
+        """A new consumer. What the former one still asked of the coordinator does not hold up what it asks."""
         self.present = True
+        self.net.renew(step, COORDINATOR)
+        for over in self.coordinator.commits.lost_coordinator(step, KafkaError.NETWORK_EXCEPTION):
+            self._on_commit_over(over)
         self.committed, self.awaited_epoch, self.metadata.awaited_epoch = {}, -1, -1
         new_membership(step, self.coordinator)
 

@@ -21,7 +21,7 @@ class TopicPartitionState(msgspec.Struct):
     pausing: an error's pause is not over; failures: errors in a row.
     end: where the drain stops, -1 unknown; end_lookup, end_operation: its lookup and the application's operation.
     rewind_lookup, rewind_operation, rewind_to: likewise of offsetsForTimes, and the time it asks for.
-    high_watermark: as a leader told it last, -1 unknown. revoking: it is about to be given up (``pendingRevocation``).
+    revoking: it is about to be given up (``pendingRevocation``).
     """
 
     tp: str
@@ -40,7 +40,6 @@ class TopicPartitionState(msgspec.Struct):
     rewind_lookup: int = 0
     rewind_operation: str = ""
     rewind_to: int = -1
-    high_watermark: int = -1
     revoking: bool = False
 
     @property

@@ -88,7 +88,8 @@ class NetworkClient(msgspec.Struct):
     client_id: what requests carry. ranges: what this node speaks. The pause before a lost connection is made again
     grows from ``backoff_ms`` to ``backoff_max_ms`` until a connection is ready again. setup_timeout_ms: after which a
     connection that is being made for the first time is slow; 0, as in Kafka, never: a time-out ends the making of a TCP
-    connection there, and a process that hangs still accepts one.
+    connection there, and a process that hangs still accepts one. renewed: how often connections of a name were given up
+    for new ones.
     """
 
     client_id: str
@@ -100,6 +101,7 @@ class NetworkClient(msgspec.Struct):
     connections: dict[str, PeerConnection] = {}
     in_flight: dict[int, InFlight] = {}
     calls: int = 0
+    renewed: dict[str, int] = {}
     quiet: Often = msgspec.field(default_factory=Often)
 
     def _connection(self, peer: str, connection: str) -> PeerConnection:
@@ -177,8 +179,21 @@ class NetworkClient(msgspec.Struct):
         )
         if "no-request-timeout" in step.defects:
             timeout = NEVER_MS
-        step.call(self.calls, peer, connection, request, timeout)
+        renewed = self.renewed.get(connection, 0)
+        step.call(self.calls, peer, f"{connection}.{renewed}" if renewed else connection, request, timeout)
         return self.calls
+
+    def renew(self, step: Step, connection: str) -> None:
+        """Close all connections of this name: what is under way on them has failed, nobody waits behind it, and what
+        comes next goes on new ones."""
+        self.renewed[connection] = self.renewed.get(connection, 0) + 1
+        for call in [call for call, flight in self.in_flight.items() if flight.connection == connection]:
+            self._record(step, self.in_flight.pop(call), None, "disconnect")
+        for key in [key for key, state in self.connections.items() if state.connection == connection]:
+            state = self.connections.pop(key)
+            self._made(step, state)
+            if state.backing_off:
+                step.cancel_timer(f"{RECONNECT}{key}")
 
     def on_answered(self, step: Step, event: Answered) -> Ended | None:
         """Take an answer. None: it was this client's own (version negotiation)."""

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from actors.node.errors import KafkaError
+from actors.node.spec import partition_name
 from actors.trace.events import (
     OP_RETURNS,
     BrokerReg,
@@ -18,6 +19,7 @@ from actors.trace.events import (
     NodeDown,
     PartAssume,
     PartChange,
+    PartRemove,
     QRole,
     QVote,
     Rpc,
@@ -167,13 +169,20 @@ OUT_OF_ORDER = f"errors [{int(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER)}])"
 """What all batches of a producer are told while an earlier one of it is missing."""
 
 
+NO_SUCH_TOPIC = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PARTITION, KafkaError.UNKNOWN_TOPIC_ID})
+"""What is said of a topic that was removed."""
+
+
 class Retries(WindowState):
     """count: requests in a row that led nowhere; last: the newest of them. silent: who was asked and is not in the
-    core. pushes: of UpdateMetadata."""
+    core. gone: names of partitions whose topics were removed, and that none has now; missed_one: some of the requests
+    was told so. pushes: of UpdateMetadata."""
 
     count: int = 0
     pushes: LatePushes = msgspec.field(default_factory=LatePushes)
     silent: set[str] = set()
+    gone: set[str] = set()
+    missed_one: bool = False
     last: Witness | None = None
     told: str = ""
 
@@ -197,6 +206,8 @@ class RetriesGetSomewhere(WindowInvariant[Retries]):
         "late-push": LATE_PUSH,
         "no-producer-state": NO_PRODUCER_STATE,
         "silent-nodes": "It asked several that are not in the core, and waits for each; the bound is for one.",
+        "removed-topic": "It was told that there is no such topic or partition, and that was so, as an operator had "
+        "removed it: before it is made anew there is nothing to get, and then the bound begins anew.",
     }
 
     LEAST = 10
@@ -206,13 +217,26 @@ class RetriesGetSomewhere(WindowInvariant[Retries]):
         "livelocks of fewer than ten requests, and of a node that gets one useful thing done now and then",
     )
 
+    @property
+    def news(self) -> tuple[type, ...]:
+        return (*super().news, PartChange, PartRemove)
+
     def initial(self, key: str, profile: Profile) -> Retries:
         return Retries(key, beta_us=beta(profile, self.id), pushes=LatePushes.of(profile))
 
     def hear(self, state: Retries, event: Stamped) -> Emissions:
-        if type(event.body) is CtlFault:
-            state.pushes.take(event.body)
-        return super().hear(state, event)
+        body = event.body
+        if type(body) is PartRemove:
+            state.gone.add(partition_name(body.tp))
+        elif type(body) is not PartChange:
+            if type(body) is CtlFault:
+                state.pushes.take(body)
+            return super().hear(state, event)
+        elif partition_name(body.tp) in state.gone:
+            state.gone.remove(partition_name(body.tp))
+            if state.missed_one:
+                self.void(state, "useful")
+        return NOTHING
 
     def look(self, state: Retries, event: Stamped) -> None:
         if state.key not in state.core:
@@ -234,12 +258,14 @@ class RetriesGetSomewhere(WindowInvariant[Retries]):
         if state.key not in state.core:
             return NOTHING
         if not state.due:
-            state.count = 0
+            state.count, state.missed_one = 0, False
             state.silent.clear()
             self.oblige(state, "useful", event)
         state.count += 1
         if body.dst not in state.core:
             state.silent.add(body.dst)
+        if state.gone and not NO_SUCH_TOPIC.isdisjoint(body.errors):
+            state.missed_one = True
         state.last, state.told = witness(event), f"{body.api} to {body.dst} ({body.outcome}, errors {body.errors})"
         return NOTHING if state.armed_us >= 0 else self.arm(state)
 
@@ -255,6 +281,8 @@ class RetriesGetSomewhere(WindowInvariant[Retries]):
             return self.excused("no-producer-state", state.key, sentence, obligation.by, state.last)
         if len(state.silent) > 1:
             return self.excused("silent-nodes", state.key, sentence, obligation.by, state.last)
+        if state.missed_one:
+            return self.excused("removed-topic", state.key, sentence, obligation.by, state.last)
         return self.violated(state.key, sentence, obligation.by, state.last)
 
 

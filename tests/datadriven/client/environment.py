@@ -120,8 +120,9 @@ class Environment:
         return ""
 
     def verb_stop(self, command: Command) -> str:
-        """stop: the workload is to end, after all it has begun."""
-        self.scene.give(Invoked("stop", "stop"))
+        """stop [gone=(orders-0)]: the workload is to end, after all it has begun; partitions that are no more."""
+        gone = command.many("gone", "()")
+        self.scene.give(Invoked("stop", "stop", {"gone": gone} if gone else {}))
         return self.scene.told()
 
     def verb_leave(self, command: Command) -> str:

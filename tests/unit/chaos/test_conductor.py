@@ -5,7 +5,18 @@ from __future__ import annotations
 import pytest
 
 from actors.control import Invoke, RecordEvent
-from actors.trace.events import BrokerReg, ClockSet, ConsOwn, CtlFault, CtlPhase, CtlWindow, NodeDown, PartChange, QRole
+from actors.trace.events import (
+    BrokerReg,
+    ClockSet,
+    ConsOwn,
+    CtlFault,
+    CtlPhase,
+    CtlWindow,
+    NodeDown,
+    PartChange,
+    PartRemove,
+    QRole,
+)
 from tests.unit.chaos.stage import SECOND, Stage, plan_of
 
 CRASH = """
@@ -243,6 +254,23 @@ def test_what_does_not_drain_has_a_name() -> None:
     stage.run_until(17 * SECOND)
     assert stage.conductor.status == "did not drain"
     assert stage.conductor.detail == "draining: consumer-1"
+
+
+def test_consumers_are_told_what_there_is_nothing_left_to_read_of() -> None:
+    """Shows that the drain does not wait for a topic that an operator removed and that has not come back, and does for
+    one that was made anew."""
+    for made_anew in (False, True):
+        stage = Stage(plan_of(""))
+        stage.reach_time_0()
+        stage.tell("controller-1", PartRemove("orders-0", 20, 1, "of-the-first"))
+        if made_anew:
+            anew = "orders-0@of-the-second"
+            stage.offset = 20
+            stage.elect(1, 0, [1, 2, 3], "create", anew)
+        stage.run_until(12 * SECOND)
+        stage.complete_stops()
+        stops = {each.node: each.arguments for each in stage.of(Invoke) if each.kind == "stop"}
+        assert stops == {"producer-1": {}, "consumer-1": {} if made_anew else {"gone": ["orders-0"]}}
 
 
 def test_an_interrupted_run_ends_its_faults_and_restarts_nothing() -> None:

@@ -14,6 +14,8 @@ from actors.trace.events import (
     MetaImage,
     NodeDown,
     NodeUp,
+    PartChange,
+    PartRemove,
     Rpc,
     RpcQuiet,
     RpcReply,
@@ -657,6 +659,37 @@ def test_retries_that_are_no_wonder(api: str, error: int, silent: tuple[str, ...
         run.call(number, dst=f"broker-{2 + number % 2}", errors=[error], api=api)
     run.past("L13")
     assert (run.result("L13").excused, run.result("L13").violated) == (excused, 0 if excused else 1)
+
+
+@pytest.mark.parametrize("error", [3, 100, 6])
+@pytest.mark.parametrize("removed", [True, False])
+def test_there_is_nothing_to_get_of_a_topic_that_was_removed(removed: bool, error: int) -> None:
+    """Shows that only who is told that there is no such topic is excused, and only where that is so."""
+    run = Run()
+    run.window()
+    if removed:
+        run.emit("controller-1", PartRemove(TP, 30, 1, "of-the-first"))
+    for number in range(20):
+        run.call(number, errors=[error] if number else [6])
+    run.past("L13")
+    excused = {"removed-topic": 1} if removed and error != 6 else {}
+    assert (run.result("L13").excused, run.result("L13").violated) == (excused, 0 if excused else 1)
+
+
+@pytest.mark.parametrize(("share", "violated"), [(0.5, 0), (1.0, 1)])
+def test_a_topic_that_is_made_anew_is_to_be_got_at(share: float, violated: int) -> None:
+    """Shows that the bound begins anew with the second topic, and that the removal excuses nothing from then on."""
+    run = Run()
+    run.window()
+    run.emit("controller-1", PartRemove(TP, 30, 1, "of-the-first"))
+    for number in range(20):
+        run.call(number, errors=[3])
+    run.past("L13", 0.8)
+    run.emit("controller-1", PartChange(f"{TP}@of-the-second", 40, 1, 1, 0, 0, [1, 2, 3], [1, 2, 3], "create"))
+    for number in range(20):
+        run.call(20 + number, errors=[3])
+    run.past("L13", share)
+    assert (run.result("L13").excused, run.result("L13").violated) == ({}, violated)
 
 
 @pytest.mark.parametrize(("requests", "useful", "status"), [(600, 10, "violated"), (600, 200, "held"), (90, 0, "held")])
