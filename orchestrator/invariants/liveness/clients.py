@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from actors.config import CONFIG
-from actors.node.spec import node_name
+from actors.node.spec import node_name, partition_name
 from actors.trace.events import (
     AdminInvoke,
     AdminReturn,
@@ -221,7 +221,7 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
     source = "KIP-74; Fetcher.java"
     tested_when = "a consumer reaches what was the high watermark when it was behind, in a window"
     route = PARTITION
-    types = (LogHw, PollReturn, ConsPos, ConsOwn, PartChange)
+    types = (LogHw, PollReturn, ConsPos, PartChange)
     unseen = ("how long a consumer needs that waits for brokers which hang, below the bound for each of them",)
     cases = {LogHw: ("leader",)}
     exemptions = {
@@ -238,18 +238,21 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
 
     @property
     def news(self) -> tuple[type, ...]:
-        return (*super().news, NodeDown)
+        return (*super().news, NodeDown, ConsOwn)
 
     def hear(self, state: Reading, event: Stamped) -> Emissions:
-        if type(event.body) is NodeDown:
-            if event.node in state.members:
-                # It is to read what it is assigned when it is back, if it is assigned anything.
+        body: Any = event.body
+        kind = type(body)
+        if kind is NodeDown or kind is ConsOwn:
+            # A member is to read what it is assigned, if it is assigned anything when it is back; by its name, whatever
+            # topic of that name there is.
+            if event.node in state.members and (kind is NodeDown or partition_name(state.key) not in body.owned):
                 state.positions.pop(event.node, None)
                 self.void(state, event.node)
             return NOTHING
-        if type(event.body) is CtlFault:
-            state.hung.take(event.body)
-            state.pushes.take(event.body)
+        if kind is CtlFault:
+            state.hung.take(body)
+            state.pushes.take(body)
         return super().hear(state, event)
 
     def step(self, state: Reading, event: Stamped) -> Emissions:
@@ -272,11 +275,7 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
             elif body.records:
                 self._moved(state, event, body.records[-1].offset + 1)
             return NOTHING if state.armed_us >= 0 else self.arm(state)
-        if kind is ConsOwn:
-            if state.key not in body.owned:
-                state.positions.pop(event.node, None)
-                self.void(state, event.node)  # it is another member's to read
-        elif kind is ConsPos:
+        if kind is ConsPos:
             if body.reason == "seek":
                 self.void(state, event.node)  # the application has it read again what it may have read
             self._moved(state, event, body.new)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from actors.trace.events import CtlPhase, GrpGen
+from actors.trace.events import ConsPos, CtlPhase, GrpGen, PartChange
 from orchestrator.invariants.folds.bounds import bound_us
 from orchestrator.invariants.folds.fold import Profile
 from tests.unit.invariants.groups.stage import GROUP, OFFSETS, ONE, TWO, GroupTrace
@@ -155,6 +155,24 @@ def test_a_consumer_need_not_read_what_it_gave_up() -> None:
         trace.high_watermark("broker-1", 1)
         trace.owns(ONE, TP)
         trace.moved(ONE, 0, "committed")
+        if gives_up:
+            trace.owns(ONE, "orders-1", 2)
+        later(trace)
+        trace.wall += 300_000_000
+        trace.emit("driver", CtlPhase("running"))
+        assert trace.result("L6").violated == (not gives_up)
+
+
+def test_what_a_member_gave_up_of_a_topic_that_was_made_anew() -> None:
+    """Shows that a group assigns partitions by their names: who gave one up need not read the one of that name which
+    came later."""
+    anew = f"{TP}@AAAAAAAAAAAAAAAAAAAAAA"
+    for gives_up in (False, True):
+        trace = begun()
+        trace.emit("controller-1", PartChange(anew, 5, 1, 1, 0, 0, [1, 2, 3], [1, 2, 3], "create"))
+        trace.owns(ONE, TP)
+        trace.emit(ONE, ConsPos(anew, -1, 0, 0, "committed"))
+        trace.high_watermark("broker-1", 1, tp=anew)
         if gives_up:
             trace.owns(ONE, "orders-1", 2)
         later(trace)
