@@ -60,6 +60,13 @@ GROUP_DEFECTS: tuple[Defect, ...] = (
         nemesis="groups",
     ),
     Defect(
+        "generation-reused",
+        _COORDINATOR,
+        "O5",
+        "A coordinator forms the third generation and all later ones under the number of the second.",
+        nemesis="groups",
+    ),
+    Defect(
         "equal-metadata-refused",
         _COORDINATOR,
         "M5",

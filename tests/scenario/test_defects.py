@@ -284,6 +284,9 @@ PROOFS: dict[str, Proof] = {
     "load-ends-early": Proof("group", r"loaded .* of orders-\d for group g, where the log of __consumer_off", (3,)),
     "coordinates-as-follower": Proof("group-cut", r"orders-\d|for group g in leader epoch \d+ of __consumer", (3,)),
     "generations-begin-anew": Proof("group", r"in generation 0, in leader epoch \d+ of .*, though generation", (3,)),
+    "generation-reused": Proof(
+        "group", r"to CompletingRebalance in generation 2, in leader .*, after generation 2", (3,)
+    ),
     "equal-metadata-refused": Proof("group-epochs", r"refused a commit .* and none with a higher one is there", (3,)),
     "joins-without-revoking": Proof("group", r"generation \d+ of group g gives orders-\d to .* while consumer", (3,)),
     "partition-given-twice": Proof("group", r"gave orders-\d to \S+ and to \S+ in generation \d+ of group g", (3,)),

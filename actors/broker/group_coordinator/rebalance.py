@@ -122,7 +122,7 @@ def complete_join(turn: Turn, shard: Shard, group: ClassicGroup, reason: str) ->
 
 
 def _next_generation(turn: Turn, shard: Shard, group: ClassicGroup, reason: str) -> None:
-    group.generation += 1
+    group.generation += 0 if "generation-reused" in turn.step.defects and group.generation > 1 else 1
     group.protocol = group.select_protocol() if group.members else None
     group.subscribed_topics = group.compute_subscribed_topics()
     transition(turn, shard, group, COMPLETING_REBALANCE if group.members else EMPTY, reason)

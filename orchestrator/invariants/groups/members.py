@@ -288,8 +288,9 @@ class GenerationsMoveForward(KeyedInvariant[Numbers]):
     """The generation is what tells a member of now from one of before. If it goes back, the commit of somebody long
     gone is taken for one of today.
 
-    Example: generation 7 of group g was stable, broker-3 takes over as its coordinator and begins generation 6. A
-    generation that was never stable may come again: nothing of it was committed.
+    Example: generation 7 of group g was stable, broker-3 takes over as its coordinator and begins generation 6. Or
+    broker-1 forms generation 7 anew when consumer-2 has joined. A generation that was never stable may come again with
+    another coordinator: nothing of it was committed.
     """
 
     id = "O5"
@@ -338,10 +339,12 @@ class GenerationsMoveForward(KeyedInvariant[Numbers]):
         if body.state == "Stable":
             _remember(state.committed, epoch, entered)
         since = -1
-        if last is not None and number < last.number:
+        # Who forms a generation raises the number; whoever moves within one keeps it.
+        least = number - 1 if _is_formed(last, body) else number
+        if last is not None and least < last.number:
             wrong, by = f"after generation {last.number}", last.by
             since = epoch
-        elif floor is not None and number < floor.number:
+        elif floor is not None and least < floor.number:
             wrong, by = f"though generation {floor.number} was stable before", floor.by
         elif ceiling is not None and number > ceiling.number:
             wrong, by = f"though its next coordinator went on with generation {ceiling.number}", ceiling.by
@@ -373,6 +376,13 @@ class GenerationsMoveForward(KeyedInvariant[Numbers]):
             f"after it had done so in {last.number}"
         )
         return self.violated(state.key, sentence, last.by, event)
+
+
+def _is_formed(last: Generation | None, body: GrpGen) -> bool:
+    """Whether a rebalance has just come to its end: the group has a new generation, of members or of none."""
+    return body.state == "CompletingRebalance" or (
+        body.state == "Empty" and last is not None and last.state == "PreparingRebalance"
+    )
 
 
 def _number(generation: Generation) -> int:

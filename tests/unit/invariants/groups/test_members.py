@@ -201,8 +201,8 @@ def test_generations_rise() -> None:
 
 
 def test_a_generation_that_goes_back() -> None:
-    """Shows each way in which generations go back: under one coordinator, from one to the next, whichever is recorded
-    first, and at a member."""
+    """Shows each way in which generations go back, or stay where a new one is formed: under one coordinator, from one
+    to the next, whichever is recorded first, and at a member."""
     trace = GroupTrace()
     trace.stable(2)
     trace.gen("PreparingRebalance", 1)
@@ -215,6 +215,20 @@ def test_a_generation_that_goes_back() -> None:
     trace.gen("PreparingRebalance", 1, epoch=1, broker=2)
     trace.stable(2)
     assert sentence(trace, "O5").endswith("though its next coordinator went on with generation 1")
+    trace = GroupTrace()
+    trace.stable(2)
+    trace.gen("PreparingRebalance", 2)
+    trace.gen("CompletingRebalance", 2)
+    assert sentence(trace, "O5").endswith("after generation 2")
+    trace = GroupTrace()
+    trace.stable(2)
+    trace.gen("PreparingRebalance", 2)
+    trace.gen("Empty", 2, "")
+    assert sentence(trace, "O5").endswith("after generation 2")
+    trace = GroupTrace()
+    trace.stable(2)
+    trace.gen("CompletingRebalance", 2, epoch=1, broker=2)
+    assert sentence(trace, "O5").endswith("though generation 2 was stable before")
     trace = GroupTrace()
     trace.owns(ONE, TP, 3)
     trace.owns(ONE, TP, 2)
