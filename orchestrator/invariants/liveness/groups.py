@@ -115,9 +115,10 @@ class GroupsGetTogether(WindowInvariant[Gathering]):
         if type(body) is ConsOwn:
             state.owned[event.node] = list(body.owned)
             if body.reason == "leave":
+                self.void(state, STABLE)
                 state.away[event.node] = state.ids.get(event.node, "")
             elif body.reason == "assign":
-                state.away.pop(event.node, None)
+                self._back(state, event.node)
         elif type(body) is GrpGen:
             self._told(state, event, body.coordinator_epoch, (body.state, body.generation), body.members)
         elif body.loaded and state.key in body.groups:
@@ -134,8 +135,14 @@ class GroupsGetTogether(WindowInvariant[Gathering]):
         state.seen = Seen(*now, epoch, list(members.values()), witness(event))
         for member, client in members.items():
             if state.away.get(client, member) != member:
-                del state.away[client]
+                self._back(state, client)
             state.ids[client] = member
+
+    def _back(self, state: Gathering, client: str) -> None:
+        """Who comes and goes of itself has the others begin anew."""
+        if client in state.away:
+            del state.away[client]
+            self.void(state, STABLE)
 
     def _judge(self, state: Gathering, event: Stamped) -> Emissions:
         if state.stopping or state.since_us < 0:
@@ -149,8 +156,8 @@ class GroupsGetTogether(WindowInvariant[Gathering]):
         return NOTHING if state.armed_us >= 0 else self.arm(state)
 
     def _concerned(self, state: Gathering) -> bool:
-        """Whether all who are to be members are in the core; one that left comes back as it pleases."""
-        return bool(state.members) and not state.away and all(each in state.core for each in state.members)
+        """Whether all who are to be members are in the core. Those that are left when one leaves go on without it."""
+        return bool(state.members) and all(each in state.core for each in state.members)
 
     def _oblige(self, state: Gathering, event: Stamped) -> None:
         if not state.stopping and state.since_us >= 0 and self._concerned(state) and state.lacks():

@@ -80,20 +80,16 @@ def test_a_group_that_does_not_get_together(what: str, says: str) -> None:
 
 
 def test_who_may_be_waited_for() -> None:
-    """Shows that nothing is due while a member is not in the core, or left of itself, nor after clients are told to
-    stop; and that a member that is down is not missed."""
+    """Shows that nothing is due while a member is not in the core, nor after clients are told to stop; and that a
+    member that is down is not missed."""
     cut = begun("broker-1", ONE)
     cut.gen("PreparingRebalance", 0)
     later(cut)
-    left = begun()
-    left.gen("PreparingRebalance", 0)
-    left.owns(TWO, "", 0, "leave")
-    later(left)
     stopping = begun()
     stopping.gen("PreparingRebalance", 0)
     stopping.emit("driver", CtlPhase("stopping"))
     later(stopping)
-    for trace in (cut, left, stopping):
+    for trace in (cut, stopping):
         assert trace.result("L11").violated == 0
     down = begun()
     down.gen("PreparingRebalance", 0)
@@ -102,6 +98,22 @@ def test_who_may_be_waited_for() -> None:
     down.owns(ONE, f"{TP} orders-1")
     later(down)
     assert (down.result("L11").status, down.result("L11").tested) == ("held", 1)
+
+
+def test_the_others_go_on_without_who_left() -> None:
+    """Shows that the partitions of a member that left of itself go to the others within the bound, which begins anew
+    with each that comes or goes."""
+    for goes, violated in ((0, 1), (1, 0)):
+        trace = begun()
+        settles(trace)
+        trace.owns(TWO, "", 1, "leave")
+        trace.wall += BOUND_US - 1_000_000
+        for each in range(goes):
+            trace.owns(TWO, "", 1 + each, "assign")
+            trace.owns(TWO, "", 1 + each, "leave")
+        trace.wall += 2_000_000
+        trace.emit("driver", CtlPhase("running"))
+        assert trace.result("L11").violated == violated
 
 
 def test_who_left_is_back_under_another_id() -> None:
