@@ -173,7 +173,7 @@ def _member(draw: random.Random, nemesis: Nemesis, topic: str, timers: Timers, a
         # With Kafka's own timers a group needs seconds to become stable.
         absent_ms = (2000, 8000) if MEMBER_TIMERS[timers] else (10_000, 16_000)
         lasts = draw.randint(50, 2500)
-        if lasts % 4 == 0:
+        if lasts % 2 == 0:
             lasts *= 20  # it stays away for so long that the others have to go on without it
         member["absence"] = {
             "every": format_duration(draw.randint(*absent_ms) * 1000),
