@@ -6,7 +6,17 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from actors.trace.events import ListInvoke, ListReturn, PartRemove, ReplyPartition, RpcReply
+from actors.trace.events import (
+    ConfigChange,
+    ListInvoke,
+    ListReturn,
+    MetaImage,
+    MetaView,
+    NodeUp,
+    PartRemove,
+    ReplyPartition,
+    RpcReply,
+)
 from tests.unit.invariants.folds.test_windows import Run
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
@@ -129,3 +139,121 @@ def test_an_answer_by_name(backed: bool) -> None:
     expected = "violated" if backed else "vacuous"
     assert trace.result("H1").status == expected
     assert (trace.result("H6").status == "violated") == backed
+
+
+@pytest.mark.parametrize("backed", [True, False])
+def test_an_answer_about_the_former_topic(backed: bool) -> None:
+    """Shows a client that asks for the second topic by its name, and a broker that has the first one still: what it
+    tells is not the latest offset of the second, and no floor of it either; one that tells so of the second is
+    judged."""
+    trace = two_topics(True)
+    for offset in (1, 0):
+        op = f"list-offsets-1:{offset}"
+        trace.emit("list-offsets-1", ListInvoke(op, ANEW, -1))
+        told = ReplyPartition(ANEW if backed else TP, 0, offset, timestamp=-1, leader_epoch=0, high_watermark=1)
+        cause = trace.emit("broker-2", RpcReply("ListOffsets", 11, "list-offsets-1", "c", offset, -1, 0, 0, [told]))
+        told_by = ListReturn(op, "ok", 0, ANEW, -1, offset=offset, leader_epoch=0, broker="broker-2")
+        trace.emit("list-offsets-1", msgspec.structs.replace(told_by, correlation_id=offset))
+        trace.events[-1] = msgspec.structs.replace(trace.events[-1], cause=cause, req=f"c#{offset}")
+    for invariant in ("H1", "H6"):
+        assert trace.result(invariant).status == ("violated" if backed else "vacuous"), invariant
+
+
+# ---- P17 --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("gone", "applied", "again", "status"),
+    [
+        (True, 31, False, "held"),
+        (True, 30, False, "violated"),
+        (False, 31, False, "violated"),
+        (True, 41, True, "violated"),
+    ],
+)
+def test_what_a_topic_was_set_to_goes_with_it(gone: bool, applied: int, again: bool, status: str) -> None:
+    """Shows that min.insync.replicas of the first topic does not bind the leader of the second one, once its broker has
+    applied the removal; what the second one was set to does."""
+    trace = TraceBuilder()
+    trace.emit("controller-1", ConfigChange(0, 1, "topic/orders", "min.insync.replicas", "2"))
+    if gone:
+        removed(trace)
+    if again:
+        trace.emit("controller-1", ConfigChange(40, 1, "topic/orders", "min.insync.replicas", "2"))
+    trace.emit("broker-1", MetaImage(applied, 1))
+    since = len(trace.events)
+    trace.lead(1, 0)
+    trace.append("broker-1", "a")
+    trace.high_watermark("broker-1", 1)
+    made_anew(trace, since)
+    told = ReplyPartition(ANEW, 0, 0, 0, leader_epoch=0, isr=1, min_isr=1)
+    trace.reply(1, "Produce", told, acks=-1)
+    assert trace.result("P17").status == status
+
+
+# ---- what clients are told of leaders ---------------------------------------------------------------------------
+
+
+def viewed(trace: TraceBuilder, tp: str, leader: int, epoch: int) -> str:
+    """The client is told who leads, and takes that over."""
+    return trace.emit("consumer-1", MetaView("broker-3", {tp: epoch}, [tp], {tp: leader}))
+
+
+def asked(trace: TraceBuilder, since: str, broker: int, tp: str, epoch: int) -> None:
+    """A broker answers what the client asked of a name when its last event was ``since``: for ``tp``."""
+    trace.cause, trace.req = since, "c#1"
+    told = ReplyPartition(tp, 0, 4, asked_epoch=epoch)
+    trace.emit(f"broker-{broker}", RpcReply("ListOffsets", 7, "consumer-1", "c", 1, -1, 0, 0, [told]))
+    trace.cause, trace.req = "", ""
+
+
+@pytest.mark.parametrize(("former", "violated"), [(TP, 0), (ANEW, 1)])
+def test_leader_epochs_are_of_one_topic(former: str, violated: int) -> None:
+    """Shows a client that has gone over from leader epoch 5 to 0, which it may from one topic to the next."""
+    trace = TraceBuilder()
+    trace.emit("consumer-1", NodeUp("consumer", -1, "", False, False))
+    viewed(trace, former, 2, 5)
+    viewed(trace, ANEW, 1, 0)
+    assert trace.result("M1").violated == violated
+
+
+@pytest.mark.parametrize("takes_it_for", [TP, ANEW])
+@pytest.mark.parametrize(("broker", "epoch", "violated"), [(1, 3, (0, 0)), (1, 2, (1, 1)), (2, 5, (0, 1))])
+def test_a_question_by_name(takes_it_for: str, broker: int, epoch: int, violated: tuple[int, int]) -> None:
+    """Shows a client that has gone over to the second topic, broker-1 in leader epoch 3, and asks by name: whichever
+    topic the broker takes it to mean, it asks whom it takes to lead the second one, in that leader epoch."""
+    trace = TraceBuilder()
+    trace.emit("consumer-1", NodeUp("consumer", -1, "", False, False))
+    viewed(trace, TP, 2, 5)
+    viewed(trace, ANEW, 2, 2)
+    since = viewed(trace, ANEW, 1, 3)
+    asked(trace, since, broker, takes_it_for, epoch)
+    assert (trace.result("M1").violated, trace.result("M2").violated) == violated
+    assert trace.result("M2").tested > 0
+
+
+def test_a_question_about_the_former_topic() -> None:
+    """Shows a client that asked when it meant the first topic, of a broker that has the second one already: it is held
+    to what it had of the first; and not at all once it means the second, as the order of the two is not known."""
+    for epoch, violated in ((5, 0), (4, 1)):
+        trace = TraceBuilder()
+        trace.emit("consumer-1", NodeUp("consumer", -1, "", False, False))
+        since = viewed(trace, TP, 2, 5)
+        asked(trace, since, 2, ANEW, epoch)
+        assert (trace.result("M1").violated, trace.result("M2").violated) == (violated, violated)
+        viewed(trace, ANEW, 1, 0)
+        asked(trace, since, 2, ANEW, epoch)
+        assert (trace.result("M1").violated, trace.result("M2").violated) == (violated, violated)
+
+
+@pytest.mark.parametrize(("meant", "violated"), [(TP, 1), (ANEW, 0)])
+def test_records_for_the_former_topic(meant: str, violated: int) -> None:
+    """Shows records for the first topic at a broker that its client took for its leader no more: they may have been on
+    their way when it went over to the second one, and are wrong where it did not."""
+    trace = TraceBuilder()
+    trace.emit("consumer-1", NodeUp("consumer", -1, "", False, False))
+    viewed(trace, TP, 1, 5)
+    trace.cause, trace.req = viewed(trace, meant, 2, 6), "c#1"
+    told = ReplyPartition(TP, 6)
+    trace.emit("broker-3", RpcReply("Produce", 12, "consumer-1", "c", 1, -1, 0, -1, [told]))
+    assert trace.result("M2").violated == violated
