@@ -18,6 +18,7 @@ from actors.trace.events import (
     RpcReply,
 )
 from tests.unit.invariants.folds.test_windows import Run
+from tests.unit.invariants.groups.stage import GroupTrace, entry
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
 ANEW = f"{TP}@of-the-second"
@@ -257,3 +258,126 @@ def test_records_for_the_former_topic(meant: str, violated: int) -> None:
     told = ReplyPartition(TP, 6)
     trace.emit("broker-3", RpcReply("Produce", 12, "consumer-1", "c", 1, -1, 0, -1, [told]))
     assert trace.result("M2").violated == violated
+
+
+# ---- what groups have committed ---------------------------------------------------------------------------------
+
+
+def heard(trace: GroupTrace, end: int, broker: int = 1) -> None:
+    """A broker has applied the metadata log up to ``end``."""
+    trace.emit(f"broker-{broker}", MetaImage(end, 1))
+
+
+def told_of(trace: GroupTrace, told: list[int] | None, epoch: int = 0, broker: int = 1) -> tuple[int, dict[str, int]]:
+    """A coordinator answers a look-up. Returns what that is to O1: violated, excused."""
+    op = trace.looks_up()
+    trace.is_told(op, told, answer=trace.answers(told, epoch, broker))
+    found = trace.result("O1")
+    return found.violated, found.excused
+
+
+@pytest.mark.parametrize(("gone", "applied", "violated"), [(True, 31, 0), (True, 30, 1), (False, 31, 1)])
+def test_what_is_committed_for_the_former_topic(gone: bool, applied: int, violated: int) -> None:
+    """Shows that a coordinator which has applied the removal of a topic need not tell what was committed before, as it
+    was asked for the second one's; one that has not heard of it must, and one of a topic that is there."""
+    trace = GroupTrace()
+    heard(trace, 30)
+    trace.acks(20, 0)
+    if gone:
+        removed(trace)
+    heard(trace, applied)
+    assert told_of(trace, None) == (violated, {})
+
+
+@pytest.mark.parametrize(("told", "violated"), [(entry(5), 0), (None, 1), (entry(20), 1), (entry(9), 1)])
+def test_what_is_committed_for_the_second_topic(told: list[int] | None, violated: int) -> None:
+    """Shows that what is committed for the second topic must be told: not nothing, nor what was committed for the
+    first one, nor what nobody has committed."""
+    trace = GroupTrace()
+    heard(trace, 30)
+    trace.acks(20, 0)
+    removed(trace)
+    heard(trace, 41)
+    trace.acks(5, 1)
+    assert told_of(trace, told) == (violated, {})
+
+
+def test_a_coordinator_that_has_not_heard_of_the_second_topic() -> None:
+    """Shows that the next coordinator, which is asked for the first topic still, need not tell what was committed for
+    the second; and that what is under way may be that."""
+    for acknowledged in (True, False):
+        trace = GroupTrace()
+        heard(trace, 30)
+        heard(trace, 30, broker=2)
+        trace.acks(20, 0)
+        removed(trace)
+        heard(trace, 41)
+        if acknowledged:
+            trace.acks(5, 1)
+        else:
+            trace.commits(5)
+            trace.decides(5, 1)
+        assert told_of(trace, None, epoch=1, broker=2) == (0, {})
+        assert told_of(trace, entry(9), epoch=1, broker=2) == (1, {})
+
+
+def test_another_partition_is_not_removed() -> None:
+    """Shows that the removal of one topic excuses nothing of another one."""
+    trace = GroupTrace()
+    heard(trace, 30)
+    trace.acks(20, 0)
+    trace.emit("controller-1", PartRemove("payments-0", 30, 1, "of-another"))
+    heard(trace, 41)
+    assert told_of(trace, None) == (1, {})
+
+
+def test_an_answer_that_nobody_knows_the_coordinator_of() -> None:
+    """Shows that nothing may be told where it is not known which coordinator told it; and that a third topic is another
+    one than the second."""
+    trace = GroupTrace()
+    trace.acks(20, 0)
+    removed(trace)
+    trace.is_told(trace.looks_up(), None)
+    assert trace.result("O1").violated == 0
+    third = GroupTrace()
+    removed(third)
+    heard(third, 41)
+    third.acks(5, 1)
+    third.emit("controller-1", PartRemove(ANEW, 50, 1, "of-the-second"))
+    heard(third, 51)
+    assert told_of(third, None) == (0, {})
+
+
+SEED = {"features": {"kip-232": "seed"}}
+
+
+@pytest.mark.parametrize(("gone", "violated"), [(True, 0), (False, 1)])
+@pytest.mark.parametrize(("epoch", "broker"), [(0, 1), (1, 2)])
+def test_metadata_epochs_of_the_former_topic(gone: bool, violated: int, epoch: int, broker: int) -> None:
+    """Shows that what was committed goes with its topic, by a tombstone: M5 holds no commit of the second topic to its
+    metadata epoch, be it that the coordinator took it or the one after; and that it does where there is no such."""
+    trace = GroupTrace(**SEED)
+    op = trace.commits(20, metadata_epoch=5)
+    trace.decides(20, 1, metadata_epoch=5)
+    trace.committed(op, 20, metadata_epoch=5)
+    if gone:
+        removed(trace)
+        trace.decides(-1, 2, "", -1)
+    trace.commits(3, metadata_epoch=4)
+    trace.decides(3, 3, metadata_epoch=4, epoch=epoch, broker=broker, asked=trace.events[-1].id)
+    found = trace.result("M5")
+    assert (found.violated, found.excused) == (violated, {})
+
+
+def test_metadata_epochs_of_the_second_topic() -> None:
+    """Shows that M5 goes on after a tombstone, under the same coordinator and under the next one."""
+    for epoch, broker in ((0, 1), (1, 2)):
+        trace = GroupTrace(**SEED)
+        trace.decides(20, 1, metadata_epoch=5)
+        trace.decides(-1, 2, "", -1)
+        op = trace.commits(3, metadata_epoch=7)
+        trace.decides(3, 3, metadata_epoch=7)
+        trace.committed(op, 3, metadata_epoch=7)
+        trace.commits(4, metadata_epoch=6)
+        trace.decides(4, 4, metadata_epoch=6, epoch=epoch, broker=broker, asked=trace.events[-1].id)
+        assert trace.result("M5").violated == 1
