@@ -1,5 +1,5 @@
 """Two topics of one name, one after the other: what is said of the first one does not bind the second, and the removal
-of a topic excuses nothing that is not its own."""
+of a topic excuses nothing that is not its own. What brokers tell of it is in ``metadata/test_broker_images.py``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from actors.trace.events import (
     RpcReply,
 )
 from tests.unit.invariants.folds.test_windows import Run
-from tests.unit.invariants.groups.stage import GroupTrace, entry
+from tests.unit.invariants.groups.stage import ONE, TWO, GroupTrace, entry
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
 ANEW = f"{TP}@of-the-second"
@@ -381,3 +381,57 @@ def test_metadata_epochs_of_the_second_topic() -> None:
         trace.commits(4, metadata_epoch=6)
         trace.decides(4, 4, metadata_epoch=6, epoch=epoch, broker=broker, asked=trace.events[-1].id)
         assert trace.result("M5").violated == 1
+
+
+def group_that_read(trace: GroupTrace, tp: str = TP) -> None:
+    """Three records are committed, of which consumer-1 was given the first as a member; consumer-2 owns it next."""
+    since = len(trace.events)
+    trace.lead(1)
+    trace.replicate("a", "b", "c")
+    trace.high_watermark("broker-1", 3)
+    trace.owns(ONE, TP)
+    trace.moved(ONE, 0, "assign")
+    trace.polled(ONE, (0, "a"))
+    trace.owns(TWO, TP)
+    if tp != TP:
+        made_anew(trace, since)
+
+
+@pytest.mark.parametrize(("gone", "violated"), [("", 1), (TP, 0), ("orders-1", 1)])
+def test_where_the_next_owner_begins(gone: str, violated: int) -> None:
+    """Shows that C5 lets a member begin anywhere once the topic is removed, as what its group has committed may be of
+    the next one; where its topic is there, or another one was removed, it leaves nothing out."""
+    trace = GroupTrace()
+    group_that_read(trace)
+    if gone:
+        trace.emit("controller-1", PartRemove(gone, 30, 1, "of-the-first"))
+    trace.moved(TWO, 2, "committed")
+    assert trace.result("C5").violated == violated
+
+
+def test_a_removed_topic_is_read_in_order() -> None:
+    """Shows that C5 judges what polls bring of either topic, whatever was removed."""
+    for tp in (TP, ANEW):
+        trace = GroupTrace()
+        group_that_read(trace, tp)
+        removed(trace)
+        trace.polled("consumer-3", (0, "a"))
+        trace.polled("consumer-3", (2, "c"))
+        if tp == ANEW:
+            made_anew(trace, len(trace.events) - 2)
+        (finding,) = trace.result("C5").violations
+        assert finding.sentence.startswith(f"consumer-3 had read {tp} up to 1 and then got offset 2")
+
+
+@pytest.mark.parametrize(("gone", "violated"), [("", 1), (TP, 0), ("orders-1", 1)])
+def test_a_position_of_a_removed_topic(gone: str, violated: int) -> None:
+    """Shows that O6 judges no position of a name whose topic was removed, as it may be of the next one; and every one
+    beyond the end of a topic that is there."""
+    trace = GroupTrace()
+    trace.lead(1)
+    trace.replicate("a", "b")
+    trace.high_watermark("broker-1", 2)
+    if gone:
+        trace.emit("controller-1", PartRemove(gone, 30, 1, "of-the-first"))
+    trace.decides(3)
+    assert trace.result("O6").violated == violated
