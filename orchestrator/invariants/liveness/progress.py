@@ -13,6 +13,8 @@ from actors.node.spec import node_name, partition_name
 from actors.trace.events import (
     OP_RETURNS,
     BrokerReg,
+    CommitInvoke,
+    CommitReturn,
     ConsPos,
     CtlFault,
     CtlWindow,
@@ -66,7 +68,9 @@ class Calls(State):
     """since_us, core: of the window, -1 while there is none. frozen: faults that stop the node's clock; thawed_us:
     when the last one ended. left: what slow links and disks still hold up. quorum_us, replicas_us: how long, from the
     window's beginning, the quorum may take until it commits, and replicas until they are in the ISR. hosts: offsets
-    partition -> its replicas. ended_us: coordinator -> when the last call to it ended. unanswered: by whom."""
+    partition -> its replicas. ended_us: coordinator -> when the last call to it ended. unanswered: by whom. group: the
+    node's own, "" none; asked_us: commit of a member of it -> when it was asked for; commits: coordinator -> the last
+    ones that it took and acknowledged, when each was asked for and when its member was told."""
 
     since_us: int = -1
     core: set[str] = set()
@@ -78,6 +82,9 @@ class Calls(State):
     hosts: dict[str, list[str]] = {}
     ended_us: dict[str, int] = {}
     unanswered: list[Unanswered] = []
+    group: str = ""
+    asked_us: dict[str, int] = {}
+    commits: dict[str, list[tuple[int, int]]] = {}
     profile: Profile = Profile()
 
 
@@ -105,6 +112,12 @@ FOR_OTHERS = frozenset({"JoinGroup", "SyncGroup"})
 
 COMMIT_TIMEOUT = "offsets.commit.timeout.ms"
 
+ON_ITS_WAY_US = 250_000
+"""How long a request or an answer may be, between nodes in reach of each other, at the most."""
+
+REMEMBERED = 64
+"""Commits of a group that are remembered: more than come while a call waits."""
+
 
 class CallsEnd(KeyedInvariant[Calls]):
     """A call that never ends keeps whatever waits for it: a slot of the connection, a fetcher, an application.
@@ -113,8 +126,9 @@ class CallsEnd(KeyedInvariant[Calls]):
     open when broker-1 goes on. Or both are well and in reach, and broker-1 never answers. (A Produce may wait at the
     server as long as its client does, a controller's answer waits for the quorum, what slow links and disks held up
     when they were slow comes first, and a node that a fault stopped tells the time anew. A coordinator answers a member
-    when what it wrote before is committed, within offsets.commit.timeout.ms, or at once where all replicas of offsets
-    partitions must be in their ISRs; and only then does it look at the next request on that connection.)
+    when what it wrote before is committed, within offsets.commit.timeout.ms, before what it was asked for later is
+    acknowledged, and at once where all replicas of offsets partitions must be in their ISRs; and only then does it look
+    at the next request on that connection.)
     """
 
     id = "X2"
@@ -124,7 +138,8 @@ class CallsEnd(KeyedInvariant[Calls]):
     unseen = (
         "whether a Produce is answered in time: a server may wait as long as its client does, and L5 judges sends",
         "whether a JoinGroup or a SyncGroup is answered in time: it waits for other members, and L11 judges groups",
-        "whether a coordinator answers while it may wait for a commit, below offsets.commit.timeout.ms and a second",
+        "whether a coordinator answers below offsets.commit.timeout.ms, if nothing shows that its writes are committed",
+        "whether it answers what a member asked last before it ended: what it asked before may have been in the way",
         "calls that nobody answered outside of windows, beyond their own time-out",
         "how long a server takes below the time-out of the call, and answers to whoever has hung up",
     )
@@ -133,10 +148,12 @@ class CallsEnd(KeyedInvariant[Calls]):
 
     @property
     def news(self) -> tuple[type, ...]:
-        return (CtlWindow, CtlFault, PartChange)
+        return (CtlWindow, CtlFault, PartChange, CommitInvoke, CommitReturn)
 
     def initial(self, key: str, profile: Profile) -> Calls:
-        return Calls(key, quorum_us=beta(profile, "L1"), replicas_us=beta(profile, "L4"), profile=profile)
+        group = next((name for name, told in profile.groups.items() if key in told.get("members", ())), "")
+        quorum_us, replicas_us = beta(profile, "L1"), beta(profile, "L4")
+        return Calls(key, quorum_us=quorum_us, replicas_us=replicas_us, group=group, profile=profile)
 
     def hear(self, state: Calls, event: Stamped) -> Emissions:
         body: Any = event.body
@@ -148,6 +165,10 @@ class CallsEnd(KeyedInvariant[Calls]):
             if body.tp.startswith(OFFSETS_TOPIC):
                 state.hosts[body.tp] = [node_name(each) for each in body.replicas]
             return NOTHING
+        if type(body) is CommitInvoke or type(body) is CommitReturn:
+            if body.group == state.group:
+                self._committed(state, event)
+            return NOTHING
         state.left.take(body, event.wall)
         if state.key in body.targets and body.kind not in LINK_FAULTS:
             state.thawed_us = event.wall
@@ -156,6 +177,20 @@ class CallsEnd(KeyedInvariant[Calls]):
             else:
                 state.frozen.discard(body.fault)
         return NOTHING
+
+    def _committed(self, state: Calls, event: Stamped) -> None:
+        """What a coordinator acknowledges is committed, and so is all that it had written before."""
+        body: Any = event.body
+        if type(body) is CommitInvoke:
+            state.asked_us[body.op] = event.wall
+            if len(state.asked_us) > REMEMBERED:  # of members that died
+                del state.asked_us[next(iter(state.asked_us))]
+            return
+        asked_us = state.asked_us.pop(body.op, -1)
+        if asked_us >= 0 and not all(body.errors.get(tp, -1) for tp in body.offsets):
+            known = state.commits.setdefault(event.cause.partition("/")[0], [])
+            known.append((asked_us, event.wall))
+            del known[:-REMEMBERED]
 
     def step(self, state: Calls, event: Stamped) -> Emissions:
         body: Any = event.body
@@ -213,14 +248,18 @@ class CallsEnd(KeyedInvariant[Calls]):
         return (Deadline(due_us),)
 
     def _commit_us(self, state: Calls, coordinator: str, since_us: int) -> int:
-        """How long a coordinator may take to answer a request that is first in its connection since then: a second is
-        the least that any call is given."""
+        """How long a coordinator may take to answer a request that is first in its connection since then. It answers
+        in the order in which it writes: when it has acknowledged what it was asked for later, at the latest."""
+        timeout_ms = int(state.profile.setting(COMMIT_TIMEOUT, coordinator, CONFIG[COMMIT_TIMEOUT].default))
+        allowed_us = 1000 * timeout_ms + SECOND_US
+        later = [told for asked, told in state.commits.get(coordinator, ()) if asked >= since_us + ON_ITS_WAY_US]
+        if later:
+            allowed_us = min(allowed_us, min(later) + ON_ITS_WAY_US - since_us)
         hosts = {host for replicas in state.hosts.values() for host in replicas}
         steady_us = max(state.since_us, state.left.all_us) + state.replicas_us
         if hosts and hosts <= state.core and steady_us <= since_us:
-            return SECOND_US
-        timeout_ms = int(state.profile.setting(COMMIT_TIMEOUT, coordinator, CONFIG[COMMIT_TIMEOUT].default))
-        return 1000 * timeout_ms + SECOND_US
+            allowed_us = min(allowed_us, SECOND_US)  # the least that any call is given
+        return allowed_us
 
 
 ROUTINE = frozenset({"Metadata", "ApiVersions"})

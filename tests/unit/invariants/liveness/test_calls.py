@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from actors.trace.events import CtlPhase, NodeDown, PartChange, Rpc
+from actors.trace.events import CommitInvoke, CommitReturn, CtlPhase, NodeDown, PartChange, Rpc
 from orchestrator.invariants.folds.bounds import bound_us
 from orchestrator.invariants.folds.fold import Profile
-from tests.unit.invariants.trace_builder import TraceBuilder
+from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
 SECOND = 1_000_000
 OFFSETS = "__consumer_offsets-0"
@@ -22,7 +22,7 @@ class Member(TraceBuilder):
     """A member of a group whose coordinator is broker-1, in a window that has been open for so many seconds."""
 
     def __init__(self, open_s: int = STEADY_S, core: tuple[str, ...] = CORE, **config: Any) -> None:
-        super().__init__(config=config)
+        super().__init__(config=config, groups={"g": {"members": [MEMBER, "consumer-2"], "partitions": [TP]}})
         replicas = [1, 2, 3]
         self.emit("controller-1", PartChange(OFFSETS, 10, 1, 1, 0, 0, replicas, replicas, "create"))
         self.wall += 10 * SECOND
@@ -35,6 +35,16 @@ class Member(TraceBuilder):
         fields = {"timeout_ms": took_ms, "took_ms": took_ms, "errors": [], **how}
         dst, connection = fields.pop("dst", COORDINATOR), fields.pop("connection", "coordinator")
         return self.emit(MEMBER, Rpc(api, 3, dst, connection, number, outcome, **fields))
+
+    def commits(self, after_ms: int, told_ms: int, group: str = "g", by: str = COORDINATOR, error: int = 0) -> None:
+        """Another member asks to commit, so long after the last event, and is told what came of it after that."""
+        self.wall += 1000 * after_ms - self.apart
+        self.emit("consumer-2", CommitInvoke("op", group, "m2", 1, {TP: [5, 0, -1]}, "sync"))
+        self.wall += 1000 * told_ms - self.apart
+        self.cause = f"{by}/0/7"
+        told = (group, "m2", 1, {TP: [5, 0, -1]}, "sync", {TP: error})
+        self.emit("consumer-2", CommitReturn("op", "fail" if error else "ok", error, *told))
+        self.cause = ""
 
     def later(self) -> str:
         """Says what violates X2, once everything that ended with a call has been told of; "" nothing."""
@@ -83,6 +93,29 @@ def test_how_long_a_commit_may_take(open_s: int, config: dict[str, Any], took_ms
     """Shows that a coordinator which may wait for replicas has offsets.commit.timeout.ms and a second."""
     trace = Member(open_s, **config)
     trace.ends(1, "Heartbeat", took_ms, after_ms=took_ms)
+    assert (trace.later() != "") == violated
+
+
+@pytest.mark.parametrize(
+    ("after_ms", "told_ms", "how", "violated"),
+    [
+        (250, 1500, {}, True),
+        (240, 1500, {}, False),
+        (250, 1510, {}, False),
+        (250, 1500, {"group": "another"}, False),
+        (250, 1500, {"by": "broker-2"}, False),
+        (250, 1500, {"error": 16}, False),
+    ],
+)
+def test_what_was_asked_for_later_is_acknowledged(
+    after_ms: int, told_ms: int, how: dict[str, Any], violated: bool
+) -> None:
+    """Shows that a coordinator which has acknowledged a commit must have answered what its group had asked of it before
+    that: all of it is committed. It may not have come to it where the two were under way at the same time, and a
+    refusal, another coordinator, or one of another group, which may be in another partition, says nothing."""
+    trace = Member(0)
+    trace.commits(after_ms, told_ms, **how)
+    trace.ends(1, "Heartbeat", 2000, after_ms=2000 - after_ms - told_ms)
     assert (trace.later() != "") == violated
 
 
