@@ -435,3 +435,35 @@ def test_a_position_of_a_removed_topic(gone: str, violated: int) -> None:
         trace.emit("controller-1", PartRemove(gone, 30, 1, "of-the-first"))
     trace.decides(3)
     assert trace.result("O6").violated == violated
+
+
+LOST: dict[str, tuple[list[tuple[str, int]], bool]] = {
+    "removed": ([("remove", 1)], False),
+    "removed by the next controller": ([("change", 2), ("remove", 2)], False),
+    "lost": ([("remove", 1), ("change", 2)], True),
+    "removed by a deposed controller": ([("change", 2), ("remove", 1)], True),
+    "changed by the controller that removed it": ([("remove", 1), ("change", 1)], False),
+    "changed by the controller before": ([("remove", 2), ("change", 1)], False),
+}
+"""What controllers of which quorum epochs write of a partition, and whether it is there after that."""
+
+
+@pytest.mark.parametrize("case", LOST)
+def test_a_removal_that_was_lost(case: str) -> None:
+    """Shows that a removal excuses nothing once a later controller goes on with the partition: C5, H1, M4, O6."""
+    writes, there = LOST[case]
+    trace = GroupTrace()
+    group_that_read(trace)
+    trace.reply(1, "ListOffsets", ReplyPartition(TP, 0, 3, timestamp=-1, leader_epoch=0, high_watermark=3))
+    trace.ask("list-offsets-1", 3, 1, 0)
+    for what, quorum_epoch in writes:
+        if what == "remove":
+            removed(trace, quorum_epoch=quorum_epoch)
+        else:
+            trace.change(1, 0, quorum_epoch=quorum_epoch, cause="alter-isr", partition_epoch=quorum_epoch)
+    trace.moved(TWO, 2, "committed")
+    trace.moved("consumer-3", 0, "reset", 2)
+    trace.decides(4)
+    trace.ask("list-offsets-1", 2, 1, 0)
+    for invariant in ("C5", "H1", "M4", "O6"):
+        assert (trace.result(invariant).violated > 0) == there, invariant
