@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 
 import msgspec
 
-from actors.trace.events import ConsOwn, ConsPos, LogHw, PartRemove, Polled, PollReturn, SendInvoke, Stamped
+from actors.trace.events import ConsOwn, ConsPos, LogHw, Polled, PollReturn, SendInvoke, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.folds.rows import REMEMBERED, WITNESS, Names, Rows
 from orchestrator.invariants.folds.window import OffsetWindow, offsets_of, uids_of
@@ -39,13 +39,12 @@ class Membership(msgspec.Struct, frozen=True):
 
 class Positions(State):
     """consumers: per consumer; ``members``: those in groups. ``frontiers``: per group up to where it was given records,
-    or was to begin. ``removed``: its topic was. ``hidden``: ranges of committed offsets (exclusive
+    or was to begin. ``hidden``: ranges of committed offsets (exclusive
     ends) without a record for applications."""
 
     consumers: dict[str, Progress] = {}
     members: dict[str, Membership] = {}
     frontiers: dict[str, Progress] = {}
-    removed: bool = False
     hidden: list[tuple[int, int]] = []
 
 
@@ -66,7 +65,7 @@ class ConsumersGoForward(LogInvariant[Positions]):
     tested_when = (
         "a poll returns records to a consumer whose position is known, or one begins where its group has committed"
     )
-    types = (PollReturn, ConsPos, ConsOwn, LogHw, PartRemove)
+    types = (PollReturn, ConsPos, ConsOwn, LogHw)
     cases = {LogHw: ("leader",)}
     unseen = (
         "the end: a consumer that stops is for L6",
@@ -87,9 +86,6 @@ class ConsumersGoForward(LogInvariant[Positions]):
         if type(body) is ConsOwn:
             state.members[event.node] = Membership(body.group, state.key in body.owned, witness(event))
             return NOTHING
-        if type(body) is PartRemove:
-            state.removed = True
-            return NOTHING
         for batch in mirror.newly_committed:
             if not batch.uids:
                 state.hidden.append((batch.base, batch.end))
@@ -103,7 +99,7 @@ class ConsumersGoForward(LogInvariant[Positions]):
         frontier = state.frontiers.get(group)
         if frontier is None or body.new > frontier.position:
             state.frontiers[group] = Progress(body.new, witness(event))
-        if body.reason != "committed" or frontier is None or state.removed:
+        if body.reason != "committed" or frontier is None or mirror.removed:
             return NOTHING
         state.tested += 1
         left_out = self._left_out(state, frontier.position, body.new)

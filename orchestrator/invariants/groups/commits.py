@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from actors.node.errors import KafkaError
+from actors.node.spec import partition_name
 from actors.trace.events import (
     NO_ENTRY,
     CommitInvoke,
@@ -17,6 +18,7 @@ from actors.trace.events import (
     GrpCommit,
     GrpFetch,
     GrpLoad,
+    MetaImage,
     NodeDown,
     PartChange,
     PartRemove,
@@ -38,7 +40,7 @@ _SAME_STEP = 64
 
 class Commit(msgspec.Struct, frozen=True, gc=False):
     """A commit that a coordinator appended. who: the client whose request it was, "" unknown; asked: the client's last
-    event then, its incarnation and number."""
+    event then, its incarnation and number. removals: of topics of this name, that the coordinator had heard of."""
 
     offsets_tp: str
     coordinator_epoch: int
@@ -49,6 +51,7 @@ class Commit(msgspec.Struct, frozen=True, gc=False):
     who: str
     asked: tuple[int, int]
     by: Witness
+    removals: int = 0
 
     def after(self, other: Commit) -> bool:
         """Whether it is later in the log."""
@@ -112,21 +115,25 @@ class Begun(msgspec.Struct, frozen=True, gc=False):
 
 
 class Answer(msgspec.Struct, frozen=True, gc=False):
-    """That a coordinator answered a look-up, with its event number ``seq``."""
+    """That a coordinator answered a look-up, with its event number ``seq``. image: up to where it had applied the
+    metadata log."""
 
     seq: int
     coordinator_epoch: int
+    image: int
 
 
 class Registers(State):
     """tps: topic partition -> its register. begun: operation -> its beginning. answers: broker -> incarnation -> what
-    it answered last. removed: partitions of topics that were. epsilon_us: how far clocks may be apart."""
+    it answered last. removed: topic partition -> where the metadata log has removals of topics of its name; images:
+    broker -> up to where it has applied that. epsilon_us: how far clocks may be apart."""
 
     tps: dict[str, Register] = {}
     begun: dict[str, Begun] = {}
     answers: dict[str, dict[int, list[Answer]]] = {}
     losses: OffsetsLosses = msgspec.field(default_factory=OffsetsLosses)
-    removed: list[str] = []
+    removed: dict[str, list[int]] = {}
+    images: dict[str, int] = {}
     epsilon_us: int = 0
 
     def register(self, tp: str) -> Register:
@@ -136,14 +143,18 @@ class Registers(State):
             found = self.tps[tp] = Register()
         return found
 
-    def served_in(self, event: Stamped) -> int:
-        """Leader epoch of the coordinator whose answer led to an event, -1 unknown."""
+    def answer_to(self, event: Stamped) -> Answer | None:
+        """That of the coordinator which led to an event, None unknown."""
         node, _, rest = event.cause.partition("/")
         if not rest:
-            return -1
+            return None
         incarnation, seq = map(int, rest.split("/"))
         known = self.answers.get(node, {}).get(incarnation, [])
-        return next((each.coordinator_epoch for each in reversed(known) if each.seq <= seq), -1)
+        return next((each for each in reversed(known) if each.seq <= seq), None)
+
+    def removals(self, tp: str, image: int) -> int:
+        """How many topics of a partition's name are removed in an image of the metadata log."""
+        return sum(offset < image for offset in self.removed.get(tp, ()))
 
 
 def same(one: Entry, other: Entry) -> bool:
@@ -151,13 +162,13 @@ def same(one: Entry, other: Entry) -> bool:
     return one[0] == other[0] and all(a == b or -1 in (a, b) for a, b in zip(one[1:], other[1:], strict=True))
 
 
-def commit_of(event: Stamped, body: GrpCommit) -> Commit:
+def commit_of(event: Stamped, body: GrpCommit, removals: int = 0) -> Commit:
     """What is remembered of one."""
     who, _, rest = event.cause.partition("/")
     incarnation, seq = map(int, rest.split("/")) if rest else (0, 0)
     entry = [body.offset, body.leader_epoch, body.metadata_epoch]
     place = (body.offsets_tp, body.coordinator_epoch, body.log_offset)
-    return Commit(*place, body.member, body.generation, entry, who, (incarnation, seq), witness(event))
+    return Commit(*place, body.member, body.generation, entry, who, (incarnation, seq), witness(event), removals)
 
 
 class AcknowledgedCommitsAreFetched(KeyedInvariant[Registers]):
@@ -185,7 +196,7 @@ class AcknowledgedCommitsAreFetched(KeyedInvariant[Registers]):
         **OFFSETS_LOSSES,
     }
     unseen = (
-        "Partitions of topics that were removed: what is committed for a name may be of the one before, or after.",
+        "What was committed for another topic of that name, if nothing is told: its id hides it, its name does not.",
         f"Acknowledgements, and look-ups of what nobody was told of, of more than {REMEMBERED} commits ago.",
         "An acknowledgement that comes before the commit is on all in-sync replicas, unless it is lost after that.",
         "A coordinator that has loaded nothing at all of the group: O7 judges that.",
@@ -193,16 +204,19 @@ class AcknowledgedCommitsAreFetched(KeyedInvariant[Registers]):
 
     @property
     def news(self) -> tuple[type, ...]:
-        return (NodeDown, PartChange, PartRemove)
+        return (NodeDown, PartChange, PartRemove, MetaImage)
 
     def initial(self, key: str, profile: Profile) -> Registers:
         return Registers(key, epsilon_us=profile.epsilon_us)
 
     def hear(self, state: Registers, event: Stamped) -> Emissions:
         state.losses.take(event)
-        if type(event.body) is PartRemove:
-            state.removed.append(event.tp)
-        if type(event.body) is NodeDown:
+        body = event.body
+        if type(body) is PartRemove:
+            state.removed.setdefault(partition_name(body.tp), []).append(body.offset)
+        elif type(body) is MetaImage:
+            state.images[event.node] = body.offset
+        elif type(body) is NodeDown:
             for name in [name for name, begun in state.begun.items() if begun.by.node == event.node]:
                 del state.begun[name]
         return NOTHING
@@ -212,10 +226,11 @@ class AcknowledgedCommitsAreFetched(KeyedInvariant[Registers]):
         kind = type(body)
         if kind is GrpCommit:
             if not body.error:
-                state.register(body.tp).append(commit_of(event, body))
+                removals = state.removals(body.tp, state.images.get(event.node, 0))
+                state.register(body.tp).append(commit_of(event, body, removals))
         elif kind is GrpFetch:
             known = state.answers.setdefault(event.node, {}).setdefault(event.incarnation, [])
-            known.append(Answer(event.seq, body.coordinator_epoch))
+            known.append(Answer(event.seq, body.coordinator_epoch, state.images.get(event.node, 0)))
             del known[:-_SAME_STEP]
         elif kind is GrpLoad:
             return self._loaded(state, event, body)
@@ -253,8 +268,6 @@ class AcknowledgedCommitsAreFetched(KeyedInvariant[Registers]):
     def _told(self, state: Registers, event: Stamped, body: CommittedReturn, begun: Begun) -> Emissions:
         found: list[Any] = []
         for tp, entry in body.offsets.items():
-            if tp in state.removed:
-                continue
             floor = begun.floors.get(tp)
             commits = state.register(tp).appended
             state.tested += floor is not None or entry[0] >= 0
@@ -262,10 +275,22 @@ class AcknowledgedCommitsAreFetched(KeyedInvariant[Registers]):
                 continue
             if floor is not None and same(floor.commit.entry, entry):
                 continue
-            if floor is not None and any(same(each.entry, entry) and each.after(floor.commit) for each in commits):
+            later = [] if floor is None else [each for each in commits if each.after(floor.commit)]
+            if any(same(each.entry, entry) for each in later):
+                continue
+            if floor is not None and entry == NO_ENTRY and self._of_another(state, event, tp, [floor.commit, *later]):
                 continue
             found.extend(self._lacks(state, event, "was told that", tp, entry, floor))
         return found
+
+    def _of_another(self, state: Registers, event: Stamped, tp: str, commits: list[Commit]) -> bool:
+        """Whether something that may be stored was committed for another topic of its name than the one that a
+        coordinator was asked for."""
+        answer = state.answer_to(event)
+        if answer is None:
+            return tp in state.removed
+        removals = state.removals(tp, answer.image)
+        return any(each.removals != removals for each in commits)
 
     def _loaded(self, state: Registers, event: Stamped, body: GrpLoad) -> Emissions:
         """What a new coordinator has is what it will tell."""
@@ -298,7 +323,8 @@ class AcknowledgedCommitsAreFetched(KeyedInvariant[Registers]):
         if floor is None:
             return ""
         commit = floor.commit
-        if 0 <= state.served_in(event) < commit.coordinator_epoch:
+        answer = state.answer_to(event)
+        if answer is not None and 0 <= answer.coordinator_epoch < commit.coordinator_epoch:
             return "zombie"
         return state.losses.rule(commit.offsets_tp, commit.coordinator_epoch, commit.log_offset)
 
@@ -315,7 +341,11 @@ class MetadataTime(msgspec.Struct):
         own = [each for each in self.register.appended if each.coordinator_epoch == coordinator_epoch]
         if own:
             return max(own, key=_log_offset)
-        return self.durable if self.durable and self.durable.coordinator_epoch < coordinator_epoch else None
+        durable = self.durable
+        if durable is None or durable.coordinator_epoch >= coordinator_epoch:
+            return None
+        removed = any(each.entry[0] < 0 and each.after(durable) for each in self.register.appended)
+        return None if removed else durable  # if its removal was lost, it is there again: nobody was told of that
 
 
 def _log_offset(commit: Commit) -> int:
@@ -360,7 +390,10 @@ class CommitsGoForwardInMetadataTime(KeyedInvariant[MetadataTimes]):
         "before there were any.",
         **OFFSETS_LOSSES,
     }
-    unseen = ("what an earlier coordinator appended and nobody was told of: it may be gone",)
+    unseen = (
+        "what an earlier coordinator appended and nobody was told of: it may be gone",
+        "what an earlier coordinator removed, with its topic or as it expired: that may be gone as well",
+    )
 
     def initial(self, key: str, profile: Profile) -> MetadataTimes:
         spoken = ((node, own.get("versions", {}).get("OffsetCommit")) for node, own in profile.nodes.items())

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from actors.node.spec import partition_name
-from actors.trace.events import CommitInvoke, ConsOwn, ConsPos, GrpCommit, NodeUp, PartRemove, PollReturn, Stamped
+from actors.trace.events import CommitInvoke, ConsOwn, ConsPos, GrpCommit, NodeUp, PollReturn, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
 from orchestrator.invariants.folds.routes import NODE
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
@@ -96,9 +96,8 @@ class OnlyDeliveredIsCommitted(KeyedInvariant[Deliveries]):
 
 
 class CommittedExists(State):
-    """budget: what disks may lose. removed: its topic was."""
+    """budget: what disks may lose."""
 
-    removed: bool = False
     budget: LossBudget = LossBudget()
 
 
@@ -113,7 +112,7 @@ class CommittedPositionsExist(LogInvariant[CommittedExists]):
     title = "A committed position is not beyond what is committed of its partition"
     source = "KAFKA-6262, seen from the commit"
     tested_when = "a coordinator takes a commit of a partition"
-    types = (GrpCommit, PartRemove)
+    types = (GrpCommit,)
     of_groups = True
     exemptions = LOSS
     unseen = (
@@ -126,10 +125,8 @@ class CommittedPositionsExist(LogInvariant[CommittedExists]):
 
     def step(self, state: CommittedExists, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
-        state.removed = state.removed or type(body) is PartRemove
-        if type(body) is not GrpCommit or state.removed:
-            return NOTHING
-        if body.tp != state.key or body.error or body.offset < 0:
+        assert type(body) is GrpCommit
+        if mirror.removed or body.tp != state.key or body.error or body.offset < 0:
             return NOTHING
         state.tested += 1
         if body.offset <= mirror.committed.end:

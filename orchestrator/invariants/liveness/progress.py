@@ -6,11 +6,15 @@ from typing import Any
 
 import msgspec
 
+from actors.config import CONFIG
 from actors.node.errors import KafkaError
-from actors.node.spec import partition_name
+from actors.node.messages import Api
+from actors.node.spec import node_name, partition_name
 from actors.trace.events import (
     OP_RETURNS,
     BrokerReg,
+    CommitInvoke,
+    CommitReturn,
     ConsPos,
     CtlFault,
     CtlWindow,
@@ -27,11 +31,21 @@ from actors.trace.events import (
     Stamped,
 )
 from orchestrator.invariants.folds.bounds import SLACK_US
-from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
+from orchestrator.invariants.folds.fold import (
+    NOTHING,
+    Deadline,
+    Emissions,
+    KeyedInvariant,
+    Profile,
+    State,
+    Witness,
+    witness,
+)
 from orchestrator.invariants.folds.known_findings import known_as
 from orchestrator.invariants.folds.leftovers import Leftovers
 from orchestrator.invariants.folds.routes import NODE
 from orchestrator.invariants.folds.windows import Obligation, WindowInvariant, WindowState, beta
+from orchestrator.invariants.groups.losses import OFFSETS_TOPIC
 from orchestrator.invariants.liveness.clients import LINK_FAULTS
 from orchestrator.invariants.mirrors.late_pushes import LATE_PUSH, LatePushes
 from orchestrator.invariants.mirrors.producer_state import NO_PRODUCER_STATE
@@ -39,10 +53,24 @@ from orchestrator.invariants.mirrors.producer_state import NO_PRODUCER_STATE
 SECOND_US = 1_000_000
 
 
+class Unanswered(msgspec.Struct, frozen=True):
+    """A call that a coordinator did not answer, unless the node had sent it something before it that was open still: a
+    broker serves one request of a connection at a time. That ends with it, and is told of by ``due_us``."""
+
+    dst: str
+    number: int
+    due_us: int
+    sentence: str
+    by: Witness
+
+
 class Calls(State):
     """since_us, core: of the window, -1 while there is none. frozen: faults that stop the node's clock; thawed_us:
-    when the last one ended. left: what slow links and disks still hold up. quorum_us: how long the quorum may take from
-    the window's beginning until it commits."""
+    when the last one ended. left: what slow links and disks still hold up. quorum_us, replicas_us: how long, from the
+    window's beginning, the quorum may take until it commits, and replicas until they are in the ISR. hosts: offsets
+    partition -> its replicas. ended_us: coordinator -> when the last call to it ended. unanswered: by whom. group: the
+    node's own, "" none; asked_us: commit of a member of it -> when it was asked for; commits: coordinator -> the last
+    ones that it took and acknowledged, when each was asked for and when its member was told."""
 
     since_us: int = -1
     core: set[str] = set()
@@ -50,6 +78,14 @@ class Calls(State):
     thawed_us: int = 0
     left: Leftovers = msgspec.field(default_factory=Leftovers)
     quorum_us: int = 0
+    replicas_us: int = 0
+    hosts: dict[str, list[str]] = {}
+    ended_us: dict[str, int] = {}
+    unanswered: list[Unanswered] = []
+    group: str = ""
+    asked_us: dict[str, int] = {}
+    commits: dict[str, list[tuple[int, int]]] = {}
+    profile: Profile = Profile()
 
 
 COMMITTED_FIRST = frozenset(
@@ -71,6 +107,17 @@ answer rests on (``QuorumController.java``, ControllerWriteEvent)."""
 COORDINATOR = "coordinator"
 """Connection of a member to the coordinator of its group."""
 
+FOR_OTHERS = frozenset({"JoinGroup", "SyncGroup"})
+"""APIs that a coordinator answers when other members have asked, too."""
+
+COMMIT_TIMEOUT = "offsets.commit.timeout.ms"
+
+ON_ITS_WAY_US = 250_000
+"""How long a request or an answer may be, between nodes in reach of each other, at the most."""
+
+REMEMBERED = 64
+"""Commits of a group that are remembered: more than come while a call waits."""
+
 
 class CallsEnd(KeyedInvariant[Calls]):
     """A call that never ends keeps whatever waits for it: a slot of the connection, a fetcher, an application.
@@ -78,16 +125,21 @@ class CallsEnd(KeyedInvariant[Calls]):
     Example: broker-2 fetches from broker-1, which is stopped; replica.socket.timeout.ms passes, and the fetch is still
     open when broker-1 goes on. Or both are well and in reach, and broker-1 never answers. (A Produce may wait at the
     server as long as its client does, a controller's answer waits for the quorum, what slow links and disks held up
-    when they were slow comes first, and a node that a fault stopped tells the time anew.)
+    when they were slow comes first, and a node that a fault stopped tells the time anew. A coordinator answers a member
+    when what it wrote before is committed, within offsets.commit.timeout.ms, before what it was asked for later is
+    acknowledged, and at once where all replicas of offsets partitions must be in their ISRs; and only then does it look
+    at the next request on that connection.)
     """
 
     id = "X2"
     title = "Every call ends by its time-out, and who is in reach answers it"
-    source = "KAFKA-17190; KAFKA-6768; NetworkClient.java"
+    source = "KAFKA-17190; KAFKA-6768; NetworkClient.java; GroupCoordinatorService.java, CoordinatorRuntime.java"
     tested_when = "a call ends"
     unseen = (
         "whether a Produce is answered in time: a server may wait as long as its client does, and L5 judges sends",
-        "whether a coordinator answers its members in time: what they ask may wait for others, and L11 judges groups",
+        "whether a JoinGroup or a SyncGroup is answered in time: it waits for other members, and L11 judges groups",
+        "whether a coordinator answers below offsets.commit.timeout.ms, if nothing shows that its writes are committed",
+        "whether it answers what a member asked last before it ended: what it asked before may have been in the way",
         "calls that nobody answered outside of windows, beyond their own time-out",
         "how long a server takes below the time-out of the call, and answers to whoever has hung up",
     )
@@ -96,16 +148,26 @@ class CallsEnd(KeyedInvariant[Calls]):
 
     @property
     def news(self) -> tuple[type, ...]:
-        return (CtlWindow, CtlFault)
+        return (CtlWindow, CtlFault, PartChange, CommitInvoke, CommitReturn)
 
     def initial(self, key: str, profile: Profile) -> Calls:
-        return Calls(key, quorum_us=beta(profile, "L1"))
+        group = next((name for name, told in profile.groups.items() if key in told.get("members", ())), "")
+        quorum_us, replicas_us = beta(profile, "L1"), beta(profile, "L4")
+        return Calls(key, quorum_us=quorum_us, replicas_us=replicas_us, group=group, profile=profile)
 
     def hear(self, state: Calls, event: Stamped) -> Emissions:
         body: Any = event.body
         if type(body) is CtlWindow:
             state.since_us = event.wall if body.phase == "open" else -1
             state.core = set(body.core) if body.phase == "open" else set()
+            return NOTHING
+        if type(body) is PartChange:
+            if body.tp.startswith(OFFSETS_TOPIC):
+                state.hosts[body.tp] = [node_name(each) for each in body.replicas]
+            return NOTHING
+        if type(body) is CommitInvoke or type(body) is CommitReturn:
+            if body.group == state.group:
+                self._committed(state, event)
             return NOTHING
         state.left.take(body, event.wall)
         if state.key in body.targets and body.kind not in LINK_FAULTS:
@@ -116,17 +178,42 @@ class CallsEnd(KeyedInvariant[Calls]):
                 state.frozen.discard(body.fault)
         return NOTHING
 
+    def _committed(self, state: Calls, event: Stamped) -> None:
+        """What a coordinator acknowledges is committed, and so is all that it had written before."""
+        body: Any = event.body
+        if type(body) is CommitInvoke:
+            state.asked_us[body.op] = event.wall
+            if len(state.asked_us) > REMEMBERED:  # of members that died
+                del state.asked_us[next(iter(state.asked_us))]
+            return
+        asked_us = state.asked_us.pop(body.op, -1)
+        if asked_us >= 0 and not all(body.errors.get(tp, -1) for tp in body.offsets):
+            known = state.commits.setdefault(event.cause.partition("/")[0], [])
+            known.append((asked_us, event.wall))
+            del known[:-REMEMBERED]
+
     def step(self, state: Calls, event: Stamped) -> Emissions:
         body: Any = event.body
         if type(body) is NodeDown:
+            state.unanswered.clear()
             if not body.overdue or state.frozen or event.wall - state.thawed_us < SLACK_US:
                 return NOTHING
             calls = ", ".join(body.overdue)
             return self.violated(state.key, f"{event.node} ended with calls open beyond their time-out: {calls}", event)
         state.tested += 1
+        found: Emissions = NOTHING
         if body.outcome == "timeout" or body.took_ms > body.timeout_ms:
-            return self._late(state, event, body)
-        return NOTHING
+            found = self._late(state, event, body)
+        if body.connection == COORDINATOR:
+            before = body.correlation_id
+            state.unanswered = [each for each in state.unanswered if each.dst != body.dst or each.number <= before]
+            state.ended_us[body.dst] = event.wall
+        return found
+
+    def expire(self, state: Calls, at_us: int) -> Emissions:
+        over = [each for each in state.unanswered if each.due_us <= at_us]
+        state.unanswered = [each for each in state.unanswered if each.due_us > at_us]
+        return [finding for each in over for finding in self.violated(state.key, each.sentence, each.by)]
 
     def _late(self, state: Calls, event: Stamped, body: Rpc) -> Emissions:
         began_us = event.wall - 1000 * body.took_ms
@@ -142,15 +229,37 @@ class CallsEnd(KeyedInvariant[Calls]):
         settled_us = max(state.since_us, state.left.disk_us(body.dst), state.left.between_us(state.key, body.dst))
         if body.api in COMMITTED_FIRST:
             settled_us = max(settled_us, state.left.all_us) + state.quorum_us
-        within = state.since_us >= 0 and settled_us <= began_us and body.dst in state.core and state.key in state.core
-        if body.outcome == "timeout" and within and body.api != "Produce" and body.connection != COORDINATOR:
-            return self.violated(
-                state.key,
-                f"{body.dst} did not answer the {body.api} of {event.node} for {body.took_ms:,} ms, while both were up "
-                "and in reach",
-                event,
-            )
-        return NOTHING
+        in_reach = state.since_us >= 0 and body.dst in state.core and state.key in state.core
+        if body.outcome != "timeout" or not in_reach or body.api == "Produce" or body.api in FOR_OTHERS:
+            return NOTHING
+        of_coordinator = body.connection == COORDINATOR and body.api != Api.ApiVersions.name
+        head_us = max(began_us, state.ended_us.get(body.dst, 0)) if of_coordinator else began_us
+        waited_us = event.wall - head_us
+        if settled_us > began_us or (of_coordinator and waited_us < self._commit_us(state, body.dst, head_us)):
+            return NOTHING
+        sentence = (
+            f"{body.dst} did not answer the {body.api} of {event.node} for {waited_us // 1000:,} ms, while both were "
+            "up and in reach"
+        )
+        if not of_coordinator:
+            return self.violated(state.key, sentence, event)
+        due_us = event.wall + SECOND_US
+        state.unanswered.append(Unanswered(body.dst, body.correlation_id, due_us, sentence, witness(event)))
+        return (Deadline(due_us),)
+
+    def _commit_us(self, state: Calls, coordinator: str, since_us: int) -> int:
+        """How long a coordinator may take to answer a request that is first in its connection since then. It answers
+        in the order in which it writes: when it has acknowledged what it was asked for later, at the latest."""
+        timeout_ms = int(state.profile.setting(COMMIT_TIMEOUT, coordinator, CONFIG[COMMIT_TIMEOUT].default))
+        allowed_us = 1000 * timeout_ms + SECOND_US
+        later = [told for asked, told in state.commits.get(coordinator, ()) if asked >= since_us + ON_ITS_WAY_US]
+        if later:
+            allowed_us = min(allowed_us, min(later) + ON_ITS_WAY_US - since_us)
+        hosts = {host for replicas in state.hosts.values() for host in replicas}
+        steady_us = max(state.since_us, state.left.all_us) + state.replicas_us
+        if hosts and hosts <= state.core and steady_us <= since_us:
+            allowed_us = min(allowed_us, SECOND_US)  # the least that any call is given
+        return allowed_us
 
 
 ROUTINE = frozenset({"Metadata", "ApiVersions"})

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from actors.node.spec import node_name, partition_name
-from actors.trace.events import BrokerReg, LogHw, MetaImage, MetaView, NodeUp, PartChange, Stamped
+from actors.trace.events import BrokerReg, LogHw, MetaImage, MetaView, NodeUp, PartChange, PartRemove, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import WIPED, LogMirror
@@ -16,7 +16,8 @@ NOBODY = -1
 
 
 class Said(msgspec.Struct, frozen=True):
-    """A record of the metadata log, in whose epoch it was written, about a partition (``tp``) or a broker."""
+    """A record of the metadata log, in whose epoch it was written, about a partition (``tp``) or a broker. removed: the
+    partition's topic is."""
 
     offset: int
     epoch: int
@@ -26,6 +27,7 @@ class Said(msgspec.Struct, frozen=True):
     broker: int
     fenced: bool
     by: Witness
+    removed: bool = False
 
 
 class Image(msgspec.Struct, frozen=True):
@@ -106,7 +108,7 @@ class ImagesAreOneHistory(LogInvariant[Images]):
         "a broker comes to an offset that another one has come to, or beyond where it was; or a client is told "
         "of a leader that it did not know"
     )
-    types = (MetaImage, MetaView, PartChange, BrokerReg, NodeUp, LogHw)
+    types = (MetaImage, MetaView, PartChange, PartRemove, BrokerReg, NodeUp, LogHw)
     cases = {LogHw: ("leader",)}
     exemptions = {"loss-budget": WIPED}
     ghost = "digest of the metadata log"
@@ -138,6 +140,9 @@ class ImagesAreOneHistory(LogInvariant[Images]):
                 body.offset, body.quorum_epoch, body.tp, body.leader, body.leader_epoch, -1, False, witness(event)
             )
             state.waiting.append(said)
+        elif kind is PartRemove:
+            record = (body.offset, body.quorum_epoch, body.tp, NOBODY, -1, -1, False)
+            state.waiting.append(Said(*record, witness(event), removed=True))
         elif kind is BrokerReg:
             epoch = mirror.replica(event.node).leads
             state.waiting.append(Said(body.offset, epoch, "", -1, -1, body.broker, body.fenced, witness(event)))
@@ -199,6 +204,12 @@ class ImagesAreOneHistory(LogInvariant[Images]):
             return ""
         return "no controller wrote that"
 
+    def _newest_of_name(self, state: Images, tp: str, offset: int) -> Said | None:
+        """The last record about any topic of a name: a client that is told no topic ids takes it for the former one."""
+        name = partition_name(tp)
+        known = (_below(each, offset) for key, each in state.partitions.items() if partition_name(key) == name)
+        return max((said for said in known if said is not None), key=_offset, default=None)
+
     def _differs(
         self, state: Images, event: Stamped, tp: str, leader: int, epoch: int, mirror: LogMirror
     ) -> tuple[str, Witness | None]:
@@ -211,9 +222,13 @@ class ImagesAreOneHistory(LogInvariant[Images]):
         state.settle(mirror)
         offset = seen.at(int(seq))
         said = _below(state.partitions.get(tp, []), offset)
+        if said is not None and said.removed:
+            said = self._newest_of_name(state, tp, offset)
         if said is None:
             return "", None
         state.tested += 1
+        if said.removed:
+            return f"its image, up to {offset:,}, has no such topic", said.by
         registered = _below(state.brokers.get(said.leader, []), offset)
         right = said.leader if registered is not None and not registered.fenced else NOBODY
         if leader == right and epoch in (said.leader_epoch, -1):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -59,10 +60,6 @@ class Belief(msgspec.Struct):
     fetched: int = -1
     fetched_by: Witness | None = None
 
-    def at(self, seq: int) -> Adopted | None:
-        """The leader that it had when it had recorded event ``seq``."""
-        return next((each for each in reversed(self.adopted) if each.seq <= seq), None)
-
 
 def note_keys(keys: dict[str, str], body: MetaView) -> None:
     """Take which topic a client means by a partition's name now, where there may have been several of that name."""
@@ -70,10 +67,21 @@ def note_keys(keys: dict[str, str], body: MetaView) -> None:
         keys[partition_name(tp)] = tp
 
 
-def means_another(keys: dict[str, str], tp: str) -> bool:
-    """Whether a broker takes a partition for one of another topic than the client does: it may not have heard of that
-    topic, and whoever leads the one does not lead the other."""
-    return keys.get(partition_name(tp), tp) != tp
+def asked_about(
+    adopted: Iterable[tuple[str, Sequence[Adopted]]], keys: dict[str, str], tp: str, seq: int
+) -> Adopted | None:
+    """The leader that a client had when it asked by the name of a partition, having recorded event ``seq``, whichever
+    topic of that name it meant: it is the one of which it had taken over a leader last. adopted: by partition; tp: what
+    the broker takes it to be, which may not have heard of that topic, or of a newer one. None if it had no leader, or
+    has come to mean another topic since."""
+    name = partition_name(tp)
+    meant, had = "", None
+    for key, leaders in adopted:
+        if partition_name(key) == name:
+            last = next((each for each in reversed(leaders) if each.seq <= seq), None)
+            if last is not None and (had is None or last.seq > had.seq):
+                meant, had = key, last
+    return had if meant == keys.get(name, tp) else None
 
 
 class Beliefs(State):
@@ -213,8 +221,9 @@ class OlderMetadataIsNotAdopted(KeyedInvariant[Beliefs]):
         """A broker answers what this client asked when it had come to the event that is the cause."""
         seq = _asked_at(event, state.key, state.incarnation)
         for told in body.partitions if seq >= 0 else ():
-            had = state.of(told.tp).at(seq)
-            if had is None or told.asked_epoch < 0 or had.epoch < 0 or means_another(state.keys, told.tp):
+            adopted = ((tp, belief.adopted) for tp, belief in state.partitions.items())
+            had = asked_about(adopted, state.keys, told.tp, seq)
+            if had is None or told.asked_epoch < 0 or had.epoch < 0:
                 continue
             state.tested += 1
             if told.asked_epoch < had.epoch:
@@ -345,16 +354,18 @@ class OutdatedMetadataIsRefetched(WindowInvariant[Refreshing]):
         for told in body.partitions:
             if body.acks == ACKS_ALL and told.error != KafkaError.NOT_LEADER_OR_FOLLOWER:
                 continue
-            adopted = state.adopted.get(told.tp, ())
-            had = next((each for each in reversed(adopted) if each.seq <= seq), None)
-            if had is None or means_another(state.keys, told.tp):
+            # A Produce may name its topic by id, and be meant for the former one.
+            by_name = body.api == Api.ListOffsets.name
+            of_one = {told.tp: state.adopted.get(told.tp, [])}
+            had = asked_about((state.adopted if by_name else of_one).items(), state.keys, told.tp, seq)
+            if had is None:
                 continue
             state.tested += 1
-            checked = body.api == Api.ListOffsets.name and body.version >= CHECKED_SINCE
+            checked = by_name and body.version >= CHECKED_SINCE
             if node_name(had.leader) == event.node and (not checked or told.asked_epoch == had.epoch):
                 continue
             how = f"asked {event.node} for offsets of {told.tp} in leader epoch {told.asked_epoch}"
-            if body.api != Api.ListOffsets.name:
+            if not by_name:
                 how = f"sent records of {told.tp} to {event.node}"
             who = node_name(had.leader) if had.leader != NOBODY else "nobody"
             sentence = f"{state.key} {how}, when it took {who} for its leader, in leader epoch {had.epoch}"

@@ -14,7 +14,6 @@ from actors.trace.events import (
     ConsOwn,
     ConsPos,
     GrpCommit,
-    PartRemove,
     Stamped,
 )
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
@@ -31,11 +30,9 @@ class Committed(msgspec.Struct, frozen=True):
 
 
 class Resets(State):
-    """groups: consumer -> the group that it owns the partition in. committed: group -> what it was told last. removed:
-    its topic was; placed: of a topic that came after another one of its name, consumers that have had a position in
-    it."""
+    """groups: consumer -> the group that it owns the partition in. committed: group -> what it was told last. placed:
+    of a topic that came after another one of its name, consumers that have had a position in it."""
 
-    removed: bool = False
     placed: list[str] = []
     nothing: list[str] = []
     groups: dict[str, str] = {}
@@ -59,7 +56,7 @@ class NoSpuriousReset(LogInvariant[Resets]):
     tested_when = (
         "a consumer that has a position begins where auto.offset.reset says, or one whose group has one begins anywhere"
     )
-    types = (ConsPos, ConsOwn, CommitReturn, CommittedReturn, GrpCommit, PartRemove)
+    types = (ConsPos, ConsOwn, CommitReturn, CommittedReturn, GrpCommit)
     exemptions = LOSS
     unseen = (
         "a position that an application seeks, and a reset without a policy: it is the application's to deal with",
@@ -77,10 +74,8 @@ class NoSpuriousReset(LogInvariant[Resets]):
             placed = not is_recreated(state.key) or event.node in state.placed
             if not placed:
                 state.placed.append(event.node)
-            return self._moved(state, event, body, mirror) if placed and not state.removed else NOTHING
-        if kind is PartRemove:
-            state.removed = True
-        elif kind is ConsOwn:
+            return self._moved(state, event, body, mirror) if placed and not mirror.removed else NOTHING
+        if kind is ConsOwn:
             state.groups.pop(event.node, None)
             if state.key in body.owned:
                 state.groups[event.node] = body.group

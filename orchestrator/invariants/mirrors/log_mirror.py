@@ -171,8 +171,8 @@ class Served(msgspec.Struct, frozen=True, gc=False):
 
 class LogMirror(msgspec.Struct):
     """The mirror of one partition, ``tp``; see the module's docstring. ``isr``: as the newest ``controller`` has it.
-    ``removed``: its topic was, as far as some controller went. ``floor``: every replica's high watermark has passed
-    it; what is below was forgotten."""
+    ``removed_in``: quorum epoch in which its topic was removed, -1 it was not. ``floor``: every replica's high
+    watermark has passed it; what is below was forgotten."""
 
     tp: str = ""
     floor: int = EMPTY_LOG
@@ -183,7 +183,7 @@ class LogMirror(msgspec.Struct):
     taints: list[Taint] = []
     budget: LossBudget = LossBudget()
     isr: list[int] = []
-    removed: bool = False
+    removed_in: int = -1
     controller: NewestController = msgspec.field(default_factory=NewestController)
     unclean: dict[int, UncleanElection] = {}
     newly_committed: list[BatchFacts] = []
@@ -195,6 +195,12 @@ class LogMirror(msgspec.Struct):
     """Of the metadata log."""
     answers: dict[str, Served] = {}
     """"connection/correlation id" -> what the server knew that answered this request; the most recent ones."""
+
+    @property
+    def removed(self) -> bool:
+        """Whether its topic was, as far as the newest controller tells: a later one that goes on with the partition
+        has not heard of that."""
+        return self.removed_in >= 0
 
     # ---- reading -----------------------------------------------------------------------------------------
 
@@ -339,7 +345,8 @@ class LogMirror(msgspec.Struct):
         elif type(body) is PartChange:
             self._change(body)
         elif type(body) is PartRemove:
-            self.removed = True
+            if self.controller.says(body.quorum_epoch):
+                self.removed_in = body.quorum_epoch
         elif type(body) is NodeDown:
             self._lose(event.node, body)
         elif type(body) is LogFlush:
@@ -402,6 +409,8 @@ class LogMirror(msgspec.Struct):
             del self.unclean[body.leader_epoch]
         if not self.controller.says(body.quorum_epoch):
             return
+        if body.quorum_epoch > self.removed_in:
+            self.removed_in = -1
         self.isr = body.isr
         if len(body.isr) == 1:
             replica = self.replicas.get(node_name(body.isr[0]))

@@ -64,7 +64,8 @@ class DiskLoss(msgspec.Struct):
 class Answers(State):
     """Of one partition. ``floors``: isolation -> Told per leader epoch, rising; ``fresh``: answers that returned too
     recently to come before anything (clock uncertainty); ``served``: id of a server's answer -> its leader
-    epoch, for wire versions without the field: the answer is the cause of the client's return."""
+    epoch, for wire versions without the field: the answer is the cause of the client's return. ``removed_in``: quorum
+    epoch in which the topic was removed, -1 it was not, as far as the newest controller tells."""
 
     floors: dict[int, tuple[Told, ...]] = {}
     fresh: list[tuple[int, Told]] = []
@@ -78,7 +79,7 @@ class Answers(State):
     budget: LossBudget = LossBudget()
     epsilon_us: int = 0
     unclean_allowed: bool = False
-    removed: bool = False
+    removed_in: int = -1
 
 
 class LatestNeverGoesBack(KeyedInvariant[Answers]):
@@ -138,11 +139,14 @@ class LatestNeverGoesBack(KeyedInvariant[Answers]):
                 state.unclean[body.leader_epoch] = witness(event)
             if not state.controller.says(body.quorum_epoch):
                 return NOTHING
+            if body.quorum_epoch > state.removed_in:
+                state.removed_in = -1
             state.newest, state.isr = body.leader_epoch, body.isr
             for loss in state.losses:
                 loss.alone = loss.alone or [node_name(member) for member in body.isr] == [loss.node]
         elif type(body) is PartRemove:
-            state.removed = True
+            if state.controller.says(body.quorum_epoch):
+                state.removed_in = body.quorum_epoch
         elif type(body) is NodeDown:
             alone = [node_name(member) for member in state.isr] == [event.node]
             state.losses.append(DiskLoss(event.node, body.lost[state.key], state.newest, alone))
@@ -181,7 +185,7 @@ class LatestNeverGoesBack(KeyedInvariant[Answers]):
         joined = state.served.pop(event.cause, -1)
         leader_epoch = body.leader_epoch if body.leader_epoch >= 0 else joined
         # A later topic of this name answered, or an earlier one, at a broker that has not heard of this one.
-        another = joined < 0 and (state.removed or is_recreated(state.key))
+        another = joined < 0 and (state.removed_in >= 0 or is_recreated(state.key))
         if body.offset < 0 or another:
             return NOTHING
         told = Told(leader_epoch, body.offset, event.node, body.broker, event.wall, witness(event))

@@ -1,13 +1,24 @@
 """Two topics of one name, one after the other: what is said of the first one does not bind the second, and the removal
-of a topic excuses nothing that is not its own."""
+of a topic excuses nothing that is not its own. What brokers tell of it is in ``metadata/test_broker_images.py``."""
 
 from __future__ import annotations
 
 import msgspec
 import pytest
 
-from actors.trace.events import ListInvoke, ListReturn, PartRemove, ReplyPartition, RpcReply
+from actors.trace.events import (
+    ConfigChange,
+    ListInvoke,
+    ListReturn,
+    MetaImage,
+    MetaView,
+    NodeUp,
+    PartRemove,
+    ReplyPartition,
+    RpcReply,
+)
 from tests.unit.invariants.folds.test_windows import Run
+from tests.unit.invariants.groups.stage import ONE, TWO, GroupTrace, entry
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
 ANEW = f"{TP}@of-the-second"
@@ -129,3 +140,330 @@ def test_an_answer_by_name(backed: bool) -> None:
     expected = "violated" if backed else "vacuous"
     assert trace.result("H1").status == expected
     assert (trace.result("H6").status == "violated") == backed
+
+
+@pytest.mark.parametrize("backed", [True, False])
+def test_an_answer_about_the_former_topic(backed: bool) -> None:
+    """Shows a client that asks for the second topic by its name, and a broker that has the first one still: what it
+    tells is not the latest offset of the second, and no floor of it either; one that tells so of the second is
+    judged."""
+    trace = two_topics(True)
+    for offset in (1, 0):
+        op = f"list-offsets-1:{offset}"
+        trace.emit("list-offsets-1", ListInvoke(op, ANEW, -1))
+        told = ReplyPartition(ANEW if backed else TP, 0, offset, timestamp=-1, leader_epoch=0, high_watermark=1)
+        cause = trace.emit("broker-2", RpcReply("ListOffsets", 11, "list-offsets-1", "c", offset, -1, 0, 0, [told]))
+        told_by = ListReturn(op, "ok", 0, ANEW, -1, offset=offset, leader_epoch=0, broker="broker-2")
+        trace.emit("list-offsets-1", msgspec.structs.replace(told_by, correlation_id=offset))
+        trace.events[-1] = msgspec.structs.replace(trace.events[-1], cause=cause, req=f"c#{offset}")
+    for invariant in ("H1", "H6"):
+        assert trace.result(invariant).status == ("violated" if backed else "vacuous"), invariant
+
+
+# ---- P17 --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("gone", "applied", "again", "status"),
+    [
+        (True, 31, False, "held"),
+        (True, 30, False, "violated"),
+        (False, 31, False, "violated"),
+        (True, 41, True, "violated"),
+    ],
+)
+def test_what_a_topic_was_set_to_goes_with_it(gone: bool, applied: int, again: bool, status: str) -> None:
+    """Shows that min.insync.replicas of the first topic does not bind the leader of the second one, once its broker has
+    applied the removal; what the second one was set to does."""
+    trace = TraceBuilder()
+    trace.emit("controller-1", ConfigChange(0, 1, "topic/orders", "min.insync.replicas", "2"))
+    if gone:
+        removed(trace)
+    if again:
+        trace.emit("controller-1", ConfigChange(40, 1, "topic/orders", "min.insync.replicas", "2"))
+    trace.emit("broker-1", MetaImage(applied, 1))
+    since = len(trace.events)
+    trace.lead(1, 0)
+    trace.append("broker-1", "a")
+    trace.high_watermark("broker-1", 1)
+    made_anew(trace, since)
+    told = ReplyPartition(ANEW, 0, 0, 0, leader_epoch=0, isr=1, min_isr=1)
+    trace.reply(1, "Produce", told, acks=-1)
+    assert trace.result("P17").status == status
+
+
+# ---- what clients are told of leaders ---------------------------------------------------------------------------
+
+
+def viewed(trace: TraceBuilder, tp: str, leader: int, epoch: int) -> str:
+    """The client is told who leads, and takes that over."""
+    return trace.emit("consumer-1", MetaView("broker-3", {tp: epoch}, [tp], {tp: leader}))
+
+
+def asked(trace: TraceBuilder, since: str, broker: int, tp: str, epoch: int) -> None:
+    """A broker answers what the client asked of a name when its last event was ``since``: for ``tp``."""
+    trace.cause, trace.req = since, "c#1"
+    told = ReplyPartition(tp, 0, 4, asked_epoch=epoch)
+    trace.emit(f"broker-{broker}", RpcReply("ListOffsets", 7, "consumer-1", "c", 1, -1, 0, 0, [told]))
+    trace.cause, trace.req = "", ""
+
+
+@pytest.mark.parametrize(("former", "violated"), [(TP, 0), (ANEW, 1)])
+def test_leader_epochs_are_of_one_topic(former: str, violated: int) -> None:
+    """Shows a client that has gone over from leader epoch 5 to 0, which it may from one topic to the next."""
+    trace = TraceBuilder()
+    trace.emit("consumer-1", NodeUp("consumer", -1, "", False, False))
+    viewed(trace, former, 2, 5)
+    viewed(trace, ANEW, 1, 0)
+    assert trace.result("M1").violated == violated
+
+
+@pytest.mark.parametrize("takes_it_for", [TP, ANEW])
+@pytest.mark.parametrize(("broker", "epoch", "violated"), [(1, 3, (0, 0)), (1, 2, (1, 1)), (2, 5, (0, 1))])
+def test_a_question_by_name(takes_it_for: str, broker: int, epoch: int, violated: tuple[int, int]) -> None:
+    """Shows a client that has gone over to the second topic, broker-1 in leader epoch 3, and asks by name: whichever
+    topic the broker takes it to mean, it asks whom it takes to lead the second one, in that leader epoch."""
+    trace = TraceBuilder()
+    trace.emit("consumer-1", NodeUp("consumer", -1, "", False, False))
+    viewed(trace, TP, 2, 5)
+    viewed(trace, ANEW, 2, 2)
+    since = viewed(trace, ANEW, 1, 3)
+    asked(trace, since, broker, takes_it_for, epoch)
+    assert (trace.result("M1").violated, trace.result("M2").violated) == violated
+    assert trace.result("M2").tested > 0
+
+
+def test_a_question_about_the_former_topic() -> None:
+    """Shows a client that asked when it meant the first topic, of a broker that has the second one already: it is held
+    to what it had of the first; and not at all once it means the second, as the order of the two is not known."""
+    for epoch, violated in ((5, 0), (4, 1)):
+        trace = TraceBuilder()
+        trace.emit("consumer-1", NodeUp("consumer", -1, "", False, False))
+        since = viewed(trace, TP, 2, 5)
+        asked(trace, since, 2, ANEW, epoch)
+        assert (trace.result("M1").violated, trace.result("M2").violated) == (violated, violated)
+        viewed(trace, ANEW, 1, 0)
+        asked(trace, since, 2, ANEW, epoch)
+        assert (trace.result("M1").violated, trace.result("M2").violated) == (violated, violated)
+
+
+@pytest.mark.parametrize(("meant", "violated"), [(TP, 1), (ANEW, 0)])
+def test_records_for_the_former_topic(meant: str, violated: int) -> None:
+    """Shows records for the first topic at a broker that its client took for its leader no more: they may have been on
+    their way when it went over to the second one, and are wrong where it did not."""
+    trace = TraceBuilder()
+    trace.emit("consumer-1", NodeUp("consumer", -1, "", False, False))
+    viewed(trace, TP, 1, 5)
+    trace.cause, trace.req = viewed(trace, meant, 2, 6), "c#1"
+    told = ReplyPartition(TP, 6)
+    trace.emit("broker-3", RpcReply("Produce", 12, "consumer-1", "c", 1, -1, 0, -1, [told]))
+    assert trace.result("M2").violated == violated
+
+
+# ---- what groups have committed ---------------------------------------------------------------------------------
+
+
+def heard(trace: GroupTrace, end: int, broker: int = 1) -> None:
+    """A broker has applied the metadata log up to ``end``."""
+    trace.emit(f"broker-{broker}", MetaImage(end, 1))
+
+
+def told_of(trace: GroupTrace, told: list[int] | None, epoch: int = 0, broker: int = 1) -> tuple[int, dict[str, int]]:
+    """A coordinator answers a look-up. Returns what that is to O1: violated, excused."""
+    op = trace.looks_up()
+    trace.is_told(op, told, answer=trace.answers(told, epoch, broker))
+    found = trace.result("O1")
+    return found.violated, found.excused
+
+
+@pytest.mark.parametrize(("gone", "applied", "violated"), [(True, 31, 0), (True, 30, 1), (False, 31, 1)])
+def test_what_is_committed_for_the_former_topic(gone: bool, applied: int, violated: int) -> None:
+    """Shows that a coordinator which has applied the removal of a topic need not tell what was committed before, as it
+    was asked for the second one's; one that has not heard of it must, and one of a topic that is there."""
+    trace = GroupTrace()
+    heard(trace, 30)
+    trace.acks(20, 0)
+    if gone:
+        removed(trace)
+    heard(trace, applied)
+    assert told_of(trace, None) == (violated, {})
+
+
+@pytest.mark.parametrize(("told", "violated"), [(entry(5), 0), (None, 1), (entry(20), 1), (entry(9), 1)])
+def test_what_is_committed_for_the_second_topic(told: list[int] | None, violated: int) -> None:
+    """Shows that what is committed for the second topic must be told: not nothing, nor what was committed for the
+    first one, nor what nobody has committed."""
+    trace = GroupTrace()
+    heard(trace, 30)
+    trace.acks(20, 0)
+    removed(trace)
+    heard(trace, 41)
+    trace.acks(5, 1)
+    assert told_of(trace, told) == (violated, {})
+
+
+def test_a_coordinator_that_has_not_heard_of_the_second_topic() -> None:
+    """Shows that the next coordinator, which is asked for the first topic still, need not tell what was committed for
+    the second; and that what is under way may be that."""
+    for acknowledged in (True, False):
+        trace = GroupTrace()
+        heard(trace, 30)
+        heard(trace, 30, broker=2)
+        trace.acks(20, 0)
+        removed(trace)
+        heard(trace, 41)
+        if acknowledged:
+            trace.acks(5, 1)
+        else:
+            trace.commits(5)
+            trace.decides(5, 1)
+        assert told_of(trace, None, epoch=1, broker=2) == (0, {})
+        assert told_of(trace, entry(9), epoch=1, broker=2) == (1, {})
+
+
+def test_another_partition_is_not_removed() -> None:
+    """Shows that the removal of one topic excuses nothing of another one."""
+    trace = GroupTrace()
+    heard(trace, 30)
+    trace.acks(20, 0)
+    trace.emit("controller-1", PartRemove("payments-0", 30, 1, "of-another"))
+    heard(trace, 41)
+    assert told_of(trace, None) == (1, {})
+
+
+def test_an_answer_that_nobody_knows_the_coordinator_of() -> None:
+    """Shows that nothing may be told where it is not known which coordinator told it; and that a third topic is another
+    one than the second."""
+    trace = GroupTrace()
+    trace.acks(20, 0)
+    removed(trace)
+    trace.is_told(trace.looks_up(), None)
+    assert trace.result("O1").violated == 0
+    third = GroupTrace()
+    removed(third)
+    heard(third, 41)
+    third.acks(5, 1)
+    third.emit("controller-1", PartRemove(ANEW, 50, 1, "of-the-second"))
+    heard(third, 51)
+    assert told_of(third, None) == (0, {})
+
+
+SEED = {"features": {"kip-232": "seed"}}
+
+
+@pytest.mark.parametrize(("gone", "violated"), [(True, 0), (False, 1)])
+@pytest.mark.parametrize(("epoch", "broker"), [(0, 1), (1, 2)])
+def test_metadata_epochs_of_the_former_topic(gone: bool, violated: int, epoch: int, broker: int) -> None:
+    """Shows that what was committed goes with its topic, by a tombstone: M5 holds no commit of the second topic to its
+    metadata epoch, be it that the coordinator took it or the one after; and that it does where there is no such."""
+    trace = GroupTrace(**SEED)
+    op = trace.commits(20, metadata_epoch=5)
+    trace.decides(20, 1, metadata_epoch=5)
+    trace.committed(op, 20, metadata_epoch=5)
+    if gone:
+        removed(trace)
+        trace.decides(-1, 2, "", -1)
+    trace.commits(3, metadata_epoch=4)
+    trace.decides(3, 3, metadata_epoch=4, epoch=epoch, broker=broker, asked=trace.events[-1].id)
+    found = trace.result("M5")
+    assert (found.violated, found.excused) == (violated, {})
+
+
+def test_metadata_epochs_of_the_second_topic() -> None:
+    """Shows that M5 goes on after a tombstone, under the same coordinator and under the next one."""
+    for epoch, broker in ((0, 1), (1, 2)):
+        trace = GroupTrace(**SEED)
+        trace.decides(20, 1, metadata_epoch=5)
+        trace.decides(-1, 2, "", -1)
+        op = trace.commits(3, metadata_epoch=7)
+        trace.decides(3, 3, metadata_epoch=7)
+        trace.committed(op, 3, metadata_epoch=7)
+        trace.commits(4, metadata_epoch=6)
+        trace.decides(4, 4, metadata_epoch=6, epoch=epoch, broker=broker, asked=trace.events[-1].id)
+        assert trace.result("M5").violated == 1
+
+
+def group_that_read(trace: GroupTrace, tp: str = TP) -> None:
+    """Three records are committed, of which consumer-1 was given the first as a member; consumer-2 owns it next."""
+    since = len(trace.events)
+    trace.lead(1)
+    trace.replicate("a", "b", "c")
+    trace.high_watermark("broker-1", 3)
+    trace.owns(ONE, TP)
+    trace.moved(ONE, 0, "assign")
+    trace.polled(ONE, (0, "a"))
+    trace.owns(TWO, TP)
+    if tp != TP:
+        made_anew(trace, since)
+
+
+@pytest.mark.parametrize(("gone", "violated"), [("", 1), (TP, 0), ("orders-1", 1)])
+def test_where_the_next_owner_begins(gone: str, violated: int) -> None:
+    """Shows that C5 lets a member begin anywhere once the topic is removed, as what its group has committed may be of
+    the next one; where its topic is there, or another one was removed, it leaves nothing out."""
+    trace = GroupTrace()
+    group_that_read(trace)
+    if gone:
+        trace.emit("controller-1", PartRemove(gone, 30, 1, "of-the-first"))
+    trace.moved(TWO, 2, "committed")
+    assert trace.result("C5").violated == violated
+
+
+def test_a_removed_topic_is_read_in_order() -> None:
+    """Shows that C5 judges what polls bring of either topic, whatever was removed."""
+    for tp in (TP, ANEW):
+        trace = GroupTrace()
+        group_that_read(trace, tp)
+        removed(trace)
+        trace.polled("consumer-3", (0, "a"))
+        trace.polled("consumer-3", (2, "c"))
+        if tp == ANEW:
+            made_anew(trace, len(trace.events) - 2)
+        (finding,) = trace.result("C5").violations
+        assert finding.sentence.startswith(f"consumer-3 had read {tp} up to 1 and then got offset 2")
+
+
+@pytest.mark.parametrize(("gone", "violated"), [("", 1), (TP, 0), ("orders-1", 1)])
+def test_a_position_of_a_removed_topic(gone: str, violated: int) -> None:
+    """Shows that O6 judges no position of a name whose topic was removed, as it may be of the next one; and every one
+    beyond the end of a topic that is there."""
+    trace = GroupTrace()
+    trace.lead(1)
+    trace.replicate("a", "b")
+    trace.high_watermark("broker-1", 2)
+    if gone:
+        trace.emit("controller-1", PartRemove(gone, 30, 1, "of-the-first"))
+    trace.decides(3)
+    assert trace.result("O6").violated == violated
+
+
+LOST: dict[str, tuple[list[tuple[str, int]], bool]] = {
+    "removed": ([("remove", 1)], False),
+    "removed by the next controller": ([("change", 2), ("remove", 2)], False),
+    "lost": ([("remove", 1), ("change", 2)], True),
+    "removed by a deposed controller": ([("change", 2), ("remove", 1)], True),
+    "changed by the controller that removed it": ([("remove", 1), ("change", 1)], False),
+    "changed by the controller before": ([("remove", 2), ("change", 1)], False),
+}
+"""What controllers of which quorum epochs write of a partition, and whether it is there after that."""
+
+
+@pytest.mark.parametrize("case", LOST)
+def test_a_removal_that_was_lost(case: str) -> None:
+    """Shows that a removal excuses nothing once a later controller goes on with the partition: C5, H1, M4, O6."""
+    writes, there = LOST[case]
+    trace = GroupTrace()
+    group_that_read(trace)
+    trace.reply(1, "ListOffsets", ReplyPartition(TP, 0, 3, timestamp=-1, leader_epoch=0, high_watermark=3))
+    trace.ask("list-offsets-1", 3, 1, 0)
+    for what, quorum_epoch in writes:
+        if what == "remove":
+            removed(trace, quorum_epoch=quorum_epoch)
+        else:
+            trace.change(1, 0, quorum_epoch=quorum_epoch, cause="alter-isr", partition_epoch=quorum_epoch)
+    trace.moved(TWO, 2, "committed")
+    trace.moved("consumer-3", 0, "reset", 2)
+    trace.decides(4)
+    trace.ask("list-offsets-1", 2, 1, 0)
+    for invariant in ("C5", "H1", "M4", "O6"):
+        assert (trace.result(invariant).violated > 0) == there, invariant

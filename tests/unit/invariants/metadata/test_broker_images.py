@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from actors.trace.events import MetaImage, MetaView
+import pytest
+from msgspec.structs import replace
+
+from actors.trace.events import MetaImage, MetaView, PartChange, PartRemove
 from tests.unit.invariants.trace_builder import METADATA_PARTITION, TP, TraceBuilder
 
 LEADER = "controller-1"
+ANEW = f"{TP}@of-the-second"
 
 
 class Cluster:
@@ -38,10 +42,21 @@ class Cluster:
         """A broker comes to an offset."""
         return self.trace.emit(f"broker-{broker}", MetaImage(offset, digest or 7 * offset))
 
-    def tells(self, cause: str, leader: int, epoch: int, source: Any = "metadata") -> None:
+    def removes(self, tp: str = TP, **how: Any) -> None:
+        """A topic is removed."""
+        self.writes(lambda offset: self.trace.emit(LEADER, PartRemove(tp, offset, 1, "id")), **how)
+
+    def elects_anew(self, leader: int, epoch: int) -> None:
+        """The next topic of its name gets a leader."""
+        self.elects(leader, epoch)
+        index = max(index for index, each in enumerate(self.trace.events) if type(each.body) is PartChange)
+        event = self.trace.events[index]
+        self.trace.events[index] = replace(event, body=replace(event.body, tp=ANEW))
+
+    def tells(self, cause: str, leader: int, epoch: int, source: Any = "metadata", tp: str = TP) -> None:
         """A client is told of a leader by a broker that had recorded ``cause``."""
         self.trace.cause = cause
-        self.trace.emit("consumer-1", MetaView(cause.partition("/")[0], {TP: epoch}, [TP], {TP: leader}, {}, source))
+        self.trace.emit("consumer-1", MetaView(cause.partition("/")[0], {tp: epoch}, [tp], {tp: leader}, {}, source))
         self.trace.cause = ""
 
     def says(self) -> str:
@@ -147,3 +162,62 @@ def test_what_was_pushed() -> None:
     assert cluster.says() == ""
     cluster.tells(image, 1, 5)
     assert cluster.says().endswith("and no controller wrote that")
+
+
+def two_topics(**profile: Any) -> tuple[Cluster, str, str, str]:
+    """Broker-1 leads the first topic in leader epoch 4, broker-2 the second one in leader epoch 0. Images of broker-1:
+    with the first, with neither, with the second."""
+    cluster = Cluster(**profile)
+    cluster.registers(1)
+    cluster.registers(2)
+    cluster.elects(1, 4)
+    first = cluster.applies(1, 3)
+    cluster.removes()
+    neither = cluster.applies(1, 4)
+    cluster.elects_anew(2, 0)
+    return cluster, first, neither, cluster.applies(1, 5)
+
+
+@pytest.mark.parametrize("tp", [TP, ANEW])
+def test_who_leads_the_second_topic(tp: str) -> None:
+    """Shows that a client is told of the second topic where its broker's image has that, be it that the client takes it
+    for the first, as it is told no topic ids; and that the leader of the first one is none of the second."""
+    cluster, first, _, second = two_topics()
+    cluster.tells(second, 2, 0, tp=tp)
+    cluster.tells(first, 1, 4)
+    assert (cluster.says(), cluster.trace.result("M8").tested) == ("", 4)
+    cluster.tells(second, 1, 4, tp=tp)
+    assert cluster.says().endswith("and its image, up to 5, has broker-2 in leader epoch 0 of it")
+
+
+def test_who_leads_a_removed_topic() -> None:
+    """Shows that a broker whose image has no topic of that name tells of none; that a removal which nobody has
+    committed removes nothing; and that of another topic neither."""
+    cluster, _, neither, _ = two_topics()
+    cluster.tells(neither, 1, 4)
+    assert cluster.says().endswith("and its image, up to 4, has no such topic")
+    for tp, committed in ((TP, False), ("orders-1", True)):
+        cluster = Cluster()
+        cluster.registers(1)
+        cluster.elects(1, 4)
+        cluster.removes(tp, committed=committed)
+        cluster.tells(cluster.applies(2, 2 + committed), 1, 4)
+        assert cluster.says() == ""
+
+
+def test_a_hint_about_the_second_topic() -> None:
+    """Shows a hint that a client takes to be about the first topic, as it asked by the name: a controller wrote it of
+    the second one. What none wrote of either, or of another partition alone, is wrong."""
+    cluster, _, _, second = two_topics()
+    cluster.tells(second, 2, 0, source="hint")
+    assert cluster.says() == ""
+    cluster.tells(second, 2, 4, source="hint")
+    assert cluster.says().endswith("and no controller wrote that")
+    cluster, _, _, second = two_topics()
+    cluster.tells(second, 2, 0, source="hint", tp="orders-1")
+    assert cluster.says().endswith("and no controller wrote that")
+    pushed, _, _, second = two_topics(config={"metadata.propagation": "push"})
+    pushed.tells(second, 2, 0)
+    assert pushed.says() == ""
+    pushed.tells(second, 1, 0)
+    assert pushed.says().endswith("and no controller wrote that")
