@@ -213,7 +213,9 @@ class ClientsGetTheCurrentMetadata(FollowsTheLog[ClientViews]):
     id = "L16"
     title = "A client whose metadata showed to be outdated gets the current one"
     source = "KIP-232; KIP-320; KIP-951; Kafka's Metadata.java, Sender.java, FetchCollector.java"
-    tested_when = "a client gets the current leader in a window, after an error or a position that says that it had another"
+    tested_when = (
+        "a client gets the current leader in a window, after an error or a position that says that it had another"
+    )
     types = (PartChange, PartRemove, MetaView, ErrorSeen, ConsPos, NodeUp, NodeDown)
     exemptions = {
         "silent-brokers": "A broker that is not in the core told it what it knew, or there are several of those: a "
