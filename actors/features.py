@@ -11,6 +11,7 @@ REMOVED_LEADER_ZOMBIE = "mend.removed-leader-zombie"
 HUNG_BROKERS = "mend.hung-brokers"
 REELECTED_IN_PLACE = "mend.reelected-in-place"
 SPINNING_CONSUMER = "mend.spinning-consumer"
+FORMER_EPOCH = "mend.former-epoch"
 MENDS = (
     ELR_CLEARED,
     REMOVED_LEADER_DEADLOCK,
@@ -18,6 +19,7 @@ MENDS = (
     HUNG_BROKERS,
     REELECTED_IN_PLACE,
     SPINNING_CONSUMER,
+    FORMER_EPOCH,
 )
 """Switches of mends of what Kafka itself gets wrong (docs/findings.md). No nemesis draws them: they are compared."""
 
@@ -149,6 +151,13 @@ FEATURES: dict[str, Feature] = {
             "kafka",
             "When a Fetch is answered whose position is beyond the high watermark. kafka: at once, with nothing; wait: "
             "as one at the high watermark.",
+        ),
+        Feature(
+            FORMER_EPOCH,
+            ("kafka", "topic-id"),
+            "kafka",
+            "What a consumer's position belongs to. kafka: to whatever topic has its name, so that its leader epoch is "
+            "compared with those of another one; topic-id: to the topic with its id, and with that it is given up.",
         ),
     )
 }

@@ -9,7 +9,7 @@ import msgspec
 from actors.client import metadata_cache
 from actors.client.metadata_cache import MetadataCache
 from actors.client.topic_keys import name_topics
-from actors.features import HUNG_BROKERS, KIP_232
+from actors.features import FORMER_EPOCH, HUNG_BROKERS, KIP_232
 from actors.node import network_client
 from actors.node.component import Component, Components
 from actors.node.effects import AnyEffect
@@ -136,6 +136,7 @@ class ClientNode(msgspec.Struct):
         self.metadata = MetadataCache()
         kip_232 = event.spec.features.get(KIP_232, "kafka")
         self.metadata.configure(self._topics(), event.spec.cluster, config, kip_232)
+        self.metadata.former_epoch = event.spec.features.get(FORMER_EPOCH, "kafka")
         self._configure(step)
         self._restore(event.disk)
 

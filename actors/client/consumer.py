@@ -89,6 +89,8 @@ class ConsumerNode(ClientNode):
             step.set_timer(REWIND, every_ms)
 
     def _work(self, step: Step) -> None:
+        if self.metadata.former_epoch == "topic-id":
+            self._give_up_former()
         kept = [position for position in self.positions.values() if position.state == "external"]
         if kept or self.external.wait.operation:
             self._go_back(step, kept)
@@ -127,6 +129,9 @@ class ConsumerNode(ClientNode):
             return
         for position in self.external.may_seek(step, self.metadata, waiting):
             saved = self.external.saved[position.tp]
+            if self.metadata.is_of_former_topic(position.tp, saved.topic_id or ""):
+                position.state = "reset"
+                continue
             kept = saved.metadata_epoch if self.metadata.kip_232 == "seed" else UNSET
             step.record(ConsPos(position.tp, position.offset, saved.offset, saved.leader_epoch, "seek", kept))
             self.metadata.update_last_seen_epoch(step, self.spec.name, position.tp, saved.leader_epoch)
@@ -153,6 +158,15 @@ class ConsumerNode(ClientNode):
         position.offset, position.epoch = offset, -1
         position.state, position.leader = "fetching", None
         position.validation = 0
+        position.topic_id = self.metadata.id_to_keep(position.tp)
+
+    def _give_up_former(self) -> None:
+        """A topic has come after another one of its name: positions in that one are none in it. They are not compared
+        with what it has, but begin anew (``mend.former-epoch``)."""
+        for position in self.positions.values():
+            moves = position.state in ("fetching", "validating")
+            if moves and self.metadata.is_of_former_topic(position.tp, position.topic_id):
+                position.state, position.topic_id, position.validation = "reset", "", 0
 
     def _fail(self, step: Step, position: TopicPartitionState, end: int = -1, epoch: int = -1) -> None:
         """NoOffsetForPartitionException, OffsetOutOfRangeException, LogTruncationException (which says where the logs

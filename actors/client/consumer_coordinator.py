@@ -403,16 +403,19 @@ class ConsumerCoordinator(msgspec.Struct):
     def commit(self, step: Step, owner: Owner, how: CommitHow, deadline_ms: int = -1) -> str:
         """Commit every position that it has; returns the operation, "" if there is nothing to commit."""
         offsets: dict[str, Entry] = {}
+        topic_ids: dict[str, str] = {}
         for tp, position in owner.positions.items():
             if position.state == "fetching" and position.offset >= 0:
                 leader_epoch = position.epoch if owner.metadata.kip_232 == "kafka" else -1
                 offset = position.offset + (5 if "commits-ahead" in step.defects else 0)
                 offsets[tp] = [offset, leader_epoch, owner.metadata.metadata_epoch]
+                if position.topic_id:
+                    topic_ids[split_topic_partition(tp)[0]] = position.topic_id
         if not offsets:
             return ""
         generation = self.membership.generation
         operation = owner.next_operation()
-        self.commits.begin(step, Commit(operation, how, offsets, generation, deadline_ms))
+        self.commits.begin(step, Commit(operation, how, offsets, generation, deadline_ms, topic_ids))
         return operation
 
     def on_committed(self, step: Step, owner: Owner, ended: Ended) -> Committed | None:

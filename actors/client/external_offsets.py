@@ -10,6 +10,7 @@ nothing, and it seeks at once.
 from __future__ import annotations
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from actors.client.metadata_cache import MetadataCache
 from actors.client.subscription_state import TopicPartitionState
@@ -26,11 +27,12 @@ WAIT = "metadata/wait"
 
 
 class Saved(msgspec.Struct, frozen=True):
-    """A position as it was kept, -1 what is not known."""
+    """A position as it was kept, -1 what is not known; with the id of its topic if that is kept."""
 
     offset: int
     leader_epoch: int = -1
     metadata_epoch: int = -1
+    topic_id: str | UnsetType = UNSET
 
 
 _DECODER = msgspec.json.Decoder(dict[str, Saved])
@@ -118,7 +120,9 @@ class ExternalOffsets(msgspec.Struct):
         for tp, position in positions.items():
             if position.state in ("fetching", "validating") and position.offset >= 0:
                 leader_epoch = position.epoch if metadata.kip_232 == "kafka" else -1
-                self.saved[tp] = Saved(position.offset, leader_epoch, metadata.metadata_epoch)
+                self.saved[tp] = Saved(
+                    position.offset, leader_epoch, metadata.metadata_epoch, position.topic_id or UNSET
+                )
         if self.saved != before:
             self.files.replace(step, FILE, msgspec.json.encode(self.saved))
             self.files.sync(step, FILE)

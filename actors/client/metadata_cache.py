@@ -93,6 +93,7 @@ class MetadataCache(msgspec.Struct):
     equivalent_answers: int = 0
     updates: int = 0
     kip_232: str = "kafka"
+    former_epoch: str = "kafka"
     metadata_epoch: int = -1
     awaited_epoch: int = -1
     outdated: list[str] = []
@@ -137,6 +138,15 @@ class MetadataCache(msgspec.Struct):
             return tp
         topic_id = self.recreated.get(split_topic_partition(tp)[0])
         return tp if topic_id is None else topic_id_partition(tp, topic_id)
+
+    def id_to_keep(self, tp: str) -> str:
+        """The id of the topic that a position in ``tp`` belongs to, "" where nobody keeps that."""
+        return self.topic_ids.get(split_topic_partition(tp)[0], "") if self.former_epoch == "topic-id" else ""
+
+    def is_of_former_topic(self, tp: str, topic_id: str) -> bool:
+        """Whether a position that belongs to a topic of this id ("" unknown) is not one in ``tp`` any more."""
+        current = self.id_to_keep(tp)
+        return bool(topic_id and current) and topic_id != current
 
     def topic_name(self, topic_id: str) -> str:
         """Name of a topic that the client knows, or has known, by its id; "" where it does not."""

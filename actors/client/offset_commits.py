@@ -39,13 +39,14 @@ _AGAIN = (E.COORDINATOR_LOAD_IN_PROGRESS, E.UNKNOWN_TOPIC_OR_PARTITION, E.REQUES
 
 class Commit(msgspec.Struct):
     """One commit under way. deadline_ms: until when it is tried again, -1: it is not. generation: in which it was
-    asked for."""
+    asked for. topic_ids: by name, of the topics that the positions are of, as far as that is kept."""
 
     operation: str
     how: CommitHow
     offsets: dict[str, Entry]
     generation: Generation
     deadline_ms: int = -1
+    topic_ids: dict[str, str] = {}
     failures: int = 0
     waiting: bool = False
     call: int = 0
@@ -113,7 +114,8 @@ class OffsetCommits(msgspec.Struct):
     def _send(self, step: Step, net: NetworkClient, metadata: MetadataCache, peer: str, commit: Commit) -> None:
         version = net.version(peer, COORDINATOR, Api.OffsetCommit)
         assert version is not None, "every broker speaks OffsetCommit"
-        version = _without_ids(version, metadata, commit.offsets)
+        topic_ids = metadata.topic_ids | commit.topic_ids
+        version = _without_ids(version, topic_ids, commit.offsets)
         request = OffsetCommitRequest(group_id=self.group)
         request.generation_id_or_member_epoch = commit.generation.id
         request.member_id = commit.generation.member
@@ -126,7 +128,7 @@ class OffsetCommits(msgspec.Struct):
                 topics[name] = OffsetCommitRequest.OffsetCommitRequestTopic()
                 request.topics.append(topics[name])
                 if version >= _TOPIC_ID_VERSION:
-                    topics[name].topic_id = metadata.topic_ids[name]
+                    topics[name].topic_id = topic_ids[name]
                 else:
                     topics[name].name = name
             partition = OffsetCommitRequest.OffsetCommitRequestPartition(partition_index=index, committed_offset=offset)
@@ -144,6 +146,8 @@ class OffsetCommits(msgspec.Struct):
         if commit is None:
             return 0, None
         commit.call = 0
+        if any(metadata.is_of_former_topic(tp, commit.topic_ids.get(_topic(tp), "")) for tp in commit.offsets):
+            commit.deadline_ms = -1
         errors = {} if ended.response is None else _errors(metadata, ended.response.topics)
         if ended.response is None:
             error: int = E.NETWORK_EXCEPTION
@@ -243,7 +247,7 @@ class OffsetCommits(msgspec.Struct):
     def _send_fetch(self, step: Step, net: NetworkClient, metadata: MetadataCache, peer: str) -> None:
         version = net.version(peer, COORDINATOR, Api.OffsetFetch)
         assert version is not None, "every broker speaks OffsetFetch"
-        version = _without_ids(version, metadata, self.fetched)
+        version = _without_ids(version, metadata.topic_ids, self.fetched)
         request = OffsetFetchRequest()
         if version >= 7:
             request.require_stable = True
@@ -303,14 +307,20 @@ class OffsetCommits(msgspec.Struct):
         self.fetch_waiting = False
 
 
-def _without_ids(version: int, metadata: MetadataCache, tps: dict[str, Entry] | list[str]) -> int:
+def _topic(tp: str) -> str:
+    return split_topic_partition(tp)[0]
+
+
+def _without_ids(version: int, topic_ids: dict[str, str], tps: dict[str, Entry] | list[str]) -> int:
     """The version to use where the ids of some topics are unknown."""
-    known = all(split_topic_partition(tp)[0] in metadata.topic_ids for tp in tps)
+    known = all(_topic(tp) in topic_ids for tp in tps)
     return version if known else min(version, _TOPIC_ID_VERSION - 1)
 
 
 def _errors(metadata: MetadataCache, topics: list[OffsetCommitResponse.OffsetCommitResponseTopic]) -> dict[str, int]:
     names = {topic_id: name for name, topic_id in metadata.topic_ids.items()}
+    if metadata.former_epoch == "topic-id":
+        names = metadata.names | names
     found: dict[str, int] = {}
     for topic in topics:
         name = topic.name or names.get(topic.topic_id, "")

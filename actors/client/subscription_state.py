@@ -21,7 +21,8 @@ class TopicPartitionState(msgspec.Struct):
     pausing: an error's pause is not over; failures: errors in a row.
     end: where the drain stops, -1 unknown; end_lookup, end_operation: its lookup and the application's operation.
     rewind_lookup, rewind_operation, rewind_to: likewise of offsetsForTimes, and the time it asks for.
-    revoking: it is about to be given up (``pendingRevocation``).
+    revoking: it is about to be given up (``pendingRevocation``). topic_id: of the topic that the position is of, ""
+    where nobody keeps that.
     """
 
     tp: str
@@ -41,6 +42,7 @@ class TopicPartitionState(msgspec.Struct):
     rewind_operation: str = ""
     rewind_to: int = -1
     revoking: bool = False
+    topic_id: str = ""
 
     @property
     def fetchable(self) -> bool:

@@ -20,7 +20,11 @@ INCIDENTS = {each.name: each.variants for each in incidents() if each.name.start
 FINDINGS = list(INCIDENTS)
 VARIANTS = [(name, variant) for name, variants in INCIDENTS.items() for variant in variants]
 SEEDS = range(1, int(os.environ.get("KRIFT_FINDINGS", "3")) + 1)
-MET = [("everything", 1000591, "finding-elr-cleared")]
+MET = [
+    ("everything", 1000591, "finding-elr-cleared"),
+    ("metadata", 200158, "finding-former-epoch"),
+    ("metadata", 200175, "finding-former-epoch"),
+]
 """Nemesis and seed of drawn runs that met one."""
 
 

@@ -15,6 +15,7 @@ import msgspec
 from actors.features import (
     AS_KAFKA,
     ELR_CLEARED,
+    FORMER_EPOCH,
     HUNG_BROKERS,
     REELECTED_IN_PLACE,
     REMOVED_LEADER_DEADLOCK,
@@ -68,6 +69,7 @@ KNOWN_FINDINGS: dict[str, KnownFinding] = {
         ),
         KnownFinding("finding-hung-brokers", HUNG_BROKERS, ("L5", "L6"), entails_anywhere=("L13", "L15", "L16")),
         KnownFinding("finding-spinning-consumer", SPINNING_CONSUMER, ("X10",)),
+        KnownFinding("finding-former-epoch", FORMER_EPOCH, ("L6", "L16"), entails_anywhere=("L13",)),
         KnownFinding(
             "finding-reelected-in-place",
             REELECTED_IN_PLACE,

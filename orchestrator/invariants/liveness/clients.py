@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from actors.config import CONFIG
-from actors.node.spec import node_name, partition_name
+from actors.node.spec import is_recreated, node_name, partition_name
 from actors.trace.events import (
     AdminInvoke,
     AdminReturn,
@@ -193,10 +193,14 @@ class Reading(PartitionState):
     """members: consumers of groups. positions: consumer -> its position. high_watermark, told: of the leader of the
     newest leader epoch. unclean: newest leader epoch of an unclean election, -1 none. pursued: consumer -> leader epoch
     of the high watermark that it is to reach. waits: consumer -> bounds that it has for that, or has had. hung: what is
-    known of brokers that hang; known: the finding about them, if it is one here. pushes: of UpdateMetadata."""
+    known of brokers that hang; known: the finding about them, if it is one here. pushes: of UpdateMetadata. taken_up:
+    consumer -> leader epoch of the position that it took up and has not read on from; former: the finding about those
+    of a former topic, if it is one here."""
 
     members: set[str] = set()
     positions: dict[str, int] = {}
+    taken_up: dict[str, int] = {}
+    former: str = ""
     high_watermark: int = 0
     epoch: int = -1
     told: Witness | None = None
@@ -233,6 +237,7 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
     def initial(self, key: str, profile: Profile) -> Reading:
         hung, known = HungBrokers.among(profile), known_as(profile, "finding-hung-brokers")
         state = Reading(key, beta_us=beta(profile, self.id), hung=hung, known=known, pushes=LatePushes.of(profile))
+        state.former = known_as(profile, "finding-former-epoch")
         state.members = {each for group in profile.groups.values() for each in group.get("members", [])}
         return state
 
@@ -273,11 +278,13 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
                 state.positions.pop(event.node, None)
                 self.void(state, event.node)
             elif body.records:
+                state.taken_up.pop(event.node, None)
                 self._moved(state, event, body.records[-1].offset + 1)
             return NOTHING if state.armed_us >= 0 else self.arm(state)
         if kind is ConsPos:
             if body.reason == "seek":
                 self.void(state, event.node)  # the application has it read again what it may have read
+            state.taken_up[event.node] = body.epoch
             self._moved(state, event, body.new)
         else:
             state.take(event, body)
@@ -328,7 +335,12 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
             return self.excused("late-push", state.key, sentence, obligation.by, newest)
         if len(hung) > 1:
             sentence += f", nor as long again for each of {', '.join(hung)}, which hang"
-        return self.violated(state.key, sentence, state.told, obligation.by, known=state.known if len(hung) > 1 else "")
+            return self.violated(state.key, sentence, state.told, obligation.by, known=state.known)
+        taken_up, epoch = state.taken_up.get(name, -1), state.newest.change.leader_epoch if state.newest else -1
+        former = is_recreated(state.key) and taken_up > epoch
+        if former:
+            sentence += f", taken up with leader epoch {taken_up}, and the partition is in {epoch}"
+        return self.violated(state.key, sentence, state.told, obligation.by, known=state.former if former else "")
 
 
 class Operations(WindowState):

@@ -7,10 +7,11 @@ from typing import Any, TypeVar
 import msgspec
 
 from actors.node.errors import traits
-from actors.node.spec import node_name
+from actors.node.spec import is_recreated, node_name
 from actors.trace.events import (
     BrokerReg,
     ConfigChange,
+    ConsPos,
     ErrorSeen,
     MetaImage,
     MetaView,
@@ -23,6 +24,7 @@ from actors.trace.events import (
 )
 from actors.trace.metadata_history import NOBODY, Elections, History
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, Witness, witness
+from orchestrator.invariants.folds.known_findings import known_as
 from orchestrator.invariants.folds.routes import CONTROLLER
 from orchestrator.invariants.folds.windows import Obligation, WindowInvariant, WindowState, beta
 
@@ -168,13 +170,17 @@ class View(msgspec.Struct):
 
 
 class ClientViews(Log):
-    """views: by client. brokers: those that have replicas. refused_us: when a client was refused last, by obligation.
-    pushed: nobody promises that brokers know the current metadata."""
+    """views: by client. brokers: those that have replicas. refused_us: when a client was refused last, or refused what
+    it was told, by obligation. pushed: nobody promises that brokers know the current metadata. ahead: of clients that
+    took up a position of a later leader epoch than the partition has had, that epoch, by obligation; known: the finding
+    about them, if it is one here."""
 
     views: dict[str, View] = {}
     brokers: list[str] = []
     refused_us: dict[str, int] = {}
     pushed: bool = False
+    ahead: dict[str, int] = {}
+    known: str = ""
 
     def view(self, client: str) -> View:
         """What a client has."""
@@ -199,14 +205,18 @@ class ClientsGetTheCurrentMetadata(FollowsTheLog[ClientViews]):
     Example: broker-1 answers producer-1 with NOT_LEADER_OR_FOLLOWER for orders-0, which broker-3 leads since offset 112
     of the metadata log; everybody is up and in reach, and producer-1 takes broker-1 for the leader for good. The
     obligation comes up with the error, in a window or before it, and ends when the client has the leader of the leader
-    epoch that the log had then, or of a later one.
+    epoch that the log had then, or of a later one. It comes up as well with a position that a consumer takes up in a
+    topic that came after another one of its name, if its leader epoch is later than any that the partition has had:
+    nothing that the consumer is told may be current to it then.
     """
 
     id = "L16"
     title = "A client whose metadata showed to be outdated gets the current one"
     source = "KIP-232; KIP-320; KIP-951; Kafka's Metadata.java, Sender.java, FetchCollector.java"
-    tested_when = "a client gets the current leader in a window, after an error that says that it had another"
-    types = (PartChange, PartRemove, MetaView, ErrorSeen, NodeUp, NodeDown)
+    tested_when = (
+        "a client gets the current leader in a window, after an error or a position that says that it had another"
+    )
+    types = (PartChange, PartRemove, MetaView, ErrorSeen, ConsPos, NodeUp, NodeDown)
     exemptions = {
         "silent-brokers": "A broker that is not in the core told it what it knew, or there are several of those: a "
         "client waits for each, the bound for one.",
@@ -216,14 +226,18 @@ class ClientsGetTheCurrentMetadata(FollowsTheLog[ClientViews]):
             "A client that nobody refuses, or no more (it may have ended): with old metadata, and a leader that does "
             "not know it either, it needs none."
         ),
-        "With metadata.propagation=push brokers may tell of old leaders for ever; nothing is judged then.",
+        (
+            "With metadata.propagation=push brokers may tell of old leaders for ever; nothing but positions is judged "
+            "then."
+        ),
     )
 
     def initial(self, key: str, profile: Profile) -> ClientViews:
         pushed = profile.setting("metadata.propagation", default="log") == "push"
         replicas = (each for topic in profile.topics.values() for each in topic.get("replicas", ()))
         brokers = sorted({node_name(each) for some in replicas for each in some})
-        return ClientViews(key, beta_us=beta(profile, self.id), brokers=brokers, pushed=pushed)
+        known = known_as(profile, "finding-former-epoch")
+        return ClientViews(key, beta_us=beta(profile, self.id), brokers=brokers, pushed=pushed, known=known)
 
     def step(self, state: ClientViews, event: Stamped) -> Emissions:
         body: Any = event.body
@@ -236,8 +250,11 @@ class ClientsGetTheCurrentMetadata(FollowsTheLog[ClientViews]):
             self._viewed(state, event, body)
         elif kind is ErrorSeen:
             self._refused(state, event, body)
+        elif kind is ConsPos:
+            self._placed(state, event, body)
         else:
             state.views.pop(event.node, None)
+            state.ahead = {name: epoch for name, epoch in state.ahead.items() if name.partition(" ")[0] != event.node}
             for name in [each for each in state.due if each.partition(" ")[0] == event.node]:
                 self.void(state, name)
         return NOTHING if state.armed_us >= 0 else self.arm(state)
@@ -248,9 +265,32 @@ class ClientsGetTheCurrentMetadata(FollowsTheLog[ClientViews]):
         for tp in body.accepted:
             if tp in body.leaders:
                 view.leaders[tp] = body.leaders[tp], body.epochs[tp]
+            self._caught_up(state, f"{event.node} {tp}")
             obligation = state.due.get(f"{event.node} {tp}")
             if obligation is not None and state.has_got_to(event.node, tp, obligation.target):
                 self.kept(state, f"{event.node} {tp}")
+        for tp in body.epochs if state.ahead and body.source == "metadata" else ():
+            name = f"{event.node} {tp}"
+            if name in state.ahead:
+                self._is_ahead(state, name, event)
+
+    def _placed(self, state: ClientViews, event: Stamped, body: ConsPos) -> None:
+        """A consumer takes up a position with its leader epoch, which it may compare with that of its metadata."""
+        last, name = state.last(body.tp), f"{event.node} {body.tp}"
+        self._caught_up(state, name)
+        if is_recreated(body.tp) and last is not None and body.epoch > last.leader_epoch:
+            state.ahead[name] = body.epoch
+            self._is_ahead(state, name, event)
+
+    def _caught_up(self, state: ClientViews, name: str) -> None:
+        """The client has taken over metadata, or its position is another one."""
+        if state.ahead.pop(name, None) is not None and name in state.due:
+            self.kept(state, name)
+
+    def _is_ahead(self, state: ClientViews, name: str, event: Stamped) -> None:
+        if state.since_us < 0 or event.node in state.core:
+            state.refused_us[name] = event.wall
+            self.oblige(state, name, event, state.ahead[name])
 
     def _refused(self, state: ClientViews, event: Stamped, body: ErrorSeen) -> None:
         last = state.last(body.tp) if body.tp else None
@@ -278,6 +318,12 @@ class ClientsGetTheCurrentMetadata(FollowsTheLog[ClientViews]):
             )
         view = state.view(client)
         leader, epoch = view.leaders.get(tp, (NOBODY, NOBODY))
+        if name in state.ahead:
+            sentence = (
+                f"{client} took up a position of leader epoch {state.ahead[name]} in {tp}, which is in leader epoch "
+                f"{last.leader_epoch}, and takes nothing that it is told of it {self.within(state)}"
+            )
+            return self.violated(state.key, sentence, obligation.by, last.by, known=state.known)
         sentence = (
             f"{client} did not get to know who leads {tp} {self.within(state)}: it has {_who(leader)} in leader epoch "
             f"{epoch}, and it is {_who(last.leader)} in {last.leader_epoch}"

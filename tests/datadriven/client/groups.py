@@ -95,7 +95,7 @@ def group_details(request: AnyRequest) -> list[str]:
         case OffsetCommitRequest():
             who = f"{_member(request.member_id, request.group_instance_id)}/{request.generation_id_or_member_epoch}"
             offsets = {
-                f"{topic.name or '(id)'}-{each.partition_index}": [
+                f"{topic.name or _id(topic.topic_id)}-{each.partition_index}": [
                     each.committed_offset,
                     each.committed_leader_epoch,
                     each.metadata_epoch,
@@ -119,6 +119,11 @@ def _subscription(data: bytes) -> str:
     told = subscription_of(data)
     owned = f" owns {_tps(told.owned)} since {told.generation}" if told.owned else ""
     return ",".join(told.topics) + owned
+
+
+def _id(topic_id: str) -> str:
+    """``(id)``, or which other topic's."""
+    return f"({topic_id.removesuffix('-of-orders')})"
 
 
 def _tps(partitions: list[TopicPartition]) -> str:

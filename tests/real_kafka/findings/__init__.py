@@ -20,6 +20,7 @@ NAMES = (
     "hung_brokers",
     "reelected_in_place",
     "spinning_consumer",
+    "former_epoch",
 )
 TRANSCRIPTS = Path(__file__).parents[3] / "docs" / "findings" / "real-kafka-4.3.1"
 

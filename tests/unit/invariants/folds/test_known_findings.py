@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from actors.node.spec import METADATA_PARTITION
-from actors.trace.events import QVoters
+from actors.trace.events import ConsPos, MetaView, QVoters
 from chaos.plan import Expectation
+from orchestrator.invariants.folds.bounds import bound_us
 from orchestrator.invariants.folds.conclusion import InvariantResult
-from orchestrator.invariants.folds.fold import Finding
+from orchestrator.invariants.folds.fold import Finding, Profile
 from orchestrator.verdict import RunFacts, Verdict, judge
 from tests.unit.invariants.folds.test_windows import SECOND, Run
 from tests.unit.invariants.quorum.test_elections import LEADER, elected
-from tests.unit.invariants.trace_builder import TraceBuilder
+from tests.unit.invariants.test_topics_made_anew import ANEW, made_anew
+from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
 ELR = "finding-elr-cleared"
 MENDED = {"mend.elr-cleared": "recount-elr"}
@@ -116,6 +120,51 @@ def test_a_quorum_that_waits_for_who_removed_itself(knows: tuple[str, ...], foun
     run.window()
     run.past("L1")
     assert rules(run, "L1") == found
+
+
+class Former(Run):
+    """A topic in leader epoch 1, whose high watermark gets to ``end``, and a consumer that takes up position 5 with a
+    leader epoch and is told of the topic three times."""
+
+    def __init__(self, epoch: int, *, end: int, anew: bool = True, **profile: object) -> None:
+        super().__init__(**profile)
+        tp = ANEW if anew else TP
+        self.role("controller-1", 1, "leader", 101)
+        self.change(1, 1, offset=10)
+        self.told(tp, True)
+        self.emit("consumer-1", ConsPos(TP, -1, 5, epoch, "seek"))
+        self.window()
+        self.high_watermark("broker-1", end, 1)
+        for _ in range(3):
+            self.wall += bound_us(Profile(), "L16") // 2
+            self.told(tp, False)
+        if anew:
+            made_anew(self, 0)
+
+    def told(self, tp: str, taken: bool) -> None:
+        self.emit("consumer-1", MetaView("broker-1", {tp: 1}, [tp] if taken else [], {tp: 1}))
+
+
+FORMER = "finding-former-epoch"
+
+
+@pytest.mark.parametrize(
+    ("epoch", "how", "found"),
+    [
+        (4, {}, ([], [FORMER])),
+        (4, {"end": 9}, ([FORMER], [FORMER])),
+        (4, {"end": 9, "features": {"mend.former-epoch": "topic-id"}}, ([""], [""])),
+        (4, {"end": 9, "config": {"metadata.propagation": "push"}}, ([FORMER], [FORMER])),
+        (1, {"end": 9}, ([""], [])),
+        (4, {"end": 9, "anew": False}, ([""], [])),
+    ],
+)
+def test_a_position_of_a_former_topic(epoch: int, how: dict[str, Any], found: tuple[list[str], list[str]]) -> None:
+    """Shows that a consumer which does not take what it is told of a topic that was made anew is the finding where its
+    position has a later leader epoch than that topic, whether or not it has anything to read there; and with the mend,
+    with an earlier leader epoch or in a first topic of that name it is none."""
+    run = Former(epoch, **{"end": 5, **how})
+    assert (rules(run, "L6"), rules(run, "L16")) == found
 
 
 # ---- verdicts --------------------------------------------------------------------------------------------------
