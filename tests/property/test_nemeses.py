@@ -50,6 +50,11 @@ that commits; a fetch refused at a resignation."""
 DRAWN = range(1, 101)
 
 
+REFUSED = ("elect", "configure", "describe-quorum", "controlled-shutdown", "create-topic", "create-partitions")
+"""Actions that a cluster may refuse as it is: a topic whose deletion is still under way cannot be created, nor one for
+which there are too few brokers."""
+
+
 class Seen(Counter[str]):
     """Outcomes of operations, such as ``send ok``, and triggers of the scenario language, with how often each was
     seen."""
@@ -79,7 +84,7 @@ def complaints(run: SimRun) -> list[str]:
         for fault in run.faults
         if fault.phase == "ended"
         and not fault.took_effect
-        and fault.kind not in ("elect", "configure", "describe-quorum", "controlled-shutdown")
+        and fault.kind not in REFUSED
         and not scheduled[fault.id].waits_for_point
     ]
     return [*found, *run.verdict.unexpected, *run.verdict.undecided]
