@@ -11,6 +11,7 @@ from actors.broker.partition import Partition, find_partition
 from actors.broker.purgatory import APPENDED, READABLE
 from actors.broker.turn import Turn
 from actors.node.errors import KafkaError
+from actors.node.isolation import READ_COMMITTED
 from actors.node.messages import check_fields
 from actors.node.purgatory import PREFIX, DelayedOperation, Key
 from actors.trace.events import FetchTold
@@ -58,6 +59,8 @@ def read_partition(turn: Turn, params: FetchParams, item: FetchItem, max_bytes: 
         result.batches = log.read(item.offset, limit, min(item.max_bytes, max_bytes))
         if "fetch-drops-batch" in turn.step.defects and not params.from_follower:
             del result.batches[1:-1:2]
+        if result.batches and params.isolation == READ_COMMITTED:
+            result.aborted = log.aborted.collect(item.offset, result.batches[-1].end_offset)
     return result
 
 
@@ -178,6 +181,10 @@ def _answer_partition(
         data.diverging_epoch = FetchResponse.EpochEndOffset(epoch=epoch, end_offset=end_offset)
     if result.batches:
         data.records = [batch.to_message() for batch in result.batches]
+        data.aborted_transactions = [
+            FetchResponse.AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset)
+            for each in result.aborted
+        ]
     return data
 
 

@@ -9,6 +9,7 @@ import msgspec
 from actors.broker.partition import FollowerFetch, Partition
 from actors.broker.turn import Turn
 from actors.log.batch import Batch
+from actors.log.transaction_index import AbortedTxn
 from actors.node.errors import KafkaError
 from actors.node.spec import topic_partition
 from krift.v1.fetch import FetchRequest
@@ -81,7 +82,7 @@ class FetchParams(msgspec.Struct, frozen=True, gc=False):
 class ReadResult(msgspec.Struct, gc=False):
     """What one partition answers. ``valid``: a follower's fetch that the leader may take note of. ``beyond``: the
     position is above what may be read, where waiting would not help a client that comes from a leader that knew
-    more."""
+    more. ``aborted``: of who reads what is committed, transactions that the batches may belong to."""
 
     item: FetchItem
     error: KafkaError = KafkaError.NONE
@@ -90,6 +91,7 @@ class ReadResult(msgspec.Struct, gc=False):
     log_start: int = -1
     diverging: tuple[int, int] | None = None
     batches: list[Batch] = []
+    aborted: list[AbortedTxn] = []
     partition: Partition | None = None
     valid: bool = False
     beyond: bool = False

@@ -120,7 +120,7 @@ class Partition(msgspec.Struct):
     @property
     def last_stable_offset(self) -> int:
         """Below it no transaction is open: without transactions the high watermark."""
-        return self.log.high_watermark
+        return self.log.last_stable_offset
 
     def last_fetchable_offset(self, isolation: int | None) -> int:
         """How far whoever asks may read (exclusive): a client at an isolation level to the high watermark, or to the

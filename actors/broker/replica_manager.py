@@ -60,6 +60,7 @@ class ReplicaManager(msgspec.Struct):
             if "producers-forgotten-at-start" in turn.step.defects:
                 log.producers.rebuild([])
             log.high_watermark = log.boundary_at_or_below(checkpoint.get(tp, log.start_offset))
+            log.producers.advance(log.high_watermark)
             # Under its key until it is known which topic of its name is there.
             self.partitions[tp] = Partition(tp, log)
         turn.step.set_timer(CHECKPOINT_TIMER, turn.settings.hw_checkpoint_interval_ms)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from actors.client.aborted_transactions import AbortedTransactions
 from actors.client.client_base import DATA
 from actors.client.metadata_cache import Leader, MetadataCache
 from actors.client.subscription_state import TopicPartitionState
@@ -11,6 +12,7 @@ from actors.log.batch import payload_digest
 from actors.node.backoff import backoff_range
 from actors.node.errors import KafkaError, traits
 from actors.node.fetch_session_handler import FetchSessionHandler, PartitionRequest
+from actors.node.isolation import READ_COMMITTED
 from actors.node.messages import Api
 from actors.node.network_client import Ended, NetworkClient
 from actors.node.often import TOLD, Often
@@ -144,7 +146,7 @@ class Fetcher(msgspec.Struct):
                 self._on_error(step, metadata, position, ended, data)
             else:
                 position.failures = 0
-                deliveries += _collect(step, position, asked[tp], data)
+                deliveries += _collect(step, position, asked[tp], data, self.isolation)
         if not deliveries:
             self._note_beyond(step, positions, asked, told)
         return deliveries
@@ -211,15 +213,17 @@ class Fetcher(msgspec.Struct):
 
 
 def _collect(
-    step: Step, position: TopicPartitionState, asked: Asked, data: FetchResponse.PartitionData
+    step: Step, position: TopicPartitionState, asked: Asked, data: FetchResponse.PartitionData, isolation: int
 ) -> list[Delivery]:
     """Move the position over the batches of an answer, and pick out what the application gets to see."""
     records: list[Polled] = []
+    aborted = AbortedTransactions(data.aborted_transactions if isolation == READ_COMMITTED else [])
     for number, batch in enumerate(data.records):
         end = batch.base_offset + len(batch.records)
         if end <= position.offset:
             continue
-        if not batch.is_control and ("position-past-rest" not in step.defects or not number):
+        hidden = aborted.leaves_out(batch) or batch.is_control
+        if not hidden and ("position-past-rest" not in step.defects or not number):
             # a broker sends whole batches: the first one may begin before the position
             for offset, record in enumerate(batch.records, batch.base_offset):
                 if offset >= position.offset:

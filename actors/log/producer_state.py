@@ -1,14 +1,26 @@
-"""What a partition remembers of idempotent producers (``ProducerStateManager.java``, ``ProducerAppendInfo.java``)."""
+"""What a partition remembers of producers with an id, and of their transactions (``ProducerStateManager.java``,
+``ProducerStateEntry.java``, ``ProducerAppendInfo.java``)."""
 
 from __future__ import annotations
+
+from typing import Literal
 
 import msgspec
 
 from actors.log.batch import Batch, add_sequence
+from actors.log.control_records import ControlRecordType, EndTxnMarker, marker_of
 from actors.node.errors import KafkaError
 
 RETAINED_BATCHES = 5
 """Batches per producer that are recognized as duplicates."""
+PRODUCER_EPOCH_MAX = 0x7FFF
+"""With it alone the last marker of a producer id may be written again under transaction.version 2."""
+
+NONE_OPEN = -1
+"""First offset of a producer's transaction where none is open."""
+
+TransactionVersion = Literal[0, 1, 2]
+"""The value of the feature ``transaction.version``: 2 raises the producer epoch with each transaction (KIP-890)."""
 
 
 class BatchMetadata(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -21,20 +33,45 @@ class BatchMetadata(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class ProducerStateEntry(msgspec.Struct):
-    """One producer id: its epoch and its last batches, oldest first."""
+    """One producer id: its epoch and its last batches, oldest first. coordinator_epoch: of the last marker, -1 none.
+    current_txn_first_offset: where its open transaction begins here, ``NONE_OPEN``."""
 
     producer_epoch: int
     batches: list[BatchMetadata] = []
+    coordinator_epoch: int = -1
+    current_txn_first_offset: int = NONE_OPEN
 
     def last_sequence(self) -> int:
         """Sequence number of the last record, -1 if there is none."""
         return self.batches[-1].last_sequence if self.batches else -1
 
+    def take_epoch(self, producer_epoch: int) -> None:
+        """In another epoch the producer begins its sequence anew; an open transaction goes on."""
+        if producer_epoch != self.producer_epoch:
+            self.producer_epoch, self.batches = producer_epoch, []
+
+
+class CompletedTxn(msgspec.Struct, frozen=True, gc=False):
+    """A transaction that a marker has ended here: its first record, and the marker's offset."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    is_aborted: bool
+
 
 class ProducerStateManager(msgspec.Struct):
-    """State by producer id. Derived from the log: rebuilt after every truncation and restart."""
+    """State by producer id. Derived from the log: rebuilt after every truncation and restart.
+
+    ongoing: first offset of an open transaction -> its producer id. unreplicated: first offset of one that was ended ->
+    offset of its marker, as long as that is not below the high watermark.
+    """
 
     entries: dict[int, ProducerStateEntry] = {}
+    ongoing: dict[int, int] = {}
+    unreplicated: dict[int, int] = {}
+
+    # ---- what may be appended ------------------------------------------------------------------------------
 
     def find_duplicate(
         self, producer_id: int, producer_epoch: int, base_sequence: int, count: int
@@ -49,34 +86,117 @@ class ProducerStateManager(msgspec.Struct):
                 return batch
         return None
 
-    def check(self, producer_id: int, producer_epoch: int, base_sequence: int) -> KafkaError:
-        """Whether a leader may append a batch that is no duplicate; without state any sequence is accepted."""
+    def check(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        base_sequence: int,
+        is_transactional: bool = False,
+        version: TransactionVersion = 0,
+    ) -> KafkaError:
+        """Whether a leader may append a batch that is no duplicate. Without state any sequence is accepted, but for a
+        transaction's first batch under ``transaction.version`` 2."""
         entry = self.entries.get(producer_id)
         if entry is None:
-            return KafkaError.NONE
+            begins_late = is_transactional and version == 2 and base_sequence != 0
+            return KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER if begins_late else KafkaError.NONE
         if producer_epoch < entry.producer_epoch:
             return KafkaError.INVALID_PRODUCER_EPOCH
         if producer_epoch > entry.producer_epoch:
-            return KafkaError.NONE if base_sequence == 0 else KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER
-        last = entry.last_sequence()
-        if last >= 0 and base_sequence != add_sequence(last, 1):
+            if base_sequence != 0:
+                return KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER
+        elif base_sequence != add_sequence(entry.last_sequence(), 1):
             return KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER
+        if entry.current_txn_first_offset != NONE_OPEN and not is_transactional:
+            return KafkaError.INVALID_TXN_STATE
         return KafkaError.NONE
 
-    def update(self, batch: Batch) -> None:
-        """Take note of an appended batch; replication never rejects."""
-        if batch.producer_id < 0 or batch.base_sequence < 0:
-            return
-        entry = self.entries.get(batch.producer_id)
-        if entry is None or entry.producer_epoch != batch.producer_epoch:
-            entry = self.entries[batch.producer_id] = ProducerStateEntry(batch.producer_epoch)
+    def check_marker(
+        self, producer_id: int, producer_epoch: int, coordinator_epoch: int, version: TransactionVersion = 0
+    ) -> KafkaError:
+        """Whether a leader may append a marker. Under ``transaction.version`` 2 it comes with a higher epoch than the
+        transaction had, or again after it has ended it."""
+        entry = self.entries.get(producer_id)
+        if entry is None:
+            return KafkaError.NONE
+        if version == 2:
+            again = producer_epoch == entry.producer_epoch and (
+                entry.current_txn_first_offset == NONE_OPEN or producer_epoch == PRODUCER_EPOCH_MAX
+            )
+            if producer_epoch <= entry.producer_epoch and not again:
+                return KafkaError.INVALID_PRODUCER_EPOCH
+        elif producer_epoch < entry.producer_epoch:
+            return KafkaError.INVALID_PRODUCER_EPOCH
+        if coordinator_epoch < entry.coordinator_epoch:
+            return KafkaError.TRANSACTION_COORDINATOR_FENCED
+        return KafkaError.NONE
+
+    # ---- what was appended ---------------------------------------------------------------------------------
+
+    def update(self, batch: Batch) -> CompletedTxn | None:
+        """Take note of an appended batch; replication never rejects. Returns the transaction that it has ended."""
+        if batch.producer_id < 0:
+            return None
+        if batch.is_control:
+            marker = marker_of(batch.records)
+            return None if marker is None else self._end(batch, marker)
+        if batch.base_sequence < 0:
+            return None
+        entry = self._entry(batch)
         entry.batches.append(
             BatchMetadata(batch.base_sequence, batch.last_sequence, batch.base_offset, batch.last_offset)
         )
         del entry.batches[:-RETAINED_BATCHES]
+        if batch.is_transactional and entry.current_txn_first_offset == NONE_OPEN:
+            entry.current_txn_first_offset = batch.base_offset
+            self.ongoing[batch.base_offset] = batch.producer_id
+        return None
 
-    def rebuild(self, batches: list[Batch]) -> None:
+    def _entry(self, batch: Batch) -> ProducerStateEntry:
+        entry = self.entries.get(batch.producer_id)
+        if entry is None:
+            entry = self.entries[batch.producer_id] = ProducerStateEntry(batch.producer_epoch)
+        entry.take_epoch(batch.producer_epoch)
+        return entry
+
+    def _end(self, batch: Batch, marker: EndTxnMarker) -> CompletedTxn | None:
+        entry = self._entry(batch)
+        first = entry.current_txn_first_offset
+        entry.coordinator_epoch, entry.current_txn_first_offset = marker.coordinator_epoch, NONE_OPEN
+        if first == NONE_OPEN:
+            return None
+        del self.ongoing[first]
+        self.unreplicated[first] = batch.base_offset
+        return CompletedTxn(batch.producer_id, first, batch.base_offset, marker.type == ControlRecordType.ABORT)
+
+    def rebuild(self, batches: list[Batch], high_watermark: int = 0) -> None:
         """Forget everything and derive it from the log."""
-        self.entries = {}
+        self.entries, self.ongoing, self.unreplicated = {}, {}, {}
         for batch in batches:
             self.update(batch)
+        self.advance(high_watermark)
+
+    # ---- how far committed transactions reach --------------------------------------------------------------
+
+    def advance(self, high_watermark: int) -> None:
+        """Markers below the high watermark are replicated."""
+        if self.unreplicated:
+            self.unreplicated = {
+                first: marker for first, marker in self.unreplicated.items() if marker >= high_watermark
+            }
+
+    @property
+    def first_undecided_offset(self) -> int | None:
+        """Where the oldest transaction begins that no marker has ended, None if there is none."""
+        return min(self.ongoing, default=None)
+
+    @property
+    def first_unstable_offset(self) -> int | None:
+        """The same, with those whose markers are not replicated."""
+        return min((*self.ongoing, *self.unreplicated), default=None) if self.ongoing or self.unreplicated else None
+
+    def stable_offset_after(self, completed: CompletedTxn) -> int:
+        """The last stable offset once what ended ``completed`` is replicated: where the oldest open transaction begins,
+        or behind the marker."""
+        oldest = self.first_undecided_offset
+        return completed.last_offset + 1 if oldest is None else oldest

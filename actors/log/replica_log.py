@@ -1,4 +1,4 @@
-"""The log of one replica: batches, leader epochs, producer state, high watermark (``UnifiedLog.java``)."""
+"""The log of one replica: batches, leader epochs, producers, transactions, high watermark (``UnifiedLog.java``)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ from actors.log.batch import (
     make_batch,
     take_batch,
 )
+from actors.log.control_records import EndTxnMarker
 from actors.log.leader_epoch_cache import LeaderEpochCache
 from actors.log.log_validator import DEFAULT_LOG_CONFIG, LogConfig, invalid_timestamps, validate_batch
-from actors.log.producer_state import ProducerStateManager
+from actors.log.producer_state import ProducerStateManager, TransactionVersion
+from actors.log.transaction_index import AbortedTxn, TransactionIndex
 from actors.node.codec import decode, encode
 from actors.node.errors import KafkaError
 from actors.node.files import Files
@@ -72,6 +74,7 @@ class ReplicaLog(msgspec.Struct):
     batches: list[Batch] = []
     epochs: LeaderEpochCache = msgspec.field(default_factory=LeaderEpochCache)
     producers: ProducerStateManager = msgspec.field(default_factory=ProducerStateManager)
+    aborted: TransactionIndex = msgspec.field(default_factory=TransactionIndex)
 
     # ---- reading -----------------------------------------------------------------------------------------
 
@@ -89,6 +92,12 @@ class ReplicaLog(msgspec.Struct):
     def end_ph(self) -> int:
         """Prefix hash at the log end."""
         return self.batches[-1].ph if self.batches else self.base.ph
+
+    @property
+    def last_stable_offset(self) -> int:
+        """LSO: the high watermark, or where a transaction begins that is open, or whose marker is not below it."""
+        unstable = self.producers.first_unstable_offset
+        return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
 
     def ph_at(self, offset: int) -> int:
         """Prefix hash at a batch boundary; AssertionError elsewhere."""
@@ -183,8 +192,10 @@ class ReplicaLog(msgspec.Struct):
         batch: RecordBatch,
         leader_epoch: int,
         config: LogConfig = DEFAULT_LOG_CONFIG,
+        version: TransactionVersion = 0,
     ) -> AppendResult:
-        """Append a producer's batch, if nothing stands against it: offsets and leader epoch are assigned here."""
+        """Append a producer's batch, if nothing stands against it: offsets and leader epoch are assigned here.
+        version: the ``transaction.version`` by which its producer goes."""
         records = batch.records
         refusal = validate_batch(batch, records, step.wall_ms, config)
         if refusal:
@@ -203,13 +214,35 @@ class ReplicaLog(msgspec.Struct):
                 if "oldest-duplicate" in step.defects:
                     known = self.producers.entries[batch.producer_id].batches[0]
                 return AppendResult(KafkaError.NONE, known.base_offset, known.last_offset)
-            error = self.producers.check(batch.producer_id, batch.producer_epoch, batch.base_sequence)
+            error = self.producers.check(
+                batch.producer_id, batch.producer_epoch, batch.base_sequence, batch.is_transactional, version
+            )
             if error == KafkaError.INVALID_PRODUCER_EPOCH and "old-producer-epoch-taken" in step.defects:
                 error = KafkaError.NONE
             if error and "skip-sequence-check" not in step.defects:
                 return AppendResult(error)
         hole = 1 if "leader-skips-offset" in step.defects and len(self.batches) % SKIPPED_EVERY == 1 else 0
         appended = take_batch(self.end_ph, self.end_offset + hole, leader_epoch, batch)
+        self._append(step, files, appended, "leader", leader_epoch)
+        return AppendResult(KafkaError.NONE, appended.base_offset, appended.last_offset)
+
+    def append_marker(
+        self,
+        step: Step,
+        files: Files,
+        producer: tuple[int, int],
+        marker: EndTxnMarker,
+        uid: str,
+        leader_epoch: int,
+        version: TransactionVersion = 0,
+    ) -> AppendResult:
+        """Append the marker that ends a transaction of ``producer`` (id and epoch), also where none is open here."""
+        producer_id, producer_epoch = producer
+        error = self.producers.check_marker(producer_id, producer_epoch, marker.coordinator_epoch, version)
+        if error:
+            return AppendResult(error)
+        batch = marker.to_batch(producer_id, producer_epoch, step.wall_ms, uid)
+        appended = take_batch(self.end_ph, self.end_offset, leader_epoch, batch)
         self._append(step, files, appended, "leader", leader_epoch)
         return AppendResult(KafkaError.NONE, appended.base_offset, appended.last_offset)
 
@@ -250,11 +283,20 @@ class ReplicaLog(msgspec.Struct):
         else:
             self.epochs.assign(batch.epoch, batch.base_offset)
 
+    def _note_producer(self, batch: Batch) -> None:
+        """What a batch tells of its producer, and of a transaction that it ends."""
+        completed = self.producers.update(batch)
+        if completed is not None and completed.is_aborted:
+            stable = self.producers.stable_offset_after(completed)
+            self.aborted.append(
+                AbortedTxn(completed.producer_id, completed.first_offset, completed.last_offset, stable)
+            )
+
     def _append(self, step: Step, files: Files, batch: Batch, role: ReplicaRole, leader_epoch: int) -> None:
         self._note_epoch(batch)
         self.batches.append(batch)
         if role == "leader" or "producers-of-leaders-only" not in step.defects:
-            self.producers.update(batch)
+            self._note_producer(batch)
         stamped = role == "leader" and self.tp != METADATA_PARTITION and not batch.is_control
         step.record(
             LogAppend(
@@ -304,6 +346,7 @@ class ReplicaLog(msgspec.Struct):
         self.base, self.start_offset = base, base.offset
         self.epochs.entries.clear()
         self.producers.rebuild(self.batches)
+        self.aborted.truncate_to(0)
         step.record(LogStart(self.tp, base.offset, "snapshot", base.epoch, base.ph))
         files.truncate(step, self.file, 0)
         self.set_high_watermark(step, "follower", leader_epoch, base.offset, [])
@@ -322,7 +365,8 @@ class ReplicaLog(msgspec.Struct):
         del self.batches[keep:]
         self.start_offset = min(self.start_offset, self.end_offset)
         self.epochs.truncate_from_end(self.end_offset)
-        self.producers.rebuild(self.batches)
+        self.producers.rebuild(self.batches, self.high_watermark)
+        self.aborted.truncate_to(self.end_offset)
         step.record(LogTrunc(self.tp, was, self.end_offset, reason, leader_epoch, self.end_ph))
         files.truncate(step, self.file, keep)
         if self.high_watermark > self.end_offset:
@@ -335,6 +379,7 @@ class ReplicaLog(msgspec.Struct):
         if new == self.high_watermark:
             return
         self.high_watermark = new
+        self.producers.advance(new)
         step.record(
             LogHw(
                 self.tp, role, leader_epoch, new, self.end_offset, self.start_offset, sorted(counted), self.ph_at(new)
@@ -362,5 +407,5 @@ def load_log(tp: str, file: str, entries: list[bytes], base: LogBase | None = No
             raise AssertionError(f"{file}: batch at {batch.base_offset}, expected {log.end_offset}")
         log._note_epoch(batch)
         log.batches.append(batch)
-        log.producers.update(batch)
+        log._note_producer(batch)
     return log
