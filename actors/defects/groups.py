@@ -45,6 +45,13 @@ GROUP_DEFECTS: tuple[Defect, ...] = (
         nemesis="groups",
     ),
     Defect(
+        "removed-topics-remembered",
+        _COORDINATOR,
+        "O8",
+        "A coordinator keeps what is committed of a topic that is removed.",
+        nemesis="metadata",
+    ),
+    Defect(
         "coordinates-as-follower",
         _COORDINATOR,
         "O7",

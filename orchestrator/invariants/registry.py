@@ -30,6 +30,7 @@ from orchestrator.invariants.groups.members import (
     StaleMembersCannotCommit,
 )
 from orchestrator.invariants.groups.positions import CommittedPositionsExist, OnlyDeliveredIsCommitted
+from orchestrator.invariants.groups.removed_topics import RemovedTopicsAreForgotten
 from orchestrator.invariants.hygiene.documented_errors import OnlyDocumentedErrors
 from orchestrator.invariants.hygiene.drain import EverythingDrains
 from orchestrator.invariants.hygiene.physics import PhysicsHold, SameSeedSameRun
@@ -220,6 +221,7 @@ def _keyed() -> list[AnyFold]:
         AcknowledgedCommitsAreFetched(),
         StaleMembersCannotCommit(),
         OnlyDeliveredIsCommitted(),
+        RemovedTopicsAreForgotten(),
         OneOwnerAtATime(),
         GenerationsMoveForward(),
         GroupsGetTogether(),

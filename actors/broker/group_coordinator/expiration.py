@@ -51,7 +51,7 @@ def clean_up(turn: Turn, shard: Shard) -> None:
 def forget_partitions(turn: Turn, shard: Shard, names: list[str]) -> None:
     """Tombstones for what is committed for partitions that are no more."""
     gone = [(group, tp) for group, of_group in shard.offsets.written.items() for tp in of_group if tp in names]
-    if not gone:
+    if not gone or "removed-topics-remembered" in turn.step.defects:
         return
     result = writes.append(turn, shard, [records.offset_commit(group, tp, None) for group, tp in gone])
     if result.error:

@@ -137,7 +137,7 @@ class MemoryEqualsTheLog(LogInvariant[Memory]):
                 return self._loaded(state, event, body, mirror)
             state.loaded.pop(event.node, None)
             for group, (step, stable) in state.removed.items():
-                if step == _step_of(event):
+                if step == step_of(event):
                     state.stable.setdefault(group, stable)  # the coordinator resigned, and the group is as it was
             state.removed.clear()
         elif body.offsets_tp != state.key or body.error:
@@ -151,7 +151,7 @@ class MemoryEqualsTheLog(LogInvariant[Memory]):
     def _moved(self, state: Memory, event: Stamped, body: GrpGen) -> None:
         if body.state == "Dead" and body.group in state.empty and body.group in state.stable:
             # It begins anew if it comes again, unless its coordinator resigns in this step.
-            state.removed[body.group] = (_step_of(event), state.stable.pop(body.group))
+            state.removed[body.group] = (step_of(event), state.stable.pop(body.group))
         state.empty.pop(body.group, None)
         if body.state == "Empty":
             state.empty[body.group] = body.coordinator_epoch
@@ -274,7 +274,7 @@ class MemoryEqualsTheLog(LogInvariant[Memory]):
         return NOTHING
 
 
-def _step_of(event: Stamped) -> tuple[str, int, str]:
+def step_of(event: Stamped) -> tuple[str, int, str]:
     """What the events of one step have in common."""
     return event.node, event.wall, event.cause
 
