@@ -205,9 +205,9 @@ def test_the_seeds_of_the_sim_agree(name: str, tmp_path: Path) -> None:
     assert structures == [structures[0]] * len(SEEDS)
 
 
-LONG = ("bounce", "rewind", "quorum-leader-cut", "link-faults", "operator")
+LONG = ("bounce", "rewind", "quorum-leader-cut", "link-faults", "operator", "disk-faults")
 """Live in ``make test-all`` alone: nearest to them are their runs in the sim, and live topic-recreated, in which an
-operator acts, too, leader-pause and kip-207-kafka, which cuts links."""
+operator acts, too, leader-pause and kip-207-kafka, which cuts links. No disk fails live but there."""
 
 
 def live_case(name: str) -> Any:
