@@ -50,12 +50,6 @@ class Places(State):
     profile: Profile = Profile()
 
 
-def _newest_version(profile: Profile, node: str, api: str) -> int:
-    """The newest version of an API that a node speaks; where rolling bounces change it, the oldest of those."""
-    spoken = profile.nodes.get(node, {}).get("versions", profile.versions).get(api, [0, VALIDATED_SINCE])
-    return min(int(each[1]) for each in (spoken, *profile.bounced_versions.get(api, [])))
-
-
 def _end_of(log: Prefix, epoch: int) -> int:
     """Where the largest leader epoch ends in a log that is not above ``epoch``: what its leader answers to
     OffsetForLeaderEpoch."""
@@ -172,7 +166,8 @@ class TruncationIsSignalled(LogInvariant[Places]):
             f"of {state.key} and read on at {body.records[0].offset:,} in leader epoch {body.leader_epoch}, whose log "
             f"{holds}"
         )
-        versions = [_newest_version(state.profile, node, Api.OffsetForLeaderEpoch.name) for node in self._asked(event)]
+        api = Api.OffsetForLeaderEpoch.name
+        versions = [state.profile.newest_version(node, api, VALIDATED_SINCE) for node in self._asked(event)]
         if min(versions) < VALIDATED_SINCE:
             return self.excused("not-validated", state.key, sentence, before.by, event)
         if _end_of(log, before.epoch) > before.offset:
