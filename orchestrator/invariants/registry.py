@@ -30,6 +30,7 @@ from orchestrator.invariants.groups.members import (
     StaleMembersCannotCommit,
 )
 from orchestrator.invariants.groups.positions import CommittedPositionsExist, OnlyDeliveredIsCommitted
+from orchestrator.invariants.groups.waits import CoordinatorsWaitAsAsked
 from orchestrator.invariants.hygiene.documented_errors import OnlyDocumentedErrors
 from orchestrator.invariants.hygiene.drain import EverythingDrains
 from orchestrator.invariants.hygiene.physics import PhysicsHold, SameSeedSameRun
@@ -222,6 +223,7 @@ def _keyed() -> list[AnyFold]:
         OnlyDeliveredIsCommitted(),
         OneOwnerAtATime(),
         GenerationsMoveForward(),
+        CoordinatorsWaitAsAsked(),
         GroupsGetTogether(),
         OnlyDocumentedErrors(),
         RefusalIsBrief(),

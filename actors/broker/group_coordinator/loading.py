@@ -95,10 +95,18 @@ def _unload(turn: Turn, shard: Shard) -> None:
     del turn.groups.shards[shard.tp]
     turn.step.cancel_timer(f"{LOAD}{shard.tp}")
     turn.step.cancel_timer(f"{expiration.EXPIRE}{shard.tp}")
+    waiting = {
+        connection: member.member_id
+        for group in shard.groups.values()
+        for member in group.members.values()
+        for connection in (member.awaiting_join, member.awaiting_sync)
+        if connection
+    }
     for group in shard.groups.values():
         _give_up(turn, shard, group)
     end = turn.replicas.partitions[shard.tp].log.end_offset
-    turn.step.record(GrpLoad(shard.tp, shard.epoch, False, end))
+    left = [member_id for connection, member_id in waiting.items() if connection in turn.purgatory.parked]
+    turn.step.record(GrpLoad(shard.tp, shard.epoch, False, end, waiting=left))
 
 
 def _give_up(turn: Turn, shard: Shard, group: ClassicGroup) -> None:
