@@ -117,13 +117,15 @@ class CoordinatorsWaitAsAsked(KeyedInvariant[Waits]):
         return (NodeUp, NodeDown, CtlFault, CtlWindow)
 
     def initial(self, key: str, profile: Profile) -> Waits:
-        rebalance_ms = longest_ms(profile, "max.poll.interval.ms", "consumer")
+        session_ms = longest_ms(profile, "session.timeout.ms", "consumer")
+        # Version 0 of JoinGroup has no time-out of its own for that: its members may take as long as their session.
+        rebalance_ms = max(session_ms, longest_ms(profile, "max.poll.interval.ms", "consumer"))
         initial_ms = longest_ms(profile, "group.initial.rebalance.delay.ms")
         commit_ms = longest_ms(profile, "offsets.commit.timeout.ms")
         bounds = Bounds(
             SLACK_US + 1000 * (rebalance_ms + initial_ms),
             SLACK_US + 1000 * (rebalance_ms + commit_ms),
-            SLACK_US + 1000 * longest_ms(profile, "session.timeout.ms", "consumer"),
+            SLACK_US + 1000 * session_ms,
         )
         static = [node for node in profile.nodes if profile.setting("group.instance.id", node, "")]
         return Waits(key, bounds=bounds, static=static)
