@@ -53,7 +53,7 @@ def load(turn: Turn, shard: Shard) -> None:
             known.generation = 0
     record_loaded(turn, shard)
     for group in list(shard.groups.values()):
-        for member in group.members.values():
+        for member in [] if "loaded-members-unwatched" in turn.step.defects else group.members.values():
             reschedule_heartbeat(turn, group, member)
         if len(group.members) > turn.settings.groups.max_size:
             prepare_rebalance(turn, shard, group, "freshly-loaded group is over capacity")
@@ -112,6 +112,8 @@ def _unload(turn: Turn, shard: Shard) -> None:
 def _give_up(turn: Turn, shard: Shard, group: ClassicGroup) -> None:
     cancel_timers(turn, group)
     transition(turn, shard, group, DEAD, "its coordinator resigned")
+    if "resigns-silently" in turn.step.defects:
+        return
     for member in group.members.values():
         if group.previous_state == PREPARING_REBALANCE:
             response = JoinGroupResponse(error_code=KafkaError.NOT_COORDINATOR, member_id=member.member_id)
