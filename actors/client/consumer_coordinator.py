@@ -320,7 +320,15 @@ class ConsumerCoordinator(msgspec.Struct):
     def _beat(self, step: Step, owner: Owner) -> str:
         """A round of Kafka's heartbeat thread; returns the coordinator, "" unknown."""
         membership = self.membership
-        peer = self._peer(step, owner) if membership.joined else self.lookup.peer
+        if membership.joined:
+            peer = self._peer(step, owner)
+        elif self.lookup.peer and not owner.net.usable(self.lookup.peer, COORDINATOR):
+            # Without that thread the application finds it out when it polls: what was to be sent fails with the
+            # connection (ConsumerNetworkClient.checkDisconnects).
+            self.lose_coordinator(step, E.NETWORK_EXCEPTION)
+            peer = ""
+        else:
+            peer = self.lookup.peer
         if not membership.joined or self.fatal:
             return peer
         now = step.now_ms

@@ -157,6 +157,8 @@ class OffsetCommits(msgspec.Struct):
                 error = E.UNKNOWN_SERVER_ERROR
         if error:
             step.record(ErrorSeen("", Api.OffsetCommit.name, ended.version, error, ended.peer))
+            if error == E.UNKNOWN_TOPIC_ID:
+                metadata.request_update()
         return error, self.ended(step, commit, error, errors)
 
     def ended(self, step: Step, commit: Commit, error: int, errors: dict[str, int]) -> Committed | None:

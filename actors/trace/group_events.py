@@ -23,7 +23,8 @@ class GrpGen(TraceEvent, frozen=True, tag="grp.gen"):
     """A coordinator moved a group into a state. ``tp``: the offsets partition. ``leader``: member id of who assigns, ""
     none. ``protocol``: name of the assignor chosen, "" none yet. ``members``: member id -> client id.
     ``assignment``: member id -> topic partitions, of state Stable alone. ``reason``: why, in Kafka's words. That a
-    group is stable is recorded when the offsets partition has committed its assignment."""
+    group is stable is recorded when the offsets partition has committed its assignment. ``absent``: of state
+    CompletingRebalance alone: members of the new generation that have not joined for it."""
 
     tp: str
     group: str
@@ -35,6 +36,7 @@ class GrpGen(TraceEvent, frozen=True, tag="grp.gen"):
     members: dict[str, str] = {}
     assignment: dict[str, list[str]] = {}
     reason: str = ""
+    absent: list[str] = []
 
 
 class GrpCommit(TraceEvent, frozen=True, tag="grp.commit"):
@@ -61,7 +63,8 @@ class GrpLoad(TraceEvent, frozen=True, tag="grp.load"):
     """A broker has loaded the offsets partition ``tp``, as its leader in ``coordinator_epoch``, or gave up what it had
     of it (``loaded`` False). ``end``: the log was read up to here. ``offsets``: group -> topic partition -> entry;
     ``groups``: group -> its state and generation; ``members``, ``assignment``: group -> what ``GrpGen`` has under these
-    names; all as they are in memory afterwards (not told when given up)."""
+    names; all as they are in memory afterwards (not told when given up). ``waiting``: member ids whose JoinGroup or
+    SyncGroup nobody has answered when it was given up."""
 
     tp: str
     coordinator_epoch: int
@@ -71,6 +74,7 @@ class GrpLoad(TraceEvent, frozen=True, tag="grp.load"):
     groups: dict[str, tuple[GroupState, int]] = {}
     members: dict[str, dict[str, str]] = {}
     assignment: dict[str, dict[str, list[str]]] = {}
+    waiting: list[str] = []
 
 
 class GrpFetch(TraceEvent, frozen=True, tag="grp.fetch"):

@@ -142,7 +142,8 @@ class Versions(Model):
 class Workload(Model):
     """Clients: how many of each kind, and what each is like. ``rate``: records a second of a producer. ``retries``:
     what its configuration says of them. ``external``: whether a consumer keeps its offsets outside Kafka. ``members``:
-    consumers of a group, beside the others; what follows is about them."""
+    consumers of a group, beside the others; what follows is about them. ``patience``: whether they may be silent for
+    longer than they may take to join."""
 
     producers: Counts = {1: 2, 2: 1}
     consumers: Counts = {1: 2, 2: 1}
@@ -163,6 +164,7 @@ class Workload(Model):
     static: Annotated[dict[YesNo, Weight], _SOME] = {"no": 1}
     stall: Annotated[dict[YesNo, Weight], _SOME] = {"no": 1}
     absence: Annotated[dict[YesNo, Weight], _SOME] = {"no": 1}
+    patience: Annotated[dict[YesNo, Weight], _SOME] = {"no": 1}
 
 
 class Course(Model):

@@ -39,6 +39,9 @@ OF_STATIC_MEMBERS = {Api.JoinGroup: 5, Api.SyncGroup: 3, Api.Heartbeat: 3, Api.L
 """The versions that a static member needs: with older ones it cannot say who it is."""
 GROUP = "billing"
 """The group of a drawn scenario, if it has one."""
+PATIENCE = 2
+"""The session of a patient member, as many times its max.poll.interval.ms: who is silent is given up by the rebalance
+time-out, not by its session."""
 NEEDS = {"read_uncommitted": 1, "read_committed": 2, "max-timestamp": 7}
 """The version of ListOffsets that a question needs."""
 
@@ -143,19 +146,23 @@ def _members(nemesis: Nemesis, seed: int, topic: str, timers: Timers) -> list[Pa
     """The members of a group. All of them have the assignor, without which they could not agree on one."""
     draw = stream(nemesis.name, seed, "workload/group")
     number, assignor = pick(draw, nemesis.workload.members), pick(draw, nemesis.workload.assignor)
+    of_all: Part = {"partition.assignment.strategy": assignor, **MEMBER_TIMERS[timers]}
+    patient = pick(stream(nemesis.name, seed, "workload/patience"), nemesis.workload.patience) == "yes"
+    if patient and MEMBER_TIMERS[timers]:
+        of_all["session.timeout.ms"] = PATIENCE * MEMBER_TIMERS[timers]["max.poll.interval.ms"]
     return [
         {
             "consumer": _member(
-                stream(nemesis.name, seed, f"workload/member/{each}"), nemesis, topic, timers, assignor, each
+                stream(nemesis.name, seed, f"workload/member/{each}"), nemesis, topic, timers, of_all, each
             )
         }
         for each in range(number)
     ]
 
 
-def _member(draw: random.Random, nemesis: Nemesis, topic: str, timers: Timers, assignor: str, number: int) -> Part:
+def _member(draw: random.Random, nemesis: Nemesis, topic: str, timers: Timers, of_all: Part, number: int) -> Part:
     kinds = nemesis.workload
-    config = {**client_config(timers), **MEMBER_TIMERS[timers], "partition.assignment.strategy": assignor}
+    config = {**client_config(timers), **of_all}
     commit = pick(draw, kinds.commit)
     member: Part = {"topic": topic, "group": GROUP, "commit": commit, "config": config}
     every, interval_ms = draw.choice((200, 700)), MEMBER_TIMERS[timers].get("max.poll.interval.ms", 4000)

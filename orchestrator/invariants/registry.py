@@ -31,6 +31,7 @@ from orchestrator.invariants.groups.members import (
 )
 from orchestrator.invariants.groups.positions import CommittedPositionsExist, OnlyDeliveredIsCommitted
 from orchestrator.invariants.groups.removed_topics import RemovedTopicsAreForgotten
+from orchestrator.invariants.groups.waits import CoordinatorsWaitAsAsked
 from orchestrator.invariants.hygiene.documented_errors import OnlyDocumentedErrors
 from orchestrator.invariants.hygiene.drain import EverythingDrains
 from orchestrator.invariants.hygiene.physics import PhysicsHold, SameSeedSameRun
@@ -224,6 +225,7 @@ def _keyed() -> list[AnyFold]:
         RemovedTopicsAreForgotten(),
         OneOwnerAtATime(),
         GenerationsMoveForward(),
+        CoordinatorsWaitAsAsked(),
         GroupsGetTogether(),
         OnlyDocumentedErrors(),
         RefusalIsBrief(),

@@ -294,6 +294,12 @@ PROOFS: dict[str, Proof] = {
     "partition-left-out": Proof("group-quiet", r"did not become stable within .*: nobody owns orders-\d", (3,)),
     "rebalance-unheard": Proof("group-quiet", r"did not become stable within .*: it is PreparingRebalance", (3,)),
     "silent-member-stays": Proof("group-quiet", r"did not become stable within .*: it is PreparingRebalance", (3,)),
+    "loaded-members-unwatched": Proof(
+        "group-waits", r"has had group g Stable in generation \d+ for .* s, with \S+ among its members, which", (3,)
+    ),
+    "absent-members-stay": Proof("group-waits", r"formed generation \d+ of group g with .* did not join for it", (3,)),
+    "leave-unheard": Proof("group-waits", r"has had group g Stable .* among its members, which is gone", (3,)),
+    "resigns-silently": Proof("group-waits", r"gave up __consumer_offsets-0, and left \S+.* without an answer", (3,)),
     "commits-ahead": Proof("group", r"consumer-\d commits \d+ of orders-\d for group g, given up to \d+", (3,)),
     "begins-with-old-metadata": Proof("group-epochs", r"with metadata epoch \d+, while its own metadata had", (3,)),
     "begins-after-committed": Proof("group", r"begins at \d+ of orders-\d, of which group g had been given", (3,)),

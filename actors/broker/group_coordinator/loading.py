@@ -53,7 +53,7 @@ def load(turn: Turn, shard: Shard) -> None:
             known.generation = 0
     record_loaded(turn, shard)
     for group in list(shard.groups.values()):
-        for member in group.members.values():
+        for member in [] if "loaded-members-unwatched" in turn.step.defects else group.members.values():
             reschedule_heartbeat(turn, group, member)
         if len(group.members) > turn.settings.groups.max_size:
             prepare_rebalance(turn, shard, group, "freshly-loaded group is over capacity")
@@ -95,15 +95,25 @@ def _unload(turn: Turn, shard: Shard) -> None:
     del turn.groups.shards[shard.tp]
     turn.step.cancel_timer(f"{LOAD}{shard.tp}")
     turn.step.cancel_timer(f"{expiration.EXPIRE}{shard.tp}")
+    waiting = {
+        connection: member.member_id
+        for group in shard.groups.values()
+        for member in group.members.values()
+        for connection in (member.awaiting_join, member.awaiting_sync)
+        if connection
+    }
     for group in shard.groups.values():
         _give_up(turn, shard, group)
     end = turn.replicas.partitions[shard.tp].log.end_offset
-    turn.step.record(GrpLoad(shard.tp, shard.epoch, False, end))
+    left = [member_id for connection, member_id in waiting.items() if connection in turn.purgatory.parked]
+    turn.step.record(GrpLoad(shard.tp, shard.epoch, False, end, waiting=left))
 
 
 def _give_up(turn: Turn, shard: Shard, group: ClassicGroup) -> None:
     cancel_timers(turn, group)
     transition(turn, shard, group, DEAD, "its coordinator resigned")
+    if "resigns-silently" in turn.step.defects:
+        return
     for member in group.members.values():
         if group.previous_state == PREPARING_REBALANCE:
             response = JoinGroupResponse(error_code=KafkaError.NOT_COORDINATOR, member_id=member.member_id)

@@ -100,7 +100,7 @@ def _leave(turn: Turn, shard: Shard, request: LeaveGroupRequest) -> LeaveGroupRe
                 member_id=member.member_id, group_instance_id=member.group_instance_id, error_code=error
             )
         )
-    if group is not None and gone:
+    if group is not None and gone and "leave-unheard" not in turn.step.defects:
         reason = f"explicit LeaveGroup request for ({', '.join(gone)}) members"
         if group.state in (STABLE, COMPLETING_REBALANCE):
             maybe_prepare_rebalance_or_complete_join(turn, shard, group, reason)

@@ -104,7 +104,7 @@ def complete_join(turn: Turn, shard: Shard, group: ClassicGroup, reason: str) ->
     turn.step.cancel_timer(f"{JOIN}{group.group_id}")
     group.initial = None
     for failed in group.not_yet_rejoined:
-        if failed.group_instance_id is None:
+        if failed.group_instance_id is None and "absent-members-stay" not in turn.step.defects:
             group.remove(failed.member_id)
             cancel_heartbeat(turn, group, failed.member_id)
     if group.state == DEAD:

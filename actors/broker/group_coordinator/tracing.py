@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from actors.broker.group_coordinator.group import ClassicGroup
-from actors.broker.group_coordinator.group_state import STABLE
+from actors.broker.group_coordinator.group_state import COMPLETING_REBALANCE, STABLE
 from actors.broker.group_coordinator.shard import Shard
 from actors.broker.turn import Turn
 from actors.node.spec import topic_partition
@@ -34,6 +34,7 @@ def record_state(turn: Turn, shard: Shard, group: ClassicGroup, reason: str) -> 
             _clients(group),
             assigned_partitions(group) if state == STABLE else {},
             reason,
+            [member.member_id for member in group.not_yet_rejoined] if state == COMPLETING_REBALANCE else [],
         )
     )
 

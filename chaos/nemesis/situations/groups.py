@@ -89,11 +89,41 @@ def late_commit(scene: Scene, at_us: int) -> list[Part]:
     return [*found, entry(scene, then_us, goes, lasting(scene, 800_000, 3_500_000))]
 
 
+def late_join(scene: Scene, at_us: int) -> list[Part]:
+    """What a member and its coordinator say to each other in a rebalance is late, one way, while other members come and
+    go: a SyncGroup is of a generation that is over, an answer to JoinGroup comes when nobody waits for its member."""
+    member, other = scene.draw.choice(scene.cast.members), scene.draw.choice(scene.cast.members)
+    one, way = [member], scene.draw.choice((0, 0, 1))
+    link: Part = {"from": ["brokers"] if way else one, "to": one if way else ["brokers"], "chance": "60%"}
+    link["apis"] = scene.draw.choice((["JoinGroup"], ["SyncGroup"], ["JoinGroup", "SyncGroup"]))
+    late: Part = {"reorder": {**link, "by": scene.duration(lasting(scene, 300_000, 4_000_000))}}
+    at_us = early(at_us)
+    found = [entry(scene, at_us, late, lasting(scene, 3_000_000, 8_000_000))]
+    for _ in range(scene.draw.choice((1, 2, 3))):
+        at_us = later(scene, at_us, 50_000, 1_500_000)
+        found.append(entry(scene, at_us, _away(scene, other), lasting(scene, 100_000, 1_500_000)))
+    return found
+
+
+def lost_member(scene: Scene, at_us: int) -> list[Part]:
+    """A member dies for good, and its coordinator goes soon after that, or in the rebalance without it: whoever comes
+    next has heard nothing of the member."""
+    member, at_us = scene.draw.choice(scene.cast.members), early(at_us)
+    found = [entry(scene, at_us, {"crash": member}, scene.chaos_us)]
+    if scene.draw.random() < 0.5:
+        seen = when(scene, scene.draw.choice(("rebalance-begun", "members-joined")), (0, 1, 50))
+        return [*found, as_seen(scene, seen, _struck(scene), 200_000, 1_500_000)]
+    then_us = later(scene, at_us, 1000, 800_000)
+    return [*found, entry(scene, then_us, _struck(scene), lasting(scene, 200_000, 1_500_000))]
+
+
 GROUPS: dict[str, Pattern] = {
     "failover-in-rebalance": failover_in_rebalance,
     "dies-in-rebalance": dies_in_rebalance,
     "commits-wait": commits_wait,
     "former-coordinator": former_coordinator,
     "late-commit": late_commit,
+    "late-join": late_join,
+    "lost-member": lost_member,
 }
 """Name, as in a nemesis file -> pattern. They need a group."""

@@ -152,6 +152,12 @@ class Profile(msgspec.Struct, frozen=True):
         own = self.topics.get(split_topic_partition(tp)[0], {}).get("config", {})
         return own[name] if name in own else self.setting(name, node, default)
 
+    def newest_version(self, node: str, api: str, default: int) -> int:
+        """The newest version of an API that a node speaks; where rolling bounces change it, the oldest of those.
+        ``default``: where the run says none."""
+        spoken = self._resolve("versions", self.versions, api, node, [0, default])
+        return min(int(each[1]) for each in (spoken, *self.bounced_versions.get(api, [])))
+
     def _resolve(self, section: str, shared: Mapping[str, Any], name: str, node: str, default: Any) -> Any:
         if node and node in self.nodes:
             own = self.nodes[node].get(section, {})

@@ -43,7 +43,7 @@ class KnownFinding(msgspec.Struct, frozen=True):
         return bool(self.entails or self.entails_anywhere)
 
 
-_NOTHING_IS_DECIDED = ("L1", "L3", "L4", "L5", "L6", "L8", "L9", "L12", "L13", "L14", "L15", "L16")
+_NOTHING_IS_DECIDED = ("L1", "L3", "L4", "L5", "L6", "L8", "L9", "L11", "L12", "L13", "L14", "L15", "L16")
 
 KNOWN_FINDINGS: dict[str, KnownFinding] = {
     each.name: each
@@ -53,7 +53,7 @@ KNOWN_FINDINGS: dict[str, KnownFinding] = {
             ELR_CLEARED,
             ("L3",),
             entails=("L4", "L5", "L6", "L14"),
-            entails_anywhere=("L13", "L15", "L16"),
+            entails_anywhere=("L11", "L13", "L15", "L16"),
         ),
         KnownFinding(
             "finding-removed-leader-deadlock",
@@ -67,7 +67,7 @@ KNOWN_FINDINGS: dict[str, KnownFinding] = {
             ("Q15",),
             entails_anywhere=_NOTHING_IS_DECIDED,
         ),
-        KnownFinding("finding-hung-brokers", HUNG_BROKERS, ("L5", "L6"), entails_anywhere=("L13", "L15", "L16")),
+        KnownFinding("finding-hung-brokers", HUNG_BROKERS, ("L5", "L6"), entails_anywhere=("L11", "L13", "L15", "L16")),
         KnownFinding("finding-spinning-consumer", SPINNING_CONSUMER, ("X10",)),
         KnownFinding("finding-former-epoch", FORMER_EPOCH, ("L6", "L16"), entails_anywhere=("L13",)),
         KnownFinding(

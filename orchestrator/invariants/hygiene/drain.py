@@ -1,8 +1,8 @@
-"""X6: at the end nothing is left that waits for what cannot come."""
+"""X6: at the end, and at the end of an office, nothing is left that waits for what cannot come."""
 
 from __future__ import annotations
 
-from actors.trace.events import NodeDown, Stamped
+from actors.trace.events import GrpLoad, NodeDown, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State
 from orchestrator.invariants.folds.routes import NODE
 
@@ -14,16 +14,20 @@ class EverythingDrains(KeyedInvariant[State]):
     Example: at the end of the run consumer-1 still keeps a Fetch to broker-1 for under way whose connection was lost a
     minute ago, and so asks broker-1 for nothing more. Or a Produce is parked at broker-2 long after its time, a batch
     is left in the accumulator of a producer that has stopped. What a follower or a voter asks again and again is under
-    way at any time, and is not meant.
+    way at any time, and is not meant. Nor does anybody wait for a coordinator that has resigned: broker-1 gives up
+    __consumer_offsets-7, and leaves consumer-1's JoinGroup without an answer.
     """
 
     id = "X6"
     standalone = True
     title = "At the end nothing waits for what cannot come"
     source = "KAFKA-17190; TigerBeetle's simulator (pending requests)"
-    tested_when = "the runtime ends a node that is up at the end of the run, and looks into it"
+    tested_when = (
+        "the runtime ends a node that is up at the end of the run, and looks into it; or a coordinator gives up an "
+        "offsets partition"
+    )
     route = NODE
-    types = (NodeDown,)
+    types = (NodeDown, GrpLoad)
     unseen = (
         "What is left in a process that is killed, or stands still at the end.",
         "What waits within its time: how long an answer may take is for X2 and the liveness of each client.",
@@ -35,6 +39,8 @@ class EverythingDrains(KeyedInvariant[State]):
 
     def step(self, state: State, event: Stamped) -> Emissions:
         body = event.body
+        if type(body) is GrpLoad:
+            return NOTHING if body.loaded else self._resigned(state, event, body)
         assert type(body) is NodeDown
         if body.mode != "end":
             return NOTHING
@@ -42,3 +48,10 @@ class EverythingDrains(KeyedInvariant[State]):
         if not body.waiting:
             return NOTHING
         return self.violated(state.key, f"{event.node} still kept at the end: {'; '.join(body.waiting)}", event)
+
+    def _resigned(self, state: State, event: Stamped, body: GrpLoad) -> Emissions:
+        state.tested += 1
+        if not body.waiting:
+            return NOTHING
+        sentence = f"{event.node} gave up {body.tp}, and left {', '.join(body.waiting)} without an answer"
+        return self.violated(state.key, sentence, event)

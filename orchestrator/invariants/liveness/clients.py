@@ -344,10 +344,13 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
 
 
 class Operations(WindowState):
-    """profile-made: send_us, list_us: how long operations of this node may take. frozen: faults that stop its clock."""
+    """profile-made: send_us, list_us: how long operations of this node may take; rebalance_us: how long a member may
+    take to join again. joining: commits that may take that long. frozen: faults that stop its clock."""
 
     send_us: int = 0
     list_us: int = 0
+    rebalance_us: int = 0
+    joining: set[str] = set()
     frozen: set[str] = set()
 
 
@@ -356,7 +359,7 @@ class OperationsReturn(WindowInvariant[Operations]):
 
     Example: the partition of a batch has no leader, delivery.timeout.ms is over, and the sends in it are still open.
     The time-outs run on the client's own clock, so this holds without any window; a client that a fault stopped begins
-    anew.
+    anew. What a member commits by itself before it joins again may take max.poll.interval.ms.
     """
 
     id = "L7"
@@ -379,7 +382,11 @@ class OperationsReturn(WindowInvariant[Operations]):
             return 1000 * int(profile.setting(name, key, CONFIG[name].default)) + SLACK_US
 
         return Operations(
-            key, since_us=0, send_us=own_us("delivery.timeout.ms"), list_us=own_us("default.api.timeout.ms")
+            key,
+            since_us=0,
+            send_us=own_us("delivery.timeout.ms"),
+            list_us=own_us("default.api.timeout.ms"),
+            rebalance_us=own_us("max.poll.interval.ms"),
         )
 
     def hear(self, state: Operations, event: Stamped) -> Emissions:
@@ -399,17 +406,26 @@ class OperationsReturn(WindowInvariant[Operations]):
         kind = type(body)
         if kind is NodeDown:
             state.due.clear()
+            state.joining.clear()
             return NOTHING
         if isinstance(body, OpReturn):
+            state.joining.discard(body.op)
             if state.due.pop(body.op, None) is not None:
                 state.tested += 1
             return NOTHING
+        if kind is CommitInvoke and body.how == "auto" and state.rebalance_us > state.list_us:
+            state.joining.add(body.op)
         # A node has operations of one time-out, so that the oldest is the first to be due.
         state.beta_us = state.send_us if body.kind == "send" else state.list_us
         self.oblige(state, body.op, event)
         return NOTHING if state.armed_us >= 0 else self.arm(state)
 
     def missed(self, state: Operations, name: str, obligation: Obligation) -> Emissions:
+        if name in state.joining:
+            state.joining.remove(name)
+            since_us = obligation.since_us + state.rebalance_us - state.list_us
+            state.due[name] = Obligation(since_us, obligation.by, obligation.target)
+            return NOTHING
         seconds = (state.beta_us - SLACK_US) / 1_000_000
         return self.violated(
             state.key,

@@ -51,14 +51,27 @@ REMEMBERED = 1024
 """Metadata epochs of which it is remembered who minted them."""
 
 
+ANSWERS = 256
+"""Answers of a broker that are remembered."""
+
+
+class Told(msgspec.Struct, frozen=True, gc=False):
+    """What a broker told a client, after its own event ``seq``."""
+
+    incarnation: int
+    seq: int
+    epoch: int
+    by: Witness
+
+
 class Epochs(State):
     """minted: by metadata epoch, as they came; first, last: controller epoch -> lowest and highest that it minted.
-    wiped: a controller's disk was wiped."""
+    told: by broker. wiped: a controller's disk was wiped."""
 
     minted: dict[int, Minted] = {}
     first: dict[int, Minted] = {}
     last: dict[int, Minted] = {}
-    highest: int = -1
+    told: dict[str, list[Told]] = {}
     wiped: bool = False
 
 
@@ -67,7 +80,8 @@ class EpochsAreMintedOnce(KeyedInvariant[Epochs]):
     updates, or a new controller begins below the old one, then newer metadata is taken for older, and is refused.
 
     Example: controller-1 mints 7 for an update and is deposed; controller-2 has not heard of it and mints 7 for
-    another one. Or a client is told metadata with epoch 9 when 8 is the last one that any controller has minted.
+    another one. Or a client is told metadata with epoch 9 when 8 is the last one that any controller has minted. Or
+    broker-3 tells of 7 after it told of 8, as it takes what a deposed controller sends.
     """
 
     id = "M3"
@@ -80,7 +94,10 @@ class EpochsAreMintedOnce(KeyedInvariant[Epochs]):
     exemptions = {
         "wiped": "A controller's disk was wiped before: the quorum may have lost the last metadata epochs.",
     }
-    unseen = (f"who minted what clients are told of epochs that are more than {REMEMBERED:,} old",)
+    unseen = (
+        f"who minted what clients are told of epochs that are more than {REMEMBERED:,} old",
+        "a broker that goes back between two of its events",
+    )
 
     @property
     def news(self) -> tuple[type, ...]:
@@ -103,10 +120,32 @@ class EpochsAreMintedOnce(KeyedInvariant[Epochs]):
         if epoch < 0 or (epoch not in state.minted and len(state.minted) == REMEMBERED and epoch < min(state.minted)):
             return NOTHING
         state.tested += 1
+        if found := self._told(state, event, body.server, epoch):
+            return found
         if epoch in state.minted:
             return NOTHING
         sentence = f"{body.server} told {event.node} of metadata epoch {epoch:,}, which no controller has minted"
         return self._found(state, sentence, None, event)
+
+    def _told(self, state: Epochs, event: Stamped, server: str, epoch: int) -> Emissions:
+        """The finding if a broker went back. Its answers are in the order of its own events."""
+        node, _, rest = event.cause.partition("/")
+        if node != server:
+            return NOTHING
+        incarnation, seq = map(int, rest.split("/"))
+        known = state.told.setdefault(server, [])
+        for each in known:
+            earlier, later = sorted(((each.seq, each.epoch), (seq, epoch)))
+            if each.incarnation == incarnation and earlier[0] < later[0] and earlier[1] > later[1]:
+                sentence = (
+                    f"{server} told {event.node} of metadata epoch {later[1]:,} after it had told of {earlier[1]:,}"
+                    if later == (seq, epoch)
+                    else f"{server} told {event.node} of metadata epoch {earlier[1]:,} before it told of {later[1]:,}"
+                )
+                return self._found(state, sentence, each.by, event)
+        known.append(Told(incarnation, seq, epoch, witness(event)))
+        del known[:-ANSWERS]
+        return NOTHING
 
     def _minted(self, state: Epochs, event: Stamped, body: MetaMint) -> Emissions:
         own = Minted(body.epoch, body.controller_epoch, body.digest, witness(event))

@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+from actors.node.errors import KafkaError
+from actors.node.messages import Api
 from actors.node.spec import is_recreated
 from actors.trace.events import (
     NO_ENTRY,
@@ -13,6 +15,7 @@ from actors.trace.events import (
     CommittedReturn,
     ConsOwn,
     ConsPos,
+    ErrorSeen,
     GrpCommit,
     Stamped,
 )
@@ -20,6 +23,18 @@ from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, Stat
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror, LossBudget, loss_budget
 from orchestrator.invariants.mirrors.loss import LOSS, way_of_loss
+
+EPOCHS_SINCE = {Api.Metadata.name: 9, Api.Fetch.name: 9}
+"""Versions from which a consumer relies on leader epochs, and names one when it fetches (``Metadata.java``)."""
+
+
+class OutOfRange(msgspec.Struct, frozen=True, gc=False):
+    """That a broker told a consumer that its position is out of range. end: of the broker's log then; deposed: whether
+    it did not lead in the newest leader epoch."""
+
+    end: int
+    deposed: bool
+    by: Witness
 
 
 class Committed(msgspec.Struct, frozen=True):
@@ -31,13 +46,16 @@ class Committed(msgspec.Struct, frozen=True):
 
 class Resets(State):
     """groups: consumer -> the group that it owns the partition in. committed: group -> what it was told last. placed:
-    of a topic that came after another one of its name, consumers that have had a position in it."""
+    of a topic that came after another one of its name, consumers that have had a position in it. refused: consumer ->
+    what it was told last of a position out of range. profile: says which versions consumers speak."""
 
     placed: list[str] = []
+    refused: dict[str, OutOfRange] = {}
     nothing: list[str] = []
     groups: dict[str, str] = {}
     committed: dict[str, Committed] = {}
     budget: LossBudget = LossBudget()
+    profile: Profile = Profile()
 
 
 class NoSpuriousReset(LogInvariant[Resets]):
@@ -56,8 +74,13 @@ class NoSpuriousReset(LogInvariant[Resets]):
     tested_when = (
         "a consumer that has a position begins where auto.offset.reset says, or one whose group has one begins anywhere"
     )
-    types = (ConsPos, ConsOwn, CommitReturn, CommittedReturn, GrpCommit)
-    exemptions = LOSS
+    types = (ConsPos, ConsOwn, CommitReturn, CommittedReturn, ErrorSeen, GrpCommit)
+    exemptions = {
+        "no-epoch": "The consumer is older than the use of leader epochs (Metadata and Fetch of version 9, KIP-320). A "
+        "broker that did not lead any more, and lacked the position, told it that it is out of range: the consumer "
+        "could not know.",
+        **LOSS,
+    }
     unseen = (
         "a position that an application seeks, and a reset without a policy: it is the application's to deal with",
         "whether it is right that a consumer was told that nothing is committed: O1 judges that",
@@ -65,7 +88,7 @@ class NoSpuriousReset(LogInvariant[Resets]):
     )
 
     def initial(self, key: str, profile: Profile) -> Resets:
-        return Resets(key, budget=loss_budget(profile, key))
+        return Resets(key, budget=loss_budget(profile, key), profile=profile)
 
     def step(self, state: Resets, event: Stamped, mirror: LogMirror) -> Emissions:
         body: Any = event.body
@@ -86,6 +109,11 @@ class NoSpuriousReset(LogInvariant[Resets]):
             state.nothing = [node for node in state.nothing if node != event.node]
             if body.offsets.get(state.key) == NO_ENTRY:
                 state.nothing.append(event.node)
+        elif kind is ErrorSeen:
+            if (body.api, body.error) == (Api.Fetch.name, KafkaError.OFFSET_OUT_OF_RANGE):
+                replica = mirror.replica(body.broker)
+                deposed = replica.leads < max(mirror.lineages, default=-1)
+                state.refused[event.node] = OutOfRange(replica.log.end, deposed, witness(event))
         elif kind is GrpCommit:
             if body.tp == state.key and body.offset < 0 and not body.error:
                 state.committed.pop(body.group, None)
@@ -116,7 +144,15 @@ class NoSpuriousReset(LogInvariant[Resets]):
         sentence += f" {mirror.committed.end:,} is committed"
         if rule := _rule_of_loss(mirror, position, state.budget):
             return self.excused(rule, state.key, sentence, event)
-        return self.violated(state.key, sentence, event)
+        told = state.refused.pop(event.node, None)
+        by = None if told is None else told.by
+        if told is not None and told.deposed and position > told.end and _knows_no_epochs(state.profile, event.node):
+            return self.excused("no-epoch", state.key, sentence, by, event)
+        return self.violated(state.key, sentence, by, event)
+
+
+def _knows_no_epochs(profile: Profile, node: str) -> bool:
+    return any(profile.newest_version(node, api, since) < since for api, since in EPOCHS_SINCE.items())
 
 
 def _rule_of_loss(mirror: LogMirror, position: int, budget: LossBudget) -> str:

@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 
 from actors.node.messages import Api
-from actors.trace.events import ConsPos, EpochTold, PollReturn, Stamped
+from actors.node.spec import is_recreated
+from actors.trace.events import NO_ENTRY, CommittedReturn, ConsPos, Entry, EpochTold, PollReturn, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
@@ -43,17 +44,12 @@ class Told(msgspec.Struct, frozen=True):
 
 class Places(State):
     """places: consumer -> what it comes after, if it knows the leader epoch of that. told: consumer -> what it was told
-    last of where an epoch ends."""
+    last of where an epoch ends. committed: consumer -> what it was told last that its group has committed."""
 
     places: dict[str, Place] = {}
+    committed: dict[str, Entry] = {}
     told: dict[str, Told] = {}
     profile: Profile = Profile()
-
-
-def _newest_version(profile: Profile, node: str, api: str) -> int:
-    """The newest version of an API that a node speaks; where rolling bounces change it, the oldest of those."""
-    spoken = profile.nodes.get(node, {}).get("versions", profile.versions).get(api, [0, VALIDATED_SINCE])
-    return min(int(each[1]) for each in (spoken, *profile.bounced_versions.get(api, [])))
 
 
 def _end_of(log: Prefix, epoch: int) -> int:
@@ -71,7 +67,8 @@ class TruncationIsSignalled(LogInvariant[Places]):
     uncleanly and gets 300 records; consumer-1 goes on at 1,310 in leader epoch 5. Instead it must ask broker-2 first,
     learn that leader epoch 4 ends at 1,204 there, and tell its application, or go back to 1,204.
 
-    It asks with the leader epoch of the last record that it has, and goes back to exactly where it is told.
+    It asks with the leader epoch of the last record that it has, or of the last one that its group has dealt with where
+    it begins at a committed position, and goes back to exactly where it is told.
 
     A consumer that does not know the leader epoch of what it comes after cannot ask: one that has looked its position
     up, or sought an offset without one, and has got nothing since; or one whose Fetch, or whose broker, is too old.
@@ -84,7 +81,7 @@ class TruncationIsSignalled(LogInvariant[Places]):
         "a consumer gets records in another leader epoch than before, and knows the leader epoch of what it comes "
         "after; it asks a leader where that epoch ends; or it goes back to where it was told"
     )
-    types = (PollReturn, ConsPos, EpochTold)
+    types = (PollReturn, ConsPos, CommittedReturn, EpochTold)
     exemptions = {
         "older-epoch-reaches": "The new leader has nothing of the consumer's leader epoch, and an older one that ends "
         "behind the position: Kafka compares that end alone.",
@@ -104,6 +101,12 @@ class TruncationIsSignalled(LogInvariant[Places]):
             return self._asks(state, event, body)
         if type(body) is ConsPos:
             return self._moved(state, event, body)
+        if type(body) is CommittedReturn:
+            entry = body.offsets.get(state.key, NO_ENTRY)
+            # What is committed of a topic may be told of the next one of its name.
+            if body.outcome == "ok" and not mirror.removed and not is_recreated(state.key):
+                state.committed[event.node] = entry
+            return NOTHING
         if body.outcome != "ok" or not body.records:
             return NOTHING
         told = state.told.pop(event.node, None)
@@ -124,6 +127,9 @@ class TruncationIsSignalled(LogInvariant[Places]):
         """A position that was looked up has no leader epoch in Kafka, whatever its answer said."""
         told = state.told.pop(event.node, None)
         state.places.pop(event.node, None)
+        offset, epoch, _ = state.committed.pop(event.node, NO_ENTRY)
+        if body.reason == "committed" and offset == body.new > 0 and epoch >= 0:
+            state.places[event.node] = Place(offset - 1, epoch, "", -1, witness(event))
         if body.reason in ("truncation", "seek") and body.epoch >= 0 and body.new > 0:
             state.places[event.node] = Place(body.new - 1, body.epoch, "", -1, witness(event))
         if body.reason != "truncation" or told is None or told.req != event.req:
@@ -172,7 +178,8 @@ class TruncationIsSignalled(LogInvariant[Places]):
             f"of {state.key} and read on at {body.records[0].offset:,} in leader epoch {body.leader_epoch}, whose log "
             f"{holds}"
         )
-        versions = [_newest_version(state.profile, node, Api.OffsetForLeaderEpoch.name) for node in self._asked(event)]
+        api = Api.OffsetForLeaderEpoch.name
+        versions = [state.profile.newest_version(node, api, VALIDATED_SINCE) for node in self._asked(event)]
         if min(versions) < VALIDATED_SINCE:
             return self.excused("not-validated", state.key, sentence, before.by, event)
         if _end_of(log, before.epoch) > before.offset:

@@ -73,7 +73,8 @@ class Member(Host):
         self.quorum.say(describe_event(self.spec.name, event))
 
     def called(self, call: Call) -> None:
-        name, connection = self.spec.name, f"{self.spec.name}>{call.peer}/{call.connection}#{call.call}"
+        name = self.spec.name
+        connection = f"{name}>{call.peer}/{call.connection}#{self.quorum.incarnations[name]}.{call.call}"
         self.quorum.say(describe_message(name, call.peer, call.request))
         self.quorum.queue.append(Letter(name, call.peer, connection, call.call, call.request, False))
 
@@ -83,9 +84,9 @@ class Member(Host):
             return
         name, caller = self.spec.name, connection.partition(">")[0]
         self.quorum.say(describe_message(name, caller, response))
-        if caller in self.quorum.members:
-            call = int(connection.rpartition("#")[2])
-            self.quorum.queue.append(Letter(name, caller, connection, call, response, True))
+        incarnation, _, call = connection.rpartition("#")[2].partition(".")
+        if caller in self.quorum.members and int(incarnation) == self.quorum.incarnations[caller]:
+            self.quorum.queue.append(Letter(name, caller, connection, int(call), response, True))
 
     def synced(self, file: str) -> None:
         synced = Synced(file, self.files.states[file].syncing)

@@ -224,3 +224,13 @@ def test_a_commit_returns() -> None:
     trace.wall += 300_000_000
     trace.emit("driver", CtlPhase("running"))
     assert trace.result("L7").violated == 1
+
+
+def test_a_member_may_commit_for_as_long_as_it_may_take_to_join() -> None:
+    """Shows that L7 gives a member that commits by itself max.poll.interval.ms, and no other commit that."""
+    for how, seconds, violated in (("sync", 100, 1), ("auto", 100, 0), ("auto", 400, 1)):
+        trace = begun()
+        trace.commits(1, how=how)
+        trace.wall += seconds * 1_000_000
+        trace.emit("driver", CtlPhase("running"))
+        assert trace.result("L7").violated == violated, (how, seconds)

@@ -11,6 +11,7 @@ from actors.trace.events import (
     ConsPos,
     CtlFault,
     ErrorSeen,
+    MetaImage,
     MetaMint,
     MetaView,
     MetaWait,
@@ -106,6 +107,28 @@ def test_clients_are_told_of_no_other_epoch() -> None:
 
 
 # ---- M6 ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_broker_does_not_go_back() -> None:
+    """Shows that a broker which tells of an older metadata epoch than before violates M3, in whichever order clients
+    hear of it; two brokers, or two lives of one, may differ."""
+    for first, second, violated in ((1, 2, 0), (2, 1, 1)):
+        for late in (False, True):
+            trace = Counted()
+            trace.mints(1)
+            trace.mints(2)
+            told = [(trace.emit("broker-1", MetaImage(at)), epoch) for at, epoch in ((10, first), (11, second))]
+            for cause, epoch in reversed(told) if late else told:
+                trace.cause = cause
+                trace.view(epoch)
+            assert trace.result("M3").violated == violated, (first, second, late)
+    again = Counted()
+    again.mints(1)
+    again.mints(2)
+    for epoch in (2, 1):
+        again.cause = again.up("broker-1")
+        again.view(epoch)
+    assert again.result("M3").violated == 0
 
 
 def test_a_consumer_waits_for_the_metadata_of_a_commit() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from actors.trace.events import NO_ENTRY, CommittedReturn, ConsOwn, MetaView, NodeDown, PartRemove
+from actors.trace.events import NO_ENTRY, CommittedReturn, ConsOwn, ErrorSeen, MetaView, NodeDown, PartRemove
 from tests.unit.invariants.groups.stage import GROUP, ONE, GroupTrace, entry
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
@@ -45,6 +45,24 @@ def test_a_reset_for_what_was_lost_is_excused() -> None:
         trace.assume(2, 1)
         trace.moved("consumer-1", 0, "reset", position)
         assert trace.result("M4").excused == excused
+        assert trace.result("M4").violated == (not excused)
+
+
+def test_an_old_consumer_asks_a_former_leader() -> None:
+    """Shows that a consumer without leader epochs is excused that believes a former leader which lacks its position;
+    not one that has them, nor if the leader says so, or a broker that has the position."""
+    cases = ((8, 1, 2, {"no-epoch": 1}), (9, 1, 2, {}), (8, 2, 2, {}), (8, 1, 1, {}))
+    for version, server, position, excused in cases:
+        trace = TraceBuilder(nodes={"consumer-1": {"versions": {"Metadata": [0, version]}}})
+        written(trace, "a", high_watermark=1)
+        trace.replicate("b")
+        trace.high_watermark("broker-1", 2)
+        trace.change(2, 1, [2, 3])
+        trace.assume(2, 1)
+        trace.truncate("broker-1", 1)
+        trace.emit("consumer-1", ErrorSeen(TP, "Fetch", 8, 1, f"broker-{server}"))
+        trace.moved("consumer-1", 0, "reset", position)
+        assert trace.result("M4").excused == excused, (version, server, position)
         assert trace.result("M4").violated == (not excused)
 
 

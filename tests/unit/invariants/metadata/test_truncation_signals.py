@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from actors.trace.events import ConsPos, EpochTold
+from actors.trace.events import CommittedReturn, ConsPos, EpochTold
 from tests.unit.invariants.partitions.test_replication import committed
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
@@ -55,6 +55,21 @@ def test_a_reader_asks_with_the_leader_epoch_of_its_last_record() -> None:
     sought.emit(READER, ConsPos(TP, 3, 1, -1, "seek"))
     asks(sought, 1, (1, 2))
     assert sought.result("M10").violated == 0
+
+
+def test_a_member_that_begins_at_a_committed_position() -> None:
+    """Shows that M10 holds a member to the leader epoch that its group committed with the position, whatever it makes
+    of that: it asks with it, and does not read on past what the new leader lacks."""
+    for epoch, where, violated in ((0, "told", 0), (0, "reads", 1), (-1, "reads", 0), (1, "told", 1)):
+        trace = elected("x", "y", "z")
+        trace.emit("consumer-2", CommittedReturn("look-up", "ok", 0, "g", [TP], {TP: [3, min(epoch, 0), -1]}))
+        trace.emit("consumer-2", ConsPos(TP, -1, 3, -1, "committed"))
+        if where == "told":
+            trace.cause, trace.req = trace.events[-1].id, "consumer-2>broker-2:metadata:0.0#6"
+            trace.emit("broker-2", EpochTold(TP, -1, 1, 1, epoch, 0, 1))
+        else:
+            trace.polled("consumer-2", (3, "z"), broker=2, epoch=1, batch_epoch=1)
+        assert trace.result("M10").violated == violated, (epoch, where)
 
 
 def test_a_reader_goes_back_to_where_it_is_told() -> None:

@@ -1,0 +1,236 @@
+"""O9: for whom a coordinator waits, and for how long."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from actors.trace.events import ConsOwn, CtlFault, CtlWindow, GrpGen, GrpLoad, NodeDown, NodeUp, Stamped
+from chaos.faults.kinds import kinds_of
+from chaos.faults.network import LinkFault
+from orchestrator.invariants.folds.bounds import SLACK_US, longest_ms
+from orchestrator.invariants.folds.fold import (
+    NOTHING,
+    Deadline,
+    Emissions,
+    KeyedInvariant,
+    Profile,
+    State,
+    Witness,
+    witness,
+)
+from orchestrator.invariants.folds.leftovers import Leftovers
+from orchestrator.invariants.folds.routes import GROUP
+
+LINK_FAULTS = kinds_of(LinkFault)
+"""Faults that leave a coordinator's own timers alone."""
+
+Wait = Literal["", "join", "sync", "member"]
+
+
+class Bounds(msgspec.Struct, frozen=True):
+    """How long a coordinator waits at the most, microseconds: for members to join, for members to sync and for what the
+    leader assigns to be committed, for a member of which it hears nothing."""
+
+    join_us: int = 0
+    sync_us: int = 0
+    member_us: int = 0
+
+
+class Word(msgspec.Struct, frozen=True):
+    """What the newest coordinator said of the group last. members: member id -> client."""
+
+    node: str
+    epoch: int
+    state: str
+    generation: int
+    members: dict[str, str]
+    wall_us: int
+    by: Witness
+
+
+class Waits(State):
+    """word: None while nobody coordinates. running: clients that run. gone: member id -> since when nobody has it any
+    more. frozen: node -> faults that are in force and touch its clock; thawed_us: node -> when the last one ended.
+    since_us, core, left: of the window, -1 while there is none. armed_us: when it is looked at next, -1 never."""
+
+    bounds: Bounds = Bounds()
+    static: list[str] = []
+    word: Word | None = None
+    running: set[str] = set()
+    gone: dict[str, int] = {}
+    frozen: dict[str, set[str]] = {}
+    thawed_us: dict[str, int] = {}
+    since_us: int = -1
+    core: set[str] = set()
+    left: Leftovers = msgspec.field(default_factory=Leftovers)
+    armed_us: int = -1
+
+    def silent(self, word: Word) -> list[str]:
+        """Members that are gone, by when they went."""
+        return sorted((each for each in word.members if each in self.gone), key=lambda each: self.gone[each])
+
+    def wait(self) -> tuple[Wait, int]:
+        """For what the coordinator waits, and until when at the most (microseconds); "" for nothing that ends by
+        itself."""
+        word = self.word
+        if word is None or self.frozen.get(word.node):
+            return "", -1
+        since_us = max(word.wall_us, self.thawed_us.get(word.node, 0))
+        if word.state == "PreparingRebalance" and not any(each in self.static for each in word.members.values()):
+            return "join", since_us + self.bounds.join_us
+        if word.state == "CompletingRebalance":
+            return "sync", since_us + self.bounds.sync_us
+        silent = self.silent(word) if word.state == "Stable" else []
+        if silent and self.since_us >= 0 and word.node in self.core:
+            return "member", max(since_us, self.since_us, self.gone[silent[0]]) + self.bounds.member_us
+        return "", -1
+
+
+class CoordinatorsWaitAsAsked(KeyedInvariant[Waits]):
+    """Members say how long they may take to join again, and how long they may be silent. A coordinator that waits for
+    longer stops the whole group for somebody who will not come, or leaves partitions to the dead; one that waits for
+    less, or counts in who has not come, gives partitions to who does not know of it.
+
+    Example: consumer-2 died, and 2 s are its session.timeout.ms; half a minute later broker-1, which has coordinated
+    all the time, still has it among the members of the stable generation 4. Or broker-1 has been waiting since the
+    beginning of the rebalance for consumer-2 to join, whose max.poll.interval.ms is long over. Or generation 5 is
+    formed with consumer-2, a dynamic member, which has not joined.
+    """
+
+    id = "O9"
+    title = "A coordinator waits for its members as long as they asked it to, and goes on without who does not come"
+    source = "KIP-62; KIP-345; GroupMetadataManager.java, completeClassicGroupJoin, expireClassicGroupMemberHeartbeat"
+    tested_when = "a coordinator ends a wait, for members to join, to sync, or for one of which it hears nothing"
+    route = GROUP
+    types = (GrpGen, GrpLoad, ConsOwn)
+    of_groups = True
+    unseen = (
+        "groups with static members: those that do not join are waited for as long as nobody else is a member",
+        "members that are up, and of which the coordinator hears nothing all the same",
+        "members that go silent, outside of windows: what they sent before may still be on its way",
+    )
+
+    @property
+    def news(self) -> tuple[type, ...]:
+        return (NodeUp, NodeDown, CtlFault, CtlWindow)
+
+    def initial(self, key: str, profile: Profile) -> Waits:
+        session_ms = longest_ms(profile, "session.timeout.ms", "consumer")
+        # Version 0 of JoinGroup has no time-out of its own for that: its members may take as long as their session.
+        rebalance_ms = max(session_ms, longest_ms(profile, "max.poll.interval.ms", "consumer"))
+        initial_ms = longest_ms(profile, "group.initial.rebalance.delay.ms")
+        commit_ms = longest_ms(profile, "offsets.commit.timeout.ms")
+        bounds = Bounds(
+            SLACK_US + 1000 * (rebalance_ms + initial_ms),
+            SLACK_US + 1000 * (rebalance_ms + commit_ms),
+            SLACK_US + 1000 * session_ms,
+        )
+        static = [node for node in profile.nodes if profile.setting("group.instance.id", node, "")]
+        return Waits(key, bounds=bounds, static=static)
+
+    # ---- the run --------------------------------------------------------------------------------------------
+
+    def hear(self, state: Waits, event: Stamped) -> Emissions:
+        body: Any = event.body
+        kind = type(body)
+        if kind is CtlFault:
+            state.left.take(body, event.wall)
+            if body.kind not in LINK_FAULTS:
+                self._touch(state, event, body)
+        elif kind is CtlWindow:
+            opens = body.phase == "open"
+            state.since_us = max(event.wall, state.left.all_us) if opens else -1
+            state.core = set(body.core) if opens else set()
+        elif kind is NodeUp:
+            state.running.add(event.node)
+        else:
+            state.running.discard(event.node)
+            if state.word is not None and event.node == state.word.node:
+                state.word = None
+            elif state.word is not None:
+                mine = [member for member, client in state.word.members.items() if client == event.node]
+                self._went(state, event, mine)
+        return self._arm(state)
+
+    def _touch(self, state: Waits, event: Stamped, body: CtlFault) -> None:
+        for node in body.targets:
+            state.thawed_us[node] = event.wall
+            if body.phase == "start":
+                state.frozen.setdefault(node, set()).add(body.fault)
+            else:
+                state.frozen.get(node, set()).discard(body.fault)
+
+    def _went(self, state: Waits, event: Stamped, members: list[str]) -> None:
+        for member in members:
+            state.gone.setdefault(member, event.wall)
+
+    # ---- the group ------------------------------------------------------------------------------------------
+
+    def step(self, state: Waits, event: Stamped) -> Emissions:
+        body: Any = event.body
+        found: Emissions = NOTHING
+        if type(body) is ConsOwn:
+            if body.reason == "leave" and body.member:
+                self._went(state, event, [body.member])
+        elif type(body) is GrpGen:
+            found = self._moved(state, event, body)
+        elif body.loaded:
+            now, generation = body.groups.get(state.key, ("Empty", 0))
+            self._told(state, event, (body.coordinator_epoch, now, generation), body.members.get(state.key, {}))
+        return [*found, *self._arm(state)]
+
+    def _moved(self, state: Waits, event: Stamped, body: GrpGen) -> Emissions:
+        before = state.word
+        if before is not None and body.coordinator_epoch < before.epoch:
+            return NOTHING
+        same = before is not None and (before.node, before.state) == (event.node, body.state)
+        if before is not None and before.node == event.node and not same:
+            silent = bool(state.silent(before)) and before.state == "Stable"
+            state.tested += silent or before.state in ("PreparingRebalance", "CompletingRebalance")
+        word = (body.coordinator_epoch, body.state, body.generation)
+        self._told(state, event, word, body.members)
+        absent = [each for each in body.absent if body.members.get(each, "") not in state.static]
+        if not absent:
+            return NOTHING
+        sentence = (
+            f"{event.node} formed generation {body.generation} of group {state.key} with {', '.join(absent)}, which "
+            "did not join for it"
+        )
+        return self.violated(state.key, sentence, event)
+
+    def _told(self, state: Waits, event: Stamped, word: tuple[int, str, int], members: dict[str, str]) -> None:
+        epoch, now, generation = word
+        if state.word is not None and epoch < state.word.epoch:
+            return
+        state.word = Word(event.node, epoch, now, generation, dict(members), event.wall, witness(event))
+        # Whose client is down already was not known to be a member.
+        self._went(state, event, [member for member, client in members.items() if client not in state.running])
+        for member in [member for member in state.gone if member not in members]:
+            del state.gone[member]
+        if now == "Dead":
+            state.word = None
+
+    # ---- deadlines ------------------------------------------------------------------------------------------
+
+    def _arm(self, state: Waits) -> Emissions:
+        wait, due_us = state.wait()
+        if not wait or due_us == state.armed_us:
+            return NOTHING
+        state.armed_us = due_us
+        return (Deadline(due_us),)
+
+    def expire(self, state: Waits, at_us: int) -> Emissions:
+        wait, due_us = state.wait()
+        word = state.word
+        if word is None or not wait or due_us > at_us:
+            return NOTHING
+        state.word = None  # said once
+        seconds = (at_us - word.wall_us) / 1_000_000
+        what = f"{word.node} has had group {state.key} {word.state} in generation {word.generation} for {seconds:.1f} s"
+        if wait == "member":
+            sentence = f"{what}, with {state.silent(word)[0]} among its members, which is gone"
+        else:
+            sentence = f"{what}, longer than its members may take to {wait}"
+        return self.violated(state.key, sentence, word.by)

@@ -1,0 +1,172 @@
+"""O9: for whom a coordinator waits, and for how long; and whom it leaves waiting when it resigns (X6)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from actors.trace.events import CtlFault, CtlPhase, GrpGen, GrpLoad
+from tests.unit.invariants.groups.stage import GROUP, OFFSETS, ONE, PROFILE, TWO, GroupTrace
+from tests.unit.invariants.trace_builder import TP
+
+SECOND_US = 1_000_000
+SESSION_US, JOIN_US, SYNC_US = 5 * SECOND_US, 6 * SECOND_US, 10 * SECOND_US
+"""The bounds that follow from the timers below: their sums, and two seconds."""
+CORE = ("broker-1", ONE)
+
+
+def begun(static: bool = False) -> GroupTrace:
+    """Both members are up; consumer-2 is a static one, or not."""
+    timers = {"session.timeout.ms": 3000, "max.poll.interval.ms": 3000}
+    nodes: dict[str, Any] = {ONE: {"config": timers}, TWO: {"config": dict(timers)}}
+    if static:
+        nodes[TWO]["config"]["group.instance.id"] = "two"
+    config = {"group.initial.rebalance.delay.ms": 1000, "offsets.commit.timeout.ms": 5000}
+    trace = GroupTrace(**PROFILE, nodes=nodes, config=config)
+    trace.up(ONE, "group-consumer")
+    trace.up(TWO, "group-consumer")
+    return trace
+
+
+def after(trace: GroupTrace, us: int) -> None:
+    """So much later something happens that is about nobody."""
+    trace.wall += us
+    trace.emit("driver", CtlPhase("running"))
+
+
+def fault(trace: GroupTrace, kind: str, phase: Any, *targets: str) -> None:
+    """A fault begins or ends."""
+    trace.emit("driver", CtlFault("f1", kind, phase, list(targets), {}))
+
+
+def sentence(trace: GroupTrace) -> str:
+    """What O9 says against the trace."""
+    (finding,) = trace.result("O9").violations
+    return finding.sentence
+
+
+def test_a_coordinator_that_waits_as_it_should() -> None:
+    """Shows that O9 is held, tested by the end of each wait, when nobody is waited for beyond the bounds."""
+    trace = begun()
+    trace.window("open", *CORE)
+    trace.gen("PreparingRebalance", 0)
+    after(trace, JOIN_US - SECOND_US)
+    trace.gen("CompletingRebalance", 1)
+    after(trace, SYNC_US - SECOND_US)
+    trace.stable(1)
+    trace.down(TWO)
+    after(trace, SESSION_US - SECOND_US)
+    trace.gen("PreparingRebalance", 1, "m1")
+    assert (trace.result("O9").status, trace.result("O9").tested) == ("held", 3)
+
+
+@pytest.mark.parametrize(
+    ("state", "bound_us", "verb"), [("PreparingRebalance", JOIN_US, "join"), ("CompletingRebalance", SYNC_US, "sync")]
+)
+def test_a_rebalance_that_does_not_end(state: str, bound_us: int, verb: str) -> None:
+    """Shows that a rebalance which lasts longer than its members may take violates O9, whatever happens on links; and
+    that nothing is said where the coordinator gave the group up, or is dead, or was stopped meanwhile."""
+    for what in ("", "links", "resigned", "dead", "paused"):
+        trace = begun()
+        trace.gen(state, 1)
+        if what == "links":
+            fault(trace, "partition", "start", ONE)
+        elif what == "resigned":
+            trace.gen("Dead", 1)
+        elif what == "dead":
+            trace.down("broker-1")
+        elif what == "paused":
+            fault(trace, "pause", "start", "broker-1")
+            after(trace, 2 * SECOND_US)
+            fault(trace, "pause", "stop", "broker-1")
+            after(trace, bound_us - 2 * SECOND_US)
+            assert trace.result("O9").violated == 0
+        after(trace, bound_us + SECOND_US)
+        assert trace.result("O9").violated == (what in ("", "links", "paused"))
+        if not what:
+            assert sentence(trace).endswith(f"longer than its members may take to {verb}")
+
+
+def test_static_members_are_waited_for() -> None:
+    """Shows that a group with a static member may wait for longer: it stays a member though it does not join."""
+    trace = begun(static=True)
+    trace.gen("PreparingRebalance", 1)
+    after(trace, 5 * JOIN_US)
+    assert trace.result("O9").violated == 0
+
+
+@pytest.mark.parametrize("how", ["dead", "left", "dead-before-load"])
+def test_a_member_that_is_gone(how: str) -> None:
+    """Shows that a group which stays stable with a member that died, or left, for longer than the member's session
+    violates O9 in a window, also with a coordinator that has only loaded it; and that nothing is said outside of
+    windows, where the last heartbeats may still be on their way."""
+    for window in (True, False):
+        trace = begun()
+        trace.stable(1)
+        if how == "left":
+            trace.owns(TWO, "", 1, "leave")
+        else:
+            trace.down(TWO)
+        if how == "dead-before-load":
+            trace.down("broker-1")
+            trace.loads_stable(1, epoch=1, broker=2, m1=TP, m2="orders-1")
+        if window:
+            trace.window("open", "broker-1", "broker-2", ONE)
+        after(trace, SESSION_US - SECOND_US)
+        assert trace.result("O9").violated == 0
+        after(trace, 2 * SECOND_US)
+        assert trace.result("O9").violated == window
+        if window:
+            assert sentence(trace).endswith("with m2 among its members, which is gone")
+
+
+def test_a_member_that_is_back_under_another_id() -> None:
+    """Shows that a client which is up again does not bring back its former member id, and that its new one is no
+    stranger."""
+    for members in ({"m1": ONE, "m2": TWO}, {"m1": ONE, "m3": TWO}):
+        trace = begun()
+        trace.stable(1)
+        trace.down(TWO)
+        trace.up(TWO, "group-consumer")
+        trace.emit("broker-1", GrpGen(OFFSETS, GROUP, "Stable", 1, 0, members=members))
+        trace.window("open", "broker-1", ONE, TWO)
+        after(trace, SESSION_US + SECOND_US)
+        assert trace.result("O9").violated == ("m2" in members)
+
+
+def test_a_generation_with_who_did_not_join() -> None:
+    """Shows that a dynamic member that did not join must not be in the next generation, and that a static one may."""
+    for static in (False, True):
+        trace = begun(static)
+        trace.gen("PreparingRebalance", 1)
+        members = {"m1": ONE, "m2": TWO}
+        trace.emit("broker-1", GrpGen(OFFSETS, GROUP, "CompletingRebalance", 2, 0, members=members, absent=["m2"]))
+        assert trace.result("O9").violated == (not static)
+    assert "formed generation 2 of group g with m2, which did not join for it" in _first(begun())
+
+
+def _first(trace: GroupTrace) -> str:
+    members = {"m1": ONE, "m2": TWO}
+    trace.emit("broker-1", GrpGen(OFFSETS, GROUP, "CompletingRebalance", 2, 0, members=members, absent=["m2"]))
+    return sentence(trace)
+
+
+def test_a_deposed_coordinator_is_not_heard() -> None:
+    """Shows that the word of a coordinator of a lower leader epoch changes nothing."""
+    trace = begun()
+    trace.gen("Stable", 1, epoch=1, broker=2)
+    trace.gen("PreparingRebalance", 1)
+    after(trace, 2 * JOIN_US)
+    assert trace.result("O9").violated == 0
+
+
+def test_who_waits_when_the_coordinator_resigns() -> None:
+    """Shows that a coordinator which gives up an offsets partition tests X6, and violates it if a member is left
+    without an answer."""
+    trace = begun()
+    trace.unloads()
+    assert (trace.result("X6").status, trace.result("X6").tested) == ("held", 1)
+    trace.emit("broker-1", GrpLoad(OFFSETS, 0, False, 5, waiting=["m1", "m2"]))
+    (finding,) = trace.result("X6").violations
+    assert finding.sentence == f"broker-1 gave up {OFFSETS}, and left m1, m2 without an answer"
