@@ -296,10 +296,6 @@ def check_in_process(directory: RunDir, plan: Plan) -> Checked:
     return watcher.checked(digest.hexdigest())
 
 
-PATHS_MAX = 6
-"""Violated invariants of a run of which the paths are looked for."""
-
-
 def with_paths(verdict: Verdict, directory: RunDir, zero_us: int | None) -> Verdict:
     """A verdict with how the first violation of each invariant came about, if the trace is there and not too long."""
     violated = [each for each in verdict.invariants if each.violations]
@@ -308,7 +304,7 @@ def with_paths(verdict: Verdict, directory: RunDir, zero_us: int | None) -> Verd
         return verdict
     paths = Paths(list(read_events(directory.path)), zero_us)
     found = {}
-    for each in violated[:PATHS_MAX]:
+    for each in violated:
         first = min(each.violations, key=lambda one: 0 if one.at_us is None else one.at_us)
         found[each.id] = paths.to(first.key, first.events, first.causes)
     return msgspec.structs.replace(verdict, paths={name: path for name, path in found.items() if path})

@@ -14,7 +14,6 @@ from typing import Any, Literal, cast
 
 import msgspec
 
-from actors.client.admin import ADD_VOTER, ALTER_CONFIG, DESCRIBE_QUORUM, ELECT_LEADERS, REMOVE_VOTER
 from actors.control import Predicate
 from actors.node.errors import KafkaError, error_name
 from actors.node.messages import Api
@@ -47,23 +46,13 @@ from actors.trace.events import (
 from actors.trace.group_events import GroupState
 from chaos.scenario.selectors import KINDS, Meaning, NodeKind, may_mean, parse_selector, texts_of
 
-ArgumentKind = Literal["tp", "log", "node", "int", "api", "error", "role", "action", "by"]
-
+ArgumentKind = Literal["tp", "log", "node", "int", "api", "error", "role", "call", "by"]
 
 ASKED = "asked"
 """The trigger of an operator's answer, which ``expect`` has under the same name."""
 
 OPERATOR, CONTROLLER = BY = ("operator", "controller")
 """Who decided on an unclean election: somebody who asked for it, or the controller by its configuration."""
-
-ACTIONS = {
-    "elect": ELECT_LEADERS,
-    "configure": ALTER_CONFIG,
-    "describe-quorum": DESCRIBE_QUORUM,
-    "add-voter": ADD_VOTER,
-    "remove-voter": REMOVE_VOTER,
-}
-"""Action of an operator that is answered, as a scenario has it -> what the client calls it."""
 
 
 def _recorder(event: Stamped) -> str:
@@ -73,8 +62,8 @@ def _recorder(event: Stamped) -> str:
 class Argument(msgspec.Struct, frozen=True):
     """An argument of a trigger. kind: tp (``orders-0``), log (a tp, or ``__cluster_metadata-0``), node (one or more
     selectors), int, api (``ListOffsets``), error (``OFFSET_NOT_AVAILABLE``), role (of the quorum: ``candidate``),
-    action (of an operator, that is answered: ``elect``), by (``operator`` or ``controller``). of a node: whom an event
-    is about. among: the kinds of nodes that this can be."""
+    call (of the admin client: ``elect-leaders``), by (``operator`` or ``controller``). of a node: whom an event is
+    about. among: the kinds of nodes that this can be."""
 
     name: str
     kind: ArgumentKind
@@ -116,7 +105,7 @@ def _unclean_election(event: Stamped, arguments: dict[str, Any]) -> bool:
 
 def _asked(event: Stamped, arguments: dict[str, Any]) -> bool:
     body = cast(AdminReturn, event.body)
-    if body.call != ACTIONS[arguments["action"]]:
+    if body.call != arguments["call"]:
         return False
     tp, answer = arguments.get("tp"), arguments.get("answer")
     if body.outcome != "ok" or not all(isinstance(each, str) for each in body.results.values()):
@@ -435,7 +424,7 @@ TRIGGERS: dict[str, Trigger] = {
             AdminReturn,
             "What an operator asked for was answered, or given up.",
             (
-                Argument("action", "action", "the action, such as elect", required=True),
+                Argument("call", "call", "what was asked for, such as elect-leaders", required=True),
                 _TP_NAMED,
                 Argument("answer", "error", "the answer, NONE where it was done"),
             ),

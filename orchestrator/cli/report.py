@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from actors.trace.events import CtlPhase, Stamped
+from actors.trace.events import Stamped
 from chaos.errors import InputError, Mistake
 from orchestrator.cli.options import full_option, runs_option, story_option
 from orchestrator.report.console import page, printable
@@ -56,7 +56,7 @@ def command(
     directory = open_run_dir(out, run)
     manifest = directory.read_manifest()
     if wanted:
-        found = _found(directory, wanted)
+        found = _found(directory, wanted, why)
         page().raw(_as_json(found) if as_json else "".join(f"{line}\n" for line in _in_words(found, why)))
         return 0
     verdict = read_verdict(directory)
@@ -76,31 +76,16 @@ def command(
     return exit_code(verdict, manifest.status)
 
 
-class _Found(msgspec.Struct):
-    """The wanted events, in the order of the trace, and what there is to tell about them. zero_us: time 0 by the
-    trace's clock; its beginning if time 0 never came."""
-
-    events: list[Stamped]
-    surroundings: Surroundings
-    zero_us: int
-
-
-def _found(directory: RunDir, wanted: Sequence[str]) -> _Found:
+def _found(directory: RunDir, wanted: Sequence[str], why: bool) -> Surroundings:
     """Raises InputError for what is not in the trace."""
-    surroundings, zero_us, begun_us = Surroundings(), -1, -1
-    for event in trace_of(directory):
-        surroundings(event)
-        begun_us = event.wall if begun_us < 0 else begun_us
-        if isinstance(event.body, CtlPhase) and event.body.phase == "chaos":
-            zero_us = event.wall
-    if missing := [each for each in dict.fromkeys(wanted) if each not in surroundings]:
+    found = Surroundings(lambda: trace_of(directory), wanted, why=why)
+    if found.missing:
         problem, expected = "no such event in this run's trace", "node/incarnation/number, as a verdict names events"
-        raise InputError([Mistake(f"--event {each}", 0, "", problem, expected) for each in missing])
-    events = sorted((surroundings[each] for each in dict.fromkeys(wanted)), key=lambda event: event.order)
-    return _Found(events, surroundings, zero_us if zero_us >= 0 else begun_us)
+        raise InputError([Mistake(f"--event {each}", 0, "", problem, expected) for each in found.missing])
+    return found
 
 
-def _as_json(found: _Found) -> str:
+def _as_json(found: Surroundings) -> str:
     """The events, each with its id and the envelope's other columns but the run."""
     lines = []
     for event in found.events:
@@ -109,21 +94,21 @@ def _as_json(found: _Found) -> str:
     return "".join(lines)
 
 
-def _in_words(found: _Found, why: bool) -> Iterator[str]:
+def _in_words(found: Surroundings, why: bool) -> Iterator[str]:
     """Each event among those of its node, and what led to it."""
     for number, event in enumerate(found.events):
         if number:
             yield ""
         yield _line(event, found.zero_us)
         yield from (f"    {name}: {value}" for name, value in _fields(event))
-        before, after = found.surroundings.neighbours(event)
+        before, after = found.neighbours(event)
         yield f"  on {event.node} before it" if before else f"  it is the first on {event.node}"
         yield from (f"    {_line(each, found.zero_us)}" for each in before)
         yield f"  on {event.node} after it" if after else f"  it is the last on {event.node}"
         yield from (f"    {_line(each, found.zero_us)}" for each in after)
         if why:
             yield "  why, from effect to cause"
-            for how, each in found.surroundings.causes(event):
+            for how, each in found.causes(event):
                 yield f"    {how:<8}{_line(each, found.zero_us)}"
         elif event.cause:
             yield f"  caused by {event.cause} (--why has the whole chain)"

@@ -268,7 +268,7 @@ def _sum_up(shown: Page, talk: Page, request: Request, carried: Sequence[Carried
     if request.runs == 1 or not carried:
         return
     if not request.as_json:
-        print_contrast(shown, [done.verdict for done in carried])
+        print_contrast(shown, [done.verdict for done in carried], full=request.full)
     counts = {code: sum(done.exit_code == code for done in carried) for code in (0, 1, 3, 4)}
     words = {0: "as expected", 1: "not as expected", 3: "undecided", 4: "not carried out"}
     parts = [f"{number} {words[code]}" for code, number in counts.items() if number]

@@ -35,7 +35,7 @@ MEANINGS: dict[Status, str] = {
 VIOLATIONS_SHOWN = 3
 IN_FULL = 3
 """As many violated invariants are shown with their evidence; of more there is a line each."""
-PATHS_SHOWN = 2
+PATHS_SHOWN = 1
 
 
 def title(verdict: Verdict) -> str:
@@ -237,9 +237,10 @@ def one_line(verdict: Verdict) -> str:
     return f"{mark} {title(verdict)}: {', '.join(found)}, {some(verdict.events, 'event')}{reasons}"
 
 
-def print_contrast(page: Page, verdicts: Sequence[Verdict]) -> None:
+def print_contrast(page: Page, verdicts: Sequence[Verdict], *, full: bool = False) -> None:
     """Many runs side by side, a column for each variant: of the invariants that did not come out alike everywhere in
-    how many runs each was violated, held, ... and how often it was tested at the least; the others by name."""
+    how many runs each was violated, held, ... and how often it was tested at the least; the number of the others.
+    ``full``: all of them."""
     variants = list(dict.fromkeys(verdict.variant for verdict in verdicts))
     columns = [[verdict for verdict in verdicts if verdict.variant == variant] for variant in variants]
     table = Table(box=None, pad_edge=False, header_style="dim", show_edge=False, padding=(0, 3, 0, 0))
@@ -247,18 +248,19 @@ def print_contrast(page: Page, verdicts: Sequence[Verdict]) -> None:
     for variant, runs in zip(variants, columns, strict=True):
         table.add_column(f"{printable(variant) or 'plain'}, {some(len(runs), 'run')}")
     table.add_column("what is promised")
-    alike: dict[Status, list[str]] = {}
+    alike: dict[Status, int] = {}
     for number, invariant in enumerate(verdicts[0].invariants):
         cells = [[verdict.invariants[number] for verdict in runs] for runs in columns]
         statuses = {each.status for cell in cells for each in cell}
-        if len(statuses) == 1 and statuses <= {"held", "vacuous"}:
-            alike.setdefault(statuses.pop(), []).append(invariant.id)
+        if not full and len(statuses) == 1 and statuses <= {"held", "vacuous"}:
+            status = statuses.pop()
+            alike[status] = alike.get(status, 0) + 1
         else:
             table.add_row(invariant.id, *map(_cell, cells), printable(invariant.title))
     table.add_row("as expected", *(_as_expected(runs) for runs in columns), "")
     page.show(table)
-    for status, names in alike.items():
-        page.show(Text(f"{status} in every run: {some(len(names), 'promise')}: {', '.join(names)}", STYLES[status]))
+    for status, number in alike.items():
+        page.show(Text(f"{status} in every run: {some(number, 'promise')} (--full has each of them)", STYLES[status]))
 
 
 def _cell(every: Sequence[InvariantVerdict]) -> Text:

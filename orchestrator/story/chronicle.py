@@ -32,7 +32,7 @@ from chaos.faults.operator import ADMIN
 from chaos.words import some, times
 from orchestrator.story.moments import Moment
 from orchestrator.story.requests import Requests
-from orchestrator.story.words import fault_words, seconds, succession, takes_up, truncation
+from orchestrator.story.words import fault_words, registration, seconds, succession, takes_up, truncation
 
 LINES_MAX = 20
 """Lines of a story, without those that say what broke."""
@@ -81,7 +81,8 @@ class Line(msgspec.Struct):
         """As it is read."""
         text = self.text.replace("{}", _listed(self.subjects))
         if self.number > 1:
-            text += f", {times(self.number)} until {seconds(self.last_us)}"
+            until = f" until {seconds(self.last_us)}" if self.last_us - self.us > TOGETHER_US else ""
+            text += f", {times(self.number)}{until}"
         felt = f" ({some(self.felt, self.felt_by)} hit)" if self.felt_by else ""
         return text + "".join(f", {note}" for note in self.notes) + felt
 
@@ -100,6 +101,8 @@ class Chronicle:
         self.lines: list[Line] = []
         self.requests = Requests()
         self._parts: dict[str, PartChange] = {}
+        self._registered: dict[int, BrokerReg] = {}
+        self._asked: dict[str, Line] = {}
         self._recent: dict[tuple[str, str], Line] = {}
         self._counted: dict[tuple[str, str], Line] = {}
         self._faults: dict[str, tuple[Line, list[str]]] = {}
@@ -114,17 +117,18 @@ class Chronicle:
 
     # ---- how it is told ---------------------------------------------------------------------------------------
 
-    def told(self, breaks: Sequence[Moment] = (), most: int = LINES_MAX) -> list[Moment]:
-        """At most so many lines, those that matter most, nearest to what broke first, with all ``breaks`` among them,
-        by time. Says how many are left out."""
+    def told(self, breaks: Sequence[Moment] = (), lines: Sequence[Line] | None = None) -> list[Moment]:
+        """At most LINES_MAX lines, those that matter most, nearest to what broke first, with all ``breaks`` among them,
+        by time. Says how many are left out. ``lines``: those that there are to choose from, all if it is None."""
+        lines = self.lines if lines is None else lines
         near_us = min((each.at_us for each in breaks), default=None)
-        ranked = sorted(self.lines, key=lambda line: (line.weight, _distance(line, near_us)))
-        kept = {id(line) for line in (ranked if len(ranked) <= most else ranked[: most - 1])}
-        told = [Moment(line.us, line.told()) for line in self.lines if id(line) in kept]
+        ranked = sorted(lines, key=lambda line: (line.weight, _distance(line, near_us)))
+        kept = {id(line) for line in (ranked if len(ranked) <= LINES_MAX else ranked[: LINES_MAX - 1])}
+        told = [Moment(line.us, line.told()) for line in lines if id(line) in kept]
         # What breaks is told after what happened at the same moment.
         story = [*((each.at_us, 0, each) for each in told), *((each.at_us, 1, each) for each in breaks)]
         moments = [each for _, _, each in sorted(story, key=lambda entry: entry[:2])]
-        left = len(self.lines) - len(kept) + self._dropped
+        left = len(lines) - len(kept) + self._dropped
         if left:
             end_us = moments[-1].at_us if moments else 0
             moments.append(Moment(end_us, f"({some(left, 'lesser event')} left out)"))
@@ -136,9 +140,8 @@ class Chronicle:
         end_us = self.lines[-1].us if self.lines else 0
         at_us = end_us if failed_us is None else failed_us
         text = f"in the end, VIOLATED: {sentence}" if failed_us is None else f"VIOLATED: {sentence}"
-        later = [line for line in self.lines if line.us > at_us and line.weight != ALWAYS]
-        self.lines = [line for line in self.lines if line not in later]
-        return [f"{each.at_us / 1_000_000:>8.3f} s  {each.text}" for each in self.told([Moment(at_us, text)])]
+        lines = [line for line in self.lines if line.us <= at_us or line.weight == ALWAYS]
+        return [f"{each.at_us / 1_000_000:>8.3f} s  {each.text}" for each in self.told([Moment(at_us, text)], lines)]
 
     # ---- how it is written ------------------------------------------------------------------------------------
 
@@ -252,27 +255,29 @@ class Chronicle:
             self.note(event, f"{event.node} becomes leader of the quorum in epoch {body.epoch}", CHANGE)
 
     def registered(self, event: Stamped, body: BrokerReg) -> None:
-        """A broker that is fenced, or no longer."""
-        self.note(
-            event, f"the controller {'fences' if body.fenced else 'unfences'} {{}}", DETAIL, f"broker-{body.broker}"
-        )
+        """A broker that is fenced, or no longer, or that is about to go, or back."""
+        text = registration(self._registered.get(body.broker), body)
+        self._registered[body.broker] = body
+        if text:
+            self.note(event, text, DETAIL, f"broker-{body.broker}")
 
     def asked(self, event: Stamped, body: AdminInvoke) -> None:
         """What an operator asks for."""
         request = self.requests.begin(event, body)
-        request.line = self.note(event, f"an operator asks for {request.words}", TURN)
+        self._asked[f"{event.node}/{body.op}"] = self.note(event, f"an operator asks for {request.words}", TURN)
 
     def answered(self, event: Stamped, body: AdminReturn) -> None:
         """What the operator is told."""
         request = self.requests.end(event, body)
-        if request is not None and request.line is not None:
-            request.line.notes.append(f"answered after {self._since(event, request.line)}: {request.answer}")
+        line = self._asked.pop(f"{event.node}/{body.op}", None)
+        if request is not None and line is not None:
+            line.notes.append(f"answered after {self._since(event, line)}: {request.answer}")
 
     def refused(self, event: Stamped, body: ErrorSeen) -> None:
         """An error that a client goes on after."""
         name = error_name(body.error)
         weight = DETAIL if name in ROUTINE else CHANGE
-        by = f" by {body.broker}" if body.broker else ""
+        by = f" from {body.broker}" if body.broker else ""
         self.count(event, body.api, name, f"{event.node} gets {name} for {body.api}{by}", weight)
 
     def returned(self, event: Stamped, body: Any) -> None:

@@ -123,6 +123,11 @@ def _listed(body: ListReturn) -> str:
     return f"is told {told} for {body.tp} by {body.broker} (leader epoch {body.leader_epoch})"
 
 
+def _registered(body: BrokerReg) -> str:
+    leaving = ", shutting down" if body.shutting_down else ""
+    return f"writes to the metadata log: broker-{body.broker} is {'fenced' if body.fenced else 'unfenced'}{leaving}"
+
+
 def _vote(body: QVote) -> str:
     kind = "PreVote" if body.pre else "vote"
     return f"{'grants' if body.granted else 'refuses'} {body.candidate} its {kind} in epoch {body.epoch}"
@@ -153,7 +158,7 @@ _WORDS: dict[type[TraceEvent], Callable[[Any], str]] = {
     AdminInvoke: lambda body: f"asks for {asked_for(body)}",
     AdminReturn: lambda body: f"is answered: {answer(body)}",
     ErrorSeen: lambda body: f"gets {error_name(body.error)} for {body.api} from {body.broker or 'nobody'}",
-    BrokerReg: lambda body: f"{'fences' if body.fenced else 'unfences'} broker-{body.broker}",
+    BrokerReg: _registered,
     ConfigChange: lambda body: f"writes {body.key}={body.value} of {body.resource} to the metadata log",
     IsrPropose: lambda body: f"proposes ISR {brokers(body.isr)} of {body.tp}: {body.outcome}",
     RepFetch: _fetched,

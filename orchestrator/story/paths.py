@@ -95,17 +95,27 @@ def _extend(reach: dict[Life, int], life: Life, seq: int) -> None:
 
 
 def _decides(event: Stamped, about: set[str]) -> bool:
-    """Whether an event is a turn on the way to what broke at a partition, or in the quorum."""
+    """Whether an event is a turn on the way to what broke at a partition, at a node, or in the quorum."""
     body = event.body
-    if isinstance(body, PartChange | LogTrunc):
-        return body.tp in about
-    if isinstance(body, PartAssume):
-        return body.tp in about and body.role == "leader"
-    if isinstance(body, QRole | QVote | QVoters):
-        of_quorum = METADATA_PARTITION in about or not any("-" in name and name[-1].isdigit() for name in about)
-        real = not isinstance(body, QVote) or (body.granted and not body.pre)
-        return real and (of_quorum or event.node in about) and getattr(body, "role", "leader") == "leader"
+    match body:
+        case PartChange() | LogTrunc():
+            return body.tp in about
+        case PartAssume():
+            return body.tp in about and body.role == "leader"
+        case QRole():
+            return body.role == "leader" and _of_quorum(event.node, about)
+        case QVote():
+            return body.granted and not body.pre and _of_quorum(event.node, about)
+        case QVoters():
+            return _of_quorum(event.node, about)
     return isinstance(body, AdminInvoke | ConfigChange | NodeDown)
+
+
+def _of_quorum(node: str, about: set[str]) -> bool:
+    """Whether what a voter does matters: something broke in the metadata log, at that voter, or at no partition and no
+    node, as in an epoch of the quorum."""
+    elsewhere = any(name.rpartition("-")[2].isdigit() for name in about if "-" in name)
+    return METADATA_PARTITION in about or node in about or not elsewhere
 
 
 def _involved(events: Iterable[Stamped]) -> set[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -19,23 +19,19 @@ from actors.client.admin import (
 from actors.node.errors import KafkaError, error_name
 from actors.trace.events import AdminInvoke, AdminReturn, Stamped
 
-if TYPE_CHECKING:
-    from orchestrator.story.chronicle import Line
-
 NONE = KafkaError.NONE.name
 NOT_NEEDED = KafkaError.ELECTION_NOT_NEEDED.name
 
 
 class Request(msgspec.Struct):
     """A request of an operator. words: what it asks for. named: the partitions that it names, [] all. answer: in words,
-    "" as long as there is none. line: of the story."""
+    "" as long as there is none. failing: how it came to less than it asks for, "" if it did not."""
 
     call: str
     words: str
     named: list[str] = []
     answer: str = ""
-    unchanged: str = ""
-    line: Line | None = None
+    failing: str = ""
 
 
 class Requests:
@@ -58,14 +54,14 @@ class Requests:
         request = self._open.pop(f"{event.node}/{body.op}", None)
         if request is not None:
             request.answer = answer(body)
-            request.unchanged = _unchanged(body, request)
+            request.failing = _failing(body, request)
         return request
 
     @property
     def remarks(self) -> list[str]:
         """A sentence on each request that changed nothing, in full or in part."""
-        found = [(each, each.unchanged if each.answer else "no answer before the run ended") for each in self.all]
-        return [f"an operator's request for {each.words} had no effect: {why}" for each, why in found if why]
+        found = [(each, each.failing if each.answer else "was not answered before the run ended") for each in self.all]
+        return [f"an operator's request for {each.words} {failing}" for each, failing in found if failing]
 
 
 def asked_for(body: AdminInvoke) -> str:
@@ -103,14 +99,18 @@ def answer(body: AdminReturn) -> str:
     return ", ".join(f"{name} {error}" for name, error in body.results.items()) or NONE
 
 
-def _unchanged(body: AdminReturn, request: Request) -> str:
-    """What a request did not change, with the reason; "" if all that it asked for was done. Of an election of all
-    partitions it is no failure that some have their leader already."""
-    if body.outcome != "ok":
-        return answer(body)
+def _failing(body: AdminReturn, request: Request) -> str:
+    """How a request came to less than it asks for, "" if all of it was done. Of an election of all partitions it is no
+    failure that some have their leader already."""
+    if body.outcome == "unknown":
+        return f"got no answer: {answer(body)}"
+    if body.outcome == "fail":
+        return f"had no effect: {answer(body)}"
     if body.call == DESCRIBE_QUORUM:
         return ""
     failed = {name: error for name, error in body.results.items() if error != NONE}
-    if not request.named and any(error == NONE for error in body.results.values()):
+    done = len(failed) < len(body.results)
+    if done and not request.named:
         failed = {name: error for name, error in failed.items() if error != NOT_NEEDED}
-    return ", ".join(f"{name} {error}" for name, error in failed.items())
+    what = ", ".join(f"{name} {error}" for name, error in failed.items())
+    return "" if not what else f"was done only in part: {what}" if done else f"had no effect: {what}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from actors.trace.events import CtlFault, LogTrunc, PartAssume, PartChange
+from actors.trace.events import BrokerReg, CtlFault, LogTrunc, PartAssume, PartChange
 from chaos.words import some
 
 CAUSES = {
@@ -63,6 +63,15 @@ def succession(before: PartChange, now: PartChange) -> tuple[bool, str]:
         verb = "shrinks" if not new else "grows" if not gone else "changes"
         return False, f"ISR of {{}} {verb} from {brokers(before.isr)} to {brokers(now.isr)}{reason}"
     return False, ""
+
+
+def registration(before: BrokerReg | None, now: BrokerReg) -> str:
+    """What changed in a broker's registration, with {} for the broker; "" if nothing that a reader would look for."""
+    if before is None or before.fenced != now.fenced:
+        return f"the controller {'fences' if now.fenced else 'unfences'} {{}}"
+    if now.shutting_down and not before.shutting_down:
+        return "the controller lets {} shut down"
+    return "{} registers again" if now.incarnation != before.incarnation else ""
 
 
 def takes_up(node: str, body: PartAssume) -> str:

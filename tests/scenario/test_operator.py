@@ -118,11 +118,13 @@ def test_what_had_no_effect_is_told() -> None:
 def test_an_answer_that_nobody_got_is_unexpected() -> None:
     """Shows that expect: {asked: ...} is no wish: the run ends with 1 where the answer was another one."""
     document = dict(resolve(load_file(SCENARIOS / "elect-unclean-acks-all.yaml")).document)
-    document["expect"] = {"asked": [{"action": "elect", "tp": "orders-0", "answer": "ELIGIBLE_LEADERS_NOT_AVAILABLE"}]}
+    document["expect"] = {
+        "asked": [{"call": "elect-leaders", "tp": "orders-0", "answer": "ELIGIBLE_LEADERS_NOT_AVAILABLE"}]
+    }
     run = run_in_sim(resolve(load_value(document)))
     assert run.exit_code == 1
     (wrong,) = run.verdict.unexpected
-    assert wrong.startswith("no operator was answered so: asked(action=elect, tp=orders-0, answer=ELIGIBLE_LEADERS_")
+    assert wrong.startswith("no operator was answered so: asked(call=elect-leaders, tp=orders-0, answer=ELIGIBLE_")
 
 
 def test_an_operators_unclean_election_is_told_from_the_controllers() -> None:

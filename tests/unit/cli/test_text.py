@@ -13,6 +13,7 @@ from orchestrator.report.text import one_line, print_contrast, print_verdict
 from orchestrator.story.moments import Moment, Step
 from orchestrator.verdict import Expected, InvariantVerdict, Verdict, Violation
 
+EVENTS = ["list-offsets-1/0/479", "list-offsets-2/0/738"]
 TOLD = (
     "list-offsets-2 was told 291 as the latest offset of orders-0 by broker-2 (leader epoch 1) after broker-1 "
     "(leader epoch 0) had told list-offsets-1 301"
@@ -42,7 +43,7 @@ OFF = Verdict(
                 Violation(
                     "orders-0",
                     TOLD,
-                    ["list-offsets-1/0/479", "list-offsets-2/0/738"],
+                    EVENTS,
                     ["broker-1/0/595"],
                     164,
                     "",
@@ -92,8 +93,7 @@ HEAD = [
     "",
     "H1 was violated 308 times (tested 1,275 times), first at 7.874 s: The latest offset never goes back",
     f"  {TOLD}",
-    "      164 times, first at 7.874 s in the events list-offsets-1/0/479, list-offsets-2/0/738; "
-    "caused by broker-1/0/595",
+    f"      164 times, first at 7.874 s in the events {', '.join(EVENTS)}; caused by broker-1/0/595",
     "      how it came to this",
     "        4.500  f2 crash of broker-1 begins  driver/0/8",
 ]
@@ -197,7 +197,7 @@ def test_runs_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
         "H1            violated (308 times)   held (943 tests)   The latest offset never goes back",
         "H2            vacuous                held (10 tests)    A new leader refuses",
         "as expected   yes                    yes",
-        "held in every run: 1 promise: P1",
+        "held in every run: 1 promise (--full has each of them)",
     ]
 
 
@@ -210,7 +210,7 @@ def test_many_runs_of_a_variant(capsys: pytest.CaptureFixture[str]) -> None:
         "H1            violated 1 of 3, held 2 of 3; 943+ tests each   The latest offset never goes back",
         "H2            held 2 of 3, vacuous 1 of 3; 0+ tests each      A new leader refuses",
         "as expected   2 of 3",
-        "held in every run: 1 promise: P1",
+        "held in every run: 1 promise (--full has each of them)",
     ]
 
 
