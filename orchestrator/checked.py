@@ -102,13 +102,9 @@ def verdict_on(
 
 
 def breaks_of(verdict: Verdict) -> list[Moment]:
-    """When each promise was broken for the first time, or gave way with a loss, as lines of the story."""
-    found = []
-    for each in verdict.invariants:
-        at_us = min((one.at_us for one in each.violations if one.at_us is not None), default=None)
-        if each.status == "violated" and at_us is not None:
-            found.append(Moment(at_us, f"{each.id} VIOLATED: {each.title}"))
-    return found
+    """When each promise was broken for the first time, as lines of the story."""
+    broken = [each for each in verdict.invariants if each.status == "violated"]
+    return [Moment(each.first_us, f"{each.id} VIOLATED: {each.title}") for each in broken if each.first_us is not None]
 
 
 def remarks_on(conductor: ScenarioConductor) -> list[str]:

@@ -305,7 +305,7 @@ def with_paths(verdict: Verdict, directory: RunDir, zero_us: int | None) -> Verd
     paths = Paths(list(read_events(directory.path)), zero_us)
     found = {}
     for each in violated:
-        first = min(each.violations, key=lambda one: 0 if one.at_us is None else one.at_us)
+        first = each.violations[0]
         found[each.id] = paths.to(first.key, first.events, first.causes)
     return msgspec.structs.replace(verdict, paths={name: path for name, path in found.items() if path})
 

@@ -65,6 +65,11 @@ class InvariantVerdict(msgspec.Struct, frozen=True):
     weight: Weight = "as expected"
     against: str = ""
 
+    @property
+    def first_us(self) -> int | None:
+        """When it was violated for the first time, in microseconds since time 0; None if nobody can tell."""
+        return min((each.at_us for each in self.violations if each.at_us is not None), default=None)
+
 
 class Expected(msgspec.Struct, frozen=True):
     """What the scenario expects: invariants that must be violated, that must hold, that must give way where one of

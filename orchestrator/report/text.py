@@ -36,6 +36,8 @@ VIOLATIONS_SHOWN = 3
 IN_FULL = 3
 """As many violated invariants are shown with their evidence; of more there is a line each."""
 PATHS_SHOWN = 1
+NAMED_MAX = 10
+"""A scenario that names more promises than these says that everything works: only those that did not hold are shown."""
 
 
 def title(verdict: Verdict) -> str:
@@ -90,35 +92,37 @@ def _print_story(page: Page, verdict: Verdict) -> None:
 def _print_all_violations(page: Page, verdict: Verdict, full: bool) -> None:
     broken = [each for each in verdict.invariants if each.status == "violated" or each.violations]
     # What nobody expects comes first, then what broke first.
-    broken.sort(key=lambda each: (each.weight != "unexpected", _first_us(each)))
+    broken.sort(key=lambda each: (each.weight != "unexpected", each.first_us or 0))
     for number, each in enumerate(broken):
         path = verdict.paths.get(each.id, []) if full or number < PATHS_SHOWN else []
-        _print_violations(page, each, path, VIOLATIONS_SHOWN if full else int(number < IN_FULL))
-
-
-def _first_us(each: InvariantVerdict) -> int:
-    return min((one.at_us for one in each.violations if one.at_us is not None), default=0)
+        in_full = full or number < IN_FULL
+        _print_violations(page, each, path, VIOLATIONS_SHOWN if full else int(in_full))
+        if in_full or each is broken[-1]:
+            page.say()
 
 
 def _print_promises(page: Page, verdict: Verdict, full: bool) -> None:
     """The table, of all or of those that matter, what the words in it mean, and how the others came out."""
     expects = verdict.expects
     names = {*expects.violated, *expects.held, *expects.excused}
+    shown = names if len(names) <= NAMED_MAX else set()
     loud = ("violated", "excused")
     chosen = [
         each
         for each in verdict.invariants
-        if full or each.id in names or each.status in loud or each.weight == "undecided" or each.violations
+        if full or each.id in shown or each.status in loud or each.weight == "undecided" or each.violations
     ]
     if chosen:
         page.show(_invariants(chosen, names))
     others = [each for each in verdict.invariants if each not in chosen]
     if others:
         counts = {status: sum(each.status == status for each in others) for status in STYLES}
-        shown = [f"{number} {status}" for status, number in counts.items() if number]
-        first = next(number for number in counts.values() if number)
-        word = ("other" if chosen else "promise") + ("" if first == 1 else "s")
-        page.say(f"{', '.join(shown).replace(' ', f' {word} ', 1)} (--full has each of them)", "dim")
+        (status, number), *rest = ((status, number) for status, number in counts.items() if number)
+        came = [
+            f"{some(number, 'other' if chosen else 'promise')} {status}",
+            *(f"{many} {word}" for word, many in rest),
+        ]
+        page.say(f"{', '.join(came)} (--full has each of them)", "dim")
     page.say()
     if full:
         for status in STYLES:
@@ -130,10 +134,8 @@ def _print_promises(page: Page, verdict: Verdict, full: bool) -> None:
 def conclusion(verdict: Verdict) -> list[str]:
     """What was expected and what came of it, in a few lines."""
     expects = verdict.expects
-    parts = [f"{', '.join(ids)} violated" for ids in [expects.violated] if ids]
-    parts += [f"{', '.join(ids)} held" for ids in [expects.held] if ids]
-    parts += [f"{', '.join(ids)} excused" for ids in [expects.excused] if ids]
-    parts += [f"{', '.join(ids)} may be violated" for ids in [expects.may] if ids]
+    wanted = ((expects.violated, "violated"), (expects.held, "held"), (expects.excused, "excused"))
+    parts = [f"{_few(ids)} {what}" for ids, what in (*wanted, (expects.may, "may be violated")) if ids]
     lines = [f"expected    {'; '.join(parts) or 'nothing violated'}"]
     if verdict.must_happen:
         seen = [name if was_seen else f"{name} (NEVER SEEN)" for name, was_seen in verdict.must_happen.items()]
@@ -150,6 +152,10 @@ def conclusion(verdict: Verdict) -> list[str]:
     lines += [f"  lost: {each}" for each in losses(verdict)]
     lines += [f"  note: {each}" for each in verdict.remarks]
     return lines
+
+
+def _few(ids: Sequence[str]) -> str:
+    return ", ".join(ids) if len(ids) <= NAMED_MAX else f"{some(len(ids), 'promise')} ({ids[0]} and others)"
 
 
 def outcome(verdict: Verdict) -> str:
@@ -197,7 +203,6 @@ def _print_violations(page: Page, each: InvariantVerdict, path: Sequence[Step], 
     if rest > 0 and most:
         others = f"and {times(rest)} with other words or numbers (verdict.json has some of them)"
         page.show(Padding(Text(others), (0, 0, 0, 2), expand=False))
-    page.say()
 
 
 def _print_path(page: Page, path: Sequence[Step]) -> None:
@@ -209,8 +214,7 @@ def _print_path(page: Page, path: Sequence[Step]) -> None:
 
 
 def _first(each: InvariantVerdict) -> str:
-    at_us = min((one.at_us for one in each.violations if one.at_us is not None), default=None)
-    return "" if at_us is None else f", first at {seconds(at_us)}"
+    return "" if each.first_us is None else f", first at {seconds(each.first_us)}"
 
 
 def _evidence(violation: Violation) -> str:

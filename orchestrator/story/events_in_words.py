@@ -54,6 +54,11 @@ def in_words(event: Stamped) -> str:
     return f"{event.node} {_fields(event) if tell is None else tell(event.body)}"
 
 
+def has_words(event: Stamped) -> bool:
+    """Whether an event says something by itself, in words of its own."""
+    return isinstance(event.body, CtlFault | LogTrunc) or type(event.body) in _WORDS.keys() - {Rpc}
+
+
 def _fields(event: Stamped) -> str:
     """An event that has no words of its own: its type, and what its fields say."""
     values = msgspec.to_builtins(event.body)

@@ -20,7 +20,7 @@ from actors.trace.events import (
     Stamped,
 )
 from chaos.faults.operator import ADMIN
-from orchestrator.story.events_in_words import in_words
+from orchestrator.story.events_in_words import has_words, in_words
 from orchestrator.story.moments import Step
 
 EVENTS_MAX = 300_000
@@ -47,9 +47,11 @@ class Paths:
         proofs = [self._trace[self._index[name]] for name in events if name in self._index]
         if not proofs:
             return []
-        known = [self._trace[self._index[name]] for name in causes if name in self._index]
         past = self._past(proofs)
-        about = {event.tp for event in (*proofs, *known) if event.tp} | {key}
+        about = {event.tp for event in proofs if event.tp} | {key}
+        known = [self._trace[self._index[name]] for name in causes if name in self._index]
+        # A cause is the last thing that a sender did before it sent, which may have to do with something else.
+        known = [event for event in known if has_words(event) and (not event.tp or event.tp in about)]
         decisive = [event for event in past if event.wall >= self._zero_us and _decides(event, about)]
         shown = [*decisive[-DECISIVE:], *known, *proofs[-PROOFS:]]
         shown += self._faults(max(event.wall for event in proofs), _involved(shown))

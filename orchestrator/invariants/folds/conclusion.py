@@ -116,6 +116,7 @@ def _conclude(
                 too_short = too_short or finding.sentence
             else:
                 merged.doubts.append(finding)
+    merged.violations.sort(key=lambda finding: finding.at_us)
     merged.status, merged.why = _status(invariant, merged, clouds)
     if merged.status == "vacuous" and too_short:
         merged.why = too_short
