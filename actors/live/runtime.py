@@ -388,10 +388,9 @@ class LiveRuntime:
         self._report(Broken(detail))
 
     def _step(self, given: Input) -> None:
-        at_us = self._clock.physical_us()
+        at_us, now_ms = self._clock.physical_us(), self._clock.shown_ms()
         if given.stamp is not NO_STAMP:
             self._stamper.merge(at_us, given.stamp.wall_us, given.stamp.logical)
-        now_ms = self._clock.shown_ms()
         self._journal.before(self._node)
         try:
             effects = self._node.step(now_ms, given.event)
@@ -403,8 +402,8 @@ class LiveRuntime:
 
     def _carry_out(self, effects: deque[AnyEffect], given: Input, at_us: int) -> None:
         """Carry out effects in order. The trace is flushed before one that others can see; a barrier's event leaves
-        the rest for ``release``. at_us: when the step was taken, which the node was shown; its events are of that
-        moment, however long the step took."""
+        the rest for ``release``. at_us: when the step was taken, which the node was shown; its events, and the
+        clock that it sends along, are of that moment, however long it took."""
         while effects and self._running:
             if self._points and self._stop_at(self._points.before(effects[0])):
                 self._rest = (effects, given)
@@ -425,7 +424,7 @@ class LiveRuntime:
                     self._sync(file)
                 case _:
                     self._trace.flush(self._clock.physical_us())
-                    self._send(effect)
+                    self._send(effect, at_us)
             if self._points and self._stop_at(self._points.after(effect)):
                 self._rest = (effects, given)
                 break
@@ -439,15 +438,15 @@ class LiveRuntime:
             self._report(Reached(point.id))
         return point is not None
 
-    def _send(self, effect: Call | Reply | Close | Write | Complete | Exit) -> None:
-        """An effect that leaves the node."""
+    def _send(self, effect: Call | Reply | Close | Write | Complete | Exit, at_us: int) -> None:
+        """An effect that leaves the node. at_us: when the step was taken."""
         match effect:
             case Write(file, number, operation):
                 self._disk.write(file, number, operation)
             case Call():
-                self._connections.call(effect, self._outgoing())
+                self._connections.call(effect, self._outgoing(at_us))
             case Reply(connection, response):
-                self._server.reply(connection, response, self._outgoing())
+                self._server.reply(connection, response, self._outgoing(at_us))
             case Close(connection):
                 self._close(connection)
             case Complete(operation, result):
@@ -463,8 +462,8 @@ class LiveRuntime:
         kept = [g for g in self._inputs if not isinstance(g.event, Received) or g.event.connection != connection]
         self._inputs = deque(kept)
 
-    def _outgoing(self) -> Stamp:
-        self._stamper.tick(self._clock.physical_us())
+    def _outgoing(self, at_us: int) -> Stamp:
+        self._stamper.tick(at_us)
         return Stamp(self._stamper.clock.wall_us, self._stamper.clock.logical, self._stamper.last_id)
 
     def _sync(self, file: str) -> None:
