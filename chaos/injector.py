@@ -36,7 +36,7 @@ Phase = Literal["waiting", "in force", "ended", "cancelled", "without target"]
 class FaultOutcome(msgspec.Struct, frozen=True):
     """What became of a fault. Times are microseconds since time 0, -1 if it never came to that. took_effect: the
     runtime's events showed it (a pause shows no event of its own, and is taken from the runtime that did it). late:
-    nodes that did not stop or come back in time."""
+    nodes that did not stop or come back in time. until_missed: it began, and what was to end it was not seen."""
 
     id: str
     kind: str
@@ -46,6 +46,7 @@ class FaultOutcome(msgspec.Struct, frozen=True):
     ended_us: int
     took_effect: bool
     late: list[str] = []
+    until_missed: bool = False
 
 
 class _Course:
@@ -83,6 +84,12 @@ class _Course:
         """What ends it has not been seen yet; one that stays away is ended by nothing but the end of the run."""
         seen = isinstance(self.scheduled.until, Seen)
         return seen and self.phase == "in force" and self.ends_us is None and not self.stays
+
+    @property
+    def until_missed(self) -> bool:
+        """It began, and what was to end it has not been seen."""
+        until = self.scheduled.until
+        return isinstance(until, Seen) and self.started_us >= 0 and self.seen_until < until.nth
 
     @property
     def barriers(self) -> list[Barrier]:
@@ -174,6 +181,7 @@ class Injector:
                 ended_us=course.ended_us - zero if course.ended_us >= 0 else -1,
                 took_effect=course.aimed is not None and not course.missing,
                 late=[] if course.bounce is None else list(course.bounce.late),
+                until_missed=course.until_missed,
             )
             for course in self.courses
         ]

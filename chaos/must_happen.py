@@ -12,11 +12,13 @@ from chaos.view import VIEWED, new_view
 
 
 class Sightings:
-    """Looks at the events of a trace, in order, until all that must happen was seen. seen: by description."""
+    """Looks at the events of a trace, in order, until all that must happen, and every answer that is expected, was
+    seen. seen: by description."""
 
     def __init__(self, plan: Plan) -> None:
-        self.seen = {describe(predicate): False for predicate in plan.expect.must_happen}
-        self._unseen = {describe(predicate): predicate for predicate in plan.expect.must_happen}
+        wanted = [*plan.expect.must_happen, *plan.expect.asked]
+        self.seen = {describe(predicate): False for predicate in wanted}
+        self._unseen = {describe(predicate): predicate for predicate in wanted}
         self._view = new_view(plan.cluster, plan.strangers)
         self._meant = meaning(self._view, plan.names)
 

@@ -64,7 +64,7 @@ class ScheduledFault(msgspec.Struct, frozen=True):
 
 class Expectation(msgspec.Struct, frozen=True):
     """What the run should show. ``declared`` False: nothing was said, so nothing may be violated. ``excused``: what
-    must have given way, only as one of its rules allows."""
+    must have given way, only as one of its rules allows. ``asked``: how an operator must have been answered."""
 
     declared: bool = False
     violated: list[str] = []
@@ -72,6 +72,7 @@ class Expectation(msgspec.Struct, frozen=True):
     excused: list[str] = []
     may: list[str] = []
     must_happen: list[Predicate] = []
+    asked: list[Predicate] = []
 
 
 class PlanBudgets(msgspec.Struct, frozen=True):

@@ -125,6 +125,8 @@ def _expectation(plan: Plan) -> list[str]:
         f"{key} {', '.join(ids)}" for key in ("violated", "held", "excused", "may") if (ids := getattr(expect, key))
     ]
     lines = [_line("expect", "; ".join(parts) or "nothing violated")]
+    if expect.asked:
+        lines.append(_line("answers", ", ".join(describe(predicate) for predicate in expect.asked)))
     if expect.must_happen:
         lines.append(_line("must happen", ", ".join(describe(predicate) for predicate in expect.must_happen)))
     return lines

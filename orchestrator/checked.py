@@ -15,37 +15,45 @@ from chaos.plan import Plan
 from orchestrator.clusters.base import RunOutcome
 from orchestrator.engines.in_process import InProcessEngine
 from orchestrator.invariants.folds.conclusion import InvariantResult
+from orchestrator.story.chronicle import Chronicle
+from orchestrator.story.moments import Moment
 from orchestrator.verdict import RunFacts, Verdict, judge
 
 
 class Checked(msgspec.Struct, frozen=True):
-    """What a trace says. seen: what must happen -> whether it did."""
+    """What a trace says. seen: what must happen -> whether it did. zero_us: time 0 by the trace's clock, None if it
+    never came. chronicle: what happened, None where nobody asks for it."""
 
     results: list[InvariantResult]
     seen: dict[str, bool]
     rpcs: int
     events: int
     digest: str
+    zero_us: int | None = None
+    chronicle: Chronicle | None = None
 
 
 class Watcher:
-    """Looks at every event of a run, in order: feeds the engine, counts, notes what must happen. ``only``: the
-    invariants that are judged, all if it is None."""
+    """Looks at every event of a run, in order: feeds the engine, counts, notes what must happen, writes the story.
+    ``only``: the invariants that are judged, all if it is None."""
 
     def __init__(self, plan: Plan, only: Collection[str] | None = None) -> None:
         self.engine = InProcessEngine(only)
         self.rpcs = 0
+        self.chronicle = Chronicle()
         self._sightings = Sightings(plan)
 
     def __call__(self, event: Stamped) -> None:
         self.engine.take(event)
         if type(event.body) is Rpc:
             self.rpcs += 1
+        self.chronicle(event)
         self._sightings(event)
 
     def checked(self, digest: str) -> Checked:
         """End the trace: what it says. ``digest``: of the trace."""
-        return Checked(self.engine.results(), self._sightings.seen, self.rpcs, self.engine.events, digest)
+        results, told = self.engine.results(), self.chronicle
+        return Checked(results, self._sightings.seen, self.rpcs, self.engine.events, digest, told.zero_us, told)
 
 
 def of_an_unfinished(checked: Checked, why: str) -> Checked:
@@ -59,9 +67,16 @@ def of_an_unfinished(checked: Checked, why: str) -> Checked:
 
 
 def verdict_on(
-    plan: Plan, run: str, runtime: Literal["live", "sim"], checked: Checked, duration: float, doubts: Sequence[str]
+    plan: Plan,
+    run: str,
+    runtime: Literal["live", "sim"],
+    checked: Checked,
+    duration: float,
+    doubts: Sequence[str],
+    remarks: Sequence[str] = (),
 ) -> Verdict:
-    """The verdict on a run from what its trace says and what speaks against the run. ``duration``: in seconds."""
+    """The verdict on a run from what its trace says and what speaks against the run. ``duration``: in seconds.
+    ``remarks``: what did not go as it was meant to, and speaks against nothing."""
     facts = RunFacts(
         run=run,
         scenario=plan.scenario,
@@ -73,8 +88,40 @@ def verdict_on(
         events=checked.events,
         rpcs=checked.rpcs,
         duration=duration,
+        defects=plan.defects,
     )
-    return judge(facts, checked.results, plan.expect, checked.seen, doubts)
+    verdict = judge(facts, checked.results, plan.expect, checked.seen, doubts, checked.zero_us)
+    chronicle = checked.chronicle
+    if chronicle is None:
+        return verdict
+    return msgspec.structs.replace(
+        verdict,
+        remarks=[*remarks, *chronicle.requests.remarks],
+        story=chronicle.told(breaks_of(verdict)),
+    )
+
+
+def breaks_of(verdict: Verdict) -> list[Moment]:
+    """When each promise was broken for the first time, as lines of the story."""
+    broken = [each for each in verdict.invariants if each.status == "violated"]
+    return [Moment(each.first_us, f"{each.id} VIOLATED: {each.title}") for each in broken if each.first_us is not None]
+
+
+def remarks_on(conductor: ScenarioConductor) -> list[str]:
+    """What of the schedule did not come as it was written, without speaking against the run: an end that was never
+    seen, so that the end of the chaos took its place; and what need not have found anybody."""
+    found = []
+    optional = {scheduled.id for scheduled in conductor.plan.schedule if scheduled.optional}
+    moments = {scheduled.id: scheduled for scheduled in conductor.plan.schedule}
+    for each in conductor.outcomes:
+        if each.until_missed:
+            until = moments[each.id].until
+            found.append(f"{each.id} ({each.kind}) went on to the end of the chaos: its end ({until}) was never seen")
+        if each.id in optional and each.phase == "without target":
+            found.append(f"{each.id} ({each.kind}) found nobody to hit")
+        elif each.id in optional and each.phase == "cancelled":
+            found.append(f"{each.id} ({each.kind}) never began: its moment ({moments[each.id].when}) did not come")
+    return found
 
 
 def doubts_about(outcome: RunOutcome, conductor: ScenarioConductor) -> list[str]:

@@ -48,9 +48,10 @@ class Manifest(msgspec.Struct, kw_only=True):
     driver was killed. duration: seconds of the run's own time. zero_ms: the scenario's time 0, milliseconds since 1970
     in a live run, since its start in a sim run; -1 if it never came. status: running, completed, interrupted, broken,
     or what the cluster did not do; detail: why. doubts: what speaks against the run having gone its way; no later check
-    may forget them. digest: of the trace, "" if there is none. drawn: what the seed decided, by place in the
-    scenario. reproduce: the command that does the same run again. repeated: digest of the trace when that was done last
-    (a run in the sim, by ``krift replay`` or because its scenario expects X8), "" as long as it was not.
+    may forget them. remarks: what did not come as the schedule says, and speaks against nothing. digest: of the trace,
+    "" if there is none. drawn: what the seed decided, by place in the scenario. reproduce: the command that does the
+    same run again. repeated: digest of the trace when that was done last (a run in the sim, by ``krift replay`` or
+    because its scenario expects X8), "" as long as it was not.
     """
 
     schema: Literal["krift-manifest/v1"] = MANIFEST_SCHEMA
@@ -68,6 +69,7 @@ class Manifest(msgspec.Struct, kw_only=True):
     duration: float = 0.0
     zero_ms: int = -1
     doubts: list[str] = []
+    remarks: list[str] = []
     digest: str = ""
     drawn: dict[str, list[str]] = {}
     reproduce: str = ""

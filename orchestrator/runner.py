@@ -23,7 +23,7 @@ from chaos.errors import RunError
 from chaos.must_happen import happened
 from chaos.plan import Plan
 from chaos.scenario.yaml_text import to_yaml
-from orchestrator.checked import Checked, Watcher, doubts_about, verdict_on
+from orchestrator.checked import Checked, Watcher, doubts_about, remarks_on, verdict_on
 from orchestrator.clusters.base import Cluster, RunOrder, RunOutcome
 from orchestrator.clusters.sim import SimCluster
 from orchestrator.driving import held
@@ -34,6 +34,8 @@ from orchestrator.invariants.folds.conclusion import InvariantResult
 from orchestrator.repeats import repeat
 from orchestrator.report.junit import Judged, write_junit
 from orchestrator.run_dir import Manifest, RunDir, create_run_dir, utc_now
+from orchestrator.story.chronicle import Chronicle
+from orchestrator.story.paths import EVENTS_MAX, Paths
 from orchestrator.trace.collect import incarnations
 from orchestrator.trace.order import merged
 from orchestrator.trace.read import line_to_stamped, read_events
@@ -160,7 +162,10 @@ class Session:
         else:
             checked = check_in_spark(self.spark(), directory, plan, shared=not self.settings.master)
         checked = with_repeat(checked, checked.digest, manifest.repeated)
-        verdict = verdict_on(plan, run, self.settings.runtime, checked, manifest.duration, manifest.doubts)
+        verdict = verdict_on(
+            plan, run, self.settings.runtime, checked, manifest.duration, manifest.doubts, manifest.remarks
+        )
+        verdict = with_paths(verdict, directory, checked.zero_us)
         self._finish(directory, manifest, verdict)
         return self._carried(directory, manifest, verdict)
 
@@ -235,6 +240,7 @@ def _note(manifest: Manifest, outcome: RunOutcome, conductor: ScenarioConductor)
     manifest.status = outcome.status if outcome.status != "completed" else conductor.status
     manifest.detail = outcome.detail or conductor.detail
     manifest.doubts = doubts_about(outcome, conductor)
+    manifest.remarks = remarks_on(conductor)
 
 
 def check_in_spark(spark: SparkSession, directory: RunDir, plan: Plan, shared: bool = True) -> Checked:
@@ -272,12 +278,13 @@ def check_in_stream(
 def _with_the_rest(results: list[InvariantResult], plan: Plan, events: Callable[[], Iterator[Stamped]]) -> Checked:
     """What else a trace says that Spark has checked. ``events`` reads it."""
     seen = happened(plan, events())
-    digest, number, rpcs = TraceDigest(), 0, 0
+    digest, number, rpcs, chronicle = TraceDigest(), 0, 0, Chronicle()
     for event in events():
+        chronicle(event)
         digest.add(event)
         number += 1
         rpcs += type(event.body) is Rpc
-    return Checked(results, seen, rpcs, number, digest.hexdigest())
+    return Checked(results, seen, rpcs, number, digest.hexdigest(), chronicle.zero_us, chronicle)
 
 
 def check_in_process(directory: RunDir, plan: Plan) -> Checked:
@@ -287,6 +294,20 @@ def check_in_process(directory: RunDir, plan: Plan) -> Checked:
         watcher(event)
         digest.add(event)
     return watcher.checked(digest.hexdigest())
+
+
+def with_paths(verdict: Verdict, directory: RunDir, zero_us: int | None) -> Verdict:
+    """A verdict with how the first violation of each invariant came about, if the trace is there and not too long."""
+    violated = [each for each in verdict.invariants if each.violations]
+    kept = any(directory.trace.glob("*.parquet"))
+    if not violated or not kept or zero_us is None or verdict.events > EVENTS_MAX:
+        return verdict
+    paths = Paths(list(read_events(directory.path)), zero_us)
+    found = {}
+    for each in violated:
+        first = each.violations[0]
+        found[each.id] = paths.to(first.key, first.events, first.causes)
+    return msgspec.structs.replace(verdict, paths={name: path for name, path in found.items() if path})
 
 
 def write_violations(directory: RunDir, verdict: Verdict) -> None:
@@ -305,13 +326,14 @@ def write_violations(directory: RunDir, verdict: Verdict) -> None:
             "times": violation.times,
             "known": violation.known,
             "weight": each.weight,
+            "at_us": violation.at_us,
         }
         for each in verdict.invariants
         for violation in each.violations
     ]
     text, texts = pa.string(), pa.list_(pa.string())
     kinds = {"run": text, "invariant": text, "key": text, "sentence": text, "events": texts, "causes": texts}
-    kinds |= {"times": pa.int64(), "known": text, "weight": text}
+    kinds |= {"times": pa.int64(), "known": text, "weight": text, "at_us": pa.int64()}
     directory.violations.mkdir(exist_ok=True)
     path = directory.violations / "violations.parquet"
     found = io.BytesIO()

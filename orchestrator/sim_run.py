@@ -12,7 +12,7 @@ from actors.trace.events import Stamped
 from chaos.conductor import ScenarioConductor
 from chaos.injector import FaultOutcome
 from chaos.plan import Plan
-from orchestrator.checked import Watcher, doubts_about, verdict_on
+from orchestrator.checked import Watcher, doubts_about, remarks_on, verdict_on
 from orchestrator.clusters.base import RunOrder
 from orchestrator.clusters.sim import SimCluster
 from orchestrator.verdict import Verdict, exit_code
@@ -67,7 +67,7 @@ def run_in_sim(
     outcome = cluster.run(RunOrder(run, plan, directory or Path()), conductor)
     duration = outcome.duration_us / 1_000_000
     doubts = doubts_about(outcome, conductor)
-    verdict = verdict_on(plan, run, "sim", watcher.checked(cluster.digest), duration, doubts)
+    verdict = verdict_on(plan, run, "sim", watcher.checked(cluster.digest), duration, doubts, remarks_on(conductor))
     return SimRun(
         plan,
         verdict,

@@ -9,11 +9,13 @@ from typing import Final, Literal
 import msgspec
 
 from chaos.plan import Expectation
+from chaos.scenario.triggers import describe
 from chaos.words import times
 from orchestrator.invariants.folds.conclusion import InvariantResult
 from orchestrator.invariants.folds.fold import Finding, Status
 from orchestrator.invariants.folds.known_findings import is_known, stalls
 from orchestrator.run_dir import RunDir, read_json, write_json, wrong
+from orchestrator.story.moments import Moment, Step
 
 VERDICT_SCHEMA: Final = "krift-verdict/v1"
 
@@ -35,7 +37,8 @@ FINISHED_EARLY = "did not reach the steady state"
 class Violation(msgspec.Struct, frozen=True):
     """What proves a violation: ``events`` are ids (``node/incarnation/seq``), ``causes`` the ids of what led to
     them. times: how often it was found with this very sentence; the events are those of the first time. known: the
-    finding about Kafka itself that shows here, "" if none does."""
+    finding about Kafka itself that shows here, "" if none does. at_us: when it was found for the first time, in
+    microseconds since time 0; null if time 0 never came."""
 
     key: str
     sentence: str
@@ -43,6 +46,7 @@ class Violation(msgspec.Struct, frozen=True):
     causes: list[str] = []
     times: int = 1
     known: str = ""
+    at_us: int | None = None
 
 
 class InvariantVerdict(msgspec.Struct, frozen=True):
@@ -61,6 +65,11 @@ class InvariantVerdict(msgspec.Struct, frozen=True):
     weight: Weight = "as expected"
     against: str = ""
 
+    @property
+    def first_us(self) -> int | None:
+        """When it was violated for the first time, in microseconds since time 0; None if nobody can tell."""
+        return min((each.at_us for each in self.violations if each.at_us is not None), default=None)
+
 
 class Expected(msgspec.Struct, frozen=True):
     """What the scenario expects: invariants that must be violated, that must hold, that must give way where one of
@@ -74,7 +83,7 @@ class Expected(msgspec.Struct, frozen=True):
 
 class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What a verdict says of the run itself. about: the scenario's or its variant's own words. duration: seconds of
-    the run's own time. digest: of the trace."""
+    the run's own time. digest: of the trace. defects: bugs that were planted in it."""
 
     run: str
     scenario: str
@@ -86,6 +95,7 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     events: int = 0
     rpcs: int = 0
     duration: float = 0.0
+    defects: list[str] = []
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,7 +103,10 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
     outcome: held (nothing violated), violated, or inconclusive. expected: whether that is what the scenario expects,
     as ``expects`` says. unexpected: what speaks against it; undecided: what could not be decided. known: findings about
-    Kafka itself (docs/findings.md) that show and that nobody expected. must_happen: name -> seen.
+    Kafka itself (docs/findings.md) that show and that nobody expected. must_happen: name -> seen. asked: how an
+    operator must have been answered -> whether one was. defects: bugs that were planted on purpose. remarks: what did
+    not go as it was meant to, and speaks against nothing; sentences. story: what happened, line by line. paths:
+    invariant -> how its first violation came about.
     """
 
     schema: Literal["krift-verdict/v1"] = VERDICT_SCHEMA
@@ -110,11 +123,16 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     undecided: list[str] = []
     known: list[str] = []
     must_happen: dict[str, bool] = {}
+    asked: dict[str, bool] = {}
     digest: str
     invariants: list[InvariantVerdict]
     events: int
     rpcs: int
     duration: float
+    defects: list[str] = []
+    remarks: list[str] = []
+    story: list[Moment] = []
+    paths: dict[str, list[Step]] = {}
 
     @property
     def exit_code(self) -> int:
@@ -130,16 +148,19 @@ def judge(
     expectation: Expectation,
     seen: Mapping[str, bool] | None = None,
     doubts: Sequence[str] = (),
+    zero_us: int | None = None,
 ) -> Verdict:
     """Weigh results against an expectation. ``seen``: each ``must-happen`` of the scenario -> whether it was seen.
-    ``doubts``: what speaks against the run having gone its way.
+    ``doubts``: what speaks against the run having gone its way. ``zero_us``: time 0 by the trace's clock.
 
     An expected violation must be there, if the run went its way; an invariant expected to hold must have been tested,
     else the run is inconclusive; any other violation that the scenario does not allow is unexpected, unless it is a
     finding about Kafka itself, or follows from one. What should have happened and was not seen makes the run
     inconclusive; what the cluster did not come to in the end does not where that is what the run shows.
     """
-    happened = dict(seen or {})
+    answers, musts = set(map(describe, expectation.asked)), set(map(describe, expectation.must_happen))
+    happened = {name: was_seen for name, was_seen in (seen or {}).items() if name not in answers or name in musts}
+    answered = {name: was_seen for name, was_seen in (seen or {}).items() if name in answers}
     undecided = [f"never seen: {name}" for name, was_seen in happened.items() if not was_seen]
     by_id = {result.id: result for result in results}
     shown = [each for result in results if result.status == "violated" for each in result.violations if each.rule]
@@ -148,9 +169,11 @@ def judge(
     went_its_way = not undecided
     named = [*expectation.violated, *expectation.held, *expectation.excused]
     undecided.extend(f"{name} is not checked" for name in named if name not in by_id)
-    invariants = [_weighed(result, expectation, went_its_way, shown) for result in results]
+    invariants = [_weighed(result, expectation, went_its_way, shown, zero_us) for result in results]
     unexpected = [each.against for each in invariants if each.weight == "unexpected"]
     undecided.extend(each.against for each in invariants if each.weight == "undecided")
+    missed = [f"no operator was answered so: {name}" for name, was_seen in answered.items() if not was_seen]
+    (unexpected if went_its_way else undecided).extend(missed)
     if any(result.status == "violated" for result in results):
         outcome: Outcome = "violated"
     else:
@@ -164,6 +187,7 @@ def judge(
         undecided=undecided,
         known=sorted({each.known for one in invariants if one.weight == "known" for each in one.violations} - {""}),
         must_happen=happened,
+        asked=answered,
         invariants=invariants,
     )
 
@@ -201,7 +225,11 @@ def _weigh(
 
 
 def _weighed(
-    result: InvariantResult, expectation: Expectation, went_its_way: bool, shown: Sequence[Finding] = ()
+    result: InvariantResult,
+    expectation: Expectation,
+    went_its_way: bool,
+    shown: Sequence[Finding] = (),
+    zero_us: int | None = None,
 ) -> InvariantVerdict:
     weight, against = _weigh(result, expectation, went_its_way, shown)
     return InvariantVerdict(
@@ -212,14 +240,15 @@ def _weighed(
         result.why,
         result.excused,
         result.violated,
-        [_violation(finding) for finding in result.violations],
+        [_violation(finding, zero_us) for finding in result.violations],
         weight,
         against,
     )
 
 
-def _violation(finding: Finding) -> Violation:
-    return Violation(finding.key, finding.sentence, finding.events, finding.causes, finding.times, finding.rule)
+def _violation(finding: Finding, zero_us: int | None) -> Violation:
+    at_us = None if zero_us is None or finding.at_us < 0 else finding.at_us - zero_us
+    return Violation(finding.key, finding.sentence, finding.events, finding.causes, finding.times, finding.rule, at_us)
 
 
 def judged_again(verdict: Verdict, result: InvariantResult) -> Verdict:
@@ -256,8 +285,10 @@ def exit_code(verdict: Verdict, status: str) -> int:
 
 
 def combined_exit_code(codes: Iterable[int]) -> int:
-    """Of several runs: the first that applies of 4, 1, 3, 0."""
+    """Of several runs: the first that applies of 4, 1, 3, 0. Of no run at all: 3, as nothing is known."""
     found = set(codes)
+    if not found:
+        return INCONCLUSIVE
     return next((code for code in (NOT_CARRIED_OUT, UNEXPECTED, INCONCLUSIVE) if code in found), EXPECTED)
 
 

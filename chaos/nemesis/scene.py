@@ -8,10 +8,11 @@ from typing import Any, TypeVar, get_args
 
 import msgspec
 
+from actors.client.admin import APIS as CALLS
 from chaos.nemesis.model import Nemesis, Target
 from chaos.scenario.durations import format_duration
 from chaos.scenario.selectors import ROLES
-from chaos.scenario.triggers import TRIGGERS, Argument
+from chaos.scenario.triggers import CONTROLLER, TRIGGERS, Argument
 
 T = TypeVar("T")
 
@@ -208,4 +209,9 @@ def _argument(scene: Scene, argument: Argument) -> Any:
         return scene.draw.choice(ROLES)
     if argument.kind == "error":
         return scene.draw.choice(ERRORS)
+    if argument.kind == "call":
+        return scene.draw.choice(tuple(CALLS))
+    if argument.kind == "by":
+        # It takes no number, so that the schedules of a seed are what they were without this argument.
+        return CONTROLLER
     return scene.draw.choice(scene.cast.brokers)

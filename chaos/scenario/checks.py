@@ -40,6 +40,7 @@ from chaos.scenario.switch_checks import (
     scopes_of,
 )
 from chaos.scenario.trigger_checks import check_trigger
+from chaos.scenario.triggers import ASKED
 from chaos.scenario.voter_checks import check_directories, check_voters
 from chaos.scenario.yaml_tree import Document, Path_
 
@@ -268,5 +269,7 @@ def _check_outcome(
             place = (*path, "expect", key, index)
             if check_invariant(place, invariant, mistakes) and where.setdefault(invariant, key) != key:
                 mistakes.add(place, f"{invariant} is also in {where[invariant]}", "each invariant in one list")
+    for index, answer in enumerate(getattr(expect, "asked", [])):
+        check_trigger((*path, "expect", "asked", index), {ASKED: answer}, references)
     for index, reference in enumerate(must_happen):
         check_trigger((*path, "must-happen", index), reference, references)

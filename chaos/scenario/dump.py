@@ -51,7 +51,12 @@ def resolved_document(scenario: Scenario, plan: Plan) -> dict[str, Any]:
     if plan.core is not None:
         document["heal"] = {"core": _texts(plan.core) or RANDOM}
     if plan.expect.declared:
-        document["expect"] = {key: list(getattr(plan.expect, key)) for key in ("violated", "held", "excused", "may")}
+        expect: dict[str, Any] = {
+            key: list(getattr(plan.expect, key)) for key in ("violated", "held", "excused", "may")
+        }
+        if plan.expect.asked:
+            expect["asked"] = [dict(predicate.arguments) for predicate in plan.expect.asked]
+        document["expect"] = expect
     return document
 
 

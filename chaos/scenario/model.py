@@ -268,12 +268,13 @@ class Chaos(Model):
 
 
 class Expect(Model):
-    """What the run should show, by invariant ids."""
+    """What the run should show, by invariant ids; and how an operator should be answered, as for the trigger asked."""
 
     violated: list[str] = []
     held: list[str] = []
     excused: list[str] = []
     may: list[str] = []
+    asked: list[dict[str, Any]] = []
 
 
 class Budgets(Model):

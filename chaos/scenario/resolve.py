@@ -26,7 +26,7 @@ from chaos.scenario.loader import Loaded
 from chaos.scenario.model import Chaos, Client, Consumer, Moment, NodeOverride, Scenario, Topic
 from chaos.scenario.names import client_names, needs_admin, node_names
 from chaos.scenario.selectors import Selector, draw, parse_selector, texts_of
-from chaos.scenario.triggers import TRIGGERS
+from chaos.scenario.triggers import ASKED, TRIGGERS
 
 
 def resolve(
@@ -264,4 +264,9 @@ def _expectation(scenario: Scenario, drawn: dict[str, list[str]]) -> Expectation
     if scenario.expect is None:
         return Expectation(must_happen=must)
     expect = scenario.expect
-    return Expectation(True, list(expect.violated), list(expect.held), list(expect.excused), list(expect.may), must)
+    asked = [
+        _predicate({ASKED: answer}, f"expect.asked[{index}]", scenario, drawn)
+        for index, answer in enumerate(expect.asked)
+    ]
+    violated, held, excused, may = (list(ids) for ids in (expect.violated, expect.held, expect.excused, expect.may))
+    return Expectation(True, violated, held, excused, may, must, asked)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from actors.client.admin import APIS as CALLS
 from actors.node.errors import KafkaError
 from actors.node.spec import METADATA_PARTITION
 from chaos.scenario.durations import Malformed
 from chaos.scenario.references import References
 from chaos.scenario.selectors import ROLES, NodeKind, kind_of, may_mean, parse_selector
-from chaos.scenario.triggers import TRIGGERS, Argument
+from chaos.scenario.triggers import BY, TRIGGERS, Argument
 from chaos.scenario.yaml_tree import Path_
 
 
@@ -76,5 +77,9 @@ def _check_argument(path: Path_, argument: Argument, value: Any, references: Ref
     elif argument.kind == "role":
         if value not in ROLES:
             mistakes.unknown(path, str(value), "role", ROLES)
+    elif argument.kind in ("call", "by"):
+        known = tuple(CALLS) if argument.kind == "call" else BY
+        if value not in known:
+            mistakes.unknown(path, str(value), argument.name, known)
     elif value not in KafkaError.__members__:
         mistakes.unknown(path, str(value), "Kafka error", KafkaError.__members__)

@@ -15,10 +15,11 @@ from typing import Any, Literal, cast
 import msgspec
 
 from actors.control import Predicate
-from actors.node.errors import KafkaError
+from actors.node.errors import KafkaError, error_name
 from actors.node.messages import Api
 from actors.node.spec import node_id, node_name
 from actors.trace.events import (
+    AdminReturn,
     BrokerReg,
     ErrorSeen,
     GrpGen,
@@ -45,7 +46,13 @@ from actors.trace.events import (
 from actors.trace.group_events import GroupState
 from chaos.scenario.selectors import KINDS, Meaning, NodeKind, may_mean, parse_selector, texts_of
 
-ArgumentKind = Literal["tp", "log", "node", "int", "api", "error", "role"]
+ArgumentKind = Literal["tp", "log", "node", "int", "api", "error", "role", "call", "by"]
+
+ASKED = "asked"
+"""The trigger of an operator's answer, which ``expect`` has under the same name."""
+
+OPERATOR, CONTROLLER = BY = ("operator", "controller")
+"""Who decided on an unclean election: somebody who asked for it, or the controller by its configuration."""
 
 
 def _recorder(event: Stamped) -> str:
@@ -54,8 +61,9 @@ def _recorder(event: Stamped) -> str:
 
 class Argument(msgspec.Struct, frozen=True):
     """An argument of a trigger. kind: tp (``orders-0``), log (a tp, or ``__cluster_metadata-0``), node (one or more
-    selectors), int, api (``ListOffsets``), error (``OFFSET_NOT_AVAILABLE``), role (of the quorum: ``candidate``). of a
-    node: whom an event is about. among: the kinds of nodes that this can be."""
+    selectors), int, api (``ListOffsets``), error (``OFFSET_NOT_AVAILABLE``), role (of the quorum: ``candidate``),
+    call (of the admin client: ``elect-leaders``), by (``operator`` or ``controller``). of a node: whom an event is
+    about. among: the kinds of nodes that this can be."""
 
     name: str
     kind: ArgumentKind
@@ -89,8 +97,23 @@ def _lagging_leader(event: Stamped, _: dict[str, Any]) -> bool:
     return body.role == "leader" and body.leader_epoch_start > body.high_watermark
 
 
-def _unclean_election(event: Stamped, _: dict[str, Any]) -> bool:
-    return cast(PartChange, event.body).cause == "unclean"
+def _unclean_election(event: Stamped, arguments: dict[str, Any]) -> bool:
+    body = cast(PartChange, event.body)
+    by = OPERATOR if body.asked else CONTROLLER
+    return body.cause == "unclean" and arguments.get("by") in (None, by)
+
+
+def _asked(event: Stamped, arguments: dict[str, Any]) -> bool:
+    body = cast(AdminReturn, event.body)
+    if body.call != arguments["call"]:
+        return False
+    tp, answer = arguments.get("tp"), arguments.get("answer")
+    if body.outcome != "ok" or not all(isinstance(each, str) for each in body.results.values()):
+        # It failed as a whole, or is a description: one answer to all of it.
+        name = error_name(body.error) if body.outcome != "ok" else KafkaError.NONE.name
+        return tp is None and answer in (None, name)
+    told = [error for name, error in body.results.items() if tp in (None, name)]
+    return bool(told) and (answer is None or answer in told)
 
 
 def _isr_shrunk(event: Stamped, _: dict[str, Any]) -> bool:
@@ -209,6 +232,7 @@ _BY_CONTROLLER = _node("controller")
 _BY_CLIENT = _node("client")
 _BY_SERVER = _node("controller", "broker")
 _TP = Argument("tp", "tp", "the topic partition")
+_TP_NAMED = Argument("tp", "tp", "the topic partition that the answer is about")
 _LOG = Argument("tp", "log", "the topic partition, or the metadata log")
 _OFFSET = Argument("offset", "int", "exclusive end", required=True)
 _NEEDS_LOG = Argument("tp", "log", "the topic partition, or the metadata log", required=True)
@@ -242,7 +266,7 @@ TRIGGERS: dict[str, Trigger] = {
             "unclean-election",
             PartChange,
             "The controller elected a leader outside the ISR.",
-            (_TP,),
+            (_TP, Argument("by", "by", "operator: somebody asked for it; controller: by its configuration")),
             _unclean_election,
         ),
         Trigger(
@@ -395,6 +419,17 @@ TRIGGERS: dict[str, Trigger] = {
             (_BY_CONTROLLER,),
             _always,
         ),
+        Trigger(
+            ASKED,
+            AdminReturn,
+            "What an operator asked for was answered, or given up.",
+            (
+                Argument("call", "call", "what was asked for, such as elect-leaders", required=True),
+                _TP_NAMED,
+                Argument("answer", "error", "the answer, NONE where it was done"),
+            ),
+            _asked,
+        ),
         Trigger("node-restarted", NodeUp, "A node came back as a new incarnation.", (_NODE,), _restarted),
         Trigger("node-down", NodeDown, "An incarnation ended.", (_NODE,), _always),
     )
@@ -417,8 +452,8 @@ def matches(predicate: Predicate, event: Stamped, meant: Meaning | None = None) 
     for argument in _NAMING[trigger.name]:
         if argument.name in arguments and not _is_named(arguments[argument.name], argument.of(event), meant):
             return False
-    # A reply is about several partitions: its test looks at them itself.
-    if trigger.type is not RpcReply and arguments.get("tp") not in (None, event.tp):
+    # A reply or an answer is about several partitions: its test looks at them itself.
+    if trigger.type not in (RpcReply, AdminReturn) and arguments.get("tp") not in (None, event.tp):
         return False
     return trigger.test(event, arguments)
 

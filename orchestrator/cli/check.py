@@ -15,13 +15,13 @@ from chaos.plan import Plan
 from chaos.scenario.loader import load_file
 from chaos.scenario.resolve import resolve
 from orchestrator.checked import Checked, of_an_unfinished, verdict_on
-from orchestrator.cli.options import runs_option
+from orchestrator.cli.options import full_option, runs_option, story_option
 from orchestrator.driving import held, is_held
 from orchestrator.invariants.folds.fold import Finding
 from orchestrator.report.console import page
 from orchestrator.report.text import print_verdict
 from orchestrator.run_dir import RESTORE, Manifest, RunDir, open_run_dir, wrong
-from orchestrator.runner import check_in_process, check_in_spark, check_in_stream, keep_verdict, with_repeat
+from orchestrator.runner import check_in_process, check_in_spark, check_in_stream, keep_verdict, with_paths, with_repeat
 from orchestrator.trace.collect import incarnations
 from orchestrator.trace.read import line_to_stamped, trace_of
 from orchestrator.verdict import exit_code, json_line
@@ -43,7 +43,9 @@ CUT_OFF = "the run did not come to its end: its driver was killed"
 )
 @runs_option
 @click.option("--json", "as_json", is_flag=True, help="The verdict on stdout, as one line of JSON, and nothing else.")
-def command(run: str, engine: str, out: Path, as_json: bool) -> int:
+@full_option
+@story_option
+def command(run: str, engine: str, out: Path, as_json: bool, full: bool, story: bool) -> int:
     """Check the invariants over RUN (a directory, a name under --out, or "latest") again, and write its verdict."""
     directory = open_run_dir(out, run)
     # First this: a run that ends meanwhile is taken for one that goes on, and its own verdict is left alone.
@@ -71,13 +73,15 @@ def command(run: str, engine: str, out: Path, as_json: bool) -> int:
     with nullcontext() if driven else held(directory.path):
         # A replay may have said meanwhile what came of the repetition.
         checked = with_repeat(checked, manifest.digest, directory.read_manifest().repeated)
-        verdict = verdict_on(plan, manifest.run, manifest.runtime, checked, manifest.duration, doubts)
+        verdict = verdict_on(plan, manifest.run, manifest.runtime, checked, manifest.duration, doubts, manifest.remarks)
+        if collected:
+            verdict = with_paths(verdict, directory, checked.zero_us)
         if not driven:
             keep_verdict(directory, verdict)
     if as_json:
         shown.raw(json_line(verdict))
     else:
-        print_verdict(shown, verdict)
+        print_verdict(shown, verdict, full=full, story=story)
     return exit_code(verdict, manifest.status)
 
 

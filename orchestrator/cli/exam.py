@@ -105,6 +105,8 @@ def command(
     named = bool(defects or oddities)
     chosen = [DEFECTS[name] for name in all_defects] if (defects or not named) and not oddities_only else []
     odd = all_oddities if (oddities or not named) and not defects_only else []
+    if not chosen and not odd:
+        raise click.UsageError(_nothing(defects_only, oddities_only))
     began = time.monotonic()
     with ExitStack() as stack:
         work = _Counted(_doing(master, stack), quiet)
@@ -117,6 +119,13 @@ def command(
     marks = msgspec.structs.replace(marks, wall_s=round(time.monotonic() - began, 1))
     _report(marks, as_json, write)
     return 0 if marks.passed else FAILED
+
+
+def _nothing(defects_only: bool, oddities_only: bool) -> str:
+    """Why an exam would examine nothing: one that does no run must not pass."""
+    left_out, named = ("--oddities-only", "--defect") if oddities_only else ("--defects-only", "--oddity")
+    assert defects_only or oddities_only, "else there is something to examine"
+    return f"{left_out} leaves out all that {named} names: nothing is left to examine; give one of them"
 
 
 def _check_places(master: str, out: Path | None, write: Path | None) -> None:

@@ -28,6 +28,11 @@ runs_option = click.option(
     help="Where run directories are.",
 )
 
+full_option = click.option("--full", is_flag=True, help="Every promise with how often it was tested, and all evidence.")
+story_option = click.option(
+    "--story", is_flag=True, help="Tell what happened, also where nothing was violated, excused or left undecided."
+)
+
 
 def parse_seeds(ctx: click.Context, param: click.Parameter, value: str | None) -> range | None:
     """``N`` for 1 to N, or ``A-B``."""

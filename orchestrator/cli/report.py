@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
 import msgspec
 
+from actors.trace.events import Stamped
 from chaos.errors import InputError, Mistake
-from orchestrator.cli.options import runs_option
-from orchestrator.report.console import page
+from orchestrator.cli.options import full_option, runs_option, story_option
+from orchestrator.report.console import page, printable
 from orchestrator.report.junit import Judged, junit
 from orchestrator.report.text import print_verdict
 from orchestrator.run_dir import RunDir, open_run_dir
+from orchestrator.story.events_in_words import in_words
+from orchestrator.story.surroundings import Surroundings
 from orchestrator.trace.read import trace_of
 from orchestrator.verdict import exit_code, json_line, read_verdict
 
@@ -21,30 +24,47 @@ from orchestrator.verdict import exit_code, json_line, read_verdict
 @click.command("report")
 @click.argument("run", default="latest")
 @runs_option
-@click.option("--json", "as_json", is_flag=True, help="The verdict on stdout, as one line of JSON, and nothing else.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="The verdict, or the events, on stdout as lines of JSON, and nothing else."
+)
 @click.option("--junit", "as_junit", is_flag=True, help="The verdict on stdout, as JUnit XML, and nothing else.")
+@full_option
+@story_option
 @click.option(
     "--event",
     "wanted",
     multiple=True,
     metavar="ID",
-    help="Instead of the verdict this event of the trace (node/incarnation/number), as one line of JSON.",
+    help="Instead of the verdict this event of the trace (node/incarnation/number), in words, with its neighbours.",
 )
-def command(run: str, out: Path, as_json: bool, as_junit: bool, wanted: tuple[str, ...]) -> int:
+@click.option("--why", is_flag=True, help="With --event: also the chain of its causes.")
+def command(
+    run: str,
+    out: Path,
+    as_json: bool,
+    as_junit: bool,
+    full: bool,
+    story: bool,
+    wanted: tuple[str, ...],
+    why: bool,
+) -> int:
     """Show the verdict of RUN (a directory, a name under --out, or "latest"); the exit code is that of the run."""
-    if (bool(wanted), as_json, as_junit).count(True) > 1:
-        raise click.UsageError("--json, --junit and --event each print something else: give one of them")
+    if as_junit and (as_json or wanted):
+        raise click.UsageError("--junit prints something else than --json and --event: give one of them")
+    if why and (as_json or not wanted):
+        raise click.UsageError("--why tells of the causes of an --event, and not as JSON")
     directory = open_run_dir(out, run)
     manifest = directory.read_manifest()
     if wanted:
-        _show_events(directory, wanted)
+        found = _found(directory, wanted, why)
+        page().raw(_as_json(found) if as_json else "".join(f"{line}\n" for line in _in_words(found, why)))
         return 0
     verdict = read_verdict(directory)
     shown = page()
     if as_json or as_junit:
         shown.raw(json_line(verdict) if as_json else junit([Judged(verdict, manifest.started, manifest.reproduce)]))
         return exit_code(verdict, manifest.status)
-    print_verdict(shown, verdict)
+    print_verdict(shown, verdict, full=full, story=story)
     shown.say(f"ran         {manifest.started} to {manifest.ended or '(unknown)'}, krift {manifest.krift}")
     if manifest.zero_ms >= 0:
         shown.say(f"time 0      {manifest.zero_ms}, zero to krift replay --at")
@@ -56,19 +76,49 @@ def command(run: str, out: Path, as_json: bool, as_junit: bool, wanted: tuple[st
     return exit_code(verdict, manifest.status)
 
 
-def _show_events(directory: RunDir, wanted: Sequence[str]) -> None:
-    """The wanted events in the order of the trace, each with its id and the envelope's other columns but the run.
-    Raises InputError for what is not in the trace."""
-    missing = dict.fromkeys(wanted)
-    lines = []
-    for event in trace_of(directory):
-        if event.id in missing:
-            del missing[event.id]
-            envelope = {"id": event.id, "wall": event.wall, "logical": event.logical, "cause": event.cause}
-            lines.append(msgspec.json.encode(envelope | {"req": event.req, "body": event.body}).decode() + "\n")
-            if not missing:
-                break
-    if missing:
+def _found(directory: RunDir, wanted: Sequence[str], why: bool) -> Surroundings:
+    """Raises InputError for what is not in the trace."""
+    found = Surroundings(lambda: trace_of(directory), wanted, why=why)
+    if found.missing:
         problem, expected = "no such event in this run's trace", "node/incarnation/number, as a verdict names events"
-        raise InputError([Mistake(f"--event {each}", 0, "", problem, expected) for each in missing])
-    page().raw("".join(lines))
+        raise InputError([Mistake(f"--event {each}", 0, "", problem, expected) for each in found.missing])
+    return found
+
+
+def _as_json(found: Surroundings) -> str:
+    """The events, each with its id and the envelope's other columns but the run."""
+    lines = []
+    for event in found.events:
+        envelope = {"id": event.id, "wall": event.wall, "logical": event.logical, "cause": event.cause}
+        lines.append(msgspec.json.encode(envelope | {"req": event.req, "body": event.body}).decode() + "\n")
+    return "".join(lines)
+
+
+def _in_words(found: Surroundings, why: bool) -> Iterator[str]:
+    """Each event among those of its node, and what led to it."""
+    for number, event in enumerate(found.events):
+        if number:
+            yield ""
+        yield _line(event, found.zero_us)
+        yield from (f"    {name}: {value}" for name, value in _fields(event))
+        before, after = found.neighbours(event)
+        yield f"  on {event.node} before it" if before else f"  it is the first on {event.node}"
+        yield from (f"    {_line(each, found.zero_us)}" for each in before)
+        yield f"  on {event.node} after it" if after else f"  it is the last on {event.node}"
+        yield from (f"    {_line(each, found.zero_us)}" for each in after)
+        if why:
+            yield "  why, from effect to cause"
+            for how, each in found.causes(event):
+                yield f"    {how:<8}{_line(each, found.zero_us)}"
+        elif event.cause:
+            yield f"  caused by {event.cause} (--why has the whole chain)"
+
+
+def _line(event: Stamped, zero_us: int) -> str:
+    return f"{(event.wall - zero_us) / 1_000_000:>9.3f} s  {printable(in_words(event))}  [{event.id}]"
+
+
+def _fields(event: Stamped) -> Iterator[tuple[str, str]]:
+    for name, value in msgspec.to_builtins(event.body).items():
+        if name != "type":
+            yield name, printable(msgspec.json.encode(value).decode())

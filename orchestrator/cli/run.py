@@ -17,7 +17,7 @@ from chaos.schedule import timeline
 from chaos.sources import Source
 from chaos.words import some
 from orchestrator.cli.asked import Mistakes, Options, find_checked
-from orchestrator.cli.options import MAX_SEED, check_file, parse_seeds, runs_option
+from orchestrator.cli.options import MAX_SEED, check_file, full_option, parse_seeds, runs_option, story_option
 from orchestrator.cli.progress import ProgressLine
 from orchestrator.clusters.ray_address import ADDRESS_EXPECTED, parse_address
 from orchestrator.clusters.ray_on_spark import DEFAULT_MASTER, MASTER_EXPECTED, is_master
@@ -56,6 +56,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     as_json: bool
     junit_file: Path | None
     quiet: bool
+    full: bool
+    story: bool
 
     @property
     def runs(self) -> int:
@@ -126,6 +128,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     metavar="FILE",
     help="Write the verdicts of all runs to FILE, as JUnit XML.",
 )
+@full_option
+@story_option
 @click.option("--quiet", is_flag=True, help="No progress on stderr.")
 def command(
     seed: int | None, seeds: range | None, dry_run: bool, runtime: str, variants: tuple[str, ...], **options: Any
@@ -247,7 +251,7 @@ def _report(shown: Page, talk: Page, request: Request, done: Carried, again: str
     if request.as_json:
         shown.raw(json_line(done.verdict))
     elif in_full:
-        print_verdict(shown, done.verdict)
+        print_verdict(shown, done.verdict, full=request.full, story=request.story)
     else:
         shown.say(one_line(done.verdict))
     if done.error:
@@ -264,7 +268,7 @@ def _sum_up(shown: Page, talk: Page, request: Request, carried: Sequence[Carried
     if request.runs == 1 or not carried:
         return
     if not request.as_json:
-        print_contrast(shown, [done.verdict for done in carried])
+        print_contrast(shown, [done.verdict for done in carried], full=request.full)
     counts = {code: sum(done.exit_code == code for done in carried) for code in (0, 1, 3, 4)}
     words = {0: "as expected", 1: "not as expected", 3: "undecided", 4: "not carried out"}
     parts = [f"{number} {words[code]}" for code, number in counts.items() if number]

@@ -152,7 +152,7 @@ class InProcessEngine:
                     handlers = handlers_of[key] = self._handlers(branch, key, kind, case)
                 for step, state, cell in handlers:
                     if emissions := step(state, event):
-                        cell.take(emissions)
+                        cell.take(emissions, wall)
 
     def _handlers(self, branch: _Branch, key: str, kind: type[TraceEvent], case: str) -> list[Handler]:
         """What the folds of a key, which may be new, do with such events."""

@@ -55,15 +55,15 @@ class Cell:
         self.results = {each.invariant: each for each in saved.results}
         self.deadlines = saved.deadlines
 
-    def take(self, emissions: Emissions) -> None:
-        """Enter what the fold emitted."""
+    def take(self, emissions: Emissions, at_us: int) -> None:
+        """Enter what the fold emitted at a time of the trace's clock."""
         for emission in emissions:
             if type(emission) is Deadline:
                 insort(self.deadlines, emission)
                 self.arm(self, emission.at_us)
             else:
                 assert type(emission) is Finding
-                count(self.results[emission.invariant], emission)
+                count(self.results[emission.invariant], emission, at_us)
                 if emission.status == "violated":
                     self.tell(emission)
 
@@ -73,18 +73,18 @@ class Cell:
             return
         if self.deadlines:
             self.pass_time(event.wall)
-        self.take(self.fold.hear(self.state, event))
+        self.take(self.fold.hear(self.state, event), event.wall)
 
     def pass_time(self, now_us: int) -> None:
         """Expire the deadlines before ``now_us``."""
         while self.deadlines and self.deadlines[0].at_us < now_us:
             at_us = self.deadlines.pop(0).at_us
-            self.take(self.fold.expire(self.state, at_us))
+            self.take(self.fold.expire(self.state, at_us), at_us)
 
     def close(self, horizon_us: int) -> list[KeyResult]:
         """End of the trace."""
         self.pass_time(horizon_us + 1)
-        self.take(self.fold.finish(self.state, horizon_us))
+        self.take(self.fold.finish(self.state, horizon_us), horizon_us)
         for invariant, tested in self.fold.tested(self.state).items():
             self.results[invariant].tested = tested
         return list(self.results.values())
@@ -164,7 +164,7 @@ class KeyGroup:
                 cell.pass_time(event.wall)
             emissions = step(state, event)
             if emissions:
-                cell.take(emissions)
+                cell.take(emissions, event.wall)
 
     def close(self, horizon_us: int) -> list[KeyResult]:
         """End of the trace."""

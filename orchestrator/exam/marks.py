@@ -89,8 +89,9 @@ class Marks(msgspec.Struct, frozen=True):
 
     @property
     def passed(self) -> bool:
-        """Whether every defect was killed, every oddity occurred, and nothing raised a false alarm."""
-        return not (self.survivors or self.unproven or self.alarms)
+        """Whether every defect was killed, every oddity occurred, and nothing raised a false alarm. An exam without a
+        run proves nothing."""
+        return self.runs > 0 and not (self.survivors or self.unproven or self.alarms)
 
 
 def defect_mark(defect: Defect, nemesis: str, done: Sequence[Attempted], kill: Attempted | None) -> DefectMark:

@@ -79,11 +79,15 @@ def entry(invariant: Invariant) -> str:
         lines.append(f"- **Promised** where this is on, and judged where it is off, too: `{invariant.promised_by}`")
     if invariant.ghost:
         lines.append(f"- **Inconclusive** where the source of the trace tells no {invariant.ghost}")
-    lines += [f"- **Excused** ({rule}): {when}" for rule, when in invariant.exemptions.items()]
+    lines += [f"- **{_excused(invariant, rule)}** ({rule}): {when}" for rule, when in invariant.exemptions.items()]
     lines += [f"- **Does not see:** {what}" for what in invariant.unseen]
     defects = [defect for defect in DEFECTS.values() if defect.caught_by == invariant.id]
     lines.append(f"- **Defects:** {', '.join(f'`{defect.name}`' for defect in defects)}")
     return "\n".join(lines) + "\n"
+
+
+def _excused(invariant: Invariant, rule: str) -> str:
+    return "Not promised" if rule in invariant.not_promised else "Excused"
 
 
 def _families() -> Iterator[str]:

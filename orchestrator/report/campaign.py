@@ -10,6 +10,7 @@ from rich.text import Text
 
 from chaos.words import some
 from orchestrator.campaigns.summary import InvariantTally, Report
+from orchestrator.invariants.registry import INVARIANTS
 from orchestrator.report.console import Page, printable
 from orchestrator.report.text import STYLES
 
@@ -42,7 +43,8 @@ def sections(report: Report) -> Iterator[Section]:
         rows = [(f"{runs:,}", doubt) for doubt, runs in report.doubts.items()]
         yield Section("Doubts, the most frequent", (">runs", "what could not be decided"), rows)
     if report.untested:
-        yield Section("Not tested, as the nemesis says", ("promise", "why"), list(report.untested.items()))
+        reasons = [(name, why, INVARIANTS[name].title) for name, why in report.untested.items()]
+        yield Section("Not tested, as the nemesis says", ("promise", "why", "what is promised"), reasons)
     if report.vacuous:
         yield _vacuous(report)
     if report.belied:
@@ -134,11 +136,21 @@ def _pairs(report: Report) -> Section:
 
 
 def _invariants(report: Report) -> Section:
-    columns = ("promise", ">tested", ">held", ">violated", ">excused", ">inconclusive", ">vacuous", "worst")
+    columns = (
+        "promise",
+        ">tested",
+        ">held",
+        ">violated",
+        ">excused",
+        ">inconclusive",
+        ">vacuous",
+        "worst",
+        "what is promised",
+    )
     rows = []
     for name, each in report.invariants.items():
         runs = (each.held_runs, each.violated_runs, each.excused_runs, each.inconclusive_runs, each.vacuous_runs)
-        rows.append((name, *_numbers(each.tested, *runs), _worst(each)))
+        rows.append((name, *_numbers(each.tested, *runs), _worst(each), INVARIANTS[name].title))
     before = ["Tested: how often, in all runs together. The rest: in how many runs it ended so."]
     return Section("Promises", columns, rows, before)
 
@@ -158,7 +170,8 @@ def _worst(tally: InvariantTally) -> str:
 def _vacuous(report: Report) -> Section:
     lines = [
         f"X9 is violated: of {some(report.runs, 'run')} not one tested {', '.join(report.vacuous)}.",
-        "Nothing is known about what these promise, however many runs there were.",
+        "Nothing is known about what these promise, however many runs there were:",
+        *(f"{name}  {INVARIANTS[name].title}" for name in report.vacuous),
     ]
     return Section("NEVER TESTED", before=lines, style=STYLES["inconclusive"])
 

@@ -16,7 +16,9 @@ from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 from chaos.words import times
 from orchestrator.files import write_text
 from orchestrator.report.console import printable
+from orchestrator.report.headline import headlines
 from orchestrator.report.text import title
+from orchestrator.story.words import seconds
 from orchestrator.verdict import InvariantVerdict, Verdict
 
 NEVER_SEEN = "never seen: "
@@ -51,6 +53,9 @@ def _suite(run: Judged) -> TestSuite:
     if run.started:
         suite.timestamp = run.started.partition(".")[0].removesuffix("Z")
     facts = {"run": verdict.run, "seed": str(verdict.seed), "digest": verdict.digest, "again": run.again}
+    facts["headline"] = "; ".join(headlines(verdict))
+    if verdict.defects:
+        facts["defects"] = ", ".join(verdict.defects)
     for name, value in facts.items():
         suite.add_property(name, printable(value))
     suite.add_testcase(_run_case(verdict))
@@ -58,6 +63,11 @@ def _suite(run: Judged) -> TestSuite:
         case = _case(verdict, f"must happen: {name}")
         if not seen:
             case.result = Error(f"{NEVER_SEEN}{name}")
+        suite.add_testcase(case)
+    for name, answered in verdict.asked.items():
+        case = _case(verdict, f"expected answer: {name}")
+        if not answered:
+            case.result = Failure(f"no operator was answered so: {name}", "unexpected")
         suite.add_testcase(case)
     for each in verdict.invariants:
         suite.add_testcase(_invariant_case(verdict, each))
@@ -73,6 +83,9 @@ def _run_case(verdict: Verdict) -> TestCase:
     doubts = [text for text in verdict.undecided if text not in known and not text.startswith(NEVER_SEEN)]
     if doubts:
         case.result = Error(printable("; ".join(doubts)))
+    told = [*headlines(verdict), *verdict.remarks]
+    told += [f"{moment.at_us / 1_000_000:.3f} s  {moment.text}" for moment in verdict.story]
+    case.system_out = printable("\n".join(told))
     return case
 
 
@@ -93,8 +106,11 @@ def _invariant_case(verdict: Verdict, each: InvariantVerdict) -> TestCase:
 
 
 def _evidence(each: InvariantVerdict) -> str:
-    """A line for each violation, with its events."""
-    lines = [f"{violation.sentence} ({', '.join(violation.events)})" for violation in each.violations]
+    """A line for each violation, with its time and its events."""
+    lines = [
+        f"{'' if one.at_us is None else f'at {seconds(one.at_us)}: '}{one.sentence} ({', '.join(one.events)})"
+        for one in each.violations
+    ]
     return printable("\n".join(lines))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from rich.padding import Padding
 from rich.table import Table
@@ -11,6 +11,9 @@ from rich.text import Text
 from chaos.words import some, times
 from orchestrator.invariants.folds.fold import Status
 from orchestrator.report.console import Page, printable
+from orchestrator.report.headline import headlines, losses
+from orchestrator.story.moments import Step
+from orchestrator.story.words import seconds
 from orchestrator.verdict import InvariantVerdict, Verdict, Violation
 
 STYLES: dict[Status, str] = {
@@ -25,11 +28,16 @@ STYLES: dict[Status, str] = {
 MEANINGS: dict[Status, str] = {
     "violated": "broken, with proof",
     "inconclusive": "cannot be told from this run",
-    "held": "put to the test that often, never broken",
-    "excused": "seen to give way only where the scenario or Kafka's contract allows it",
+    "held": "put to the test that often, and what it promises was kept each time",
+    "excused": "gave way, but only where the scenario or Kafka's contract allows it; the rest of its tests were passed",
     "vacuous": "nothing in this run tested it, so nothing is known",
 }
 VIOLATIONS_SHOWN = 3
+IN_FULL = 3
+"""As many violated invariants are shown with their evidence; of more there is a line each."""
+PATHS_SHOWN = 1
+NAMED_MAX = 10
+"""A scenario that names more promises than these says that everything works: only those that did not hold are shown."""
 
 
 def title(verdict: Verdict) -> str:
@@ -38,20 +46,19 @@ def title(verdict: Verdict) -> str:
     return f"{verdict.scenario}{variant}, {verdict.runtime}, seed {verdict.seed}"
 
 
-def print_verdict(page: Page, verdict: Verdict) -> None:
-    """One run: violations with their evidence, every invariant with how often it was tested, and the conclusion."""
+def print_verdict(page: Page, verdict: Verdict, *, full: bool = False, story: bool = False) -> None:
+    """One run, on a screen: headline, story, violations with their evidence, the promises that the scenario names or
+    that did not hold, and the conclusion. ``full``: every promise with how often it was tested, and all evidence.
+    ``story``: what happened, also where all went well."""
     about = f": {verdict.about}" if verdict.about else ""
     page.say(title(verdict) + about, "bold")
+    for line in headlines(verdict):
+        page.say(line, _style(line))
     page.say()
-    for each in verdict.invariants:
-        if each.status == "violated" or each.violations:
-            _print_violations(page, each)
-    page.show(_invariants(verdict))
-    page.say()
-    for status in STYLES:
-        if any(each.status == status for each in verdict.invariants):
-            page.say(f"{status:<12}  {MEANINGS[status]}", "dim")
-    page.say()
+    if verdict.story and (story or worth_telling(verdict)):
+        _print_story(page, verdict)
+    _print_all_violations(page, verdict, full)
+    _print_promises(page, verdict, full)
     time = "virtual time" if verdict.runtime == "sim" else "wall time"
     recorded = f"{some(verdict.events, 'event')}, {some(verdict.rpcs, 'RPC')}"
     page.say(f"recorded    {recorded} in {verdict.duration:.1f} s of {time}")
@@ -60,41 +67,115 @@ def print_verdict(page: Page, verdict: Verdict) -> None:
         page.say(line)
 
 
+def worth_telling(verdict: Verdict) -> bool:
+    """Whether anything broke, gave way, or was left undecided."""
+    return not verdict.expected or any(each.status in ("violated", "excused") for each in verdict.invariants)
+
+
+def _style(headline: str) -> str:
+    return next((STYLES[status] for word, status in _LOUD.items() if headline.startswith(word)), "")
+
+
+_LOUD: dict[str, Status] = {"VIOLATED": "violated", "UNDECIDED": "inconclusive", "LOST": "excused"}
+"""First word of a headline -> whose style it has."""
+
+
+def _print_story(page: Page, verdict: Verdict) -> None:
+    page.say("what happened, in seconds since time 0", "dim")
+    for moment in verdict.story:
+        style = STYLES["violated"] if " VIOLATED: " in moment.text else ""
+        text = f"{moment.at_us / 1_000_000:>9.3f}  {moment.text}"
+        page.show(Padding(Text(printable(text), style), (0, 0, 0, 0), expand=False))
+    page.say()
+
+
+def _print_all_violations(page: Page, verdict: Verdict, full: bool) -> None:
+    broken = [each for each in verdict.invariants if each.status == "violated" or each.violations]
+    # What nobody expects comes first, then what broke first.
+    broken.sort(key=lambda each: (each.weight != "unexpected", each.first_us or 0))
+    for number, each in enumerate(broken):
+        path = verdict.paths.get(each.id, []) if full or number < PATHS_SHOWN else []
+        in_full = full or number < IN_FULL
+        _print_violations(page, each, path, VIOLATIONS_SHOWN if full else int(in_full))
+        if in_full or each is broken[-1]:
+            page.say()
+
+
+def _print_promises(page: Page, verdict: Verdict, full: bool) -> None:
+    """The table, of all or of those that matter, what the words in it mean, and how the others came out."""
+    expects = verdict.expects
+    names = {*expects.violated, *expects.held, *expects.excused}
+    shown = names if len(names) <= NAMED_MAX else set()
+    loud = ("violated", "excused")
+    chosen = [
+        each
+        for each in verdict.invariants
+        if full or each.id in shown or each.status in loud or each.weight == "undecided" or each.violations
+    ]
+    if chosen:
+        page.show(_invariants(chosen, names))
+    others = [each for each in verdict.invariants if each not in chosen]
+    if others:
+        counts = {status: sum(each.status == status for each in others) for status in STYLES}
+        (status, number), *rest = ((status, number) for status, number in counts.items() if number)
+        came = [
+            f"{some(number, 'other' if chosen else 'promise')} {status}",
+            *(f"{many} {word}" for word, many in rest),
+        ]
+        page.say(f"{', '.join(came)} (--full has each of them)", "dim")
+    page.say()
+    if full:
+        for status in STYLES:
+            if any(each.status == status for each in chosen):
+                page.say(f"{status:<12}  {MEANINGS[status]}", "dim")
+        page.say()
+
+
 def conclusion(verdict: Verdict) -> list[str]:
     """What was expected and what came of it, in a few lines."""
     expects = verdict.expects
-    parts = [f"{', '.join(ids)} violated" for ids in [expects.violated] if ids]
-    parts += [f"{', '.join(ids)} held" for ids in [expects.held] if ids]
-    parts += [f"{', '.join(ids)} excused" for ids in [expects.excused] if ids]
-    parts += [f"{', '.join(ids)} may be violated" for ids in [expects.may] if ids]
+    wanted = ((expects.violated, "violated"), (expects.held, "held"), (expects.excused, "excused"))
+    parts = [f"{_few(ids)} {what}" for ids, what in (*wanted, (expects.may, "may be violated")) if ids]
     lines = [f"expected    {'; '.join(parts) or 'nothing violated'}"]
     if verdict.must_happen:
         seen = [name if was_seen else f"{name} (NEVER SEEN)" for name, was_seen in verdict.must_happen.items()]
         lines.append(f"must happen {', '.join(seen)}")
+    if verdict.asked:
+        told = [name if was_told else f"{name} (NOT SO)" for name, was_told in verdict.asked.items()]
+        lines.append(f"answers     {', '.join(told)}")
+    if verdict.defects:
+        lines.append(f"defects     {', '.join(verdict.defects)}, planted on purpose")
     lines.append(f"outcome     {outcome(verdict)}")
     lines += [f"  unexpected: {text}" for text in verdict.unexpected]
     lines += [f"  undecided: {text}" for text in verdict.undecided]
     lines += [f"  known: {name}, which Kafka itself does (docs/findings.md)" for name in verdict.known]
+    lines += [f"  lost: {each}" for each in losses(verdict)]
+    lines += [f"  note: {each}" for each in verdict.remarks]
     return lines
 
 
+def _few(ids: Sequence[str]) -> str:
+    return ", ".join(ids) if len(ids) <= NAMED_MAX else f"{some(len(ids), 'promise')} ({ids[0]} and others)"
+
+
 def outcome(verdict: Verdict) -> str:
-    """``violated, as expected``."""
+    """``violated, as expected``. Where promises gave way, nobody says that all held."""
+    gave_way = sum(each.status == "excused" for each in verdict.invariants)
+    came = verdict.outcome if verdict.outcome != "held" or not gave_way else f"nothing violated, {gave_way} excused"
     if verdict.expected:
-        return f"{verdict.outcome}, {'as Kafka does' if verdict.known else 'as expected'}"
-    return f"{verdict.outcome}, NOT as expected" if verdict.unexpected else f"{verdict.outcome}, and UNDECIDED"
+        return f"{came}, {'as Kafka does' if verdict.known else 'as expected'}"
+    return f"{came}, NOT as expected" if verdict.unexpected else f"{came}, and UNDECIDED"
 
 
-def _invariants(verdict: Verdict) -> Table:
+def _invariants(chosen: Sequence[InvariantVerdict], named: Collection[str]) -> Table:
     """Those that the scenario is about come first, then the worst."""
-    named = {*verdict.expects.violated, *verdict.expects.held}
     ranks = list(STYLES)
     table = Table(box=None, pad_edge=False, header_style="dim", show_edge=False)
     table.add_column("promise", no_wrap=True)
     table.add_column("status", no_wrap=True)
     table.add_column("tested", justify="right", no_wrap=True)
     table.add_column("what is promised")
-    for each in sorted(verdict.invariants, key=lambda each: (each.id not in named, ranks.index(each.status))):
+    for each in sorted(chosen, key=lambda each: (each.id not in named, ranks.index(each.status))):
         table.add_row(each.id, Text(each.status, STYLES[each.status]), f"{each.tested:,}", printable(_remark(each)))
     return table
 
@@ -106,27 +187,43 @@ def _remark(each: InvariantVerdict) -> str:
     return f"{each.title} ({'; '.join(notes)})" if notes else each.title
 
 
-def _print_violations(page: Page, each: InvariantVerdict) -> None:
-    """Each sentence once, with how often it was found, and where for the first time."""
+def _print_violations(page: Page, each: InvariantVerdict, path: Sequence[Step], most: int) -> None:
+    """What an invariant was violated by: when first, the way there, each sentence once with how often it was found."""
     seemed = "was" if each.status == "violated" else "seems to have been"
-    heading = f"{each.id} {seemed} violated {times(each.violated)} (tested {times(each.tested)}): {each.title}"
+    tested = f"(tested {times(each.tested)})"
+    heading = f"{each.id} {seemed} violated {times(each.violated)} {tested}{_first(each)}: {each.title}"
     page.show(Text(printable(heading), STYLES[each.status]))
-    shown = each.violations[:VIOLATIONS_SHOWN]
-    for violation in shown:
+    shown = each.violations[:most]
+    for number, violation in enumerate(shown):
         page.show(Padding(Text(printable(violation.sentence)), (0, 0, 0, 2), expand=False))
         page.show(Padding(Text(printable(_evidence(violation)), "dim"), (0, 0, 0, 6), expand=False))
+        if not number and path:
+            _print_path(page, path)
     rest = each.violated - sum(violation.times for violation in shown)
-    if rest > 0:
+    if rest > 0 and most:
         others = f"and {times(rest)} with other words or numbers (verdict.json has some of them)"
         page.show(Padding(Text(others), (0, 0, 0, 2), expand=False))
-    page.say()
+
+
+def _print_path(page: Page, path: Sequence[Step]) -> None:
+    page.show(Padding(Text("how it came to this", "dim"), (0, 0, 0, 6), expand=False))
+    for step in path:
+        text = Text(f"{step.at_us / 1_000_000:.3f}  {printable(step.text)}")
+        text.append(f"  {step.event}", "dim")
+        page.show(Padding(text, (0, 0, 0, 8), expand=False))
+
+
+def _first(each: InvariantVerdict) -> str:
+    return "" if each.first_us is None else f", first at {seconds(each.first_us)}"
 
 
 def _evidence(violation: Violation) -> str:
-    first = f"{times(violation.times)}, first" if violation.times > 1 else "once"
+    at = "" if violation.at_us is None else f" at {seconds(violation.at_us)}"
+    first = f"{times(violation.times)}, first{at}" if violation.times > 1 else f"once{at}"
+    events = f" in the events {', '.join(violation.events)}" if violation.events else ""
     causes = f"; caused by {', '.join(violation.causes)}" if violation.causes else ""
     known = f"; {violation.known}" if violation.known else ""
-    return f"{first} in the events {', '.join(violation.events)}{causes}{known}"
+    return f"{first}{events}{causes}{known}"
 
 
 def one_line(verdict: Verdict) -> str:
@@ -139,30 +236,35 @@ def one_line(verdict: Verdict) -> str:
     mark = "ok" if verdict.expected else "!!"
     reasons = "" if verdict.expected else f"; {'; '.join([*verdict.unexpected, *verdict.undecided][:2])}"
     reasons += f"; known: {', '.join(verdict.known)}" if verdict.known else ""
+    reasons += "".join(f"; lost: {each}" for each in losses(verdict))
+    reasons += f"; planted: {', '.join(verdict.defects)}" if verdict.defects else ""
     return f"{mark} {title(verdict)}: {', '.join(found)}, {some(verdict.events, 'event')}{reasons}"
 
 
-def print_contrast(page: Page, verdicts: Sequence[Verdict]) -> None:
+def print_contrast(page: Page, verdicts: Sequence[Verdict], *, full: bool = False) -> None:
     """Many runs side by side, a column for each variant: of the invariants that did not come out alike everywhere in
-    how many runs each was violated, held, ... and how often it was tested at the least; the others by name."""
+    how many runs each was violated, held, ... and how often it was tested at the least; the number of the others.
+    ``full``: all of them."""
     variants = list(dict.fromkeys(verdict.variant for verdict in verdicts))
     columns = [[verdict for verdict in verdicts if verdict.variant == variant] for variant in variants]
     table = Table(box=None, pad_edge=False, header_style="dim", show_edge=False, padding=(0, 3, 0, 0))
     table.add_column("promise", no_wrap=True)
     for variant, runs in zip(variants, columns, strict=True):
         table.add_column(f"{printable(variant) or 'plain'}, {some(len(runs), 'run')}")
-    alike: dict[Status, list[str]] = {}
-    for number, invariant in enumerate(each.id for each in verdicts[0].invariants):
+    table.add_column("what is promised")
+    alike: dict[Status, int] = {}
+    for number, invariant in enumerate(verdicts[0].invariants):
         cells = [[verdict.invariants[number] for verdict in runs] for runs in columns]
         statuses = {each.status for cell in cells for each in cell}
-        if len(statuses) == 1 and statuses <= {"held", "vacuous"}:
-            alike.setdefault(statuses.pop(), []).append(invariant)
+        if not full and len(statuses) == 1 and statuses <= {"held", "vacuous"}:
+            status = statuses.pop()
+            alike[status] = alike.get(status, 0) + 1
         else:
-            table.add_row(invariant, *map(_cell, cells))
-    table.add_row("as expected", *(_as_expected(runs) for runs in columns))
+            table.add_row(invariant.id, *map(_cell, cells), printable(invariant.title))
+    table.add_row("as expected", *(_as_expected(runs) for runs in columns), "")
     page.show(table)
-    for status, names in alike.items():
-        page.show(Text(f"{status} in every run: {', '.join(names)}", STYLES[status]))
+    for status, number in alike.items():
+        page.show(Text(f"{status} in every run: {some(number, 'promise')} (--full has each of them)", STYLES[status]))
 
 
 def _cell(every: Sequence[InvariantVerdict]) -> Text:

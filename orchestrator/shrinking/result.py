@@ -14,9 +14,9 @@ from chaos.shrink.lean import as_written
 from chaos.shrink.measure import Size
 from chaos.words import some, times
 from orchestrator.shrinking.failure import Failure
-from orchestrator.shrinking.story import Chronicle
 from orchestrator.shrinking.trial import plan_of
 from orchestrator.sim_run import SimRun, run_in_sim
+from orchestrator.story.chronicle import Chronicle
 from orchestrator.version import __version__
 
 WIDTH = 118
@@ -115,7 +115,7 @@ def _story(shrunk: Shrunk, origin: Origin, run: SimRun, chronicle: Chronicle) ->
         lines.append(f"The run could not be carried out: {sentence}")
     failed, tried = shrunk.other_seeds
     first_us = run.first.get(failure.invariant)
-    lines += ["", *chronicle.told(None if first_us is None else first_us - run.zero_us, sentence), ""]
+    lines += ["", *chronicle.story_of(None if first_us is None else first_us - run.zero_us, sentence), ""]
     if shrunk.runs:
         lines.append(f"Shrunk from {origin.source} by krift {__version__}, in {some(shrunk.runs, 'run')}:")
         lines += [f"  {line}" for line in in_words(shrunk.before, shrunk.after)]

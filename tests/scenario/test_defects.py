@@ -352,13 +352,15 @@ def without_defects(scenario: str, seed: int) -> dict[str, InvariantResult]:
 
 @pytest.mark.parametrize(("defect", "seed"), [(name, seed) for name in DEFECTS for seed in PROOFS[name].seeds])
 def test_a_defect_is_caught_by_its_invariant(defect: str, seed: int) -> None:
-    """Shows that the invariant was tested and held, and that the defect alone makes it fail and the evidence tell."""
+    """Shows that the invariant was tested and not violated, and that the defect alone makes it fail and the evidence
+    tell. It may have given way elsewhere in the run, where a rule allows that."""
     proof, meant = PROOFS[defect], DEFECTS[defect].caught_by
     clean = without_defects(proof.scenario, seed)
     violated = {name for name, each in clean.items() if each.status == "violated"}
     assert violated <= set(plan_of(proof.scenario, seed).expect.may)
     assert not [name for name, each in clean.items() if each.status == "inconclusive"]
-    assert (clean[meant].status, clean[meant].tested > 0) == ("held", True)
+    assert clean[meant].status in ("held", "excused")
+    assert clean[meant].tested > 0
     caught = caught_by(plan_of(proof.scenario, seed, (defect,)), meant)
     assert (caught.status, caught.violated > 0) == ("violated", True), caught
     sentences = [finding.sentence for finding in caught.violations]
@@ -397,7 +399,7 @@ def test_the_command_line_switches_defects_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Shows the same scenario end with 0, and with a defect with 1 and the invariant that caught it."""
-    command = ["run", str(SCENARIOS / "expired.yaml"), "--runtime", "sim", "--quiet", "--out", str(tmp_path)]
+    command = ["run", str(SCENARIOS / "expired.yaml"), "--runtime", "sim", "--quiet", "--full", "--out", str(tmp_path)]
     assert krift(monkeypatch, *command) == 0
     assert re.search(r"^T2 +held", capsys.readouterr().out, re.MULTILINE)
     assert krift(monkeypatch, *command, "--defect", "skip-sequence-check") == 1

@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from actors.trace.events import AdminReturn, ConfigChange, LogHw, PartChange, Stamped
-from chaos.scenario.loader import load_file
+from chaos.scenario.loader import load_file, load_value
 from chaos.scenario.resolve import resolve
+from orchestrator.report.headline import headlines
+from orchestrator.sim_run import SimRun, run_in_sim
 from tests.scenario.test_library_in_sim import play
 
 SCENARIOS = Path(__file__).parent / "operator"
@@ -77,3 +79,60 @@ def test_the_quorum_is_described_as_its_leader_sees_it() -> None:
     assert leader != "103"
     assert ends["103"] < ends[leader]
     assert ends["101"] + ends["102"] > 2 * ends["103"]
+
+
+def judged(name: str) -> SimRun:
+    """A run of one of the scenarios here, with its verdict."""
+    return run_in_sim(resolve(load_file(SCENARIOS / f"{name}.yaml")))
+
+
+def test_what_an_allowed_election_lost_is_told() -> None:
+    """Shows that nobody says that all held where an unclean election gave up acknowledged records: their number is in
+    the headline, the story has the election and the truncation, and C1 is excused, by record."""
+    run = judged("elect-unclean-acks-all")
+    verdict = run.verdict
+    assert (run.exit_code, verdict.unexpected, verdict.undecided) == (0, [], [])
+    lost = next(each for each in verdict.invariants if each.id == "C1")
+    assert (lost.status, lost.excused) == ("excused", {"unclean-election": 175})
+    assert lost.tested > 175
+    assert headlines(verdict)[0].startswith("LOST: 175 records acknowledged with acks=all")
+    story = [moment.text for moment in verdict.story]
+    assert len(story) <= 20
+    asked, elected, cut = (
+        next(number for number, text in enumerate(story) if each in text)
+        for each in ("an operator asks for an unclean election of orders-0", "UNCLEAN election", "cuts 175 records")
+    )
+    assert asked < elected < cut
+    assert "that an operator asked for" in story[elected]
+
+
+def test_what_had_no_effect_is_told() -> None:
+    """Shows the request that changed nothing, and the end that was never seen; the answers are as expected."""
+    verdict = judged("elect-unclean-acks-all").verdict
+    until, request = verdict.remarks
+    assert until.startswith("f2 (crash) went on to the end of the chaos: its end (when seen: leader-elected(")
+    assert request.endswith("unclean election of orders-0 had no effect: orders-0 ELECTION_NOT_NEEDED")
+    assert list(verdict.asked.values()) == [True, True]
+
+
+def test_an_answer_that_nobody_got_is_unexpected() -> None:
+    """Shows that expect: {asked: ...} is no wish: the run ends with 1 where the answer was another one."""
+    document = dict(resolve(load_file(SCENARIOS / "elect-unclean-acks-all.yaml")).document)
+    document["expect"] = {
+        "asked": [{"call": "elect-leaders", "tp": "orders-0", "answer": "ELIGIBLE_LEADERS_NOT_AVAILABLE"}]
+    }
+    run = run_in_sim(resolve(load_value(document)))
+    assert run.exit_code == 1
+    (wrong,) = run.verdict.unexpected
+    assert wrong.startswith("no operator was answered so: asked(call=elect-leaders, tp=orders-0, answer=ELIGIBLE_")
+
+
+def test_an_operators_unclean_election_is_told_from_the_controllers() -> None:
+    """Shows that who decided can be named: that of the operator is not seen as one by the controller."""
+    document = dict(resolve(load_file(SCENARIOS / "elect-unclean-acks-all.yaml")).document)
+    document["must-happen"] = [{"unclean-election": {"tp": "orders-0", "by": by}} for by in ("operator", "controller")]
+    run = run_in_sim(resolve(load_value(document)))
+    assert run.verdict.must_happen == {
+        "unclean-election(tp=orders-0, by=operator)": True,
+        "unclean-election(tp=orders-0, by=controller)": False,
+    }

@@ -42,7 +42,8 @@ class Reader(msgspec.Struct):
 
 class Sends(State):
     """``recent``: offset -> acknowledged send, as far as a new leader's log could still lack it; ``unread``: those
-    that no consumer has got so far; ``read``: per offset whether a consumer got it."""
+    that no consumer has got so far; ``read``: per offset whether a consumer got it. ``given_up``: offset -> uid of the
+    record whose loss is excused: each counts once, however many leaders lack it."""
 
     recent: dict[int, Acknowledged] = {}
     unread: dict[int, Acknowledged] = {}
@@ -50,6 +51,7 @@ class Sends(State):
     readers: dict[str, Reader] = {}
     floor: int = 0
     budget: LossBudget = LossBudget()
+    given_up: dict[int, str] = {}
 
 
 class AcknowledgedIsNotLost(LogInvariant[Sends]):
@@ -77,6 +79,7 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
         "unclean-election": UNCLEAN,
         "loss-budget": LOST,
     }
+    not_promised = ("acks<=1",)
 
     def initial(self, key: str, profile: Profile) -> Sends:
         return Sends(key, budget=loss_budget(profile, key))
@@ -171,14 +174,22 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
         mirror: LogMirror,
         proof: Witness | None,
     ) -> Emissions:
+        rule = self._excuse(state, sent, offset, epoch, mirror)
+        if not rule:
+            return self.violated(state.key, sentence, sent.by, proof)
+        if state.given_up.get(offset) == sent.uid:
+            return NOTHING
+        state.given_up[offset] = sent.uid
+        return self.excused(rule, state.key, sentence, sent.by, proof)
+
+    def _excuse(self, state: Sends, sent: Acknowledged, offset: int, epoch: int, mirror: LogMirror) -> str:
+        """The rule by which a record may be missing in a leader epoch, "" none."""
         if sent.acks != ACKS_ALL and (epoch != sent.leader_epoch or epoch < 0 or mirror.lost_by(offset)):
-            return self.excused("acks<=1", state.key, sentence, sent.by, proof)
+            return "acks<=1"
         taint = mirror.taint_between(sent.leader_epoch, epoch, offset + 1)
         if taint is not None:
-            return self.excused(taint.rule, state.key, sentence, sent.by, proof)
-        if mirror.loss_excuses(offset, state.budget):
-            return self.excused("loss-budget", state.key, sentence, sent.by, proof)
-        return self.violated(state.key, sentence, sent.by, proof)
+            return taint.rule
+        return "loss-budget" if mirror.loss_excuses(offset, state.budget) else ""
 
     def _read(self, state: Sends, event: Stamped, body: PollReturn) -> None:
         read, unread = state.read, state.unread

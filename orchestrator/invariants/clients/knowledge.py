@@ -315,6 +315,7 @@ class RealTimeOrder(_Ends):
         ),
         "unclean-enabled": "As the KIP is written, it does not apply where unclean election is enabled.",
     }
+    not_promised = ("acks<=1",)
 
     def step(self, state: Judged, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from actors.trace.events import EVENT_TYPES
+from chaos.words import times
 from orchestrator.invariants.folds.fold import CANNOT_TELL, TOO_SHORT, Finding, Invariant, Profile, Status
 
 KEPT = 10
@@ -46,8 +47,9 @@ class InvariantResult(msgspec.Struct):
     doubts: list[Finding] = []
 
 
-def count(result: KeyResult, finding: Finding) -> None:
-    """Enter a finding. One whose sentence is known already raises that finding's ``times``."""
+def count(result: KeyResult, finding: Finding, at_us: int = -1) -> None:
+    """Enter a finding that was found at ``at_us``. One whose sentence is known already raises that finding's
+    ``times``."""
     name = _counter(finding)
     result.counts[name] = result.counts.get(name, 0) + 1
     alike = 0
@@ -58,7 +60,7 @@ def count(result: KeyResult, finding: Finding) -> None:
                 return
             alike += 1
     if alike < KEPT:
-        result.findings.append(finding)
+        result.findings.append(msgspec.structs.replace(finding, at_us=at_us))
 
 
 def _counter(finding: Finding) -> str:
@@ -114,6 +116,7 @@ def _conclude(
                 too_short = too_short or finding.sentence
             else:
                 merged.doubts.append(finding)
+    merged.violations.sort(key=lambda finding: finding.at_us)
     merged.status, merged.why = _status(invariant, merged, clouds)
     if merged.status == "vacuous" and too_short:
         merged.why = too_short
@@ -131,10 +134,13 @@ def _status(invariant: Invariant, merged: InvariantResult, clouds: Mapping[str, 
         return "inconclusive", f"a gap in the trace: {gap}"
     if merged.doubts:
         return "inconclusive", merged.doubts[0].sentence
-    if merged.tested:
+    gave_way = {rule: number for rule, number in merged.excused.items() if rule not in invariant.not_promised}
+    if merged.tested and not gave_way:
         return "held", ""
     if merged.excused:
-        return "excused", f"nothing but {', '.join(sorted(merged.excused))}"
+        only = "" if merged.tested else "nothing but "
+        rules = (f"{rule} ({times(number)})" for rule, number in sorted((gave_way or merged.excused).items()))
+        return "excused", f"{only}{', '.join(rules)}"
     return "vacuous", "nothing in this run tested it"
 
 

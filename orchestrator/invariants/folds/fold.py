@@ -82,7 +82,8 @@ class Finding(msgspec.Struct, frozen=True):
     rule: name of the exemption (excused), of what is missing (inconclusive), or of what Kafka itself gets wrong and
     shows here (violated; ``known_findings``). clouds: event types of which the trace may lack some because of this
     (findings of X4): what was judged on them is inconclusive. times: how often it was found with this very sentence;
-    the events are those of the first time.
+    the events are those of the first time. at_us: when it was found for the first time, by the wall of the trace's
+    clock: when an event showed it, a deadline was over, or the trace ended; -1 not told. An engine fills it in.
     """
 
     invariant: str
@@ -94,6 +95,7 @@ class Finding(msgspec.Struct, frozen=True):
     rule: str = ""
     clouds: list[str] = []
     times: int = 1
+    at_us: int = -1
 
 
 class Deadline(msgspec.Struct, frozen=True, order=True):
@@ -207,7 +209,8 @@ class Invariant:
     tested_when: what counts as a test. requires: features that must not be off for it to mean anything (else it is
     vacuous); at: features, with the value that they must have somewhere; of_groups: it is about groups, and a run
     without any does not concern it. promised_by: the feature without which nobody promises it, though it is judged.
-    types: the events it judges or remembers; cases: which of them. exemptions: rule -> when it excuses. unseen: what
+    types: the events it judges or remembers; cases: which of them. exemptions: rule -> when it excuses. not_promised:
+    rules among them for what nobody promised; an invariant that gave way by any other one has not held. unseen: what
     the promise says, or a
     reader would take it to say, and the code does not look at, a sentence each with the reason; for the document.
     standalone: each event is judged by itself, so that a violation proves itself even in a trace with gaps.
@@ -227,6 +230,7 @@ class Invariant:
     standalone: ClassVar[bool] = False
     ghost: ClassVar[str] = ""
     exemptions: ClassVar[Mapping[str, str]] = {}
+    not_promised: ClassVar[tuple[str, ...]] = ()
     unseen: ClassVar[tuple[str, ...]] = ()
 
     @property

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from actors.control import Predicate
 from actors.trace.events import (
+    AdminReturn,
     AnyTraceEvent,
     BrokerReg,
     ErrorSeen,
@@ -84,6 +86,9 @@ def group(state: GroupState) -> GrpGen:
     return GrpGen("__consumer_offsets-0", "g", state, 3, 1)
 
 
+ELECTED = AdminReturn("a", "ok", 84, "elect-leaders", {"orders-0": "NONE", "orders-1": "ELECTION_NOT_NEEDED"})
+DESCRIBED = AdminReturn("a", "ok", 0, "describe-quorum", {"leader": 101, "voters": {"101": 7}})
+
 CASES: list[tuple[str, dict[str, Any], AnyTraceEvent, bool]] = [
     ("leader-elected", {}, assume(1), True),
     ("leader-elected", {}, assume(0), False),
@@ -94,6 +99,22 @@ CASES: list[tuple[str, dict[str, Any], AnyTraceEvent, bool]] = [
     ("lagging-leader", {}, assume(1, 5, 5), False),
     ("unclean-election", {}, change("unclean", [2]), True),
     ("unclean-election", {}, change("elect", [2, 3]), False),
+    ("unclean-election", {"by": "controller"}, change("unclean", [2]), True),
+    ("unclean-election", {"by": "operator"}, change("unclean", [2]), False),
+    ("unclean-election", {"by": "operator"}, msgspec.structs.replace(change("unclean", [2]), asked=True), True),
+    ("asked", {"call": "elect-leaders"}, ELECTED, True),
+    ("asked", {"call": "alter-config"}, ELECTED, False),
+    ("asked", {"call": "elect-leaders", "answer": "ELECTION_NOT_NEEDED"}, ELECTED, True),
+    ("asked", {"call": "elect-leaders", "tp": "orders-0", "answer": "ELECTION_NOT_NEEDED"}, ELECTED, False),
+    ("asked", {"call": "elect-leaders", "tp": "orders-1", "answer": "ELECTION_NOT_NEEDED"}, ELECTED, True),
+    ("asked", {"call": "elect-leaders", "tp": "orders-2"}, ELECTED, False),
+    (
+        "asked",
+        {"call": "elect-leaders", "answer": "REQUEST_TIMED_OUT"},
+        AdminReturn("a", "unknown", 7, "elect-leaders", {}),
+        True,
+    ),
+    ("asked", {"call": "describe-quorum", "answer": "NONE"}, DESCRIBED, True),
     ("isr-shrunk", {}, change("alter-isr", [1, 2]), True),
     ("isr-shrunk", {}, change("create", [1, 2]), False),
     ("isr-expanded", {}, change("alter-isr", [2, 1, 3]), True),

@@ -60,3 +60,13 @@ def test_unknown_names_are_told() -> None:
     assert "did you mean list-log-end?" in ended.err
     assert krift("exam", "--oddity", "acks-0-los").err.strip().endswith("did you mean acks-0-loss?")
     assert krift("exam", "--defects-only", "--oddities-only").code == 2
+
+
+@pytest.mark.parametrize(
+    "asked", [["--defect", "epoch-reset", "--oddities-only"], ["--oddity", "acks-1-loss", "--defects-only"]], ids=str
+)
+def test_an_exam_of_nothing_is_refused(asked: list[str]) -> None:
+    """Shows that options which leave no run to do are a mistake, not an exam that was passed."""
+    ended = krift("exam", *asked, "--master", "none")
+    assert (ended.code, ended.out) == (2, "")
+    assert f"{asked[2]} leaves out all that {asked[0]} names: nothing is left to examine" in ended.err

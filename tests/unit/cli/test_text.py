@@ -10,8 +10,10 @@ from orchestrator.invariants.folds.conclusion import KEPT, KeyResult, count
 from orchestrator.invariants.folds.fold import Finding
 from orchestrator.report.console import Page
 from orchestrator.report.text import one_line, print_contrast, print_verdict
+from orchestrator.story.moments import Moment, Step
 from orchestrator.verdict import Expected, InvariantVerdict, Verdict, Violation
 
+EVENTS = ["list-offsets-1/0/479", "list-offsets-2/0/738"]
 TOLD = (
     "list-offsets-2 was told 291 as the latest offset of orders-0 by broker-2 (leader epoch 1) after broker-1 "
     "(leader epoch 0) had told list-offsets-1 301"
@@ -38,8 +40,16 @@ OFF = Verdict(
             excused={"stale-leader": 3},
             violated=308,
             violations=[
-                Violation("orders-0", TOLD, ["list-offsets-1/0/479", "list-offsets-2/0/738"], ["broker-1/0/595"], 164),
-                Violation("orders-0", "list-offsets-1 was told less", ["list-offsets-1/0/751"], [], 1),
+                Violation(
+                    "orders-0",
+                    TOLD,
+                    EVENTS,
+                    ["broker-1/0/595"],
+                    164,
+                    "",
+                    7_874_000,
+                ),
+                Violation("orders-0", "list-offsets-1 was told less", ["list-offsets-1/0/751"], [], 1, "", 8_001_000),
             ],
         ),
         InvariantVerdict("H2", "A new leader refuses", "vacuous", 0, "kip-207 is off"),
@@ -47,11 +57,22 @@ OFF = Verdict(
     events=11375,
     rpcs=2362,
     duration=18.0,
+    defects=["list-offsets-any-offset"],
+    remarks=["f3 (crash) found nobody to hit"],
+    story=[
+        Moment(4_500_000, "f2 crash of broker-1, until 12.500 s"),
+        Moment(7_874_000, "H1 VIOLATED: The latest offset never goes back"),
+    ],
+    paths={"H1": [Step(4_500_000, "f2 crash of broker-1 begins", "driver/0/8")]},
 )
 ON = msgspec.structs.replace(
     OFF,
     variant="seed",
     outcome="held",
+    defects=[],
+    remarks=[],
+    story=[],
+    paths={},
     invariants=[
         OFF.invariants[0],
         InvariantVerdict("H1", "The latest offset never goes back", "held", 943),
@@ -60,18 +81,56 @@ ON = msgspec.structs.replace(
 )
 
 
-def test_a_verdict_in_full(capsys: pytest.CaptureFixture[str]) -> None:
-    """Shows every part: evidence once per sentence with a count, the rest counted, what the statuses mean, what was
-    expected. Brackets of a scenario are no markup."""
+PLANTED = "; planted: list-offsets-any-offset"
+HEAD = [
+    "kip-207 (off), sim, seed 7: Offsets go [backwards].",
+    "VIOLATED as expected: H1 The latest offset never goes back",
+    "planted on purpose: list-offsets-any-offset",
+    "",
+    "what happened, in seconds since time 0",
+    "    4.500  f2 crash of broker-1, until 12.500 s",
+    "    7.874  H1 VIOLATED: The latest offset never goes back",
+    "",
+    "H1 was violated 308 times (tested 1,275 times), first at 7.874 s: The latest offset never goes back",
+    f"  {TOLD}",
+    f"      164 times, first at 7.874 s in the events {', '.join(EVENTS)}; caused by broker-1/0/595",
+    "      how it came to this",
+    "        4.500  f2 crash of broker-1 begins  driver/0/8",
+]
+FOOT = [
+    "recorded    11,375 events, 2,362 RPCs in 18.0 s of virtual time",
+    "trace       d1",
+    "expected    H1 violated; H6 may be violated",
+    "must happen lagging-leader, offset-not-available (NEVER SEEN)",
+    "defects     list-offsets-any-offset, planted on purpose",
+    "outcome     violated, as expected",
+    "  note: f3 (crash) found nobody to hit",
+]
+
+
+def test_a_verdict_on_a_screen(capsys: pytest.CaptureFixture[str]) -> None:
+    """Shows what everybody must know: headline, story, the violation with its time and how it came about, the promises
+    that the scenario names, and the number of the others. Brackets of a scenario are no markup."""
     print_verdict(Page(), OFF)
     assert capsys.readouterr().out.splitlines() == [
-        "kip-207 (off), sim, seed 7: Offsets go [backwards].",
+        *HEAD,
+        "  and 144 times with other words or numbers (verdict.json has some of them)",
         "",
-        "H1 was violated 308 times (tested 1,275 times): The latest offset never goes back",
-        f"  {TOLD}",
-        "      164 times, first in the events list-offsets-1/0/479, list-offsets-2/0/738; caused by broker-1/0/595",
+        "promise  status    tested  what is promised",
+        "H1       violated   1,275  The latest offset never goes back (excused 3 times: stale-leader)",
+        "1 other held, 1 vacuous (--full has each of them)",
+        "",
+        *FOOT,
+    ]
+
+
+def test_a_verdict_in_full(capsys: pytest.CaptureFixture[str]) -> None:
+    """Shows all evidence, every promise, and what the statuses mean."""
+    print_verdict(Page(), OFF, full=True)
+    assert capsys.readouterr().out.splitlines() == [
+        *HEAD,
         "  list-offsets-1 was told less",
-        "      once in the events list-offsets-1/0/751",
+        "      once at 8.001 s in the events list-offsets-1/0/751",
         "  and 143 times with other words or numbers (verdict.json has some of them)",
         "",
         "promise  status    tested  what is promised",
@@ -80,15 +139,40 @@ def test_a_verdict_in_full(capsys: pytest.CaptureFixture[str]) -> None:
         "H2       vacuous        0  A new leader refuses (kip-207 is off)",
         "",
         "violated      broken, with proof",
-        "held          put to the test that often, never broken",
+        "held          put to the test that often, and what it promises was kept each time",
         "vacuous       nothing in this run tested it, so nothing is known",
         "",
-        "recorded    11,375 events, 2,362 RPCs in 18.0 s of virtual time",
-        "trace       d1",
-        "expected    H1 violated; H6 may be violated",
-        "must happen lagging-leader, offset-not-available (NEVER SEEN)",
-        "outcome     violated, as expected",
+        *FOOT,
     ]
+
+
+def test_a_story_of_what_went_well_is_told_to_who_asks(capsys: pytest.CaptureFixture[str]) -> None:
+    """Shows that where nothing broke or gave way the story is printed with --story alone."""
+    calm = msgspec.structs.replace(ON, story=[Moment(1_000_000, "the controller fences broker-1")])
+    print_verdict(Page(), calm)
+    assert "the controller fences" not in capsys.readouterr().out
+    print_verdict(Page(), calm, story=True)
+    assert "    1.000  the controller fences broker-1" in capsys.readouterr().out.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("rule", "lost"),
+    [
+        ("unclean-election", "316 records acknowledged with acks=all, given up by an unclean election"),
+        ("loss-budget", "316 records acknowledged with acks=all, with the disks of too many replicas"),
+        ("acks<=1", "316 records acknowledged with acks=1"),
+    ],
+)
+def test_a_loss_that_is_allowed_is_in_the_headline(rule: str, lost: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Shows that acknowledged records that are gone are told with their number, and that nobody says that all held."""
+    promise = InvariantVerdict("C1", "Acknowledged records stay", "excused", 509, excused={rule: 316})
+    verdict = msgspec.structs.replace(ON, invariants=[promise])
+    print_verdict(Page(), verdict)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].startswith(f"LOST: {lost}")
+    assert lines[2].startswith("nothing violated; 1 promise gave way where that is allowed: C1 (316 times)")
+    assert "outcome     nothing violated, 1 excused, as expected" in lines
+    assert f"lost: {lost}" in one_line(verdict)
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 200])
@@ -97,10 +181,11 @@ def test_it_fits_the_terminal(width: int, capsys: pytest.CaptureFixture[str]) ->
     print_verdict(Page(width=width), OFF)
     print_contrast(Page(width=width), [OFF, ON])
     printed = capsys.readouterr().out
-    told = printed.split("times):", 1)[1]
+    told = printed.split("first at", 1)[1]
     for word in TOLD.replace("-", " ").split():
         assert word in told, word
     laid_out = [line for line in printed.splitlines() if line.startswith(("  ", "H1", "P1", "H2", "promise"))]
+    laid_out = [line for line in laid_out if not line.startswith("  note:")]
     assert all(cell_len(line) <= width for line in laid_out), laid_out
 
 
@@ -108,11 +193,11 @@ def test_runs_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
     """Shows that what differs is in the table, a column for each variant, and what is alike everywhere below it."""
     print_contrast(Page(), [OFF, ON])
     assert capsys.readouterr().out.splitlines() == [
-        "promise       off, 1 run             seed, 1 run",
-        "H1            violated (308 times)   held (943 tests)",
-        "H2            vacuous                held (10 tests)",
+        "promise       off, 1 run             seed, 1 run        what is promised",
+        "H1            violated (308 times)   held (943 tests)   The latest offset never goes back",
+        "H2            vacuous                held (10 tests)    A new leader refuses",
         "as expected   yes                    yes",
-        "held in every run: P1",
+        "held in every run: 1 promise (--full has each of them)",
     ]
 
 
@@ -121,20 +206,20 @@ def test_many_runs_of_a_variant(capsys: pytest.CaptureFixture[str]) -> None:
     odd = msgspec.structs.replace(ON, expected=False, invariants=[*ON.invariants[:1], *OFF.invariants[1:]])
     print_contrast(Page(), [ON, ON, odd])
     assert capsys.readouterr().out.splitlines() == [
-        "promise       seed, 3 runs",
-        "H1            violated 1 of 3, held 2 of 3; 943+ tests each",
-        "H2            held 2 of 3, vacuous 1 of 3; 0+ tests each",
+        "promise       seed, 3 runs                                    what is promised",
+        "H1            violated 1 of 3, held 2 of 3; 943+ tests each   The latest offset never goes back",
+        "H2            held 2 of 3, vacuous 1 of 3; 0+ tests each      A new leader refuses",
         "as expected   2 of 3",
-        "held in every run: P1",
+        "held in every run: 1 promise (--full has each of them)",
     ]
 
 
 def test_a_run_as_a_line() -> None:
     """Shows a run among many, with the reason if it did not go as expected."""
-    assert one_line(OFF) == "ok kip-207 (off), sim, seed 7: violated H1, held 1 of 3, 11,375 events"
+    assert one_line(OFF) == f"ok kip-207 (off), sim, seed 7: violated H1, held 1 of 3, 11,375 events{PLANTED}"
     failed = msgspec.structs.replace(OFF, expected=False, unexpected=["H1 was violated: x"], undecided=["y"])
     assert one_line(failed).startswith("!! ")
-    assert one_line(failed).endswith("; H1 was violated: x; y")
+    assert one_line(failed).endswith(f"; H1 was violated: x; y{PLANTED}")
 
 
 def test_a_text_moves_no_cursor(capsys: pytest.CaptureFixture[str]) -> None:

@@ -77,7 +77,7 @@ def test_a_producer_that_the_log_does_not_know() -> None:
     batch(trace, 9)
     batch(trace, 10)
     result = trace.result("T2")
-    assert (result.status, result.excused) == ("held", {"no-producer-state": 1})
+    assert (result.status, result.excused) == ("excused", {"no-producer-state": 1})
 
 
 def test_a_first_number_that_no_leader_may_take() -> None:

@@ -1,0 +1,318 @@
+"""The story of a run: what was done to the cluster, what changed in it, who was refused, and when what was promised
+broke. It is made from the trace alone, so that any engine and any later check tells the same one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from actors.node.errors import error_name
+from actors.trace.events import (
+    OP_RETURNS,
+    AdminInvoke,
+    AdminReturn,
+    BrokerReg,
+    CtlFault,
+    CtlPhase,
+    DiskRuleChange,
+    ErrorSeen,
+    LinkRuleChange,
+    LogTrunc,
+    NodeDown,
+    NodeUp,
+    PartAssume,
+    PartChange,
+    QRole,
+    Stamped,
+    TraceEvent,
+)
+from chaos.faults.operator import ADMIN
+from chaos.words import some, times
+from orchestrator.story.moments import Moment
+from orchestrator.story.requests import Requests
+from orchestrator.story.words import fault_words, registration, seconds, succession, takes_up, truncation
+
+LINES_MAX = 20
+"""Lines of a story, without those that say what broke."""
+
+ALWAYS, TURN, CHANGE, DETAIL = range(4)
+"""How much a line matters: what was done to the cluster; a leader, a loss, an operator's request; a change that follows
+from these; what only fills the picture. The last are the first to be left out."""
+
+TOGETHER_US = 200_000
+"""Changes of the same kind that are no further apart are one line."""
+
+ROUTINE = (
+    "NETWORK_EXCEPTION",
+    "NOT_LEADER_OR_FOLLOWER",
+    "FENCED_LEADER_EPOCH",
+    "UNKNOWN_LEADER_EPOCH",
+    "UNKNOWN_TOPIC_OR_PARTITION",
+)
+"""Errors by which clients merely learn that a broker is gone, or of a new leader, or meet one that has not heard of it
+yet."""
+
+KEPT_MAX = 2_000
+"""Lines that a run of days keeps; what was done to the cluster is always kept."""
+
+NOTES_MAX = 6
+SOON_US = 1_000_000
+"""What comes of a fault so soon goes without saying."""
+
+
+class Line(msgspec.Struct):
+    """A line on its way. us: when, since time 0. text: with {} for the subjects, if there are any. weight: how much it
+    matters. subjects: partitions or nodes of which the same is told. number: how often. last_us: the last time.
+    notes: what came of it. felt: so many messages or Syncs were hit by the fault (felt_by says which)."""
+
+    us: int
+    text: str
+    weight: int
+    subjects: list[str] = []
+    number: int = 1
+    last_us: int = 0
+    notes: list[str] = []
+    felt: int = 0
+    felt_by: str = ""
+
+    def told(self) -> str:
+        """As it is read."""
+        text = self.text.replace("{}", _listed(self.subjects))
+        if self.number > 1:
+            until = f" until {seconds(self.last_us)}" if self.last_us - self.us > TOGETHER_US else ""
+            text += f", {times(self.number)}{until}"
+        felt = f" ({some(self.felt, self.felt_by)} hit)" if self.felt_by else ""
+        return text + "".join(f", {note}" for note in self.notes) + felt
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = list(dict.fromkeys(names))
+    return ", ".join(shown) if len(shown) <= 4 else f"{', '.join(shown[:3])} and {len(shown) - 3} more"
+
+
+class Chronicle:
+    """Writes down what happens from time 0 on. Takes the events of a run in order. ``zero_us``: time 0 by the trace's
+    clock, None as long as it has not come. ``requests``: what an operator asked for, and was told."""
+
+    def __init__(self) -> None:
+        self.zero_us: int | None = None
+        self.lines: list[Line] = []
+        self.requests = Requests()
+        self._parts: dict[str, PartChange] = {}
+        self._registered: dict[int, BrokerReg] = {}
+        self._asked: dict[str, Line] = {}
+        self._recent: dict[tuple[str, str], Line] = {}
+        self._counted: dict[tuple[str, str], Line] = {}
+        self._faults: dict[str, tuple[Line, list[str]]] = {}
+        self._down: dict[str, Line] = {}
+        self._ended: dict[int, int] = {}
+        self._dropped = 0
+
+    def __call__(self, event: Stamped) -> None:
+        tell = _TELL.get(type(event.body))
+        if tell is not None:
+            tell(self, event, event.body)
+
+    # ---- how it is told ---------------------------------------------------------------------------------------
+
+    def told(self, breaks: Sequence[Moment] = (), lines: Sequence[Line] | None = None) -> list[Moment]:
+        """At most LINES_MAX lines, those that matter most, nearest to what broke first, with all ``breaks`` among them,
+        by time. Says how many are left out. ``lines``: those that there are to choose from, all if it is None."""
+        lines = self.lines if lines is None else lines
+        near_us = min((each.at_us for each in breaks), default=None)
+        ranked = sorted(lines, key=lambda line: (line.weight, _distance(line, near_us)))
+        kept = {id(line) for line in (ranked if len(ranked) <= LINES_MAX else ranked[: LINES_MAX - 1])}
+        told = [Moment(line.us, line.told()) for line in lines if id(line) in kept]
+        # What breaks is told after what happened at the same moment.
+        story = [*((each.at_us, 0, each) for each in told), *((each.at_us, 1, each) for each in breaks)]
+        moments = [each for _, _, each in sorted(story, key=lambda entry: entry[:2])]
+        left = len(lines) - len(kept) + self._dropped
+        if left:
+            end_us = moments[-1].at_us if moments else 0
+            moments.append(Moment(end_us, f"({some(left, 'lesser event')} left out)"))
+        return moments
+
+    def story_of(self, failed_us: int | None, sentence: str) -> list[str]:
+        """The lines up to a failure and what was done after it, with the failure among them. ``failed_us``: when it
+        was, since time 0; None if that is only known at the end."""
+        end_us = self.lines[-1].us if self.lines else 0
+        at_us = end_us if failed_us is None else failed_us
+        text = f"in the end, VIOLATED: {sentence}" if failed_us is None else f"VIOLATED: {sentence}"
+        lines = [line for line in self.lines if line.us <= at_us or line.weight == ALWAYS]
+        return [f"{each.at_us / 1_000_000:>8.3f} s  {each.text}" for each in self.told([Moment(at_us, text)], lines)]
+
+    # ---- how it is written ------------------------------------------------------------------------------------
+
+    def note(self, event: Stamped, text: str, weight: int, subject: str = "") -> Line:
+        """A line of its own, or the subject added to the same line of a moment ago."""
+        us = event.wall - (self.zero_us or 0)
+        before = self._recent.get((event.node, text))
+        if before is not None and us - before.us <= TOGETHER_US:
+            before.subjects.append(subject)
+            return before
+        line = Line(us, text, weight, [subject] if subject else [], last_us=us)
+        if self.zero_us is None:
+            return line
+        if len(self.lines) >= KEPT_MAX and weight != ALWAYS:
+            self._dropped += 1
+            return line
+        self.lines.append(line)
+        if subject:
+            if len(self._recent) >= KEPT_MAX:
+                self._recent.clear()
+            self._recent[event.node, text] = line
+        return line
+
+    def count(self, event: Stamped, kind: str, what: str, text: str, weight: int) -> None:
+        """A line for the first of its kind, and how often there are others."""
+        if self.zero_us is None:
+            return
+        line = self._counted.get((kind, what))
+        if line is None:
+            self._counted[kind, what] = self.note(event, text, weight)
+        else:
+            line.number += 1
+            line.last_us = event.wall - self.zero_us
+
+    def phase(self, event: Stamped, body: CtlPhase) -> None:
+        """Time 0, and the end of the chaos."""
+        if body.phase == "chaos":
+            self.zero_us = event.wall
+        elif body.phase == "healing":
+            self.note(event, "the chaos is over: what is left is healed", ALWAYS)
+        elif body.phase == "finished" and body.detail:
+            self.note(event, f"the run is given up: it {body.detail}", ALWAYS)
+
+    def fault(self, event: Stamped, body: CtlFault) -> None:
+        """A fault; what an operator asks for is told by the request."""
+        if body.targets == [ADMIN]:
+            return
+        if body.phase == "start":
+            line = self.note(event, fault_words(body), ALWAYS)
+            self._faults[body.fault] = (line, list(body.targets))
+        elif body.fault in self._faults:
+            line = self._faults[body.fault][0]
+            line.notes.append(f"until {self._at(event)}")
+            self._ended[id(line)] = event.wall
+
+    def rule(self, event: Stamped, rule: str, number: int, what: str) -> None:
+        """How often a rule of a fault was felt."""
+        fault = self._faults.get(rule.partition("/")[0])
+        if fault is not None:
+            fault[0].felt += number
+            fault[0].felt_by = what
+
+    def down(self, event: Stamped, body: NodeDown) -> None:
+        """An end of a process: of its fault, or of its own."""
+        if body.mode == "end":
+            return
+        if self.zero_us is None:
+            return
+        by = next((line for line, targets in reversed(self._faults.values()) if event.node in targets), None)
+        detail = f": {body.detail}" if body.detail and body.mode in ("fatal", "bug") else ""
+        if by is None or body.mode in ("fatal", "bug"):
+            ends = {"clean": "shuts down", "fatal": "ends itself", "bug": "ends in an internal error"}
+            by = self.note(event, f"{event.node} {ends.get(body.mode, 'is killed')}{detail}", TURN)
+        elif event.wall - self.zero_us - by.us > SOON_US and len(by.notes) < NOTES_MAX:
+            by.notes.append(f"{event.node} down at {self._at(event)}")
+        self._down[event.node] = by
+
+    def up(self, event: Stamped, body: NodeUp) -> None:
+        """A process that is back."""
+        by = self._down.pop(event.node, None)
+        if by is None or self.zero_us is None:
+            return
+        how = " with an empty disk" if body.wiped else ""
+        late = event.wall - self._ended.get(id(by), 0) > SOON_US
+        if (how or late) and len(by.notes) < NOTES_MAX:
+            by.notes.append(f"{event.node} up again{how} at {self._at(event)}")
+
+    def part(self, event: Stamped, body: PartChange) -> None:
+        """Another leader or ISR of a partition, by the controller's log."""
+        before = self._parts.get(body.tp)
+        self._parts[body.tp] = body
+        if before is None:
+            return
+        leader, text = succession(before, body)
+        if text:
+            self.note(event, text, TURN if leader else CHANGE, body.tp)
+
+    def assumed(self, event: Stamped, body: PartAssume) -> None:
+        """A leader whose high watermark is behind."""
+        if text := takes_up(event.node, body):
+            self.note(event, text, CHANGE)
+
+    def cut(self, event: Stamped, body: LogTrunc) -> None:
+        """Records that a replica drops."""
+        if body.was > body.to:
+            self.note(event, truncation(event.node, body), TURN)
+
+    def role(self, event: Stamped, body: QRole) -> None:
+        """A leader of the quorum."""
+        if body.role == "leader":
+            self.note(event, f"{event.node} becomes leader of the quorum in epoch {body.epoch}", CHANGE)
+
+    def registered(self, event: Stamped, body: BrokerReg) -> None:
+        """A broker that is fenced, or no longer, or that is about to go, or back."""
+        text = registration(self._registered.get(body.broker), body)
+        self._registered[body.broker] = body
+        if text:
+            self.note(event, text, DETAIL, f"broker-{body.broker}")
+
+    def asked(self, event: Stamped, body: AdminInvoke) -> None:
+        """What an operator asks for."""
+        request = self.requests.begin(event, body)
+        self._asked[f"{event.node}/{body.op}"] = self.note(event, f"an operator asks for {request.words}", TURN)
+
+    def answered(self, event: Stamped, body: AdminReturn) -> None:
+        """What the operator is told."""
+        request = self.requests.end(event, body)
+        line = self._asked.pop(f"{event.node}/{body.op}", None)
+        if request is not None and line is not None:
+            line.notes.append(f"answered after {self._since(event, line)}: {request.answer}")
+
+    def refused(self, event: Stamped, body: ErrorSeen) -> None:
+        """An error that a client goes on after."""
+        name = error_name(body.error)
+        weight = DETAIL if name in ROUTINE else CHANGE
+        by = f" from {body.broker}" if body.broker else ""
+        self.count(event, body.api, name, f"{event.node} gets {name} for {body.api}{by}", weight)
+
+    def returned(self, event: Stamped, body: Any) -> None:
+        """An operation that failed."""
+        if body.outcome != "ok":
+            how = "fails" if body.outcome == "fail" else "has an unknown outcome"
+            name = error_name(body.error)
+            self.count(event, body.kind, f"{how} {name}", f"a {body.kind} of {event.node} {how}: {name}", CHANGE)
+
+    def _at(self, event: Stamped) -> str:
+        return seconds(event.wall - (self.zero_us or 0))
+
+    def _since(self, event: Stamped, line: Line) -> str:
+        return seconds(event.wall - (self.zero_us or 0) - line.us)
+
+
+def _distance(line: Line, near_us: int | None) -> int:
+    """How far a line is from what broke; where nothing did, early ones come first."""
+    return line.us if near_us is None else abs(line.us - near_us)
+
+
+_TELL: dict[type[TraceEvent], Callable[[Chronicle, Stamped, Any], None]] = {
+    **dict.fromkeys(OP_RETURNS, Chronicle.returned),
+    CtlPhase: Chronicle.phase,
+    CtlFault: Chronicle.fault,
+    LinkRuleChange: lambda self, event, body: self.rule(event, body.rule, body.held, "message"),
+    DiskRuleChange: lambda self, event, body: self.rule(event, body.rule, body.synced, "sync"),
+    NodeDown: Chronicle.down,
+    NodeUp: Chronicle.up,
+    PartChange: Chronicle.part,
+    PartAssume: Chronicle.assumed,
+    LogTrunc: Chronicle.cut,
+    QRole: Chronicle.role,
+    BrokerReg: Chronicle.registered,
+    AdminInvoke: Chronicle.asked,
+    AdminReturn: Chronicle.answered,
+    ErrorSeen: Chronicle.refused,
+}

@@ -1,0 +1,21 @@
+"""What stories and paths are made of, as ``verdict.json`` has them."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Moment(msgspec.Struct, frozen=True):
+    """A line of a story. at_us: when, in microseconds since time 0. text: what happened."""
+
+    at_us: int
+    text: str
+
+
+class Step(msgspec.Struct, frozen=True):
+    """A step on the way to a violation. at_us: when, in microseconds since time 0. text: what happened. event: the id
+    of the event of the trace that says so."""
+
+    at_us: int
+    text: str
+    event: str

@@ -1,0 +1,95 @@
+"""What events of the trace mean, in words that need no knowledge of the trace."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from actors.trace.events import BrokerReg, CtlFault, LogTrunc, PartAssume, PartChange
+from chaos.words import some
+
+CAUSES = {
+    "elect": "a clean election",
+    "preferred": "an election of the preferred leader",
+    "fence": "a broker is fenced",
+    "unfence": "a broker is unfenced",
+    "controlled-shutdown": "a broker shuts down",
+    "unclean-shutdown": "a broker comes back from an unclean shutdown",
+    "config": "the configuration changed",
+}
+"""Cause of a change of a partition, as the trace has it -> in words."""
+
+
+def seconds(us: int) -> str:
+    """``8.214 s``."""
+    return f"{us / 1_000_000:.3f} s"
+
+
+def brokers(ids: list[int]) -> str:
+    """``1, 2``, or ``nobody``."""
+    return ", ".join(map(str, ids)) or "nobody"
+
+
+def fault_words(body: CtlFault) -> str:
+    """A fault with whom it hits: ``f1 partition between broker-1 and broker-2, broker-3``."""
+    given: dict[str, Any] = body.parameters
+    if "from" in given and "to" in given:
+        one, other = ", ".join(given["from"]), ", ".join(given["to"])
+        if given.get("both_ways", False):
+            return f"{body.fault} {body.kind} between {one} and {other}"
+        return f"{body.fault} {body.kind} from {one} to {other}"
+    return f"{body.fault} {body.kind} of {', '.join(body.targets)}"
+
+
+def succession(before: PartChange, now: PartChange) -> tuple[bool, str]:
+    """Whether a partition has another leader, or leader epoch, and what changed, with {} for the partition; "" if
+    nothing that a reader would look for did."""
+    why = CAUSES.get(now.cause, now.cause)
+    reason = "" if now.cause == "alter-isr" else f" ({why})"
+    isr = f"ISR {brokers(now.isr)}"
+    if now.cause == "unclean" and now.leader >= 0:
+        by = "that an operator asked for" if now.asked else "by the controller"
+        last = ", the last known leader," if now.leader in before.last_known_elr else ""
+        leads = f"broker-{now.leader}{last} leads in leader epoch {now.leader_epoch}, {isr}"
+        return True, f"{{}}: UNCLEAN election {by}: {leads}"
+    if now.leader != before.leader:
+        if now.leader < 0:
+            return True, f"no leader any more for {{}} ({why}), {isr}"
+        return True, f"{{}}: broker-{now.leader} is elected in leader epoch {now.leader_epoch} ({why}), {isr}"
+    if now.leader_epoch > before.leader_epoch and now.leader >= 0 and set(now.isr) == set(before.isr):
+        return True, f"{{}}: broker-{now.leader} is elected again in place, leader epoch {now.leader_epoch} ({why})"
+    gone = [each for each in before.isr if each not in now.isr]
+    new = [each for each in now.isr if each not in before.isr]
+    if gone or new:
+        verb = "shrinks" if not new else "grows" if not gone else "changes"
+        return False, f"ISR of {{}} {verb} from {brokers(before.isr)} to {brokers(now.isr)}{reason}"
+    return False, ""
+
+
+def registration(before: BrokerReg | None, now: BrokerReg) -> str:
+    """What changed in a broker's registration, with {} for the broker; "" if nothing that a reader would look for."""
+    if before is None or before.fenced != now.fenced:
+        return f"the controller {'fences' if now.fenced else 'unfences'} {{}}"
+    if now.shutting_down and not before.shutting_down:
+        return "the controller lets {} shut down"
+    return "{} registers again" if now.incarnation != before.incarnation else ""
+
+
+def takes_up(node: str, body: PartAssume) -> str:
+    """A leader that does not know yet how much of its log is committed; "" for any other."""
+    if body.role != "leader" or body.leader_epoch == 0 or body.high_watermark >= body.log_end:
+        return ""
+    return (
+        f"{node} takes up {body.tp} with its high watermark at {body.high_watermark:,}, "
+        f"below its log end {body.log_end:,}"
+    )
+
+
+def truncation(node: str, body: LogTrunc) -> str:
+    """Records that a replica drops."""
+    why = {
+        "diverge": "where its log parts from the leader's",
+        "high-watermark": "down to its high watermark",
+        "out-of-range": "as the leader's log ends before",
+        "recovery": "when it starts",
+    }[body.reason]
+    return f"{node} cuts {some(body.was - body.to, 'record')} off its log of {body.tp}, from {body.to:,} on, {why}"

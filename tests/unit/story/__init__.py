@@ -1,0 +1,1 @@
+"""The story of a run, and what it is made of."""

@@ -1,0 +1,189 @@
+"""The story of a run: which events have a line in it, what the line says, and what is left out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from actors.node.errors import KafkaError
+from actors.trace.events import BrokerReg, CtlPhase
+from orchestrator.story.chronicle import LINES_MAX
+from orchestrator.story.moments import Moment
+from tests.unit.story.stage import DRIVER, TP, Stage
+
+
+def test_nothing_is_told_of_the_time_before_time_0() -> None:
+    """Shows that the story begins with the chaos, and that times count from there."""
+    trace = Stage()
+    trace.change(1, 0, cause="create")
+    trace.change(2, 1)
+    trace.begin()
+    trace.wall += 999_000
+    trace.change(3, 2)
+    assert trace.chronicle.told() == [
+        Moment(1_000_000, "orders-0: broker-3 is elected in leader epoch 2 (a clean election), ISR 1, 2, 3")
+    ]
+
+
+def test_a_fault_has_its_end_its_effect_and_who_came_back_late() -> None:
+    """Shows one line for a fault, from its beginning to what came of it."""
+    trace = Stage().begin()
+    trace.fault("crash", "start", "broker-1")
+    trace.down("broker-1")
+    trace.wall += 1_996_000
+    trace.fault("crash", "stop", "broker-1")
+    trace.wall += 3_000_000
+    trace.up("broker-1", wiped=True)
+    assert trace.story() == [
+        "f1 crash of broker-1, until 1.999 s, broker-1 up again with an empty disk at 5.000 s",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("both", "words"), [(True, "between broker-1 and broker-2"), (False, "from broker-1 to broker-2")]
+)
+def test_a_partition_says_which_way_it_goes(both: bool, words: str) -> None:
+    """Shows who is cut off from whom."""
+    trace = Stage().begin()
+    ways: dict[str, Any] = {"from": ["broker-1"], "to": ["broker-2"], "both_ways": both}
+    trace.fault("partition", "start", "broker-1", "broker-2", **ways)
+    assert trace.story() == [f"f1 partition {words}"]
+
+
+def test_a_process_that_ends_by_itself_is_told() -> None:
+    """Shows that an end which no fault brought about has a line with its reason, and the end of the run has none."""
+    trace = Stage().begin()
+    trace.down("broker-1", "fatal", detail="its log directory failed")
+    trace.down("broker-2", "end")
+    assert trace.story() == ["broker-1 ends itself: its log directory failed"]
+
+
+def test_what_changes_in_a_partition_is_told_with_its_reason() -> None:
+    """Shows elections, clean, in place, unclean by whom, and changes of the ISR; and that nothing is said where neither
+    leader nor ISR changed."""
+    trace = Stage().begin()
+    trace.change(1, 0, cause="create")
+    trace.change(1, 0, [1, 2], "alter-isr", 1)
+    trace.change(1, 0, [1, 2, 3], "alter-isr", 2)
+    trace.change(1, 0, [1, 2, 3], "alter-isr", 3)
+    trace.change(1, 1, [1, 2, 3], "elect", 4)
+    trace.change(-1, 2, [], "fence", 5)
+    trace.change(2, 3, [2], "unclean", 6)
+    trace.change(3, 4, [3], "unclean", 7, asked=True)
+    assert trace.story() == [
+        "ISR of orders-0 shrinks from 1, 2, 3 to 1, 2",
+        "ISR of orders-0 grows from 1, 2 to 1, 2, 3",
+        "orders-0: broker-1 is elected again in place, leader epoch 1 (a clean election)",
+        "no leader any more for orders-0 (a broker is fenced), ISR nobody",
+        "orders-0: UNCLEAN election by the controller: broker-2 leads in leader epoch 3, ISR 2",
+        "orders-0: UNCLEAN election that an operator asked for: broker-3 leads in leader epoch 4, ISR 3",
+    ]
+
+
+def test_truncations_have_the_number_of_records() -> None:
+    """Shows how many records a replica drops and why, and that a truncation of nothing has no line."""
+    trace = Stage().begin()
+    trace.append("broker-2", "a", "b", "c")
+    trace.truncate("broker-2", 0)
+    trace.truncate("broker-2", 0)
+    assert trace.story() == [
+        "broker-2 cuts 3 records off its log of orders-0, from 0 on, where its log parts from the leader's"
+    ]
+
+
+def test_a_leader_behind_its_own_log_is_told() -> None:
+    """Shows the leader that does not know yet how much is committed, and no other one."""
+    trace = Stage().begin()
+    trace.append("broker-2", "a", "b")
+    trace.assume(2, 1, high_watermark=1)
+    trace.assume(2, 2, high_watermark=2)
+    assert trace.story() == ["broker-2 takes up orders-0 with its high watermark at 1, below its log end 2"]
+
+
+def test_a_brokers_registration_is_told_once_for_each_change() -> None:
+    """Shows fencing, a new registration of a fenced broker, which is not fenced again, and a shutdown."""
+    trace = Stage().begin()
+    for life, fenced, leaves in ((0, True, False), (1, True, False), (1, False, False), (1, False, True)):
+        trace.wall += 1_000_000
+        trace.emit("controller-1", BrokerReg(1, 7, f"broker-1/{life}", fenced, leaves, False, 1))
+    assert trace.story() == [
+        "the controller fences broker-1",
+        "broker-1 registers again",
+        "the controller unfences broker-1",
+        "the controller lets broker-1 shut down",
+    ]
+
+
+def test_alike_changes_of_a_moment_are_one_line() -> None:
+    """Shows that brokers that are fenced together share a line, and that one fenced later has its own."""
+    trace = Stage().begin()
+    trace.registered(1, 2, fenced=True)
+    trace.wall += 1_000_000
+    trace.registered(3, fenced=True)
+    assert trace.story() == ["the controller fences broker-1, broker-2", "the controller fences broker-3"]
+
+
+def test_refusals_are_counted() -> None:
+    """Shows one line for an error of an API, with how often it came, and until when if it went on for long."""
+    trace = Stage().begin()
+    trace.refused("producer-1", KafkaError.NOT_ENOUGH_REPLICAS)
+    trace.refused("producer-1", KafkaError.NOT_ENOUGH_REPLICAS)
+    assert trace.story() == ["producer-1 gets NOT_ENOUGH_REPLICAS for Produce from broker-1, 2 times"]
+    trace.wall += 1_000_000
+    trace.refused("producer-2", KafkaError.NOT_ENOUGH_REPLICAS)
+    assert trace.story() == ["producer-1 gets NOT_ENOUGH_REPLICAS for Produce from broker-1, 3 times until 1.003 s"]
+
+
+def test_a_request_has_its_answer() -> None:
+    """Shows what an operator asked for and was told, in one line, and not again as a fault."""
+    trace = Stage().begin()
+    trace.fault("elect", "start", "admin-1")
+    trace.asks("elect-leaders", type="unclean", partitions=[TP])
+    trace.is_answered("elect-leaders", orders_0="NONE")
+    assert trace.story() == ["an operator asks for an unclean election of orders-0, answered after 0.001 s: NONE"]
+
+
+def test_what_breaks_stands_at_its_time() -> None:
+    """Shows a violation between what came before and after it."""
+    trace = Stage().begin()
+    trace.fault("crash", "start", "broker-1")
+    trace.wall += 1_000_000
+    trace.emit(DRIVER, CtlPhase("healing"))
+    assert trace.story(Moment(500_000, "H1 VIOLATED: x")) == [
+        "f1 crash of broker-1",
+        "H1 VIOLATED: x",
+        "the chaos is over: what is left is healed",
+    ]
+
+
+def test_a_long_story_leaves_out_what_matters_least() -> None:
+    """Shows that faults stay however many changes there are, that those nearest to what broke stay, and that the number
+    of the others is told."""
+    trace = Stage().begin()
+    trace.fault("crash", "start", "broker-1")
+    trace.change(1, 0, cause="create")
+    for number in range(1, 31):
+        trace.wall += 1_000_000
+        trace.change(1, 0, [1, 2] if number % 2 else [1, 2, 3], "alter-isr", number)
+    story = trace.chronicle.told([Moment(30_000_000, "H1 VIOLATED: x")])
+    assert len(story) == LINES_MAX + 1
+    assert story[0].text == "f1 crash of broker-1"
+    assert story[1].at_us > 12_000_000
+    assert story[-1].text == "(12 lesser events left out)"
+
+
+def test_the_story_of_a_failure_ends_with_it() -> None:
+    """Shows what ``krift shrink`` writes into a scenario: what led to the failure, and what was done after it."""
+    trace = Stage().begin()
+    trace.change(1, 0, cause="create")
+    trace.change(2, 1)
+    trace.change(3, 2)
+    trace.emit(DRIVER, CtlPhase("healing"))
+    told = trace.chronicle.story_of(2_500, "P4: a record is gone")
+    assert told == [
+        "   0.002 s  orders-0: broker-2 is elected in leader epoch 1 (a clean election), ISR 1, 2, 3",
+        "   0.003 s  VIOLATED: P4: a record is gone",
+        "   0.004 s  the chaos is over: what is left is healed",
+    ]
+    assert trace.chronicle.story_of(None, "x")[-1] == "   0.004 s  in the end, VIOLATED: x"

@@ -1,0 +1,62 @@
+"""How a violation came about, by the causes in a trace."""
+
+from __future__ import annotations
+
+from orchestrator.story.moments import Step
+from orchestrator.story.paths import Paths
+from tests.unit.story.stage import TP, Stage
+
+
+def path(trace: Stage, *proofs: str, causes: tuple[str, ...] = (), key: str = TP) -> list[Step]:
+    """The way to these events."""
+    zero_us = next(event.wall for event in trace.events if event.type == "ctl.phase")
+    return Paths(trace.events, zero_us).to(key, proofs, causes)
+
+
+def test_a_path_goes_from_the_fault_over_the_election_to_the_wrong_answer() -> None:
+    """Shows a fault, because it hit a replica of the partition, the election and the leader, because a message led from
+    them to the proof; and nothing of another partition or of what no message led from."""
+    trace = Stage()
+    trace.change(1, 0, cause="create")
+    trace.begin()
+    fault = trace.fault("crash", "start", "broker-1")
+    trace.fault("crash", "start", "broker-9", name="f2")
+    elected = trace.change(2, 1, [2, 3], "fence")
+    trace.append("broker-3", "x", role="follower")
+    unseen = trace.truncate("broker-3", 0)
+    trace.cause = elected
+    leads = trace.assume(2, 1)
+    trace.cause = ""
+    proof = trace.high_watermark("broker-2", 0, epoch=1)
+    steps = path(trace, proof)
+    assert [step.event for step in steps] == [fault, elected, leads, proof]
+    assert unseen not in [step.event for step in steps]
+    assert [step.at_us for step in steps] == sorted(step.at_us for step in steps)
+    assert steps[0].text == "f1 crash of broker-1 begins"
+
+
+def test_a_node_that_came_back_remembers() -> None:
+    """Shows that what a node did in a former life is part of its past."""
+    trace = Stage().begin()
+    trace.append("broker-2", "a", "b")
+    cut = trace.truncate("broker-2", 1)
+    trace.down("broker-2")
+    trace.up("broker-2")
+    proof = trace.assume(2, 1)
+    assert cut in [step.event for step in path(trace, proof)]
+
+
+def test_a_cause_that_is_about_something_else_is_left_out() -> None:
+    """Shows that of the events that the evidence names as causes those stay that say something about the partition."""
+    trace = Stage().begin()
+    of_quorum = trace.asked("controller-1", 102, 5, 1, 1)
+    applied = trace.apply("controller-1", 1, 2)
+    told = trace.high_watermark("broker-2", 0)
+    proof = trace.high_watermark("broker-3", 0)
+    found = [step.event for step in path(trace, proof, causes=(of_quorum, applied, told))]
+    assert found == [told, proof]
+
+
+def test_proofs_that_the_trace_does_not_have() -> None:
+    """Shows that there is no path to what is not there."""
+    assert path(Stage().begin(), "broker-1/0/5") == []
