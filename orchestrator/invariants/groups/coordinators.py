@@ -12,7 +12,6 @@ from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror, Replica
 from orchestrator.invariants.mirrors.loss import LOSS
 
-
 REPLACED = 256
 """As many records are remembered that another leader's have replaced."""
 
