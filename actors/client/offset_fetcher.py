@@ -37,10 +37,10 @@ _LEAST_VERSION = {-3: 7, -4: 8, -5: 9, -6: 11}
 
 Manner = Literal["admin", "reset", "call"]
 """How errors are taken. admin: as the admin client takes them: retriable ones are tried again at growing pauses, and
-metadata is refreshed only for those that say that it is stale, among them UNKNOWN_LEADER_EPOCH. reset: as a consumer does that resets its position: any
-error but a missing version is tried again at a fixed pause, and metadata refreshed meanwhile. call: as a call to a
-consumer does (``endOffsets``, ``offsetsForTimes``): the same errors, as soon as the metadata was refreshed
-(``ConsumerNetworkClient.awaitMetadataUpdate``)."""
+metadata is refreshed only for those that say that it is stale, among them UNKNOWN_LEADER_EPOCH. reset: as a consumer
+does that resets its position: any error but a missing version is tried again at a fixed pause, and metadata refreshed
+meanwhile. call: as a call to a consumer does (``endOffsets``, ``offsetsForTimes``): the same errors, as soon as the
+metadata was refreshed (``ConsumerNetworkClient.awaitMetadataUpdate``)."""
 
 
 class Lookup(msgspec.Struct):

@@ -45,9 +45,9 @@ class Stable(msgspec.Struct, frozen=True, gc=False):
 class Memory(State):
     """Of one offsets partition. settled: group -> topic partition -> the newest record that is committed; pending:
     those of which nobody knows, in the order of the trace; replaced: those of which the committed log has another
-    record in their place, which an unclean election may bring back. doubtful: group and partition -> rule by which what was
-    settled is gone; taints: how many of the log's are in that. loaded: by broker. stable: by group; empty: groups that
-    are; removed: those that are gone since a step of a broker."""
+    record in their place, which an unclean election may bring back. doubtful: group and partition -> rule by which
+    what was settled is gone; taints: how many of the log's are in that. loaded: by broker. stable: by group; empty:
+    groups that are; removed: those that are gone since a step of a broker."""
 
     settled: dict[str, dict[str, Record]] = {}
     pending: list[Record] = []
