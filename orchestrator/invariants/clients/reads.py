@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 
 import msgspec
 
-from actors.trace.events import ConsOwn, ConsPos, LogHw, Polled, PollReturn, SendInvoke, Stamped
+from actors.trace.events import ConsOwn, ConsPos, LogHw, MetaView, Polled, PollReturn, SendInvoke, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.folds.rows import REMEMBERED, WITNESS, Names, Rows
 from orchestrator.invariants.folds.window import OffsetWindow, offsets_of, uids_of
@@ -65,10 +65,11 @@ class ConsumersGoForward(LogInvariant[Positions]):
     tested_when = (
         "a poll returns records to a consumer whose position is known, or one begins where its group has committed"
     )
-    types = (PollReturn, ConsPos, ConsOwn, LogHw)
+    types = (PollReturn, ConsPos, ConsOwn, MetaView, LogHw)
     cases = {LogHw: ("leader",)}
     unseen = (
         "the end: a consumer that stops is for L6",
+        "where a consumer goes on that comes back to a former topic: its position is one for all topics of a name",
         "where members of a group begin when the topic was removed: what is committed may be of the next one",
         "whether a moved position is a right one: a reset or a truncation begins anew, and H9, M4 and M10 judge those",
     )
@@ -85,6 +86,9 @@ class ConsumersGoForward(LogInvariant[Positions]):
             return self._placed(state, event, body, mirror) if event.node in state.members else NOTHING
         if type(body) is ConsOwn:
             state.members[event.node] = Membership(body.group, state.key in body.owned, witness(event))
+            return NOTHING
+        if type(body) is MetaView:
+            state.consumers.pop(event.node, None)
             return NOTHING
         for batch in mirror.newly_committed:
             if not batch.uids:

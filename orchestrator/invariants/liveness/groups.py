@@ -28,7 +28,8 @@ class Seen(msgspec.Struct, frozen=True):
 class Gathering(WindowState):
     """expected: clients that are to be members, and partitions, all that are to be owned. running: those of them that
     run; away: that left of themselves -> member id that each had. owned: client -> what it has. ids: client -> its
-    newest member id. seen: the newest coordinator's word."""
+    newest member id. forgotten: static members -> the id of theirs of which the next coordinator knows nothing, having
+    loaded the one before. seen: the newest coordinator's word."""
 
     expected: list[str] = []
     partitions: list[str] = []
@@ -36,6 +37,7 @@ class Gathering(WindowState):
     away: dict[str, str] = {}
     ids: dict[str, str] = {}
     owned: dict[str, list[str]] = {}
+    forgotten: dict[str, str] = {}
     seen: Seen | None = None
     stopping: bool = False
 
@@ -44,11 +46,16 @@ class Gathering(WindowState):
         """Who is to be a member now."""
         return [each for each in self.expected if each in self.running and each not in self.away]
 
+    @property
+    def missing(self) -> list[str]:
+        """Who is to be a member, and is none."""
+        return [each for each in self.members if self.seen is None or each not in self.seen.clients]
+
     def lacks(self) -> str:
         """What is not yet as it is to be, "" nothing."""
         if self.seen is None or self.seen.state != "Stable":
             return f"it is {self.seen.state}" if self.seen is not None else "it was never formed"
-        if missing := [each for each in self.members if each not in self.seen.clients]:
+        if missing := self.missing:
             return f"{missing[0]} is no member"
         has = [tp for each in self.members for tp in self.owned.get(each, ())]
         if nobodys := [tp for tp in self.partitions if tp not in has]:
@@ -70,6 +77,11 @@ class GroupsGetTogether(WindowInvariant[Gathering]):
     route = GROUP
     types = (GrpGen, GrpLoad, ConsOwn)
     of_groups = True
+    exemptions = {
+        "fenced-static-member": "A static member had joined again under another member id, and its coordinator ended "
+        "before that generation was in the log: the next one knows the former id alone and fences the member "
+        "(FENCED_INSTANCE_ID), for which Kafka's consumer ends for good.",
+    }
     unseen = (
         "a group with a member that is not in the core: it may be waited for",
         "a group of which nothing was ever heard",
@@ -91,8 +103,8 @@ class GroupsGetTogether(WindowInvariant[Gathering]):
         if kind is NodeUp or kind is NodeDown:
             if event.node not in state.expected:
                 return NOTHING
-            state.owned.pop(event.node, None)
-            state.away.pop(event.node, None)
+            for each in (state.owned, state.away, state.forgotten):
+                each.pop(event.node, None)
             if kind is NodeUp:
                 state.running.add(event.node)
             else:
@@ -123,6 +135,10 @@ class GroupsGetTogether(WindowInvariant[Gathering]):
             self._told(state, event, body.coordinator_epoch, (body.state, body.generation), body.members)
         elif body.loaded and state.key in body.groups:
             # It goes on with what its log has, and moves the group into no other state for that.
+            for member, client in body.members.get(state.key, {}).items():
+                newest = state.ids.get(client, member)
+                if newest != member and not newest.startswith(f"{client}-"):
+                    state.forgotten[client] = newest
             self._told(state, event, body.coordinator_epoch, body.groups[state.key], body.members.get(state.key, {}))
         return self._judge(state, event)
 
@@ -134,6 +150,8 @@ class GroupsGetTogether(WindowInvariant[Gathering]):
             return
         state.seen = Seen(*now, epoch, list(members.values()), witness(event))
         for member, client in members.items():
+            if state.forgotten.get(client) == member:
+                del state.forgotten[client]
             if state.away.get(client, member) != member:
                 self._back(state, client)
             state.ids[client] = member
@@ -168,4 +186,7 @@ class GroupsGetTogether(WindowInvariant[Gathering]):
             f"group {state.key} of {', '.join(state.members)} did not become stable {self.within(state)}: "
             f"{state.lacks()}"
         )
+        if state.missing and all(each in state.forgotten for each in state.missing):
+            seen = None if state.seen is None else state.seen.by
+            return self.excused("fenced-static-member", state.key, sentence, obligation.by, seen)
         return self.violated(state.key, sentence, obligation.by, None if state.seen is None else state.seen.by)
