@@ -7,6 +7,7 @@ from bisect import bisect_left, bisect_right
 
 import msgspec
 
+from actors.node.spec import is_recreated
 from actors.trace.events import ConsOwn, ConsPos, LogHw, MetaView, Polled, PollReturn, SendInvoke, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.folds.rows import REMEMBERED, WITNESS, Names, Rows
@@ -22,11 +23,16 @@ def _is_read(body: PollReturn) -> bool:
     return body.outcome == "ok" and bool(body.records)
 
 
+FETCHED_BY_ID = 13
+"""Version of Fetch from which topics are named by their ids."""
+
+
 class Progress(msgspec.Struct, frozen=True):
-    """Where a consumer goes on reading, and the event that put it there."""
+    """Where a consumer goes on reading, and the event that put it there. begun: it has read nothing since."""
 
     position: int
     by: Witness
+    begun: bool = False
 
 
 class Membership(msgspec.Struct, frozen=True):
@@ -69,6 +75,7 @@ class ConsumersGoForward(LogInvariant[Positions]):
     cases = {LogHw: ("leader",)}
     unseen = (
         "the end: a consumer that stops is for L6",
+        "where a consumer that fetches by name begins in a topic that was made anew: an answer may be of either topic",
         "where a consumer goes on that comes back to a former topic: its position is one for all topics of a name",
         "where members of a group begin when the topic was removed: what is committed may be of the next one",
         "whether a moved position is a right one: a reset or a truncation begins anew, and H9, M4 and M10 judge those",
@@ -82,7 +89,7 @@ class ConsumersGoForward(LogInvariant[Positions]):
         if type(body) is PollReturn:
             return self._read(state, event, body, mirror) if _is_read(body) else NOTHING
         if type(body) is ConsPos:
-            state.consumers[event.node] = Progress(body.new, witness(event))
+            state.consumers[event.node] = Progress(body.new, witness(event), begun=True)
             return self._placed(state, event, body, mirror) if event.node in state.members else NOTHING
         if type(body) is ConsOwn:
             state.members[event.node] = Membership(body.group, state.key in body.owned, witness(event))
@@ -132,6 +139,8 @@ class ConsumersGoForward(LogInvariant[Positions]):
             return found
         before = state.consumers.get(event.node)
         state.consumers[event.node] = Progress(offsets[-1] + 1, witness(event))
+        if before is not None and before.begun and is_recreated(state.key) and body.version < FETCHED_BY_ID:
+            return NOTHING
         expected = offsets[0] if before is None else before.position
         state.tested += before is not None
         if offsets == list(range(expected, expected + len(offsets))):

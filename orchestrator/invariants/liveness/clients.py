@@ -36,7 +36,7 @@ from chaos.faults.kinds import kinds_of
 from chaos.faults.network import LinkFault
 from orchestrator.invariants.folds.bounds import SLACK_US
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, Witness, witness
-from orchestrator.invariants.folds.known_findings import known_as
+from orchestrator.invariants.folds.known_findings import former_epoch, known_as
 from orchestrator.invariants.folds.routes import NODE, PARTITION
 from orchestrator.invariants.folds.uids import place_of
 from orchestrator.invariants.folds.windows import (
@@ -237,7 +237,7 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
     def initial(self, key: str, profile: Profile) -> Reading:
         hung, known = HungBrokers.among(profile), known_as(profile, "finding-hung-brokers")
         state = Reading(key, beta_us=beta(profile, self.id), hung=hung, known=known, pushes=LatePushes.of(profile))
-        state.former = known_as(profile, "finding-former-epoch")
+        state.former = former_epoch(profile)
         state.members = {each for group in profile.groups.values() for each in group.get("members", [])}
         return state
 

@@ -6,10 +6,12 @@ from typing import Any
 
 import msgspec
 
-from actors.trace.events import ConsOwn, CtlPhase, CtlWindow, GrpGen, GrpLoad, NodeDown, NodeUp, Stamped
+from actors.trace.events import ConsOwn, CtlFault, CtlPhase, CtlWindow, GrpGen, GrpLoad, NodeDown, NodeUp, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, Witness, witness
 from orchestrator.invariants.folds.routes import GROUP
 from orchestrator.invariants.folds.windows import Obligation, WindowInvariant, WindowState, beta
+from orchestrator.invariants.liveness.removed_names import REMOVALS, RemovedNames
+from orchestrator.invariants.mirrors.late_pushes import LATE_PUSH, LatePushes
 
 STABLE = "stable"
 """The one obligation of a group."""
@@ -28,8 +30,9 @@ class Seen(msgspec.Struct, frozen=True):
 class Gathering(WindowState):
     """expected: clients that are to be members, and partitions, all that are to be owned. running: those of them that
     run; away: that left of themselves -> member id that each had. owned: client -> what it has. ids: client -> its
-    newest member id. forgotten: static members -> the id of theirs of which the next coordinator knows nothing, having
-    loaded the one before. seen: the newest coordinator's word."""
+    newest member id. forgotten: static members -> the id of theirs of which the next coordinator knows nothing,
+    having loaded the one before. pushes: of UpdateMetadata. removed: topics that are gone. seen: the newest
+    coordinator's word."""
 
     expected: list[str] = []
     partitions: list[str] = []
@@ -38,6 +41,8 @@ class Gathering(WindowState):
     ids: dict[str, str] = {}
     owned: dict[str, list[str]] = {}
     forgotten: dict[str, str] = {}
+    pushes: LatePushes = msgspec.field(default_factory=LatePushes)
+    removed: RemovedNames = msgspec.field(default_factory=RemovedNames)
     seen: Seen | None = None
     stopping: bool = False
 
@@ -58,7 +63,7 @@ class Gathering(WindowState):
         if missing := self.missing:
             return f"{missing[0]} is no member"
         has = [tp for each in self.members for tp in self.owned.get(each, ())]
-        if nobodys := [tp for tp in self.partitions if tp not in has]:
+        if nobodys := [tp for tp in self.partitions if tp not in has and tp not in self.removed.gone]:
             return f"nobody owns {nobodys[0]}"
         return ""
 
@@ -81,6 +86,7 @@ class GroupsGetTogether(WindowInvariant[Gathering]):
         "fenced-static-member": "A static member had joined again under another member id, and its coordinator ended "
         "before that generation was in the log: the next one knows the former id alone and fences the member "
         "(FENCED_INSTANCE_ID), for which Kafka's consumer ends for good.",
+        "late-push": LATE_PUSH,
     }
     unseen = (
         "a group with a member that is not in the core: it may be waited for",
@@ -90,12 +96,13 @@ class GroupsGetTogether(WindowInvariant[Gathering]):
 
     @property
     def news(self) -> tuple[type, ...]:
-        return (*super().news, CtlPhase, NodeUp, NodeDown)
+        return (*super().news, CtlFault, CtlPhase, NodeUp, NodeDown, *REMOVALS)
 
     def initial(self, key: str, profile: Profile) -> Gathering:
         group = profile.groups.get(key, {})
-        members, partitions = group.get("members", []), group.get("partitions", [])
-        return Gathering(key, beta_us=beta(profile, self.id), expected=list(members), partitions=list(partitions))
+        members, partitions = list(group.get("members", [])), list(group.get("partitions", []))
+        pushes = LatePushes.of(profile)
+        return Gathering(key, beta_us=beta(profile, self.id), expected=members, partitions=partitions, pushes=pushes)
 
     def hear(self, state: Gathering, event: Stamped) -> Emissions:
         body: Any = event.body
@@ -110,6 +117,13 @@ class GroupsGetTogether(WindowInvariant[Gathering]):
             else:
                 state.running.discard(event.node)
             return self._judge(state, event)
+        if kind in REMOVALS:
+            if state.removed.take(event):
+                self.void(state, STABLE)  # the bound begins anew: the group has to hear of the topic
+            return self._judge(state, event)
+        if kind is CtlFault:
+            state.pushes.take(body)
+            return NOTHING
         if kind is CtlPhase:
             if body.phase in ("stopping", "draining", "finished"):
                 state.stopping = True  # clients leave
@@ -186,7 +200,9 @@ class GroupsGetTogether(WindowInvariant[Gathering]):
             f"group {state.key} of {', '.join(state.members)} did not become stable {self.within(state)}: "
             f"{state.lacks()}"
         )
+        seen = None if state.seen is None else state.seen.by
         if state.missing and all(each in state.forgotten for each in state.missing):
-            seen = None if state.seen is None else state.seen.by
             return self.excused("fenced-static-member", state.key, sentence, obligation.by, seen)
-        return self.violated(state.key, sentence, obligation.by, None if state.seen is None else state.seen.by)
+        if state.pushes.possible:
+            return self.excused("late-push", state.key, sentence, obligation.by, seen)
+        return self.violated(state.key, sentence, obligation.by, seen)

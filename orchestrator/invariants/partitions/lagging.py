@@ -113,9 +113,9 @@ class Term(msgspec.Struct):
 
 class Terms(PartitionState):
     """terms: by who leads, or believes to. applied: broker -> end of the metadata log that it has applied. hindered:
-    node -> what keeps its timers from being right; clocks_us: node -> error of its clock; freed_us: when that ended last. lags_us: node -> its
-    replica.lag.time.max.ms, under "" that of the others; answer_us: how long an answer may take. removed_at:
-    offset in the metadata log at which the partition ends, -1 none."""
+    node -> what keeps its timers from being right; clocks_us: node -> error of its clock; freed_us: when that ended
+    last. lags_us: node -> its replica.lag.time.max.ms, under "" that of the others; answer_us: how long an answer may
+    take. removed_at: offset in the metadata log at which the partition ends, -1 none."""
 
     terms: dict[str, Term] = {}
     applied: dict[str, int] = {}
