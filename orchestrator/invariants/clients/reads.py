@@ -14,17 +14,13 @@ from orchestrator.invariants.folds.rows import REMEMBERED, WITNESS, Names, Rows
 from orchestrator.invariants.folds.window import OffsetWindow, offsets_of, uids_of
 from orchestrator.invariants.mirrors.committed_records import CommittedRecords
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
-from orchestrator.invariants.mirrors.log_mirror import LogMirror, LossBudget, loss_budget
+from orchestrator.invariants.mirrors.log_mirror import FETCH_BY_ID, LogMirror, LossBudget, loss_budget
 from orchestrator.invariants.mirrors.log_prefix import BatchFacts
 from orchestrator.invariants.mirrors.loss import LOSS, read_in, way_of_loss
 
 
 def _is_read(body: PollReturn) -> bool:
     return body.outcome == "ok" and bool(body.records)
-
-
-FETCHED_BY_ID = 13
-"""Version of Fetch from which topics are named by their ids."""
 
 
 class Progress(msgspec.Struct, frozen=True):
@@ -139,7 +135,7 @@ class ConsumersGoForward(LogInvariant[Positions]):
             return found
         before = state.consumers.get(event.node)
         state.consumers[event.node] = Progress(offsets[-1] + 1, witness(event))
-        if before is not None and before.begun and is_recreated(state.key) and body.version < FETCHED_BY_ID:
+        if before is not None and before.begun and is_recreated(state.key) and body.version < FETCH_BY_ID:
             return NOTHING
         expected = offsets[0] if before is None else before.position
         state.tested += before is not None

@@ -32,9 +32,8 @@ from actors.trace.events import (
     SendReturn,
     Stamped,
 )
-from chaos.faults.kinds import kinds_of
-from chaos.faults.network import LinkFault
 from orchestrator.invariants.folds.bounds import SLACK_US
+from orchestrator.invariants.folds.fault_kinds import LINK_FAULTS
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, Witness, witness
 from orchestrator.invariants.folds.known_findings import former_epoch, known_as
 from orchestrator.invariants.folds.routes import NODE, PARTITION
@@ -51,9 +50,6 @@ from orchestrator.invariants.liveness.cluster import NO_MEMBER, TOO_FEW
 from orchestrator.invariants.mirrors.hung_brokers import HungBrokers
 from orchestrator.invariants.mirrors.late_pushes import LATE_PUSH, LatePushes
 from orchestrator.invariants.mirrors.producer_state import NO_PRODUCER_STATE
-
-LINK_FAULTS = kinds_of(LinkFault)
-"""Faults that leave the time of a node's own timers alone."""
 
 
 class OpenSend(msgspec.Struct, frozen=True):

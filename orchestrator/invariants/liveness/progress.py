@@ -30,6 +30,7 @@ from actors.trace.events import (
     Stamped,
 )
 from orchestrator.invariants.folds.bounds import SLACK_US
+from orchestrator.invariants.folds.fault_kinds import LINK_FAULTS
 from orchestrator.invariants.folds.fold import (
     NOTHING,
     Deadline,
@@ -45,7 +46,6 @@ from orchestrator.invariants.folds.leftovers import Leftovers
 from orchestrator.invariants.folds.routes import NODE
 from orchestrator.invariants.folds.windows import Obligation, WindowInvariant, WindowState, beta
 from orchestrator.invariants.groups.losses import OFFSETS_TOPIC
-from orchestrator.invariants.liveness.clients import LINK_FAULTS
 from orchestrator.invariants.liveness.removed_names import REMOVALS, RemovedNames
 from orchestrator.invariants.mirrors.late_pushes import LATE_PUSH, LatePushes
 from orchestrator.invariants.mirrors.producer_state import NO_PRODUCER_STATE

@@ -23,9 +23,9 @@ from actors.trace.events import (
 )
 from chaos.faults.clock import ClockFault
 from chaos.faults.kinds import kinds_of
-from chaos.faults.network import LinkFault
 from chaos.faults.process import NodePause
 from orchestrator.invariants.folds.bounds import SLACK_US, longest_ms
+from orchestrator.invariants.folds.fault_kinds import LINK_FAULTS
 from orchestrator.invariants.folds.fold import (
     NOTHING,
     Deadline,
@@ -225,9 +225,6 @@ class InOffice(msgspec.Struct, frozen=True):
     epoch: int
     leader: str
     by: Witness
-
-
-LINK_FAULTS = kinds_of(LinkFault)
 
 
 def _pair(one: str, other: str) -> str:

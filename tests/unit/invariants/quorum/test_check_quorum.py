@@ -313,7 +313,7 @@ def test_a_leader_whose_followers_wait_for_what_was_lost_is_not_well(
     trace = TraceBuilder()
     well(trace)
     for phase in ("start", "stop"):
-        trace.emit("driver", CtlFault("f", "delay", phase, VOTERS, {"from": [LEADER], "to": others}))  # type: ignore[arg-type]
+        trace.emit("driver", CtlFault("f", "delay", phase, list(VOTERS), {"from": [LEADER], "to": others}))
     if again:
         well(trace)
     trace.window("open", *VOTERS)
