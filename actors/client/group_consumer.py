@@ -119,7 +119,7 @@ class GroupConsumerNode(ConsumerNode):
         """Beside those of every client: ``leave`` and ``join``."""
         if event.kind == "leave" and self.running and self.present and not self.closing:
             self.closing, self.closing_operation = "begin", event.operation
-        elif event.kind == "join" and self.running and not self.present and not self.stopping:
+        elif event.kind == "join" and self.goes_on and not self.present:
             self._join(step)
             step.complete(event.operation, {})
         elif event.kind in ("leave", "join"):

@@ -24,7 +24,8 @@ def _is_read(body: PollReturn) -> bool:
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """Where a consumer goes on reading, and the event that put it there. begun: it has read nothing since."""
+    """Where a consumer goes on reading, and the event that put it there. begun: its first position in this
+    topic, from which it has read nothing yet."""
 
     position: int
     by: Witness
@@ -85,7 +86,7 @@ class ConsumersGoForward(LogInvariant[Positions]):
         if type(body) is PollReturn:
             return self._read(state, event, body, mirror) if _is_read(body) else NOTHING
         if type(body) is ConsPos:
-            state.consumers[event.node] = Progress(body.new, witness(event), begun=True)
+            state.consumers[event.node] = Progress(body.new, witness(event), begun=event.node not in state.consumers)
             return self._placed(state, event, body, mirror) if event.node in state.members else NOTHING
         if type(body) is ConsOwn:
             state.members[event.node] = Membership(body.group, state.key in body.owned, witness(event))

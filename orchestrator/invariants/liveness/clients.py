@@ -48,7 +48,7 @@ from orchestrator.invariants.folds.windows import (
 )
 from orchestrator.invariants.liveness.cluster import NO_MEMBER, TOO_FEW
 from orchestrator.invariants.mirrors.hung_brokers import HungBrokers
-from orchestrator.invariants.mirrors.late_pushes import LATE_PUSH, LatePushes
+from orchestrator.invariants.mirrors.late_pushes import LATE_PUSH, LATE_PUSH_RULE, LatePushes
 from orchestrator.invariants.mirrors.producer_state import NO_PRODUCER_STATE
 
 
@@ -93,7 +93,7 @@ class SendsReturn(PartitionInvariant[Sends]):
     tested_when = "a send that is open in a window returns with ok or a definite error"
     route = PARTITION
     types = (SendInvoke, SendReturn, PartChange, PartAssume, LogAppend, LogTrunc, NodeDown)
-    exemptions = {"isr-away": TOO_FEW, "no-producer-state": NO_PRODUCER_STATE, "late-push": LATE_PUSH}
+    exemptions = {"isr-away": TOO_FEW, "no-producer-state": NO_PRODUCER_STATE, LATE_PUSH_RULE: LATE_PUSH}
     unseen = (
         "a send whose own time-out is shorter than the bound: it ends as unknown, and is counted as cut",
         "acks=0, which is told ok when it is sent",
@@ -177,7 +177,7 @@ class SendsReturn(PartitionInvariant[Sends]):
         if send is not None and self._is_overtaken(state, send):
             return self.excused("no-producer-state", state.key, sentence, obligation.by, newest)
         if state.pushes.possible:
-            return self.excused("late-push", state.key, sentence, obligation.by, newest)
+            return self.excused(LATE_PUSH_RULE, state.key, sentence, obligation.by, newest)
         sentence += f": its ISR is {', '.join(map(node_name, state.isr))}, led by {state.leader or 'nobody'}"
         hung = state.hung.of(client, state.core)
         if len(hung) > 1:
@@ -227,7 +227,7 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
     exemptions = {
         "isr-away": NO_MEMBER,
         "unclean-election": "An unclean election since then gave up what the consumer was to read.",
-        "late-push": LATE_PUSH,
+        LATE_PUSH_RULE: LATE_PUSH,
     }
 
     def initial(self, key: str, profile: Profile) -> Reading:
@@ -328,7 +328,7 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
             state.due[name] = Obligation(since_us, obligation.by, obligation.target)
             return NOTHING
         if state.pushes.possible:
-            return self.excused("late-push", state.key, sentence, obligation.by, newest)
+            return self.excused(LATE_PUSH_RULE, state.key, sentence, obligation.by, newest)
         if len(hung) > 1:
             sentence += f", nor as long again for each of {', '.join(hung)}, which hang"
             return self.violated(state.key, sentence, state.told, obligation.by, known=state.known)

@@ -11,7 +11,7 @@ from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, Witn
 from orchestrator.invariants.folds.routes import GROUP
 from orchestrator.invariants.folds.windows import Obligation, WindowInvariant, WindowState, beta
 from orchestrator.invariants.liveness.removed_names import REMOVALS, RemovedNames
-from orchestrator.invariants.mirrors.late_pushes import LATE_PUSH, LatePushes
+from orchestrator.invariants.mirrors.late_pushes import LATE_PUSH, LATE_PUSH_RULE, LatePushes
 
 STABLE = "stable"
 """The one obligation of a group."""
@@ -86,7 +86,7 @@ class GroupsGetTogether(WindowInvariant[Gathering]):
         "fenced-static-member": "A static member had joined again under another member id, and its coordinator ended "
         "before that generation was in the log: the next one knows the former id alone and fences the member "
         "(FENCED_INSTANCE_ID), for which Kafka's consumer ends for good.",
-        "late-push": LATE_PUSH,
+        LATE_PUSH_RULE: LATE_PUSH,
     }
     unseen = (
         "a group with a member that is not in the core: it may be waited for",
@@ -204,5 +204,5 @@ class GroupsGetTogether(WindowInvariant[Gathering]):
         if state.missing and all(each in state.forgotten for each in state.missing):
             return self.excused("fenced-static-member", state.key, sentence, obligation.by, seen)
         if state.pushes.possible:
-            return self.excused("late-push", state.key, sentence, obligation.by, seen)
+            return self.excused(LATE_PUSH_RULE, state.key, sentence, obligation.by, seen)
         return self.violated(state.key, sentence, obligation.by, seen)

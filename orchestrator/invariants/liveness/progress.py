@@ -47,7 +47,7 @@ from orchestrator.invariants.folds.routes import NODE
 from orchestrator.invariants.folds.windows import Obligation, WindowInvariant, WindowState, beta
 from orchestrator.invariants.groups.losses import OFFSETS_TOPIC
 from orchestrator.invariants.liveness.removed_names import REMOVALS, RemovedNames
-from orchestrator.invariants.mirrors.late_pushes import LATE_PUSH, LatePushes
+from orchestrator.invariants.mirrors.late_pushes import LATE_PUSH, LATE_PUSH_RULE, LatePushes
 from orchestrator.invariants.mirrors.producer_state import NO_PRODUCER_STATE
 
 SECOND_US = 1_000_000
@@ -311,7 +311,7 @@ class RetriesGetSomewhere(WindowInvariant[Retries]):
     route = NODE
     types = (Rpc, *USEFUL)
     exemptions = {
-        "late-push": LATE_PUSH,
+        LATE_PUSH_RULE: LATE_PUSH,
         "no-producer-state": NO_PRODUCER_STATE,
         "silent-nodes": "It asked several that are not in the core, and waits for each; the bound is for one.",
         "removed-topic": "It was told that there is no such topic or partition, and that was so, as an operator had "
@@ -380,7 +380,7 @@ class RetriesGetSomewhere(WindowInvariant[Retries]):
             f"{state.key} sent {state.count:,} requests and got nowhere {self.within(state)}; the last was {state.told}"
         )
         if state.pushes.possible and not state.key.startswith(("broker-", "controller-")):
-            return self.excused("late-push", state.key, sentence, obligation.by, state.last)
+            return self.excused(LATE_PUSH_RULE, state.key, sentence, obligation.by, state.last)
         if state.told.startswith("Produce ") and state.told.endswith(OUT_OF_ORDER):
             return self.excused("no-producer-state", state.key, sentence, obligation.by, state.last)
         if len(state.silent) > 1:

@@ -194,7 +194,8 @@ class WhoLagsLeavesTheIsr(KeyedInvariant[Terms]):
                 state.clocks_us[node] = body.offset_us
             hindrances = state.hindered.setdefault(node, set())
             (hindrances.add if begins else hindrances.discard)(name)
-            state.freed_us[node] = event.wall
+            if type(body) is CtlFault and not begins:
+                state.freed_us[node] = event.wall
             term = state.terms.get(node)
             if term is not None:
                 term.sane_us = event.wall
