@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import shlex
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -35,6 +35,7 @@ from orchestrator.repeats import repeat
 from orchestrator.report.junit import Judged, write_junit
 from orchestrator.run_dir import Manifest, RunDir, create_run_dir, utc_now
 from orchestrator.story.chronicle import Chronicle
+from orchestrator.story.moments import Step
 from orchestrator.story.paths import EVENTS_MAX, Paths
 from orchestrator.trace.collect import incarnations
 from orchestrator.trace.order import merged
@@ -298,16 +299,22 @@ def check_in_process(directory: RunDir, plan: Plan) -> Checked:
 
 def with_paths(verdict: Verdict, directory: RunDir, zero_us: int | None) -> Verdict:
     """A verdict with how the first violation of each invariant came about, if the trace is there and not too long."""
-    violated = [each for each in verdict.invariants if each.violations]
-    kept = any(directory.trace.glob("*.parquet"))
-    if not violated or not kept or zero_us is None or verdict.events > EVENTS_MAX:
+    broken = any(each.violations for each in verdict.invariants)
+    if not broken or verdict.events > EVENTS_MAX or not any(directory.trace.glob("*.parquet")):
         return verdict
-    paths = Paths(list(read_events(directory.path)), zero_us)
-    found = {}
-    for each in violated:
-        first = each.violations[0]
-        found[each.id] = paths.to(first.key, first.events, first.causes)
-    return msgspec.structs.replace(verdict, paths={name: path for name, path in found.items() if path})
+    return msgspec.structs.replace(verdict, paths=paths_of(verdict, list(read_events(directory.path)), zero_us))
+
+
+def paths_of(verdict: Verdict, events: Sequence[Stamped], zero_us: int | None) -> dict[str, list[Step]]:
+    """How the first violation of each invariant came about, by the events of its trace in order; none if time 0 never
+    came or there are too many of them."""
+    violated = [each for each in verdict.invariants if each.violations]
+    if not violated or zero_us is None or len(events) > EVENTS_MAX:
+        return {}
+    paths = Paths(events, zero_us)
+    firsts = {each.id: each.violations[0] for each in violated}
+    found = {name: paths.to(first.key, first.events, first.causes) for name, first in firsts.items()}
+    return {name: path for name, path in found.items() if path}
 
 
 def write_violations(directory: RunDir, verdict: Verdict) -> None:
@@ -345,7 +352,9 @@ def keep_verdict(directory: RunDir, verdict: Verdict) -> None:
     """Write a verdict in its three forms: verdict.json, junit.xml, and a table of its violations."""
     write_verdict(verdict, directory)
     manifest = directory.read_manifest()
-    write_junit(directory.junit, [Judged(verdict, manifest.started, manifest.reproduce)])
+    write_junit(
+        directory.junit, [Judged(verdict, manifest.started, manifest.reproduce, exit_code(verdict, manifest.status))]
+    )
     write_violations(directory, verdict)
 
 
