@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from chaos.errors import InputError
 from chaos.plan import Plan
 from chaos.scenario.loader import Loaded, load_value
 from chaos.scenario.resolve import resolve
@@ -129,7 +130,12 @@ class Scenario(msgspec.Struct, frozen=True):
 
     def loaded(self) -> Loaded:
         """It, as it was checked. Raises InputError; of what was read unchanged with the lines of the file."""
-        return find(self.word).loaded(None) if self.word else load_value(self.document, self.name or MADE)
+        if self.word:
+            return find(self.word).loaded(None)
+        try:
+            return load_value(self.document, self.name or MADE)
+        except InputError as error:
+            raise InputError(msgspec.structs.replace(mistake, line=0) for mistake in error.mistakes) from None
 
     def plan(
         self,

@@ -13,7 +13,7 @@ from orchestrator.exam.marks import DefectMark, Marks, OddityMark
 from orchestrator.invariants.registry import INVARIANTS
 from orchestrator.report.comparison import remarks, shares_of
 from orchestrator.report.console import printable
-from orchestrator.verdict import UNEXPECTED
+from orchestrator.verdict import INCONCLUSIVE, UNEXPECTED
 
 Result = Error | Failure | Skipped
 
@@ -29,21 +29,26 @@ def suites_of_campaign(report: Report) -> list[TestSuite]:
         _case(report.campaign, f"mismatch: {sentence}", result=Error(printable(sentence), "mismatch"))
         for sentence in report.kept.mismatches
     ]
-    doubts = [f"{times(number)}: {doubt}" for doubt, number in report.doubts.items()]
-    if report.interrupted:
-        doubts.insert(0, f"interrupted after {report.runs:,} of {some(report.asked, 'run')}")
-    undecided = Error(printable("; ".join(doubts)), "undecided") if doubts and report.exit_code else None
-    cases.append(_case(report.campaign, "the campaign", report.wall_s, undecided, "\n".join(doubts)))
+    cases.append(_whole_case(report))
     facts = {"campaign": report.campaign, "seeds": "-".join(map(str, report.seeds)), "directory": report.directory}
     return [_suite(f"campaign {report.campaign}", cases, facts)]
 
 
+def _whole_case(report: Report) -> TestCase:
+    """The campaign itself: what speaks against it having gone its way."""
+    doubts = [f"{times(number)}: {doubt}" for doubt, number in report.doubts.items()]
+    against = [f"interrupted after {report.runs:,} of {some(report.asked, 'run')}"] if report.interrupted else []
+    against += report.belied
+    if report.exit_codes.get(INCONCLUSIVE):
+        against += doubts
+    result = Error(printable("; ".join(against)), "undecided") if against else None
+    return _case(report.campaign, "the campaign", report.wall_s, result, "\n".join(doubts))
+
+
 def _source_case(report: Report, name: str) -> TestCase:
     each = report.sources[name]
-    told = (
-        f"{some(each.runs, 'run')}: {each.held:,} held, {each.violated:,} violated, {each.inconclusive:,} undecided, "
-    )
-    told += f"{each.not_carried_out:,} not carried out, {each.unexpected:,} unexpected"
+    told = f"{some(each.runs, 'run')}: {each.held:,} held, {each.violated:,} violated, "
+    told += f"{each.inconclusive:,} undecided, {each.not_carried_out:,} not carried out, {each.unexpected:,} unexpected"
     return _case(report.campaign, f"runs of {name}", text=told)
 
 
