@@ -31,7 +31,7 @@ def suites_of_campaign(report: Report) -> list[TestSuite]:
     ]
     cases.append(_whole_case(report))
     facts = {"campaign": report.campaign, "seeds": "-".join(map(str, report.seeds)), "directory": report.directory}
-    return [_suite(f"campaign {report.campaign}", cases, facts)]
+    return [_suite(report.campaign, cases, facts)]
 
 
 def _whole_case(report: Report) -> TestCase:

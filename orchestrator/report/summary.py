@@ -75,7 +75,7 @@ def _in_full(run: Judged) -> list[str]:
 def summary_of_campaign(report: Report) -> str:
     """What a campaign came to: its last lines, its failures, and all tables on request."""
     word = WORDS[report.exit_code] if not report.interrupted else "interrupted"
-    lines = [f"### Krift campaign {report.campaign}: {word}", "", *fenced("\n".join(campaign_conclusion(report))), ""]
+    lines = [f"### Krift {report.campaign}: {word}", "", *fenced("\n".join(campaign_conclusion(report))), ""]
     if report.signatures:
         rows = [(f"{each.runs:,}", each.signature, each.sentence, each.reproduce) for each in report.signatures]
         lines += [*table((">runs", "what failed", "the first", "again"), rows[:ROWS_MAX]), ""]
