@@ -12,6 +12,7 @@ from chaos.words import some
 from orchestrator.campaigns.summary import InvariantTally, Report
 from orchestrator.invariants.registry import INVARIANTS
 from orchestrator.report.console import Page, printable
+from orchestrator.report.markdown import table
 from orchestrator.report.text import STYLES
 
 BAD = STYLES["violated"]
@@ -76,10 +77,7 @@ def markdown(report: Report) -> str:
     for section in sections(report):
         parts += [f"## {section.heading}", "", *(f"{line}  " for line in section.before)]
         if section.columns:
-            titles = [name.lstrip(">") for name in section.columns]
-            marks = ["---:" if name.startswith(">") else "---" for name in section.columns]
-            rows = [[cell.replace("|", "\\|") for cell in row] for row in section.rows]
-            parts += ["", *(f"| {' | '.join(row)} |" for row in [titles, marks, *rows])]
+            parts += ["", *table(section.columns, section.rows)]
         parts.append("")
     return printable("\n".join(parts)) + "\n"
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from junitparser import Failure, JUnitXml, Skipped
 
 from orchestrator.invariants.registry import INVARIANTS
 from tests.unit.cli.command import krift
@@ -71,3 +72,34 @@ def test_an_exam_of_nothing_is_refused(asked: list[str]) -> None:
     ended = krift("exam", *asked, "--master", "none")
     assert (ended.code, ended.out) == (2, "")
     assert f"{asked[2]} leaves out all that {asked[0]} names: nothing is left to examine" in ended.err
+
+
+def test_an_exam_for_builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shows the files of --junit and --summary: a survivor of the nemesis meant for it is a failure, one that
+    everything missed is skipped, and the exam is said not to have passed."""
+    monkeypatch.setattr("orchestrator.cli.exam.schedule", small)
+    monkeypatch.setattr("orchestrator.cli.exam.any_schedule", quiet)
+    file, page = tmp_path / "it.xml", tmp_path / "page.md"
+    asked = ["--defect", "epoch-reset", "--runs", "1", "--everything-runs", "1", "--master", "none", "--quiet"]
+    assert krift("exam", *asked, "--junit", file, "--summary", page).code == 1
+    suites = {suite.name: list(suite) for suite in JUnitXml.fromfile(str(file))}
+    assert list(suites) == ["exam: defects", "exam: everything", "exam: false alarms"]
+    [meant], [missed] = suites["exam: defects"], suites["exam: everything"]
+    assert (meant.name, missed.name) == ("epoch-reset", "epoch-reset")
+    assert isinstance(meant.result[0], Failure)
+    assert isinstance(missed.result[0], Skipped)
+    assert [case.name for case in suites["exam: false alarms"]] == ["the exam"]
+    told = page.read_text(encoding="utf-8")
+    assert told.startswith("### Krift exam: NOT passed\n")
+    assert "<details><summary>defects</summary>" in told
+
+
+def test_an_oddity_that_occurs_passes(tmp_path: Path) -> None:
+    """Shows the suite of the oddities."""
+    file, page = tmp_path / "it.xml", tmp_path / "page.md"
+    asked = ["--oddity", "last-member-stays", "--oddity-seeds", "1", "--master", "none", "--quiet"]
+    assert krift("exam", *asked, "--junit", file, "--summary", page).code == 0
+    oddities, alarms = JUnitXml.fromfile(str(file))
+    [case] = oddities
+    assert (case.name, case.result, alarms.failures) == ("last-member-stays", [], 0)
+    assert page.read_text(encoding="utf-8").startswith("### Krift exam: passed\n")
