@@ -12,14 +12,14 @@ from chaos.plan import At, Plan, ScheduledFault
 from chaos.scenario.durations import format_versions
 from chaos.scenario.scalars import RANDOM, TIMESTAMPS
 from chaos.scenario.triggers import describe
+from chaos.words import varied
 
 TIMESTAMP_NAMES = {value: name for name, value in TIMESTAMPS.items()}
 
 
 def timeline(plan: Plan) -> str:
     """The whole plan, for people."""
-    variant = f", variant {plan.variant}" if plan.variant else ""
-    lines = [f"{plan.scenario}{variant}, seed {plan.seed}"]
+    lines = [f"{varied(plan.scenario, plan.variant)}, seed {plan.seed}"]
     if plan.about:
         lines.append(plan.about)
     lines += ["", *_cluster(plan), *_workload(plan), "", "timeline", *_chaos(plan), "", *_expectation(plan)]

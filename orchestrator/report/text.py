@@ -8,7 +8,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from chaos.words import some, times
+from chaos.words import some, switched_in_full, times, varied
 from orchestrator.invariants.folds.fold import Status
 from orchestrator.report.console import Page, printable
 from orchestrator.report.headline import headlines, losses
@@ -42,8 +42,7 @@ NAMED_MAX = 10
 
 def title(verdict: Verdict) -> str:
     """``kip-207 (off), sim, seed 7``."""
-    variant = f" ({verdict.variant})" if verdict.variant else ""
-    return f"{verdict.scenario}{variant}, {verdict.runtime}, seed {verdict.seed}"
+    return f"{varied(verdict.scenario, verdict.variant)}, {verdict.runtime}, seed {verdict.seed}"
 
 
 def print_verdict(page: Page, verdict: Verdict, *, full: bool = False, story: bool = False) -> None:
@@ -250,7 +249,7 @@ def print_contrast(page: Page, verdicts: Sequence[Verdict], *, full: bool = Fals
     table = Table(box=None, pad_edge=False, header_style="dim", show_edge=False, padding=(0, 3, 0, 0))
     table.add_column("promise", no_wrap=True)
     for variant, runs in zip(variants, columns, strict=True):
-        table.add_column(f"{printable(variant) or 'plain'}, {some(len(runs), 'run')}")
+        table.add_column(f"{printable(switched_in_full(variant)) or 'plain'}, {some(len(runs), 'run')}")
     table.add_column("what is promised")
     alike: dict[Status, int] = {}
     for number, invariant in enumerate(verdicts[0].invariants):

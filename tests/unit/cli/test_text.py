@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from orchestrator.invariants.folds.conclusion import KEPT, KeyResult, count
 from orchestrator.invariants.folds.fold import Finding
 from orchestrator.report.console import Page
-from orchestrator.report.text import one_line, print_contrast, print_verdict
+from orchestrator.report.text import one_line, print_contrast, print_verdict, title
 from orchestrator.story.moments import Moment, Step
 from orchestrator.verdict import Expected, InvariantVerdict, Verdict, Violation
 
@@ -193,9 +193,9 @@ def test_runs_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
     """Shows that what differs is in the table, a column for each variant, and what is alike everywhere below it."""
     print_contrast(Page(), [OFF, ON])
     assert capsys.readouterr().out.splitlines() == [
-        "promise       off, 1 run             seed, 1 run        what is promised",
-        "H1            violated (308 times)   held (943 tests)   The latest offset never goes back",
-        "H2            vacuous                held (10 tests)    A new leader refuses",
+        "promise       off, 1 run             as proposed (KIP text), 1 run   what is promised",
+        "H1            violated (308 times)   held (943 tests)                The latest offset never goes back",
+        "H2            vacuous                held (10 tests)                 A new leader refuses",
         "as expected   yes                    yes",
         "held in every run: 1 promise (--full has each of them)",
     ]
@@ -206,12 +206,17 @@ def test_many_runs_of_a_variant(capsys: pytest.CaptureFixture[str]) -> None:
     odd = msgspec.structs.replace(ON, expected=False, invariants=[*ON.invariants[:1], *OFF.invariants[1:]])
     print_contrast(Page(), [ON, ON, odd])
     assert capsys.readouterr().out.splitlines() == [
-        "promise       seed, 3 runs                                    what is promised",
+        "promise       as proposed (KIP text), 3 runs                  what is promised",
         "H1            violated 1 of 3, held 2 of 3; 943+ tests each   The latest offset never goes back",
         "H2            held 2 of 3, vacuous 1 of 3; 0+ tests each      A new leader refuses",
         "as expected   2 of 3",
         "held in every run: 1 promise (--full has each of them)",
     ]
+
+
+def test_a_run_as_proposed_says_so() -> None:
+    """Shows that the variant named seed is not taken for the seed of a run."""
+    assert title(ON) == "kip-207 (as proposed), sim, seed 7"
 
 
 def test_a_run_as_a_line() -> None:
