@@ -223,7 +223,7 @@ class LatestCoversWhatIsKnown(_Ends):
     """
 
     id = "H6"
-    title = "The latest offset covers every record that was acknowledged or read before, and every earlier answer"
+    title = "The latest offset covers every record acknowledged or read earlier, and every earlier answer"
     source = "KIP-207; redpanda-data/chaos list_offsets workload"
     unseen = ("What was acknowledged with less than acks=all: it may be lost, and binds nobody.",)
     tested_when = "a client is told a latest offset, and some record or answer was known before it asked"
@@ -293,7 +293,7 @@ class RealTimeOrder(_Ends):
     """
 
     id = "C6"
-    title = "What is acknowledged before an operation begins comes before what it writes, and shows in what it reads"
+    title = "A record acknowledged before an operation begins precedes its writes and shows in its reads"
     unseen = (
         "polls that begin after an acknowledgement and do not return the record: how soon they must is for L6",
         "lookups of other timestamps than LATEST, and LATEST of read_committed",

@@ -97,7 +97,7 @@ class LatestNeverGoesBack(KeyedInvariant[Answers]):
     """
 
     id = "H1"
-    title = "The latest offset that clients are told never goes backwards, over leader changes either"
+    title = "The latest offset reported to clients never goes backwards, not even across leader changes"
     source = "KIP-207; KAFKA-2334"
     unseen = (
         "Answers of one isolation level against those of another: without transactions both end at the high watermark.",
@@ -276,7 +276,7 @@ class NewLeaderRefusesUntilCaughtUp(LogInvariant[Refusals]):
     """
 
     id = "H2"
-    title = "A new leader refuses ListOffsets until its high watermark reached its leader epoch's start, and only then"
+    title = "A new leader refuses ListOffsets until its high watermark reaches its leader epoch's start, and no longer"
     source = "KIP-207; Kafka's Partition.fetchOffsetForTimestamp"
     unseen = (
         "Clusters in which a rolling bounce changes kip-207: which value held for an answer is not known.",
@@ -343,7 +343,7 @@ class BrokersAreNotRefused(KeyedInvariant[State]):
 
     id = "H5"
     standalone = True
-    title = "ListOffsets of a broker is never refused for a lagging high watermark"
+    title = "ListOffsets from a broker is never refused for a lagging high watermark"
     source = "KIP-207 (no impact on replica fetchers)"
     unseen = ("Followers themselves, mostly: they ask only after OFFSET_OUT_OF_RANGE.",)
     tested_when = (
