@@ -102,7 +102,7 @@ def _chaos(plan: Plan) -> list[str]:
         end = end_us(scheduled)
         if end is not None:
             timed.append((end, index, f"{scheduled.id} {scheduled.fault.kind} ends"))
-    healed = "what is left is healed"
+    healed = "the remaining faults are healed"
     if plan.core is not None:
         healed = f"a core is healed: {', '.join(map(str, plan.core)) or RANDOM}"
     timed.append((plan.duration_us, len(plan.schedule), f"end of the chaos: {healed}"))

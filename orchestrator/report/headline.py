@@ -11,15 +11,15 @@ ACKNOWLEDGED = "C1"
 """The promise whose excuses are records that were acknowledged and are lost, one each."""
 
 LOSSES = {
-    "unclean-election": "{} acknowledged with acks=all, given up by an unclean election, which was allowed",
-    "loss-budget": "{} acknowledged with acks=all, with the disks of too many replicas that had them",
+    "unclean-election": "{} acknowledged with acks=all, by an unclean election, which was allowed",
+    "loss-budget": "{} acknowledged with acks=all, as too many replicas that had them lost their disks",
     "acks<=1": "{} acknowledged with acks=1, which that setting allows",
 }
 """Rule of ``C1`` -> what was lost by it, in words."""
 
 
 def losses(verdict: Verdict) -> list[str]:
-    """``316 records acknowledged with acks=all, given up by an unclean election, ...``."""
+    """``316 records acknowledged with acks=all, by an unclean election, ...``."""
     found = next((each for each in verdict.invariants if each.id == ACKNOWLEDGED), None)
     excused = {} if found is None else found.excused
     return [LOSSES[rule].format(some(number, "record")) for rule, number in excused.items() if rule in LOSSES]
@@ -43,7 +43,7 @@ def headlines(verdict: Verdict) -> list[str]:
     lines += [f"LOST: {each}" for each in losses(verdict)]
     if not violated:
         gave_way = [each for each in verdict.invariants if each.status == "excused"]
-        rest = f"; {some(len(gave_way), 'promise')} gave way where that is allowed: " if gave_way else ""
+        rest = f"; {some(len(gave_way), 'promise')} excused, where a break is allowed: " if gave_way else ""
         ids = ", ".join(f"{each.id} ({times(sum(each.excused.values()))})" for each in gave_way)
         lines.append(f"nothing violated{rest}{ids}")
     if verdict.defects:

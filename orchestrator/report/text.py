@@ -26,11 +26,11 @@ STYLES: dict[Status, str] = {
 """The worst first."""
 
 MEANINGS: dict[Status, str] = {
-    "violated": "broken, with proof",
-    "inconclusive": "cannot be told from this run",
-    "held": "put to the test that often, and what it promises was kept each time",
-    "excused": "gave way, but only where the scenario or Kafka's contract allows it; the rest of its tests were passed",
-    "vacuous": "nothing in this run tested it, so nothing is known",
+    "violated": "broken; each violation names the events that prove it",
+    "inconclusive": "this run cannot decide it",
+    "held": "tested that often, and kept each time",
+    "excused": "broken, but only where the scenario or Kafka's contract allows it; all its other tests passed",
+    "vacuous": "not tested by this run, so nothing is known",
 }
 VIOLATIONS_SHOWN = 3
 IN_FULL = 3
@@ -121,7 +121,7 @@ def _print_promises(page: Page, verdict: Verdict, full: bool) -> None:
             f"{some(number, 'other' if chosen else 'promise')} {status}",
             *(f"{many} {word}" for word, many in rest),
         ]
-        page.say(f"{', '.join(came)} (--full has each of them)", "dim")
+        page.say(f"{', '.join(came)} (--full lists them)", "dim")
     page.say()
     if full:
         for status in STYLES:
@@ -200,12 +200,12 @@ def _print_violations(page: Page, each: InvariantVerdict, path: Sequence[Step], 
             _print_path(page, path)
     rest = each.violated - sum(violation.times for violation in shown)
     if rest > 0 and most:
-        others = f"and {times(rest)} with other words or numbers (verdict.json has some of them)"
+        others = f"and {times(rest)} with other nodes or numbers (verdict.json has some of them)"
         page.show(Padding(Text(others), (0, 0, 0, 2), expand=False))
 
 
 def _print_path(page: Page, path: Sequence[Step]) -> None:
-    page.show(Padding(Text("how it came to this", "dim"), (0, 0, 0, 6), expand=False))
+    page.show(Padding(Text("how it happened", "dim"), (0, 0, 0, 6), expand=False))
     for step in path:
         text = Text(f"{step.at_us / 1_000_000:.3f}  {printable(step.text)}")
         text.append(f"  {step.event}", "dim")
@@ -263,7 +263,7 @@ def print_contrast(page: Page, verdicts: Sequence[Verdict], *, full: bool = Fals
     table.add_row("as expected", *(_as_expected(runs) for runs in columns), "")
     page.show(table)
     for status, number in alike.items():
-        page.show(Text(f"{status} in every run: {some(number, 'promise')} (--full has each of them)", STYLES[status]))
+        page.show(Text(f"{status} in every run: {some(number, 'promise')} (--full lists them)", STYLES[status]))
 
 
 def _cell(every: Sequence[InvariantVerdict]) -> Text:

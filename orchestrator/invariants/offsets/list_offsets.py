@@ -237,10 +237,9 @@ def _by_offset(told: Told) -> int:
 
 
 def _sentence(tp: str, first: Told, second: Told) -> str:
-    had_told = "it" if first.client == second.client else first.client
     return (
-        f"{second.client} was told {second.offset:,} as the latest offset of {tp} by {_who(second)} "
-        f"after {_who(first)} had told {had_told} {first.offset:,}"
+        f"{_who(second)} reported {second.offset:,} as the latest offset of {tp} to {second.client} "
+        f"after {_who(first)} had reported {first.offset:,} to {first.client}"
     )
 
 
