@@ -35,7 +35,7 @@ from orchestrator.repeats import repeat
 from orchestrator.report.junit import Judged, write_junit
 from orchestrator.run_dir import Manifest, RunDir, create_run_dir, utc_now
 from orchestrator.story.chronicle import Chronicle
-from orchestrator.story.paths import EVENTS_MAX, Paths
+from orchestrator.story.paths import Paths
 from orchestrator.trace.collect import incarnations
 from orchestrator.trace.order import merged
 from orchestrator.trace.read import line_to_stamped, read_events
@@ -297,17 +297,26 @@ def check_in_process(directory: RunDir, plan: Plan) -> Checked:
 
 
 def with_paths(verdict: Verdict, directory: RunDir, zero_us: int | None) -> Verdict:
-    """A verdict with how the first violation of each invariant came about, if the trace is there and not too long."""
-    violated = [each for each in verdict.invariants if each.violations]
-    kept = any(directory.trace.glob("*.parquet"))
-    if not violated or not kept or zero_us is None or verdict.events > EVENTS_MAX:
+    """A verdict with how each of its violations came about, if the trace is there. If it is too long for all, the first
+    violation of each invariant has its path before the others have."""
+    if zero_us is None or not any(directory.trace.glob("*.parquet")):
         return verdict
-    paths = Paths(list(read_events(directory.path)), zero_us)
-    found = {}
-    for each in violated:
-        first = each.violations[0]
-        found[each.id] = paths.to(first.key, first.events, first.causes)
-    return msgspec.structs.replace(verdict, paths={name: path for name, path in found.items() if path})
+    violations = [(number, each.id, one) for each in verdict.invariants for number, one in enumerate(each.violations)]
+    if not violations:
+        return verdict
+    wanted = {name for _, _, one in violations for name in (*one.events, *one.causes)}
+    paths = Paths(read_events(directory.path), zero_us, wanted)
+    found = {
+        (name, number): msgspec.structs.replace(one, path=paths.to(one.key, one.events, one.causes))
+        for number, name, one in sorted(violations, key=lambda entry: entry[0])
+    }
+    return msgspec.structs.replace(
+        verdict,
+        invariants=[
+            msgspec.structs.replace(each, violations=[found[each.id, number] for number in range(len(each.violations))])
+            for each in verdict.invariants
+        ],
+    )
 
 
 def write_violations(directory: RunDir, verdict: Verdict) -> None:

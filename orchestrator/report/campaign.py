@@ -188,13 +188,15 @@ def _known(report: Report) -> Section:
 def _signatures(report: Report) -> Section:
     if not report.signatures:
         return Section("Failures", before=["none"])
-    columns = (">runs", "what failed", "first met", "again", "kept in")
+    columns = (">runs", "what failed", "what is promised", "first met", "again", "kept in")
     rows = []
     for each in report.signatures:
         first = f"run {each.number:,}, after {each.at_s:,.1f} s"
         kept = ", ".join(each.kept[:KEPT_SHOWN]) or "not kept"
         more = f" and {len(each.kept) - KEPT_SHOWN} more" if len(each.kept) > KEPT_SHOWN else ""
-        rows.append((f"{each.runs:,}", each.signature, first, each.reproduce, kept + more))
+        promised = INVARIANTS.get(each.signature.partition(":")[0])
+        title = "" if promised is None else promised.title
+        rows.append((f"{each.runs:,}", each.signature, title, first, each.reproduce, kept + more))
     return Section("Failures, one line for each signature", columns, rows)
 
 

@@ -84,7 +84,7 @@ def _run_case(verdict: Verdict) -> TestCase:
     if doubts:
         case.result = Error(printable("; ".join(doubts)))
     told = [*headlines(verdict), *verdict.remarks]
-    told += [f"{moment.at_us / 1_000_000:.3f} s  {moment.text}" for moment in verdict.story]
+    told += [f"{seconds(moment.at_us)}  {moment.text}" for moment in verdict.story]
     case.system_out = printable("\n".join(told))
     return case
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from actors.trace.events import BrokerReg, CtlFault, LogTrunc, PartAssume, PartChange
@@ -19,9 +20,26 @@ CAUSES = {
 """Cause of a change of a partition, as the trace has it -> in words."""
 
 
+NAMES_SHOWN = 4
+"""Of more nodes than these the last are counted."""
+
+
+def clock(us: int) -> str:
+    """``8.214``: seconds, never less than nothing by less than a thousandth."""
+    return f"{round(us / 1_000_000, 3) + 0.0:.3f}"
+
+
 def seconds(us: int) -> str:
     """``8.214 s``."""
-    return f"{us / 1_000_000:.3f} s"
+    return f"{clock(us)} s"
+
+
+def listed(names: Sequence[str]) -> str:
+    """``broker-1, broker-2``; of many the first, and how many more there are."""
+    shown = list(dict.fromkeys(names))
+    if len(shown) <= NAMES_SHOWN:
+        return ", ".join(shown)
+    return f"{', '.join(shown[: NAMES_SHOWN - 1])} and {len(shown) - NAMES_SHOWN + 1} more"
 
 
 def brokers(ids: list[int]) -> str:
@@ -33,11 +51,11 @@ def fault_words(body: CtlFault) -> str:
     """A fault with whom it hits: ``f1 partition between broker-1 and broker-2, broker-3``."""
     given: dict[str, Any] = body.parameters
     if "from" in given and "to" in given:
-        one, other = ", ".join(given["from"]), ", ".join(given["to"])
+        one, other = listed(given["from"]), listed(given["to"])
         if given.get("both_ways", False):
             return f"{body.fault} {body.kind} between {one} and {other}"
         return f"{body.fault} {body.kind} from {one} to {other}"
-    return f"{body.fault} {body.kind} of {', '.join(body.targets)}"
+    return f"{body.fault} {body.kind} of {listed(body.targets)}"
 
 
 def succession(before: PartChange, now: PartChange) -> tuple[bool, str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from orchestrator.invariants.registry import INVARIANTS
 from tests.unit.cli.command import krift
 from tests.unit.exam.attempts import quiet, small
 
@@ -44,7 +45,7 @@ def test_there_are_two_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     killed = "killed by the invariant meant for them"
     assert f"defects      1 of 1 {killed} (100 %), under the nemesis meant for them" in both.out
     assert f"everything   0 of 1 {killed} (0 %), within 2 runs of that nemesis\n  not by it: list-behind" in both.out
-    assert "| `list-behind` | H6 | 1 of 1 | 1 |" in path.read_text(encoding="utf-8")
+    assert f"| `list-behind` | H6 {INVARIANTS['H6'].title} | 1 of 1 | 1 |" in path.read_text(encoding="utf-8")
     assert "| none of 2 |" in path.read_text(encoding="utf-8")
     alone = krift(*asked, "--under", "everything", "--json")
     assert alone.code == 0, alone.err
