@@ -15,7 +15,7 @@ from chaos.plan import Plan
 from chaos.scenario.resolve import resolve
 from chaos.schedule import timeline
 from chaos.sources import Source
-from chaos.words import some
+from chaos.words import some, switched, varied
 from orchestrator.cli.asked import Mistakes, Options, find_checked
 from orchestrator.cli.options import MAX_SEED, full_option, parse_seeds, runs_option, story_option
 from orchestrator.cli.outputs import Outputs, output_options
@@ -224,7 +224,7 @@ def _check_cluster(cluster: str, master: str | None, runtime: str) -> None:
 
 
 def _title(plan: Plan) -> str:
-    return f"{plan.scenario} ({plan.variant})" if plan.variant else plan.scenario
+    return varied(plan.scenario, plan.variant)
 
 
 def _announcement(request: Request) -> str:
@@ -234,7 +234,7 @@ def _announcement(request: Request) -> str:
         return first
     low, high = request.seeds[0], request.seeds[-1]
     seeds = "" if len(request.seeds) == 1 else f", seeds {low} to {high}"
-    variants = f", variants {', '.join(request.variants)}" if request.variants != [""] else ""
+    variants = f", variants {', '.join(map(switched, request.variants))}" if request.variants != [""] else ""
     return f"{first}\n{some(request.runs, 'run')}, {request.runtime}{variants}{seeds}"
 
 

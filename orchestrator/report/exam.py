@@ -137,7 +137,7 @@ def defect_row(mark: DefectMark, everything: DefectMark | None) -> list[str]:
 
 
 def _promise(name: str) -> str:
-    """``P4 A cleanly elected leader has everything that was committed``."""
+    """``P4 A cleanly elected leader has every committed record``."""
     return f"{name} {INVARIANTS[name].title}"
 
 

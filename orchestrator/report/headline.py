@@ -11,15 +11,15 @@ ACKNOWLEDGED = "C1"
 """The promise whose excuses are records that were acknowledged and are lost, one each."""
 
 LOSSES = {
-    "unclean-election": "{} acknowledged with acks=all, given up by an unclean election, which was allowed",
-    "loss-budget": "{} acknowledged with acks=all, with the disks of too many replicas that had them",
+    "unclean-election": "{} acknowledged with acks=all, by an unclean election, which was allowed",
+    "loss-budget": "{} acknowledged with acks=all, as too many replicas that had them lost their disks",
     "acks<=1": "{} acknowledged with acks=1, which that setting allows",
 }
 """Rule of ``C1`` -> what was lost by it, in words."""
 
 
 def losses(verdict: Verdict) -> list[str]:
-    """``316 records acknowledged with acks=all, given up by an unclean election, ...``."""
+    """``316 records acknowledged with acks=all, by an unclean election, ...``."""
     found = next((each for each in verdict.invariants if each.id == ACKNOWLEDGED), None)
     excused = {} if found is None else found.excused
     return [LOSSES[rule].format(some(number, "record")) for rule, number in excused.items() if rule in LOSSES]
@@ -55,10 +55,10 @@ def headlines(verdict: Verdict) -> list[str]:
 
 
 def _gave_way(excused: Sequence[InvariantVerdict]) -> str:
-    """``; 3 promises gave way where that is allowed: Q3 Votes are ... (once), ... and 2 more``."""
+    """``; 3 promises excused, where a break is allowed: Q3 Votes are ... (once), ... and 2 more``."""
     if not excused:
         return ""
     first = excused[0]
     told = f"{first.id} {first.title} ({times(sum(first.excused.values()))})"
     more = f", and {len(excused) - 1} more" if len(excused) > 1 else ""
-    return f"; {some(len(excused), 'promise')} gave way where that is allowed: {told}{more}"
+    return f"; {some(len(excused), 'promise')} excused, where a break is allowed: {told}{more}"

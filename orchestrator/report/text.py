@@ -8,7 +8,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from chaos.words import some, times
+from chaos.words import some, switched_in_full, times, varied
 from orchestrator.invariants.folds.fold import Status
 from orchestrator.report.console import Page, printable
 from orchestrator.report.headline import headlines, losses, most_excused, named
@@ -26,11 +26,11 @@ STYLES: dict[Status, str] = {
 """The worst first."""
 
 MEANINGS: dict[Status, str] = {
-    "violated": "broken, with proof",
-    "inconclusive": "cannot be told from this run",
-    "held": "put to the test that often, and what it promises was kept each time",
-    "excused": "gave way, but only where the scenario or Kafka's contract allows it; the rest of its tests were passed",
-    "vacuous": "nothing in this run tested it, so nothing is known",
+    "violated": "broken; each violation names the events that prove it",
+    "inconclusive": "this run cannot decide it",
+    "held": "tested that often, and kept each time",
+    "excused": "broken, but only where the scenario or Kafka's contract allows it; all its other tests passed",
+    "vacuous": "not tested by this run, so nothing is known",
 }
 VIOLATIONS_SHOWN = 3
 """Violations of one promise that ``--full`` shows, of different sentences."""
@@ -50,8 +50,7 @@ NAMED_MAX = 10
 
 def title(verdict: Verdict) -> str:
     """``kip-207 (off), sim, seed 7``."""
-    variant = f" ({verdict.variant})" if verdict.variant else ""
-    return f"{verdict.scenario}{variant}, {verdict.runtime}, seed {verdict.seed}"
+    return f"{varied(verdict.scenario, verdict.variant)}, {verdict.runtime}, seed {verdict.seed}"
 
 
 def print_verdict(page: Page, verdict: Verdict, *, full: bool = False, story: bool = False) -> None:
@@ -109,7 +108,7 @@ def _print_all_violations(page: Page, verdict: Verdict, full: bool) -> None:
         if most or each is broken[-1]:
             page.say()
     if rest := len(broken) - len(shown):
-        page.say(f"and {some(rest, 'other promise')} (--full has each of them)", "dim")
+        page.say(f"and {some(rest, 'other promise')} (--full lists them)", "dim")
         page.say()
 
 
@@ -135,7 +134,7 @@ def _print_promises(page: Page, verdict: Verdict, full: bool) -> None:
             f"{some(number, 'other' if chosen else 'promise')} {status}",
             *(f"{many} {word}" for word, many in rest),
         ]
-        page.say(f"{', '.join(came)} (--full has each of them)", "dim")
+        page.say(f"{', '.join(came)} (--full lists them)", "dim")
     page.say()
     if full:
         for status in STYLES:
@@ -217,12 +216,12 @@ def _print_violations(page: Page, each: InvariantVerdict, most: int, *, with_pat
             _print_path(page, violation.path)
     rest = each.violated - sum(violation.times for violation in shown)
     if rest > 0 and most:
-        others = f"and {times(rest)} with other words or numbers (verdict.json has some of them)"
+        others = f"and {times(rest)} with other nodes or numbers (verdict.json has some of them)"
         page.show(Padding(Text(others), (0, 0, 0, 2), expand=False))
 
 
 def _print_path(page: Page, path: Sequence[Step]) -> None:
-    page.show(Padding(Text("how it came to this", "dim"), (0, 0, 0, 6), expand=False))
+    page.show(Padding(Text("how it happened", "dim"), (0, 0, 0, 6), expand=False))
     for step in path:
         text = Text(f"{clock(step.at_us)}  {printable(step.text)}")
         text.append(f"  {step.event}", "dim")
@@ -264,7 +263,7 @@ def print_contrast(page: Page, verdicts: Sequence[Verdict], *, full: bool = Fals
     table = Table(box=None, pad_edge=False, header_style="dim", show_edge=False, padding=(0, 3, 0, 0))
     table.add_column("promise", no_wrap=True)
     for variant, runs in zip(variants, columns, strict=True):
-        table.add_column(f"{printable(variant) or 'plain'}, {some(len(runs), 'run')}")
+        table.add_column(f"{printable(switched_in_full(variant)) or 'plain'}, {some(len(runs), 'run')}")
     table.add_column("what is promised")
     alike: dict[Status, int] = {}
     for number, invariant in enumerate(verdicts[0].invariants):
@@ -278,7 +277,7 @@ def print_contrast(page: Page, verdicts: Sequence[Verdict], *, full: bool = Fals
     table.add_row("as expected", *(_as_expected(runs) for runs in columns), "")
     page.show(table)
     for status, number in alike.items():
-        page.show(Text(f"{status} in every run: {some(number, 'promise')} (--full has each of them)", STYLES[status]))
+        page.show(Text(f"{status} in every run: {some(number, 'promise')} (--full lists them)", STYLES[status]))
 
 
 def _cell(every: Sequence[InvariantVerdict]) -> Text:

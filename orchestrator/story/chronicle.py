@@ -139,7 +139,7 @@ class Chronicle:
         was, since time 0; None if that is only known at the end."""
         end_us = self.lines[-1].us if self.lines else 0
         at_us = end_us if failed_us is None else failed_us
-        text = f"in the end, VIOLATED: {sentence}" if failed_us is None else f"VIOLATED: {sentence}"
+        text = f"at the end, VIOLATED: {sentence}" if failed_us is None else f"VIOLATED: {sentence}"
         lines = [line for line in self.lines if line.us <= at_us or line.weight == ALWAYS]
         return [f"{clock(each.at_us):>8} s  {each.text}" for each in self.told([Moment(at_us, text)], lines)]
 
@@ -181,9 +181,9 @@ class Chronicle:
         if body.phase == "chaos":
             self.zero_us = event.wall
         elif body.phase == "healing":
-            self.note(event, "the chaos is over: what is left is healed", ALWAYS)
+            self.note(event, "the chaos is over: the remaining faults are healed", ALWAYS)
         elif body.phase == "finished" and body.detail:
-            self.note(event, f"the run is given up: {body.detail}", ALWAYS)
+            self.note(event, f"the run is aborted: {body.detail}", ALWAYS)
 
     def fault(self, event: Stamped, body: CtlFault) -> None:
         """A fault; what an operator asks for is told by the request."""

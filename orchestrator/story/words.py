@@ -1,4 +1,4 @@
-"""What events of the trace mean, in words that need no knowledge of the trace."""
+"""Events of the trace in words, for readers who do not know the trace."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def takes_up(node: str, body: PartAssume) -> str:
     if body.role != "leader" or body.leader_epoch == 0 or body.high_watermark >= body.log_end:
         return ""
     return (
-        f"{node} takes up {body.tp} with its high watermark at {body.high_watermark:,}, "
+        f"{node} becomes leader of {body.tp} with high watermark {body.high_watermark:,}, "
         f"below its log end {body.log_end:,}"
     )
 
@@ -105,9 +105,9 @@ def takes_up(node: str, body: PartAssume) -> str:
 def truncation(node: str, body: LogTrunc) -> str:
     """Records that a replica drops."""
     why = {
-        "diverge": "where its log parts from the leader's",
-        "high-watermark": "down to its high watermark",
-        "out-of-range": "as the leader's log ends before",
+        "diverge": "where it diverges from the leader's log",
+        "high-watermark": "at its high watermark",
+        "out-of-range": "because the leader's log ends before",
         "recovery": "when it starts",
     }[body.reason]
-    return f"{node} cuts {some(body.was - body.to, 'record')} off its log of {body.tp}, from {body.to:,} on, {why}"
+    return f"{node} truncates {some(body.was - body.to, 'record')} of {body.tp}, from offset {body.to:,} on, {why}"

@@ -135,7 +135,7 @@ def test_a_comparison_for_builds(tmp_path: Path) -> None:
     assert cases["H1"].system_out == "violated in a: 1 of 1 (2.5-100 %); in b: 0 of 1 (0-97.5 %)"
     told = page.read_text(encoding="utf-8")
     assert told.startswith("### Krift compare kip-207: 1 pair of runs, seeds 3-3\n")
-    assert "- a: features.kip-207=off\n- b: features.kip-207=kafka\n" in told
+    assert "- a: features.kip-207=off\n- b: features.kip-207=kafka (as shipped)\n" in told
     assert "| H1 | 1 of 1 (2.5-100 %) | 0 of 1 (0-97.5 %) | 1 | 0 | 1.000 |" in told
     ended = run(tmp_path, *SLOWER, "--junit", str(file), more="must-happen: [offset-not-available]\n")
     assert ended.code == 3
