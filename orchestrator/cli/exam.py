@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +21,7 @@ from orchestrator.cli.options import check_file, check_master
 from orchestrator.cli.progress import PLAIN_SECONDS
 from orchestrator.exam.attempt import Attempt, Attempted, do
 from orchestrator.exam.examination import EVERYTHING_MAX, RUNS_MAX, DefectExam, Do, OddityExam, Part
-from orchestrator.exam.kept import Kept
+from orchestrator.exam.kept import Kept, write_marks
 from orchestrator.exam.marks import Marks
 from orchestrator.exam.schedules import EVERYTHING, any_schedule, nemesis_of, schedule
 from orchestrator.files import write_text
@@ -118,6 +119,8 @@ def command(
         marks = _examined(asked, OddityExam(odd, oddity_seeds), work, Kept(out, work) if out is not None else work)
     marks = msgspec.structs.replace(marks, wall_s=round(time.monotonic() - began, 1))
     _report(marks, as_json, write)
+    if out is not None:
+        write_marks(out, marks, shlex.join(["krift", *sys.argv[1:]]))
     return 0 if marks.passed else FAILED
 
 
