@@ -68,7 +68,7 @@ def run_page(verdict: Verdict, manifest: Manifest, timeline: Timeline | None, no
         timeline=timeline,
         no_timeline=no_timeline,
         data=_as_json(timeline),
-        library=library(),
+        library="" if timeline is None else library(),
     )  # fmt: skip
 
 

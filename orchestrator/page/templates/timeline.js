@@ -174,12 +174,12 @@
       for (const bar of lane.bars.filter((each) => each.style === "fault").slice(0, 60))
         shapes.push({ type: "rect", xref: "x", yref: "paper", x0: bar.start, x1: bar.end, y0: 0, y1: 1, layer: "below",
           fillcolor: colour("fault-band"), line: { width: 0 } });
-    for (const [name, text] of [["chaos", "time 0"], ["healing", "chaos over"]])
+    for (const [name, text, xanchor] of [["chaos", "time 0", "center"], ["healing", "chaos over", "right"]])
       if (name in data.phases) {
         const at = data.phases[name];
         shapes.push(upright(at, { color: colour("faint"), width: 1, dash: "dot" }));
-        labels.push({ x: at, y: 1, yshift: 14, xref: "x", yref: "paper", text, showarrow: false, yanchor: "bottom",
-          font: { size: 11, color: colour("faint") } });
+        labels.push({ x: at, y: 1, yshift: 14, xref: "x", yref: "paper", text, xanchor, showarrow: false,
+          yanchor: "bottom", font: { size: 11, color: colour("faint") } });
       }
     const times = new Map();
     for (const each of data.breaks.filter(shows)) times.set(each.at, [...(times.get(each.at) ?? []), each.promise]);
