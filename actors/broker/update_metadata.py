@@ -47,7 +47,7 @@ class PushedMetadata(msgspec.Struct):
         STALE_CONTROLLER_EPOCH for a former controller's."""
         if request.broker_epoch != UNKNOWN_EPOCH and request.broker_epoch < turn.broker_epoch:
             return KafkaError.STALE_BROKER_EPOCH
-        if request.controller_epoch < self.controller_epoch:
+        if request.controller_epoch < self.controller_epoch and "former-controller-obeyed" not in turn.step.defects:
             return KafkaError.STALE_CONTROLLER_EPOCH
         return KafkaError.NONE
 

@@ -22,6 +22,14 @@ CONTROLLER_DEFECTS: tuple[Defect, ...] = (
         nemesis="metadata",
         settings=EPOCHS,
     ),
+    Defect(
+        "former-controller-obeyed",
+        "actors.broker",
+        "M3",
+        "A broker takes over what a controller sent that was replaced since.",
+        nemesis="metadata",
+        settings=EPOCHS,
+    ),
     Defect("stale-leader-epoch", "actors.controller", "P1", "An election reuses the leader epoch."),
     Defect(
         "partition-epoch-stands",

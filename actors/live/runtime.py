@@ -254,7 +254,7 @@ class LiveRuntime:
         if self._rest is not None:
             effects, given = self._rest
             self._rest = None
-            self._guard(lambda: self._carry_out(effects, given))
+            self._guard(lambda: self._carry_out(effects, given, self._clock.physical_us()))
         self._schedule()
 
     def _go_on_from(self, point: str) -> None:
@@ -380,16 +380,17 @@ class LiveRuntime:
         self._running = False
         self._timers.cancel_all()
         try:
-            self._trace.add(encode_line(self._stamp(NodeDown("bug", detail), "", "")))
+            down = self._stamper.stamp(NodeDown("bug", detail), self._clock.physical_us(), "", "")
+            self._trace.add(encode_line(down))
             self._trace.flush(self._clock.physical_us())
         except OSError as error:
             detail = f"{detail}\nand the trace could not be written: {error}"
         self._report(Broken(detail))
 
     def _step(self, given: Input) -> None:
+        at_us, now_ms = self._clock.physical_us(), self._clock.shown_ms()
         if given.stamp is not NO_STAMP:
-            self._stamper.merge(self._clock.physical_us(), given.stamp.wall_us, given.stamp.logical)
-        now_ms = self._clock.shown_ms()
+            self._stamper.merge(at_us, given.stamp.wall_us, given.stamp.logical)
         self._journal.before(self._node)
         try:
             effects = self._node.step(now_ms, given.event)
@@ -397,11 +398,12 @@ class LiveRuntime:
             self._journal.add(now_ms, given.event, [])
             raise
         self._journal.add(now_ms, given.event, effects)
-        self._carry_out(deque(effects), given)
+        self._carry_out(deque(effects), given, at_us)
 
-    def _carry_out(self, effects: deque[AnyEffect], given: Input) -> None:
+    def _carry_out(self, effects: deque[AnyEffect], given: Input, at_us: int) -> None:
         """Carry out effects in order. The trace is flushed before one that others can see; a barrier's event leaves
-        the rest for ``release``."""
+        the rest for ``release``. at_us: when the step was taken, which the node was shown; its events, and the
+        clock that it sends along, are of that moment, however long it took."""
         while effects and self._running:
             if self._points and self._stop_at(self._points.before(effects[0])):
                 self._rest = (effects, given)
@@ -409,7 +411,7 @@ class LiveRuntime:
             effect = effects.popleft()
             match effect:
                 case Record(event):
-                    if self._record(event, given.stamp.cause, given.req):
+                    if self._record(event, given.stamp.cause, given.req, at_us):
                         self._rest = (effects, given)
                         break
                 case SetTimer(name, min_ms, max_ms, wall):
@@ -422,7 +424,7 @@ class LiveRuntime:
                     self._sync(file)
                 case _:
                     self._trace.flush(self._clock.physical_us())
-                    self._send(effect)
+                    self._send(effect, at_us)
             if self._points and self._stop_at(self._points.after(effect)):
                 self._rest = (effects, given)
                 break
@@ -436,15 +438,15 @@ class LiveRuntime:
             self._report(Reached(point.id))
         return point is not None
 
-    def _send(self, effect: Call | Reply | Close | Write | Complete | Exit) -> None:
-        """An effect that leaves the node."""
+    def _send(self, effect: Call | Reply | Close | Write | Complete | Exit, at_us: int) -> None:
+        """An effect that leaves the node. at_us: when the step was taken."""
         match effect:
             case Write(file, number, operation):
                 self._disk.write(file, number, operation)
             case Call():
-                self._connections.call(effect, self._outgoing())
+                self._connections.call(effect, self._outgoing(at_us))
             case Reply(connection, response):
-                self._server.reply(connection, response, self._outgoing())
+                self._server.reply(connection, response, self._outgoing(at_us))
             case Close(connection):
                 self._close(connection)
             case Complete(operation, result):
@@ -460,8 +462,8 @@ class LiveRuntime:
         kept = [g for g in self._inputs if not isinstance(g.event, Received) or g.event.connection != connection]
         self._inputs = deque(kept)
 
-    def _outgoing(self) -> Stamp:
-        self._stamper.tick(self._clock.physical_us())
+    def _outgoing(self, at_us: int) -> Stamp:
+        self._stamper.tick(at_us)
         return Stamp(self._stamper.clock.wall_us, self._stamper.clock.logical, self._stamper.last_id)
 
     def _sync(self, file: str) -> None:
@@ -494,18 +496,15 @@ class LiveRuntime:
 
     # ---- trace -------------------------------------------------------------------------------------------
 
-    def _stamp(self, body: AnyTraceEvent, cause: str, req: str) -> Stamped:
-        return self._stamper.stamp(body, self._clock.physical_us(), cause, req)
-
     def _note(self, body: AnyTraceEvent) -> None:
         """Put an event of the runtime's own into the trace, outside of any step."""
-        if self._record(body, "", "") and self._rest is None:
+        if self._record(body, "", "", self._clock.physical_us()) and self._rest is None:
             self._rest = (deque(), Input(TimedOut("")))
         self._trace.flush(self._clock.physical_us())
 
-    def _record(self, body: AnyTraceEvent, cause: str, req: str) -> bool:
+    def _record(self, body: AnyTraceEvent, cause: str, req: str, at_us: int) -> bool:
         """Put an event into the trace. True: a barrier waits for it, so the node must stand still."""
-        event = self._stamp(body, cause, req)
+        event = self._stamper.stamp(body, at_us, cause, req)
         if not is_lost(self.setup.spec.defects, event.seq):
             self._trace.add(encode_line(event))
         if self._matches is not None:

@@ -21,7 +21,7 @@ PINGS = "pings-0"
 
 class ToyServer(msgspec.Struct):
     """Answers Metadata with how many requests it ever got (``controller_id``), from its disk on. A topic named
-    "raise" makes it raise, one named "park" makes it answer after 50 ms."""
+    "raise" makes it raise, one named "park" makes it answer after 50 ms, one named "answer" before it records."""
 
     name: str = ""
     count: int = 0
@@ -38,6 +38,8 @@ class ToyServer(msgspec.Struct):
                 assert isinstance(request, MetadataRequest)
                 wish = request.topics[0].name if request.topics else ""
                 assert wish != "raise", "asked to raise"
+                if wish == "answer":
+                    step.reply(connection, MetadataResponse(controller_id=self.count + 1))
                 step.record(LogAppend(PINGS, "leader", self.count, self.count, 0, 0, -1, -1, -1, False, [wish]))
                 self.files.append(step, "pings", [b"%d" % self.count])
                 self.files.sync(step, "pings")
@@ -45,7 +47,7 @@ class ToyServer(msgspec.Struct):
                 if wish == "park":
                     self.parked = connection
                     step.set_timer("unpark", 50)
-                else:
+                elif wish != "answer":
                     step.reply(connection, MetadataResponse(controller_id=self.count))
             case TimedOut():
                 step.reply(self.parked, MetadataResponse(controller_id=self.count))

@@ -35,6 +35,11 @@ from actors.trace.events import (
 )
 
 MS = 1_000
+FORMER = {
+    int(error)
+    for error in (KafkaError.ILLEGAL_GENERATION, KafkaError.UNKNOWN_MEMBER_ID, KafkaError.REBALANCE_IN_PROGRESS)
+}
+"""What a call of a former generation, or of a former member, is refused with."""
 VOTER_CHANGES = ("add-voter", "remove-voter")
 
 
@@ -60,6 +65,10 @@ class Situations:
         """Who coordinates the group, and its state."""
         self._loaded: dict[tuple[str, str], int] = {}
         """Offsets partition and broker -> leader epoch in which it coordinates its groups."""
+        self._gone: set[str] = set()
+        """Clients that are down."""
+        self._minter = -1
+        """Controller epoch in which a metadata epoch was minted last."""
         self._told: dict[str, tuple[int, int]] = {}
         """Client -> its incarnation that was told the highest metadata epoch, and that one."""
 
@@ -114,12 +123,15 @@ class Situations:
     def _on_fault(self, event: Stamped) -> None:
         body = event.body
         assert isinstance(body, CtlFault)
+        if body.kind == "delay" and body.phase == "start" and "UpdateMetadata" in body.parameters.get("apis", ()):
+            self._note("pushes-held", "", event)
         if body.kind == "rolling-bounce" and body.phase == "start" and self._within("election", "", event, 300):
             self._saw("bounce-at-election")
 
     # ---- brokers -------------------------------------------------------------------------------------------
 
     def _on_up(self, event: Stamped) -> None:
+        self._gone.discard(event.node)
         if event.incarnation:
             self._note("up", event.node, event)
 
@@ -131,6 +143,13 @@ class Situations:
                 self._saw("failover-in-rebalance")
             elif node.startswith("consumer"):
                 self._saw("dies-in-rebalance")
+        if node.startswith("consumer"):
+            self._gone.add(node)
+            self._note("lost", node, event)
+        elif node == coordinator and any(self._within("lost", member, event, 3_000) for member in self._gone):
+            self._saw("lost-member")
+        if self._within("mint", node, event, 2_000) and self._within("pushes-held", "", event, 1_500):
+            self._note("minter-gone", "", event)
         if self._within("mint", node, event, 60):
             self._saw("failover-at-mint")
         self._loaded = {key: epoch for key, epoch in self._loaded.items() if key[1] != node}
@@ -241,6 +260,8 @@ class Situations:
         if body.api == "UpdateMetadata" and late:
             self._saw("late-push")
             self._saw("stale-push")
+        if body.api == "SyncGroup" and (late or not FORMER.isdisjoint(body.errors)):
+            self._saw("late-join")
         if body.api == "OffsetCommit" and late:
             self._saw("commits-wait")
         if body.api == "Metadata" and late:
@@ -296,6 +317,11 @@ class Situations:
             self._saw("late-commit")
 
     def _on_mint(self, event: Stamped) -> None:
+        body = event.body
+        assert isinstance(body, MetaMint)
+        if body.controller_epoch > self._minter and self._within("minter-gone", "", event, 3_000):
+            self._saw("former-push")
+        self._minter = body.controller_epoch
         self._note("mint", event.node, event)
 
     def _on_view(self, event: Stamped) -> None:

@@ -281,6 +281,7 @@ PROOFS: dict[str, Proof] = {
     "commit-before-hw": Proof("group-cut", r"loaded that \d+ of orders-\d is committed .*, after \d+ was ack", (3,)),
     "commit-of-more": Proof("group", r"took [\d,]+ of orders-\d as committed .*, of which \d+ is the highest", (3,)),
     "commit-unwritten": Proof("group", r"told that nothing of orders-\d is committed for group g, after \d+ was", (3,)),
+    "former-controller-obeyed": Proof("late-push", r"told consumer-\d of metadata epoch \d+ (after|before) it"),
     "removed-topics-remembered": Proof("group-topic-removed", r"removed at \d+, and keeps \d+ of it for group g in"),
     "load-ends-early": Proof("group", r"loaded .* of orders-\d for group g, where the log of __consumer_off", (3,)),
     "coordinates-as-follower": Proof("group-cut", r"orders-\d|for group g in leader epoch \d+ of __consumer", (3,)),

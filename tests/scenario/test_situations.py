@@ -47,8 +47,11 @@ NEMESES = {
     "commits-wait": "groups",
     "former-coordinator": "groups",
     "late-commit": "groups",
+    "late-join": "groups",
+    "lost-member": "groups",
     "made-anew": "metadata",
     "stale-push": "metadata",
+    "former-push": "metadata",
     "failover-at-mint": "metadata",
     "starts-behind": "metadata",
 }
@@ -57,6 +60,7 @@ _PUSHED = {"metadata.propagation": {"push": 1.0}, "offsets.topic.num.partitions"
 OTHERS = {
     "late-push": {"config": {"metadata.propagation": {"push": 1.0}}},
     "stale-push": {"config": _PUSHED},
+    "former-push": {"config": _PUSHED, "features": {"kip-232": {"seed": 1.0}}},
     "failover-at-mint": {"config": _PUSHED, "features": {"kip-232": {"seed": 1.0}}},
     "starts-behind": {"config": _PUSHED, "features": {"kip-232": {"seed": 1.0}}},
 }

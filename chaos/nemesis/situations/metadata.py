@@ -62,6 +62,26 @@ def stale_push(scene: Scene, at_us: int) -> list[Part]:
     return [*found, as_seen(scene, again, {"crash": scene.draw.choice(consumers)}, 20_000, 300_000)]
 
 
+def former_push(scene: Scene, at_us: int) -> list[Part]:
+    """What a controller pushes to one broker comes when the controller is dead and its successor has pushed more. A
+    consumer can reach only that broker, and asks it for metadata again and again."""
+    behind, *others = scene.draw.sample(scene.cast.brokers, len(scene.cast.brokers))
+    at_us = early(at_us)
+    late_us = lasting(scene, 2_000_000, 4_000_000)
+    held: Part = {"from": ["active-controller"], "to": [behind], "apis": ["UpdateMetadata"]}
+    held["by"] = scene.duration(late_us)
+    goes: Part = {"controlled-shutdown": {"targets": others[0]}}
+    consumers = [name for name in scene.cast.clients if name.startswith("consumer-")]
+    cut: Part = {"drop": {"between": [scene.draw.choice(consumers)], "and": others, "chance": "100%"}}
+    since_us = later(scene, at_us, 800_000, 1_500_000)
+    return [
+        entry(scene, at_us, {"delay": held}, 700_000),
+        entry(scene, later(scene, at_us, 20_000, 250_000), goes, lasting(scene, 100_000, 1_500_000)),
+        entry(scene, later(scene, at_us, 400_000, 800_000), {"crash": "active-controller"}, 1_200_000),
+        entry(scene, since_us, cut, late_us + 500_000),
+    ]
+
+
 def starts_behind(scene: Scene, at_us: int) -> list[Part]:
     """A consumer that keeps its offsets outside Kafka dies after a leader change, and starts anew where only one broker
     can be reached, which has not been told of the change: what it kept belongs to newer metadata than it is told
@@ -113,6 +133,7 @@ def failover_at_mint(scene: Scene, at_us: int) -> list[Part]:
 TOPICS: dict[str, Pattern] = {"made-anew": made_anew}
 PUSHED: dict[str, Pattern] = {
     "stale-push": stale_push,
+    "former-push": former_push,
     "failover-at-mint": failover_at_mint,
 }
 """Name, as in a nemesis file -> pattern. They need controllers that push metadata."""

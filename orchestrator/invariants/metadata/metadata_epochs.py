@@ -96,7 +96,7 @@ class EpochsAreMintedOnce(KeyedInvariant[Epochs]):
     }
     unseen = (
         f"who minted what clients are told of epochs that are more than {REMEMBERED:,} old",
-        "a broker that goes back between two of its events",
+        "a broker that goes back to a former controller between two of its events, or within what one has sent",
     )
 
     @property
@@ -128,7 +128,8 @@ class EpochsAreMintedOnce(KeyedInvariant[Epochs]):
         return self._found(state, sentence, None, event)
 
     def _told(self, state: Epochs, event: Stamped, server: str, epoch: int) -> Emissions:
-        """The finding if a broker went back. Its answers are in the order of its own events."""
+        """The finding if a broker went back to what a former controller sent. Its answers are in the order of its own
+        events. What one controller sends may arrive in another order, on another connection, and brokers take that."""
         node, _, rest = event.cause.partition("/")
         if node != server:
             return NOTHING
@@ -136,7 +137,8 @@ class EpochsAreMintedOnce(KeyedInvariant[Epochs]):
         known = state.told.setdefault(server, [])
         for each in known:
             earlier, later = sorted(((each.seq, each.epoch), (seq, epoch)))
-            if each.incarnation == incarnation and earlier[0] < later[0] and earlier[1] > later[1]:
+            ordered = each.incarnation == incarnation and earlier[0] < later[0]
+            if ordered and self._controller(state, earlier[1]) > self._controller(state, later[1]) >= 0:
                 sentence = (
                     f"{server} told {event.node} of metadata epoch {later[1]:,} after it had told of {earlier[1]:,}"
                     if later == (seq, epoch)
@@ -146,6 +148,10 @@ class EpochsAreMintedOnce(KeyedInvariant[Epochs]):
         known.append(Told(incarnation, seq, epoch, witness(event)))
         del known[:-ANSWERS]
         return NOTHING
+
+    def _controller(self, state: Epochs, epoch: int) -> int:
+        """The controller epoch in which a metadata epoch was minted, -1 unknown."""
+        return state.minted[epoch].controller_epoch if epoch in state.minted else -1
 
     def _minted(self, state: Epochs, event: Stamped, body: MetaMint) -> Emissions:
         own = Minted(body.epoch, body.controller_epoch, body.digest, witness(event))

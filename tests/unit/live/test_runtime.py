@@ -9,6 +9,7 @@ from typing import Any
 
 from actors.control import Barrier, DiskRule, LinkRule, Predicate
 from actors.crash_points import CrashPoint
+from actors.live.clock import LiveClock
 from actors.live.runtime import LiveRuntime
 from actors.live.setup import Broken, Completed, Control, Matched, Reached, Report, Setup
 from actors.node.spec import NodeSpec
@@ -227,6 +228,41 @@ def test_a_slow_disk_holds_up_syncs_and_not_answers(tmp_path: Path) -> None:
         assert b'"synced":0' in changes[0]
         assert int(changes[1].split(b'"synced":')[1].split(b"}")[0]) >= 5
         assert "log.flush" not in [line.type for line in lines]
+
+    run(scenario())
+
+
+class Leaping(LiveClock):
+    """A clock by which 50 ms pass from one look at it to the next, as where another process has the core. shown: what
+    the node was shown."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.at_us = super().physical_us() + 3_600_000_000
+        self.shown: set[int] = set()
+
+    def physical_us(self) -> int:
+        self.at_us += 50_000
+        return self.at_us
+
+    def shown_ms(self) -> int:
+        self.shown.add(self.at_us // 1000)
+        return self.at_us // 1000
+
+
+def test_what_a_step_records_is_of_the_moment_that_the_node_was_shown(tmp_path: Path) -> None:
+    """Shows that a step which takes long makes its events no later: by them, and by the node's own clock, the same time
+    passes between two steps."""
+
+    async def scenario() -> None:
+        pair = Pair(tmp_path)
+        clock = pair.server._clock = Leaping()
+        await pair.start()
+        await pair.ask(wish="answer", burst=5, enough=20)
+        await pair.finish()
+        own = [line for line in pair.lines("broker-1") if line.type not in ("node.up", "node.down")]
+        assert len(own) >= 20
+        assert {line.order[0] // 1000 for line in own} <= clock.shown
 
     run(scenario())
 
