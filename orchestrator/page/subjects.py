@@ -119,13 +119,13 @@ def _compared(found: Comparison) -> Iterator[Section]:
         rows.append([each.invariant, *rates, str(each.only_a), str(each.only_b), probability(each.p), each.title])
     if rows:
         yield Section("Promises that were violated", columns, rows)
-    columns = ("measure (mean of a run)", ">a", ">b", ">b - a", ">95 % interval", ">b lower / higher")
+    measured = ("measure (mean of a run)", ">a", ">b", ">b - a", ">95 % interval", ">b lower / higher")
     measures = [
         [each.title, number(each.a, each.unit), number(each.b, each.unit), apart(each), interval(each),
          f"{each.lower} / {each.higher}"]
         for each in shown(found.differences)
     ]  # fmt: skip
-    yield Section("What was measured", columns, measures)
+    yield Section("What was measured", measured, measures)
     if alike := same(found.differences):
         rows = [[each.title, number(each.a, each.unit)] for each in alike]
         yield Section("The same in all pairs", ("measure", ">mean of a run"), rows)

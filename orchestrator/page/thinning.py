@@ -8,16 +8,28 @@ import msgspec
 
 from orchestrator.page.model import Bar
 
+AROUND = 100
+"""So small a part of the run before and after what matters is left as it is."""
 PIXELS = 700
 """Stretches into which the time of a run is divided: what is nearer is one."""
 
 
-def joined(bars: Sequence[Bar], most: int, span: float) -> tuple[list[Bar], int]:
+def joined(bars: Sequence[Bar], most: int, span: float, telling: Sequence[float] = ()) -> tuple[list[Bar], int]:
     """At most about ``most`` bars in place of those given, which come in order of their starts, and how many of those
     given are no longer drawn by themselves. Only bars of one style are joined, those that are nearest first: failures
-    are not lost among successes. ``span``: seconds of the whole run."""
+    are not lost among successes. ``span``: seconds of the whole run. ``telling``: moments around which bars stay as
+    they are, as far as there is room."""
     if len(bars) <= most:
         return list(bars), 0
+    close = span / AROUND
+    alone = [bar for bar in bars if any(bar.start - close <= at <= bar.end + close for at in telling)][: most // 2]
+    kept = set(map(id, alone))
+    found, hidden = _fewer([bar for bar in bars if id(bar) not in kept], most - len(alone), span)
+    return sorted([*found, *alone], key=lambda bar: bar.start), hidden
+
+
+def _fewer(bars: Sequence[Bar], most: int, span: float) -> tuple[list[Bar], int]:
+    found = list(bars)
     near = span / PIXELS
     for _ in range(20):
         found = _join(bars, near)

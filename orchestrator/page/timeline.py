@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -38,9 +38,10 @@ def timeline_of(events: Iterable[Stamped], verdict: Verdict) -> Timeline:
     broken = {violation.key for each in verdict.invariants for violation in each.violations}
     tps = replicas.chosen(broken)
     left_out = _few(len(replicas.partitions) - len(tps), "partition", "those that changed least")
-    drawn, said = _drawn(nodes.lanes(zero_us, last_us), operations.bars(zero_us, last_us), (last_us - first_us) / 1e6)
+    room = _Room((last_us - first_us) / 1e6, sorted({mark.at for mark in evidence.marks(zero_us) if mark.proof}))
+    drawn, said = _drawn(nodes.lanes(zero_us, last_us), operations.bars(zero_us, last_us), room)
     left_out += said
-    lanes, said = _thinned([*drawn, *replicas.lanes(tps, zero_us, last_us)], (last_us - first_us) / 1e6)
+    lanes, said = _thinned([*drawn, *replicas.lanes(tps, zero_us, last_us)], room)
     left_out += said
     series, points = replicas.series(tps, zero_us)
     left_out += _few(points, "point", "of lines of offsets, between a stretch's least and greatest")
@@ -60,7 +61,17 @@ def timeline_of(events: Iterable[Stamped], verdict: Verdict) -> Timeline:
     )
 
 
-def _drawn(lanes: Iterable[Lane], operations: Mapping[str, list[Bar]], span: float) -> tuple[list[Lane], list[str]]:
+class _Room(msgspec.Struct, frozen=True):
+    """span: seconds of the run. telling: moments of the events that prove violations."""
+
+    span: float
+    telling: list[float]
+
+    def joined(self, bars: Sequence[Bar], most: int) -> tuple[list[Bar], int]:
+        return joined(bars, most, self.span, self.telling)
+
+
+def _drawn(lanes: Iterable[Lane], operations: Mapping[str, list[Bar]], room: _Room) -> tuple[list[Lane], list[str]]:
     """Lanes of faults, and of nodes with their operations; of very many nodes the first."""
     every = list(lanes)
     nodes = [lane for lane in every if lane.group == "nodes"]
@@ -70,7 +81,7 @@ def _drawn(lanes: Iterable[Lane], operations: Mapping[str, list[Bar]], span: flo
     for lane in [*every, *without]:
         if lane.group == "nodes" and lane.node not in shown:
             continue
-        bars, hidden = joined(operations.get(lane.node, []), LANE_MAX, span)
+        bars, hidden = room.joined(operations.get(lane.node, []), LANE_MAX)
         together += hidden
         found.append(msgspec.structs.replace(lane, bars=[*lane.bars, *bars]))
     left_out = _few(len(nodes) + len(without) - len(shown), "node", "those that the run names last")
@@ -79,7 +90,7 @@ def _drawn(lanes: Iterable[Lane], operations: Mapping[str, list[Bar]], span: flo
     return found, left_out
 
 
-def _thinned(lanes: list[Lane], span: float) -> tuple[list[Lane], list[str]]:
+def _thinned(lanes: list[Lane], room: _Room) -> tuple[list[Lane], list[str]]:
     """No more bars than a page has room for."""
     number = sum(len(lane.bars) for lane in lanes)
     if number <= BARS_MAX:
@@ -87,7 +98,7 @@ def _thinned(lanes: list[Lane], span: float) -> tuple[list[Lane], list[str]]:
     most = max(12, BARS_MAX // len(lanes))
     found, together = [], 0
     for lane in lanes:
-        bars, hidden = joined(sorted(lane.bars, key=lambda bar: bar.start), most, span)
+        bars, hidden = room.joined(sorted(lane.bars, key=lambda bar: bar.start), most)
         together += hidden
         found.append(msgspec.structs.replace(lane, bars=bars))
     return found, [f"{some(together, 'stretch', 'stretches')} drawn together with others that are close"]

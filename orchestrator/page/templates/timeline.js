@@ -32,6 +32,8 @@
   };
   const whole = [data.begin, Math.max(data.end, data.begin + 0.001)];
   let range = [...whole], evidence = -1, charts = [];
+  const replicas = (tp) => unique(data.series.filter((line) => line.tp === tp).map((line) => line.node)).sort();
+  const lineColour = (colour, tp, node) => colour(`line-${replicas(tp).indexOf(node) % 6 + 1}`);
 
   const filters = { tp: tps, node: names, promise: promises };
   for (const [what, every] of Object.entries(filters)) {
@@ -69,7 +71,9 @@
   const visible = (lane) => !(lane.node && hidden.node.has(lane.node)) && !(lane.tp && hidden.tp.has(lane.tp));
 
   function rows() {
-    const titles = { faults: "faults and requests", nodes: "nodes and what clients asked for", partitions: "replicas" };
+    const narrow = frame.clientWidth < 640;
+    const titles = { faults: narrow ? "faults" : "faults and requests",
+      nodes: narrow ? "nodes" : "nodes and operations", partitions: "replicas" };
     const found = [];
     let group = "";
     for (const lane of data.lanes.filter(visible)) {
@@ -154,13 +158,12 @@
     const traces = [];
     charts = tps.filter((tp) => !hidden.tp.has(tp) && data.series.some((line) => line.tp === tp));
     charts.forEach((tp, number) => {
-      const nodes = unique(data.series.filter((line) => line.tp === tp).map((line) => line.node)).sort();
       for (const line of data.series.filter((each) => each.tp === tp && !hidden.node.has(each.node)))
         traces.push({
           type: "scatter", mode: "lines", name: `${line.node} ${line.what}`, yaxis: `y${number + 2}`,
           x: [...line.x, data.end], y: [...line.y, line.y[line.y.length - 1]],
           line: { shape: "hv", width: line.what === "log end" ? 2 : 1.5, dash: DASHES[line.what],
-            color: colour(`line-${nodes.indexOf(line.node) % 6 + 1}`) },
+            color: lineColour(colour, tp, line.node) },
           hovertemplate: `<b>${safe(tp)}</b><br>${safe(line.node)} ${line.what} %{y:,}<br>%{x:.3f} s<extra></extra>`,
         });
     });
@@ -217,7 +220,8 @@
       layout[`yaxis${number + 2}`] = { ...axis, domain: [top - CHART / height, top], automargin: true, tickformat: ",d",
         nticks: 5, range: bounds(tp) };
       labels.push({ x: 0, y: top, xref: "paper", yref: "paper", xanchor: "left", yanchor: "bottom", showarrow: false,
-        text: `<b>${safe(tp)}</b>: log ends and high watermarks`, font: { size: narrow ? 10 : 12, color: colour("ink") } });
+        text: `<b>${safe(tp)}</b>: ${replicas(tp).filter((node) => !hidden.node.has(node)).map((node) =>
+          `<span style="color:${lineColour(colour, tp, node)}">━ ${safe(node)}</span>`).join(" ")}`, font: { size: narrow ? 10 : 12, color: colour("ink") } });
     });
     return layout;
   }

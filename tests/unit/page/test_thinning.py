@@ -43,3 +43,13 @@ def test_a_line_keeps_its_ends_and_its_extremes(points: list[tuple[int, int]]) -
     assert (x[-1], y[-1]) == (points[-1][0], points[-1][1])
     assert (min(y), max(y)) == (min(last.values()), max(last.values()))
     assert x == sorted(x)
+
+
+def test_bars_around_what_matters_stay_alone() -> None:
+    """Shows that what happened at a telling moment can be told apart, while the rest is joined."""
+    bars = [Bar("ok", float(number), number + 0.9) for number in range(1_000)]
+    found, hidden = joined(bars, 60, 1_000.0, [500.0])
+    alone = [bar for bar in found if bar.number == 1]
+    assert bars[500] in alone
+    assert len(found) <= 60
+    assert hidden == 1_000 - len(alone)
