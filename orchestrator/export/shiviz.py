@@ -35,7 +35,7 @@ def shiviz(events: Iterable[Stamped]) -> Iterator[str]:
         node = nodes.setdefault(event.node, _Node())
         cause = place_of(event.cause)
         if cause is not None and cause[0] != event.node:
-            _learn(node, cause, nodes, counts)
+            _learn(event.node, cause, nodes, counts)
         told = not isinstance(event.body, Tick)
         node.count += told
         life = counts.setdefault((event.node, event.incarnation), array("q"))
@@ -47,15 +47,16 @@ def shiviz(events: Iterable[Stamped]) -> Iterator[str]:
             yield f"{event.wall / 1_000_000:.6f} {text} [{event.id}]\n{event.node} {clock}\n"
 
 
-def _learn(node: _Node, cause: Place, nodes: dict[str, _Node], counts: dict[tuple[str, int], array[int]]) -> None:
-    """What the sender of a message knew when it recorded the event before it, its receiver knows, too."""
+def _learn(name: str, cause: Place, nodes: dict[str, _Node], counts: dict[tuple[str, int], array[int]]) -> None:
+    """What the sender of a message knew of others when it recorded the event before it, its receiver ``name`` knows,
+    too."""
     life = counts.get(cause[:2])
     if life is None or cause[2] >= len(life):
         return
-    sender, count = nodes[cause[0]], life[cause[2]]
+    node, sender, count = nodes[name], nodes[cause[0]], life[cause[2]]
     place = bisect_right(sender.learned, count)
     told = {**(sender.knew[place - 1] if place else {}), cause[0]: count}
-    news = {name: number for name, number in told.items() if number > node.known.get(name, 0)}
+    news = {other: number for other, number in told.items() if other != name and number > node.known.get(other, 0)}
     if news:
         node.known = {**node.known, **news}
         node.learned.append(node.count + 1)
