@@ -19,7 +19,7 @@ from tests.unit.page.test_timeline import verdict_with
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(1200)]
 
 DRAWN = "document.documentElement.dataset.drawn !== undefined"
-LONG_MS = 600_000
+LONG_MS = 300_000
 OPENS_MS = 3_000
 MILLION = 1_000_000
 CLIENTS = 8
