@@ -118,7 +118,7 @@ def test_hovering_tells_what_a_bar_is(browser: Browser, report: Path) -> None:
     assert box is not None
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     page.wait_for_selector("#plot .hoverlayer .hovertext")
-    assert page.locator("#plot .hoverlayer .hovertext").first.inner_text()
+    assert page.locator("#plot .hoverlayer .hovertext").first.text_content()
     page.context.close()
 
 
