@@ -302,6 +302,7 @@ def _take_newest(found: PartitionView) -> None:
     if newest is None:
         found.leader = found.leader_epoch = found.changed_epoch = -1
         found.isr = []
+        found.removed = bool(found.key)  # the topic was lost with the controller that had made it
         return
     found.changed_epoch = newest.leader_epoch
     found.isr, found.replicas = list(newest.isr), list(newest.replicas)

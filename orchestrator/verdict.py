@@ -14,6 +14,7 @@ from chaos.words import times
 from orchestrator.invariants.folds.conclusion import InvariantResult
 from orchestrator.invariants.folds.fold import Finding, Status
 from orchestrator.invariants.folds.known_findings import is_known, stalls
+from orchestrator.invariants.mirrors.late_pushes import LATE_PUSH_RULE
 from orchestrator.run_dir import RunDir, read_json, write_json, wrong
 from orchestrator.story.moments import Moment, Step
 
@@ -165,6 +166,7 @@ def judge(
     by_id = {result.id: result for result in results}
     shown = [each for result in results if result.status == "violated" for each in result.violations if each.rule]
     shows_a_stall = stalls(shown) or any(_is_stall(by_id.get(name)) for name in expectation.violated)
+    shows_a_stall = shows_a_stall or any(each.id[0] == "L" and LATE_PUSH_RULE in each.excused for each in results)
     undecided.extend(doubt for doubt in doubts if not (shows_a_stall and doubt.startswith(STALLED)))
     went_its_way = not undecided
     named = [*expectation.violated, *expectation.held, *expectation.excused]

@@ -119,7 +119,7 @@ class GroupConsumerNode(ConsumerNode):
         """Beside those of every client: ``leave`` and ``join``."""
         if event.kind == "leave" and self.running and self.present and not self.closing:
             self.closing, self.closing_operation = "begin", event.operation
-        elif event.kind == "join" and self.running and not self.present and not self.stopping:
+        elif event.kind == "join" and self.goes_on and not self.present:
             self._join(step)
             step.complete(event.operation, {})
         elif event.kind in ("leave", "join"):
@@ -128,6 +128,11 @@ class GroupConsumerNode(ConsumerNode):
             super()._on_invoked(step, event)
 
     # ---- what goes on -------------------------------------------------------------------------------------
+
+    @property
+    def goes_on(self) -> bool:
+        """The application runs, and nobody has asked it to stop."""
+        return self.running and not self.stopping
 
     @property
     def blocked(self) -> bool:
@@ -295,30 +300,31 @@ class GroupConsumerNode(ConsumerNode):
 
     def on_commit_due(self, step: Step) -> None:
         """The application is to commit."""
-        step.set_timer(COMMIT_DUE, self.commits.delay_ms(step.now_ms))
-        self.commit_due = True
+        if self.running:
+            step.set_timer(COMMIT_DUE, self.commits.delay_ms(step.now_ms))
+            self.commit_due = True
 
     def on_stall(self, step: Step) -> None:
         """The application begins or ends not to poll."""
-        if not self.stalled and not self.stopping:
+        if not self.stalled and self.goes_on:
             self.stalled = True
             step.set_timer(STALL, self.spec.workload["stall_ms"])
             return
         self.stalled = False
         if not self.blocked:
             self._take_held(step)
-        if not self.stopping:
+        if self.goes_on:
             step.set_timer(STALL, self.stalls.delay_ms(step.now_ms))
 
     def on_absence(self, step: Step) -> None:
         """The application closes its consumer, or makes a new one."""
-        if not self.present and not self.stopping:
+        if not self.present and self.goes_on:
             self._join(step)
-        elif not self.stopping and not self.closing:
+        elif self.goes_on and not self.closing:
             self.closing = "begin"
             step.set_timer(ABSENCE, self.spec.workload["absent_ms"])
             return
-        if not self.stopping:
+        if self.goes_on:
             step.set_timer(ABSENCE, self.absences.delay_ms(step.now_ms))
 
     def _join(self, step: Step) -> None:

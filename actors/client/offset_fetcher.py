@@ -37,10 +37,10 @@ _LEAST_VERSION = {-3: 7, -4: 8, -5: 9, -6: 11}
 
 Manner = Literal["admin", "reset", "call"]
 """How errors are taken. admin: as the admin client takes them: retriable ones are tried again at growing pauses, and
-metadata is refreshed only for those that say that it is stale. reset: as a consumer does that resets its position: any
-error but a missing version is tried again at a fixed pause, and metadata refreshed meanwhile. call: as a call to a
-consumer does (``endOffsets``, ``offsetsForTimes``): the same errors, as soon as the metadata was refreshed
-(``ConsumerNetworkClient.awaitMetadataUpdate``)."""
+metadata is refreshed only for those that say that it is stale, among them UNKNOWN_LEADER_EPOCH. reset: as a consumer
+does that resets its position: any error but a missing version is tried again at a fixed pause, and metadata refreshed
+meanwhile. call: as a call to a consumer does (``endOffsets``, ``offsetsForTimes``): the same errors, as soon as the
+metadata was refreshed (``ConsumerNetworkClient.awaitMetadataUpdate``)."""
 
 
 class Lookup(msgspec.Struct):
@@ -235,7 +235,9 @@ class OffsetFetcher(msgspec.Struct):
             return self._finish(lookup, error, ended)
         if ended.response is not None:
             step.record(ErrorSeen(lookup.tp, Api.ListOffsets.name, ended.version, error, ended.peer))
-        refresh = not admin or behaviour.invalid_metadata or "refusal-refreshes" in step.defects
+        # The admin client is never told UNKNOWN_LEADER_EPOCH, as it sends none. Who does may know a topic that is gone.
+        outdated = behaviour.invalid_metadata or error == KafkaError.UNKNOWN_LEADER_EPOCH
+        refresh = not admin or outdated or "refusal-refreshes" in step.defects
         if refresh and "old-leader-for-ever" not in step.defects:
             metadata.request_update()
         lookup.last_error = error

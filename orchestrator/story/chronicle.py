@@ -183,7 +183,7 @@ class Chronicle:
         elif body.phase == "healing":
             self.note(event, "the chaos is over: what is left is healed", ALWAYS)
         elif body.phase == "finished" and body.detail:
-            self.note(event, f"the run is given up: it {body.detail}", ALWAYS)
+            self.note(event, f"the run is given up: {body.detail}", ALWAYS)
 
     def fault(self, event: Stamped, body: CtlFault) -> None:
         """A fault; what an operator asks for is told by the request."""

@@ -105,7 +105,7 @@ def assert_kept(runs: Runs, runtime: str) -> None:
     assert isinstance(trace[-1].body, RunEnd)
     assert runs.directory.read_manifest().status == "interrupted"
     for command, code, words in [
-        (runs.start("check", "--engine", "in-process"), 3, r"X4 +held"),
+        (runs.start("check", "--engine", "in-process", "--full"), 3, r"X4 +held"),
         (runs.start("replay"), 0, "no difference"),
         (runs.start("replay", "--node", "broker-1", "--at", "zero+0"), 0, r"^\{\n"),
     ]:

@@ -7,13 +7,14 @@ from bisect import bisect_left, bisect_right
 
 import msgspec
 
-from actors.trace.events import ConsOwn, ConsPos, LogHw, Polled, PollReturn, SendInvoke, Stamped
+from actors.node.spec import is_recreated
+from actors.trace.events import ConsOwn, ConsPos, LogHw, MetaView, Polled, PollReturn, SendInvoke, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.folds.rows import REMEMBERED, WITNESS, Names, Rows
 from orchestrator.invariants.folds.window import OffsetWindow, offsets_of, uids_of
 from orchestrator.invariants.mirrors.committed_records import CommittedRecords
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
-from orchestrator.invariants.mirrors.log_mirror import LogMirror, LossBudget, loss_budget
+from orchestrator.invariants.mirrors.log_mirror import FETCH_BY_ID, LogMirror, LossBudget, loss_budget
 from orchestrator.invariants.mirrors.log_prefix import BatchFacts
 from orchestrator.invariants.mirrors.loss import LOSS, read_in, way_of_loss
 
@@ -23,10 +24,12 @@ def _is_read(body: PollReturn) -> bool:
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """Where a consumer goes on reading, and the event that put it there."""
+    """Where a consumer goes on reading, and the event that put it there. begun: its first position in this
+    topic, from which it has read nothing yet."""
 
     position: int
     by: Witness
+    begun: bool = False
 
 
 class Membership(msgspec.Struct, frozen=True):
@@ -65,10 +68,12 @@ class ConsumersGoForward(LogInvariant[Positions]):
     tested_when = (
         "a poll returns records to a consumer whose position is known, or one begins where its group has committed"
     )
-    types = (PollReturn, ConsPos, ConsOwn, LogHw)
+    types = (PollReturn, ConsPos, ConsOwn, MetaView, LogHw)
     cases = {LogHw: ("leader",)}
     unseen = (
         "the end: a consumer that stops is for L6",
+        "where a consumer that fetches by name begins in a topic that was made anew: an answer may be of either topic",
+        "where a consumer goes on that comes back to a former topic: its position is one for all topics of a name",
         "where members of a group begin when the topic was removed: what is committed may be of the next one",
         "whether a moved position is a right one: a reset or a truncation begins anew, and H9, M4 and M10 judge those",
     )
@@ -81,10 +86,13 @@ class ConsumersGoForward(LogInvariant[Positions]):
         if type(body) is PollReturn:
             return self._read(state, event, body, mirror) if _is_read(body) else NOTHING
         if type(body) is ConsPos:
-            state.consumers[event.node] = Progress(body.new, witness(event))
+            state.consumers[event.node] = Progress(body.new, witness(event), begun=event.node not in state.consumers)
             return self._placed(state, event, body, mirror) if event.node in state.members else NOTHING
         if type(body) is ConsOwn:
             state.members[event.node] = Membership(body.group, state.key in body.owned, witness(event))
+            return NOTHING
+        if type(body) is MetaView:
+            state.consumers.pop(event.node, None)
             return NOTHING
         for batch in mirror.newly_committed:
             if not batch.uids:
@@ -128,6 +136,8 @@ class ConsumersGoForward(LogInvariant[Positions]):
             return found
         before = state.consumers.get(event.node)
         state.consumers[event.node] = Progress(offsets[-1] + 1, witness(event))
+        if before is not None and before.begun and is_recreated(state.key) and body.version < FETCH_BY_ID:
+            return NOTHING
         expected = offsets[0] if before is None else before.position
         state.tested += before is not None
         if offsets == list(range(expected, expected + len(offsets))):

@@ -87,6 +87,19 @@ def known_as(profile: Profile, name: str) -> str:
     return name if values <= {AS_KAFKA} else ""
 
 
+COMMITTED_BY_ID = 10
+"""Version of OffsetCommit from which topics are named by their ids."""
+
+
+def former_epoch(profile: Profile) -> str:
+    """``finding-former-epoch`` where a position may be taken for one of a later topic of the same name: without the
+    mend, and where members of groups commit by name, whom it does not reach."""
+    name = "finding-former-epoch"
+    members = [each for group in profile.groups.values() for each in group.get("members", [])]
+    newest = [profile.newest_version(each, "OffsetCommit", COMMITTED_BY_ID) for each in members]
+    return known_as(profile, name) or (name if min(newest, default=COMMITTED_BY_ID) < COMMITTED_BY_ID else "")
+
+
 def stalls(shown: Collection[Finding]) -> bool:
     """Whether something does not get to its end because of what violations say that they are."""
     return any(KNOWN_FINDINGS[each.rule].entails_anywhere for each in shown)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from actors.node.spec import METADATA_PARTITION, node_name
+from actors.node.spec import METADATA_PARTITION, node_name, partition_name, split_topic_partition
 from actors.trace.events import (
     AdminInvoke,
     AdminReturn,
@@ -69,6 +69,8 @@ def _partition_keys(event: Stamped) -> Sequence[str]:
         return _NONE
     if type(body) in _OF_GROUPS:
         return _of_group(body)
+    if type(body) is MetaView:  # of what a client takes another topic for, by its name
+        return [tp for tp in body.accepted if split_topic_partition(partition_name(tp))[0] in body.topic_ids]
     tp: str = body.tp  # type: ignore[union-attr]  # every other type on this route has a partition
     return (tp,) if tp and tp != METADATA_PARTITION else _NONE
 
@@ -162,7 +164,7 @@ def _broker_keys(event: Stamped) -> Sequence[str]:
 
 
 def _partition_keys_of(kind: Kind) -> Sequence[str] | None:
-    if kind.type is RpcReply or kind.type is NodeDown or kind.type in _OF_GROUPS:
+    if kind.type in (RpcReply, NodeDown, MetaView) or kind.type in _OF_GROUPS:
         return None
     return (kind.tp,) if kind.tp and kind.tp != METADATA_PARTITION else _NONE
 

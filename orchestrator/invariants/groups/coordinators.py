@@ -12,6 +12,9 @@ from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror, Replica
 from orchestrator.invariants.mirrors.loss import LOSS
 
+REPLACED = 256
+"""As many records are remembered that another leader's have replaced."""
+
 
 class Record(msgspec.Struct, frozen=True, gc=False):
     """What a record of the offsets partition says of a position. A tombstone has ``NO_ENTRY``."""
@@ -41,12 +44,14 @@ class Stable(msgspec.Struct, frozen=True, gc=False):
 
 class Memory(State):
     """Of one offsets partition. settled: group -> topic partition -> the newest record that is committed; pending:
-    those of which nobody knows, in the order of the trace. doubtful: group and partition -> rule by which what was
-    settled is gone; taints: how many of the log's are in that. loaded: by broker. stable: by group; empty: groups that
-    are; removed: those that are gone since a step of a broker."""
+    those of which nobody knows, in the order of the trace; replaced: those of which the committed log has another
+    record in their place, which an unclean election may bring back. doubtful: group and partition -> rule by which
+    what was settled is gone; taints: how many of the log's are in that. loaded: by broker. stable: by group; empty:
+    groups that are; removed: those that are gone since a step of a broker."""
 
     settled: dict[str, dict[str, Record]] = {}
     pending: list[Record] = []
+    replaced: list[Record] = []
     doubtful: dict[str, str] = {}
     taints: int = 0
     loaded: dict[str, Loaded] = {}
@@ -57,6 +62,7 @@ class Memory(State):
     def settle(self, mirror: LogMirror) -> None:
         """Sort out what has become of records below what is committed."""
         for taint in mirror.taints[self.taints :]:
+            self.pending, self.replaced = [*self.replaced, *self.pending], []
             for group, records in self.settled.items():
                 for tp, record in records.items():
                     if record.log_offset >= taint.start:
@@ -69,6 +75,7 @@ class Memory(State):
                 continue
             batch = mirror.committed.batch_at(record.log_offset)
             if batch is not None and batch.epoch != record.coordinator_epoch:
+                self.replaced.append(record)
                 continue
             known = self.settled.setdefault(record.group, {})
             name = _name(record.group, record.tp)
@@ -76,11 +83,12 @@ class Memory(State):
                 known[record.tp] = record
                 self.doubtful.pop(name, None)
         self.pending = left
+        del self.replaced[:-REPLACED]
 
     def entries(self, replica: Replica, end: int) -> dict[str, dict[str, Record]]:
         """What the log of a replica has below ``end``: group -> topic partition -> its last record."""
         found = {group: dict(records) for group, records in self.settled.items()}
-        for record in self.pending:
+        for record in [*self.replaced, *self.pending]:
             if record.log_offset < end and _has(replica, record):
                 known = found.setdefault(record.group, {})
                 if record.tp not in known or record.log_offset > known[record.tp].log_offset:

@@ -7,9 +7,8 @@ from typing import Any, Literal
 import msgspec
 
 from actors.trace.events import ConsOwn, CtlFault, CtlWindow, GrpGen, GrpLoad, NodeDown, NodeUp, Stamped
-from chaos.faults.kinds import kinds_of
-from chaos.faults.network import LinkFault
 from orchestrator.invariants.folds.bounds import SLACK_US, longest_ms
+from orchestrator.invariants.folds.fault_kinds import LINK_FAULTS
 from orchestrator.invariants.folds.fold import (
     NOTHING,
     Deadline,
@@ -22,9 +21,6 @@ from orchestrator.invariants.folds.fold import (
 )
 from orchestrator.invariants.folds.leftovers import Leftovers
 from orchestrator.invariants.folds.routes import GROUP
-
-LINK_FAULTS = kinds_of(LinkFault)
-"""Faults that leave a coordinator's own timers alone."""
 
 Wait = Literal["", "join", "sync", "member"]
 

@@ -32,11 +32,10 @@ from actors.trace.events import (
     SendReturn,
     Stamped,
 )
-from chaos.faults.kinds import kinds_of
-from chaos.faults.network import LinkFault
 from orchestrator.invariants.folds.bounds import SLACK_US
+from orchestrator.invariants.folds.fault_kinds import LINK_FAULTS
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, Witness, witness
-from orchestrator.invariants.folds.known_findings import known_as
+from orchestrator.invariants.folds.known_findings import former_epoch, known_as
 from orchestrator.invariants.folds.routes import NODE, PARTITION
 from orchestrator.invariants.folds.uids import place_of
 from orchestrator.invariants.folds.windows import (
@@ -49,11 +48,8 @@ from orchestrator.invariants.folds.windows import (
 )
 from orchestrator.invariants.liveness.cluster import NO_MEMBER, TOO_FEW
 from orchestrator.invariants.mirrors.hung_brokers import HungBrokers
-from orchestrator.invariants.mirrors.late_pushes import LATE_PUSH, LatePushes
+from orchestrator.invariants.mirrors.late_pushes import LATE_PUSH, LATE_PUSH_RULE, LatePushes
 from orchestrator.invariants.mirrors.producer_state import NO_PRODUCER_STATE
-
-LINK_FAULTS = kinds_of(LinkFault)
-"""Faults that leave the time of a node's own timers alone."""
 
 
 class OpenSend(msgspec.Struct, frozen=True):
@@ -97,7 +93,7 @@ class SendsReturn(PartitionInvariant[Sends]):
     tested_when = "a send that is open in a window returns with ok or a definite error"
     route = PARTITION
     types = (SendInvoke, SendReturn, PartChange, PartAssume, LogAppend, LogTrunc, NodeDown)
-    exemptions = {"isr-away": TOO_FEW, "no-producer-state": NO_PRODUCER_STATE, "late-push": LATE_PUSH}
+    exemptions = {"isr-away": TOO_FEW, "no-producer-state": NO_PRODUCER_STATE, LATE_PUSH_RULE: LATE_PUSH}
     unseen = (
         "a send whose own time-out is shorter than the bound: it ends as unknown, and is counted as cut",
         "acks=0, which is told ok when it is sent",
@@ -181,7 +177,7 @@ class SendsReturn(PartitionInvariant[Sends]):
         if send is not None and self._is_overtaken(state, send):
             return self.excused("no-producer-state", state.key, sentence, obligation.by, newest)
         if state.pushes.possible:
-            return self.excused("late-push", state.key, sentence, obligation.by, newest)
+            return self.excused(LATE_PUSH_RULE, state.key, sentence, obligation.by, newest)
         sentence += f": its ISR is {', '.join(map(node_name, state.isr))}, led by {state.leader or 'nobody'}"
         hung = state.hung.of(client, state.core)
         if len(hung) > 1:
@@ -231,13 +227,13 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
     exemptions = {
         "isr-away": NO_MEMBER,
         "unclean-election": "An unclean election since then gave up what the consumer was to read.",
-        "late-push": LATE_PUSH,
+        LATE_PUSH_RULE: LATE_PUSH,
     }
 
     def initial(self, key: str, profile: Profile) -> Reading:
         hung, known = HungBrokers.among(profile), known_as(profile, "finding-hung-brokers")
         state = Reading(key, beta_us=beta(profile, self.id), hung=hung, known=known, pushes=LatePushes.of(profile))
-        state.former = known_as(profile, "finding-former-epoch")
+        state.former = former_epoch(profile)
         state.members = {each for group in profile.groups.values() for each in group.get("members", [])}
         return state
 
@@ -332,7 +328,7 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
             state.due[name] = Obligation(since_us, obligation.by, obligation.target)
             return NOTHING
         if state.pushes.possible:
-            return self.excused("late-push", state.key, sentence, obligation.by, newest)
+            return self.excused(LATE_PUSH_RULE, state.key, sentence, obligation.by, newest)
         if len(hung) > 1:
             sentence += f", nor as long again for each of {', '.join(hung)}, which hang"
             return self.violated(state.key, sentence, state.told, obligation.by, known=state.known)

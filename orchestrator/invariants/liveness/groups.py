@@ -6,10 +6,12 @@ from typing import Any
 
 import msgspec
 
-from actors.trace.events import ConsOwn, CtlPhase, CtlWindow, GrpGen, GrpLoad, NodeDown, NodeUp, Stamped
+from actors.trace.events import ConsOwn, CtlFault, CtlPhase, CtlWindow, GrpGen, GrpLoad, NodeDown, NodeUp, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, Witness, witness
 from orchestrator.invariants.folds.routes import GROUP
 from orchestrator.invariants.folds.windows import Obligation, WindowInvariant, WindowState, beta
+from orchestrator.invariants.liveness.removed_names import REMOVALS, RemovedNames
+from orchestrator.invariants.mirrors.late_pushes import LATE_PUSH, LATE_PUSH_RULE, LatePushes
 
 STABLE = "stable"
 """The one obligation of a group."""
@@ -28,7 +30,9 @@ class Seen(msgspec.Struct, frozen=True):
 class Gathering(WindowState):
     """expected: clients that are to be members, and partitions, all that are to be owned. running: those of them that
     run; away: that left of themselves -> member id that each had. owned: client -> what it has. ids: client -> its
-    newest member id. seen: the newest coordinator's word."""
+    newest member id. forgotten: static members -> the id of theirs of which the next coordinator knows nothing,
+    having loaded the one before. pushes: of UpdateMetadata. removed: topics that are gone. seen: the newest
+    coordinator's word."""
 
     expected: list[str] = []
     partitions: list[str] = []
@@ -36,6 +40,9 @@ class Gathering(WindowState):
     away: dict[str, str] = {}
     ids: dict[str, str] = {}
     owned: dict[str, list[str]] = {}
+    forgotten: dict[str, str] = {}
+    pushes: LatePushes = msgspec.field(default_factory=LatePushes)
+    removed: RemovedNames = msgspec.field(default_factory=RemovedNames)
     seen: Seen | None = None
     stopping: bool = False
 
@@ -44,14 +51,19 @@ class Gathering(WindowState):
         """Who is to be a member now."""
         return [each for each in self.expected if each in self.running and each not in self.away]
 
+    @property
+    def missing(self) -> list[str]:
+        """Who is to be a member, and is none."""
+        return [each for each in self.members if self.seen is None or each not in self.seen.clients]
+
     def lacks(self) -> str:
         """What is not yet as it is to be, "" nothing."""
         if self.seen is None or self.seen.state != "Stable":
             return f"it is {self.seen.state}" if self.seen is not None else "it was never formed"
-        if missing := [each for each in self.members if each not in self.seen.clients]:
+        if missing := self.missing:
             return f"{missing[0]} is no member"
         has = [tp for each in self.members for tp in self.owned.get(each, ())]
-        if nobodys := [tp for tp in self.partitions if tp not in has]:
+        if nobodys := [tp for tp in self.partitions if tp not in has and tp not in self.removed.gone]:
             return f"nobody owns {nobodys[0]}"
         return ""
 
@@ -70,6 +82,12 @@ class GroupsGetTogether(WindowInvariant[Gathering]):
     route = GROUP
     types = (GrpGen, GrpLoad, ConsOwn)
     of_groups = True
+    exemptions = {
+        "fenced-static-member": "A static member had joined again under another member id, and its coordinator ended "
+        "before that generation was in the log: the next one knows the former id alone and fences the member "
+        "(FENCED_INSTANCE_ID), for which Kafka's consumer ends for good.",
+        LATE_PUSH_RULE: LATE_PUSH,
+    }
     unseen = (
         "a group with a member that is not in the core: it may be waited for",
         "a group of which nothing was ever heard",
@@ -78,12 +96,13 @@ class GroupsGetTogether(WindowInvariant[Gathering]):
 
     @property
     def news(self) -> tuple[type, ...]:
-        return (*super().news, CtlPhase, NodeUp, NodeDown)
+        return (*super().news, CtlFault, CtlPhase, NodeUp, NodeDown, *REMOVALS)
 
     def initial(self, key: str, profile: Profile) -> Gathering:
         group = profile.groups.get(key, {})
-        members, partitions = group.get("members", []), group.get("partitions", [])
-        return Gathering(key, beta_us=beta(profile, self.id), expected=list(members), partitions=list(partitions))
+        members, partitions = list(group.get("members", [])), list(group.get("partitions", []))
+        pushes = LatePushes.of(profile)
+        return Gathering(key, beta_us=beta(profile, self.id), expected=members, partitions=partitions, pushes=pushes)
 
     def hear(self, state: Gathering, event: Stamped) -> Emissions:
         body: Any = event.body
@@ -91,13 +110,20 @@ class GroupsGetTogether(WindowInvariant[Gathering]):
         if kind is NodeUp or kind is NodeDown:
             if event.node not in state.expected:
                 return NOTHING
-            state.owned.pop(event.node, None)
-            state.away.pop(event.node, None)
+            for each in (state.owned, state.away, state.forgotten):
+                each.pop(event.node, None)
             if kind is NodeUp:
                 state.running.add(event.node)
             else:
                 state.running.discard(event.node)
             return self._judge(state, event)
+        if kind in REMOVALS:
+            if state.removed.take(event):
+                self.void(state, STABLE)  # the bound begins anew: the group has to hear of the topic
+            return self._judge(state, event)
+        if kind is CtlFault:
+            state.pushes.take(body)
+            return NOTHING
         if kind is CtlPhase:
             if body.phase in ("stopping", "draining", "finished"):
                 state.stopping = True  # clients leave
@@ -123,6 +149,10 @@ class GroupsGetTogether(WindowInvariant[Gathering]):
             self._told(state, event, body.coordinator_epoch, (body.state, body.generation), body.members)
         elif body.loaded and state.key in body.groups:
             # It goes on with what its log has, and moves the group into no other state for that.
+            for member, client in body.members.get(state.key, {}).items():
+                newest = state.ids.get(client, member)
+                if newest != member and not newest.startswith(f"{client}-"):
+                    state.forgotten[client] = newest
             self._told(state, event, body.coordinator_epoch, body.groups[state.key], body.members.get(state.key, {}))
         return self._judge(state, event)
 
@@ -134,6 +164,8 @@ class GroupsGetTogether(WindowInvariant[Gathering]):
             return
         state.seen = Seen(*now, epoch, list(members.values()), witness(event))
         for member, client in members.items():
+            if state.forgotten.get(client) == member:
+                del state.forgotten[client]
             if state.away.get(client, member) != member:
                 self._back(state, client)
             state.ids[client] = member
@@ -168,4 +200,9 @@ class GroupsGetTogether(WindowInvariant[Gathering]):
             f"group {state.key} of {', '.join(state.members)} did not become stable {self.within(state)}: "
             f"{state.lacks()}"
         )
-        return self.violated(state.key, sentence, obligation.by, None if state.seen is None else state.seen.by)
+        seen = None if state.seen is None else state.seen.by
+        if state.missing and all(each in state.forgotten for each in state.missing):
+            return self.excused("fenced-static-member", state.key, sentence, obligation.by, seen)
+        if state.pushes.possible:
+            return self.excused(LATE_PUSH_RULE, state.key, sentence, obligation.by, seen)
+        return self.violated(state.key, sentence, obligation.by, seen)

@@ -24,7 +24,7 @@ from actors.trace.events import (
 )
 from actors.trace.metadata_history import NOBODY, Elections, History
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, Witness, witness
-from orchestrator.invariants.folds.known_findings import known_as
+from orchestrator.invariants.folds.known_findings import former_epoch
 from orchestrator.invariants.folds.routes import CONTROLLER
 from orchestrator.invariants.folds.windows import Obligation, WindowInvariant, WindowState, beta
 
@@ -236,7 +236,7 @@ class ClientsGetTheCurrentMetadata(FollowsTheLog[ClientViews]):
         pushed = profile.setting("metadata.propagation", default="log") == "push"
         replicas = (each for topic in profile.topics.values() for each in topic.get("replicas", ()))
         brokers = sorted({node_name(each) for some in replicas for each in some})
-        known = known_as(profile, "finding-former-epoch")
+        known = former_epoch(profile)
         return ClientViews(key, beta_us=beta(profile, self.id), brokers=brokers, pushed=pushed, known=known)
 
     def step(self, state: ClientViews, event: Stamped) -> Emissions:

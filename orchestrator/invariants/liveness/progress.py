@@ -9,7 +9,7 @@ import msgspec
 from actors.config import CONFIG
 from actors.node.errors import KafkaError
 from actors.node.messages import Api
-from actors.node.spec import node_name, partition_name
+from actors.node.spec import node_name
 from actors.trace.events import (
     OP_RETURNS,
     BrokerReg,
@@ -23,7 +23,6 @@ from actors.trace.events import (
     NodeDown,
     PartAssume,
     PartChange,
-    PartRemove,
     QRole,
     QVote,
     Rpc,
@@ -31,6 +30,7 @@ from actors.trace.events import (
     Stamped,
 )
 from orchestrator.invariants.folds.bounds import SLACK_US
+from orchestrator.invariants.folds.fault_kinds import LINK_FAULTS
 from orchestrator.invariants.folds.fold import (
     NOTHING,
     Deadline,
@@ -46,8 +46,8 @@ from orchestrator.invariants.folds.leftovers import Leftovers
 from orchestrator.invariants.folds.routes import NODE
 from orchestrator.invariants.folds.windows import Obligation, WindowInvariant, WindowState, beta
 from orchestrator.invariants.groups.losses import OFFSETS_TOPIC
-from orchestrator.invariants.liveness.clients import LINK_FAULTS
-from orchestrator.invariants.mirrors.late_pushes import LATE_PUSH, LatePushes
+from orchestrator.invariants.liveness.removed_names import REMOVALS, RemovedNames
+from orchestrator.invariants.mirrors.late_pushes import LATE_PUSH, LATE_PUSH_RULE, LatePushes
 from orchestrator.invariants.mirrors.producer_state import NO_PRODUCER_STATE
 
 SECOND_US = 1_000_000
@@ -284,13 +284,12 @@ NO_SUCH_TOPIC = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PARTITION, KafkaError.UNK
 
 class Retries(WindowState):
     """count: requests in a row that led nowhere; last: the newest of them. silent: who was asked and is not in the
-    core. gone: names of partitions whose topics were removed, and that none has now; missed_one: some of the requests
-    was told so. pushes: of UpdateMetadata."""
+    core. removed: topics that are gone; missed_one: some of the requests was told so. pushes: of UpdateMetadata."""
 
     count: int = 0
     pushes: LatePushes = msgspec.field(default_factory=LatePushes)
     silent: set[str] = set()
-    gone: set[str] = set()
+    removed: RemovedNames = msgspec.field(default_factory=RemovedNames)
     missed_one: bool = False
     last: Witness | None = None
     told: str = ""
@@ -312,7 +311,7 @@ class RetriesGetSomewhere(WindowInvariant[Retries]):
     route = NODE
     types = (Rpc, *USEFUL)
     exemptions = {
-        "late-push": LATE_PUSH,
+        LATE_PUSH_RULE: LATE_PUSH,
         "no-producer-state": NO_PRODUCER_STATE,
         "silent-nodes": "It asked several that are not in the core, and waits for each; the bound is for one.",
         "removed-topic": "It was told that there is no such topic or partition, and that was so, as an operator had "
@@ -328,24 +327,20 @@ class RetriesGetSomewhere(WindowInvariant[Retries]):
 
     @property
     def news(self) -> tuple[type, ...]:
-        return (*super().news, PartChange, PartRemove)
+        return (*super().news, *REMOVALS)
 
     def initial(self, key: str, profile: Profile) -> Retries:
         return Retries(key, beta_us=beta(profile, self.id), pushes=LatePushes.of(profile))
 
     def hear(self, state: Retries, event: Stamped) -> Emissions:
         body = event.body
-        if type(body) is PartRemove:
-            state.gone.add(partition_name(body.tp))
-        elif type(body) is not PartChange:
-            if type(body) is CtlFault:
-                state.pushes.take(body)
-            return super().hear(state, event)
-        elif partition_name(body.tp) in state.gone:
-            state.gone.remove(partition_name(body.tp))
-            if state.missed_one:
+        if isinstance(body, REMOVALS):
+            if state.removed.take(event) and state.missed_one:
                 self.void(state, "useful")
-        return NOTHING
+            return NOTHING
+        if type(body) is CtlFault:
+            state.pushes.take(body)
+        return super().hear(state, event)
 
     def look(self, state: Retries, event: Stamped) -> None:
         if state.key not in state.core:
@@ -373,7 +368,7 @@ class RetriesGetSomewhere(WindowInvariant[Retries]):
         state.count += 1
         if body.dst not in state.core:
             state.silent.add(body.dst)
-        if state.gone and not NO_SUCH_TOPIC.isdisjoint(body.errors):
+        if state.removed.gone and not NO_SUCH_TOPIC.isdisjoint(body.errors):
             state.missed_one = True
         state.last, state.told = witness(event), f"{body.api} to {body.dst} ({body.outcome}, errors {body.errors})"
         return NOTHING if state.armed_us >= 0 else self.arm(state)
@@ -385,7 +380,7 @@ class RetriesGetSomewhere(WindowInvariant[Retries]):
             f"{state.key} sent {state.count:,} requests and got nowhere {self.within(state)}; the last was {state.told}"
         )
         if state.pushes.possible and not state.key.startswith(("broker-", "controller-")):
-            return self.excused("late-push", state.key, sentence, obligation.by, state.last)
+            return self.excused(LATE_PUSH_RULE, state.key, sentence, obligation.by, state.last)
         if state.told.startswith("Produce ") and state.told.endswith(OUT_OF_ORDER):
             return self.excused("no-producer-state", state.key, sentence, obligation.by, state.last)
         if len(state.silent) > 1:

@@ -8,7 +8,7 @@ import msgspec
 
 from actors.node.messages import Api
 from actors.node.spec import is_recreated
-from actors.trace.events import NO_ENTRY, CommittedReturn, ConsPos, Entry, EpochTold, PollReturn, Stamped
+from actors.trace.events import NO_ENTRY, CommittedReturn, ConsPos, Entry, EpochTold, MetaView, PollReturn, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
@@ -81,7 +81,7 @@ class TruncationIsSignalled(LogInvariant[Places]):
         "a consumer gets records in another leader epoch than before, and knows the leader epoch of what it comes "
         "after; it asks a leader where that epoch ends; or it goes back to where it was told"
     )
-    types = (PollReturn, ConsPos, CommittedReturn, EpochTold)
+    types = (PollReturn, ConsPos, CommittedReturn, EpochTold, MetaView)
     exemptions = {
         "older-epoch-reaches": "The new leader has nothing of the consumer's leader epoch, and an older one that ends "
         "behind the position: Kafka compares that end alone.",
@@ -101,6 +101,9 @@ class TruncationIsSignalled(LogInvariant[Places]):
             return self._asks(state, event, body)
         if type(body) is ConsPos:
             return self._moved(state, event, body)
+        if type(body) is MetaView:
+            state.told.pop(event.node, None)  # it had asked about another topic of that name
+            return NOTHING
         if type(body) is CommittedReturn:
             entry = body.offsets.get(state.key, NO_ENTRY)
             # What is committed of a topic may be told of the next one of its name.

@@ -12,6 +12,7 @@ from orchestrator.invariants.folds.fold import Profile
 HOLDS_UP = kinds_of(NetworkDelay, NetworkReorder)
 """Kinds of faults with which a request may arrive after the next one, on another connection."""
 
+LATE_PUSH_RULE = "late-push"
 LATE_PUSH = (
     "With metadata.propagation=push and links that held requests up, a broker may have taken an older UpdateMetadata "
     "for the newest, and tell its clients of former leaders from then on."

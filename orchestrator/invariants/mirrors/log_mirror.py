@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.node.spec import METADATA_PARTITION, node_name
+from actors.node.spec import METADATA_PARTITION, is_recreated, node_name
 from actors.trace.events import (
     ListReturn,
     LogAppend,
@@ -261,16 +261,25 @@ class LogMirror(msgspec.Struct):
         return self.answers.get(f"{event.req.rpartition('#')[0]}/{body.correlation_id}")
 
     def is_of_another(self, event: Stamped) -> bool:
-        """Whether an operation that a client takes to be about this partition ended with what a later topic of the same
-        name answered: requests by name cannot tell them apart. Then no broker says to have answered for this one."""
+        """Whether an operation that a client takes to be about this partition ended with what another topic of the same
+        name answered: requests by name cannot tell them apart. Then no broker says to have answered for this one, or
+        the broker that did had not yet taken it up."""
         body = event.body
-        if not self.removed:
-            return False
-        if type(body) is PollReturn:
-            return 0 <= body.version < FETCH_BY_ID
-        if not isinstance(body, SendReturn | ListReturn) or body.outcome != "ok":
+        if type(body) is PollReturn and 0 <= body.version < FETCH_BY_ID:
+            return self.removed or (is_recreated(self.tp) and not self._led_before(body.broker, event.cause))
+        if not self.removed or not isinstance(body, SendReturn | ListReturn) or body.outcome != "ok":
             return False
         return self.served(event, body) is None
+
+    def _led_before(self, node: str, cause: str) -> bool:
+        """Whether a broker had taken this partition up when it answered; where the answer was kept for later, and has
+        another cause, whether it has by now."""
+        led = [lineage.assumed for lineage in self.lineages.values() if lineage.leader == node]
+        by, _, event = cause.partition("/")
+        if by != node:
+            return bool(led)
+        incarnation, seq = map(int, event.split("/"))
+        return any((each.incarnation, each.seq) <= (incarnation, seq) for each in led)
 
     def ph_of(self, event: Stamped, body: LogHw) -> int | None:
         """Prefix hash at a high watermark: as told, or else that of the log whose it is; None where nobody can say."""

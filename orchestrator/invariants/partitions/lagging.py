@@ -113,14 +113,15 @@ class Term(msgspec.Struct):
 
 class Terms(PartitionState):
     """terms: by who leads, or believes to. applied: broker -> end of the metadata log that it has applied. hindered:
-    node -> what keeps its timers from being right; clocks_us: node -> error of its clock. lags_us: node -> its
-    replica.lag.time.max.ms, under "" that of the others; answer_us: how long an answer may take. removed_at:
-    offset in the metadata log at which the partition ends, -1 none."""
+    node -> what keeps its timers from being right; clocks_us: node -> error of its clock; freed_us: when that ended
+    last. lags_us: node -> its replica.lag.time.max.ms, under "" that of the others; answer_us: how long an answer may
+    take. removed_at: offset in the metadata log at which the partition ends, -1 none."""
 
     terms: dict[str, Term] = {}
     applied: dict[str, int] = {}
     hindered: dict[str, set[str]] = {}
     clocks_us: dict[str, int] = {}
+    freed_us: dict[str, int] = {}
     lags_us: dict[str, int] = {}
     answer_us: int = 0
     removed_at: int = -1
@@ -193,6 +194,8 @@ class WhoLagsLeavesTheIsr(KeyedInvariant[Terms]):
                 state.clocks_us[node] = body.offset_us
             hindrances = state.hindered.setdefault(node, set())
             (hindrances.add if begins else hindrances.discard)(name)
+            if type(body) is CtlFault and not begins:
+                state.freed_us[node] = event.wall
             term = state.terms.get(node)
             if term is not None:
                 term.sane_us = event.wall
@@ -234,7 +237,9 @@ class WhoLagsLeavesTheIsr(KeyedInvariant[Terms]):
             return NOTHING
         lag_us = state.lags_us.get(event.node, state.lags_us[""])
         term = Term(body.leader_epoch, body.partition_epoch, body.log_end, witness(event), lag_us, event.wall)
-        term.sane_us = event.wall
+        # Who was stopped within a step records the rest of it when it runs again; its own time is that of the step.
+        late = event.wall - state.freed_us.get(event.node, -SLACK_US) < SLACK_US
+        term.sane_us = event.wall + late
         if before is not None:
             term.followers, term.ends, term.at_us = before.followers, before.ends, before.at_us
             if before.sent:

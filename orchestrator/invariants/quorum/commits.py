@@ -391,13 +391,20 @@ class Acknowledged(msgspec.Struct, frozen=True):
     by: Witness
 
 
+class Asked(msgspec.Struct, frozen=True):
+    """When an operation began. values: that it gives configuration keys, as in ``Written.what``; empty for others."""
+
+    at_us: int
+    values: list[str] = []
+
+
 class Acknowledgements(State):
-    """changes: topic partition, resource, or "add-voter/controller-4" -> the most recent records. asked: operation ->
-    when it began. kept: place of a record ("offset/epoch") -> who was told of it first; at ``limit`` of them those that
+    """changes: topic partition, resource, or "add-voter/controller-4" -> the most recent records. asked: by
+    operation. kept: place of a record ("offset/epoch") -> who was told of it first; at ``limit`` of them those that
     are long committed are forgotten."""
 
     changes: dict[str, list[Written]] = {}
-    asked: dict[str, int] = {}
+    asked: dict[str, Asked] = {}
     kept: dict[str, Acknowledged] = {}
     limit: int = 1 << 10
 
@@ -449,9 +456,11 @@ class AcknowledgedMetadataStays(LogInvariant[Acknowledgements]):
             what = f"{body.leader_epoch}/{body.partition_epoch}/{sorted(body.isr)}"
             self._wrote(state, body.tp, Written(body.offset, body.quorum_epoch, event.wall, witness(event), what))
         elif type(body) is ConfigChange:
-            self._wrote(state, body.resource, Written(body.offset, body.quorum_epoch, event.wall, witness(event)))
+            what = f"{body.key}={body.value}"
+            self._wrote(state, body.resource, Written(body.offset, body.quorum_epoch, event.wall, witness(event), what))
         elif type(body) is AdminInvoke:
-            state.asked[body.op] = event.wall
+            values = {**body.arguments.get("set", {}), **dict.fromkeys(body.arguments.get("delete", ()))}
+            state.asked[body.op] = Asked(event.wall, [f"{key}={value}" for key, value in values.items()])
         elif type(body) is IsrPropose:
             if body.outcome == "accepted":
                 what = f"{body.leader_epoch}/{body.partition_epoch + 1}/{sorted(body.isr)}"
@@ -480,7 +489,9 @@ class AcknowledgedMetadataStays(LogInvariant[Acknowledgements]):
                 continue
             sentence = f"{event.node} was told that {call} of {name} was done"
             subject = f"{call}/{name}" if call in VOTER_CHANGES else name
-            records = [each for each in state.changes.get(subject, ()) if each.wall_us >= asked]
+            records = [each for each in state.changes.get(subject, ()) if each.wall_us >= asked.at_us]
+            if asked.values:
+                records = [each for each in records if each.what in asked.values]
             if not records and call in VOTER_CHANGES:
                 state.tested += 1
                 found.extend(self.violated(state.key, f"{sentence}, and no leader had written that", event))

@@ -8,6 +8,7 @@ import pytest
 
 from actors.trace.events import (
     ConfigChange,
+    EpochTold,
     ListInvoke,
     ListReturn,
     MetaImage,
@@ -17,6 +18,7 @@ from actors.trace.events import (
     ReplyPartition,
     RpcReply,
 )
+from orchestrator.invariants.liveness.removed_names import RemovedNames
 from tests.unit.invariants.folds.test_windows import Run
 from tests.unit.invariants.groups.stage import ONE, TWO, GroupTrace, entry
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
@@ -467,3 +469,54 @@ def test_a_removal_that_was_lost(case: str) -> None:
     trace.ask("list-offsets-1", 2, 1, 0)
     for invariant in ("C5", "H1", "M4", "O6"):
         assert (trace.result(invariant).violated > 0) == there, invariant
+
+
+@pytest.mark.parametrize("taken_up", [False, True])
+def test_who_fetches_by_name_is_answered_by_what_the_broker_has_heard_of(taken_up: bool) -> None:
+    """Shows that records which a broker sent before it took the second topic up are none of that one's."""
+    trace = TraceBuilder()
+    life(trace, 1, "producer-1:0")
+    removed(trace)
+    since = len(trace.events)
+    trace.logs = {key: log for key, log in trace.logs.items() if key[0] != TP}
+    trace.change(1, 0, cause="create")
+    answered = trace.emit("broker-1", MetaImage(40, 0))
+    if taken_up:
+        answered = trace.assume(1, 0)
+    trace.cause = answered
+    trace.polled("consumer-1", (0, "producer-1:0"), epoch=-1)
+    last = trace.events[-1]
+    trace.events[-1] = msgspec.structs.replace(last, body=msgspec.structs.replace(last.body, version=12))
+    made_anew(trace, since)
+    assert trace.result("C8").violated == taken_up
+
+
+def test_a_consumer_that_was_told_of_another_topic_may_read_on() -> None:
+    """Shows that an answer to OffsetForLeaderEpoch, which goes by name, holds for the topic that the client meant."""
+    for taken in (False, True):
+        trace = TraceBuilder()
+        trace.lead(1, 0)
+        trace.replicate("a")
+        trace.high_watermark("broker-1", 1)
+        trace.cause, trace.req = "consumer-1/0/0", "consumer-1>broker-1:metadata:0.0#1"
+        trace.emit("broker-1", EpochTold(TP, -1, 0, 0, 1, -1, -1))
+        trace.cause = trace.req = ""
+        if taken:
+            trace.emit("consumer-1", MetaView("broker-1", {TP: 0}, [TP], {TP: 1}, {"orders": "of-the-second"}))
+        trace.polled("consumer-1", (0, "a"), epoch=0)
+        assert trace.result("M10").violated == (not taken)
+
+
+def test_a_topic_that_was_lost_with_its_controller_is_gone() -> None:
+    """Shows that a topic which was made anew, and is missing in the log of the next leader, is one that was removed."""
+    names = RemovedNames()
+    trace = TraceBuilder()
+    removed(trace)
+    trace.change(1, 0, cause="create", offset=40)
+    for event in trace.events:
+        names.take(event)
+    assert names.gone == set()
+    for epoch, end, gone in ((2, 41, set()), (3, 40, {TP}), (4, 30, set())):
+        trace.role("controller-1", epoch, "leader", 101, log_end=end)
+        names.take(trace.events[-1])
+        assert names.gone == gone, (epoch, "the removal stands at offset 30")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from actors.trace.events import ConsOwn
+from actors.trace.events import ConsOwn, MetaView
 from orchestrator.invariants.folds.window import REMEMBERED, OffsetWindow
 from tests.unit.invariants.partitions.test_replication import committed
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
@@ -60,6 +60,17 @@ def test_a_moved_position_begins_anew() -> None:
     trace.polled("consumer-1", (2, "c"))
     trace.polled("consumer-2", (1, "b"))
     assert (trace.result("C5").status, trace.result("C5").tested) == ("held", 2)
+
+
+@pytest.mark.parametrize("topic_ids", [{}, {"orders": "an-id"}])
+def test_who_comes_back_to_a_former_topic(topic_ids: dict[str, str]) -> None:
+    """Shows that a consumer which takes the partition for one of another topic goes on where its position is by then,
+    and that one which is only told of its leader anew goes on where it was."""
+    trace = committed("a", "b")
+    trace.polled("consumer-1", (0, "a"), (1, "b"))
+    trace.emit("consumer-1", MetaView("broker-1", {TP: 0}, [TP], {TP: 1}, topic_ids))
+    trace.polled("consumer-1", (0, "a"))
+    assert trace.result("C5").violated == (not topic_ids)
 
 
 def test_offsets_without_a_record_are_no_gap() -> None:

@@ -226,3 +226,21 @@ def test_an_unclean_election_excuses_what_it_lost() -> None:
         trace.loads(kept, None, 1, 2)
         assert trace.result("O7").excused == excused
         assert trace.result("O7").violated == kept
+
+
+def test_what_another_leader_has_replaced_comes_back_with_an_unclean_leader() -> None:
+    """Shows that an unclean leader loads what its own log has, though the committed log had another record there."""
+    for told, violated in ((20, 0), (30, 1)):
+        trace = Coordinated()
+        trace.begins()
+        trace.stores(10)
+        trace.stores(20, commit=False)
+        trace.leads(2, 1, 1)
+        trace.loads(1, entry(10), 1, 2)
+        trace.stores(30, 2, 1, commit=False)
+        trace.commits_up_to(2, 2, 1)
+        trace.elected_uncleanly(1, 2)
+        trace.leads(1, 2, 2)
+        trace.commits_up_to(1, 2, 2)
+        trace.loads(2, entry(told), 2, 1)
+        assert trace.result("O7").violated == violated, told

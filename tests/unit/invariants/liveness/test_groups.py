@@ -234,3 +234,19 @@ def test_a_member_may_commit_for_as_long_as_it_may_take_to_join() -> None:
         trace.wall += seconds * 1_000_000
         trace.emit("driver", CtlPhase("running"))
         assert trace.result("L7").violated == violated, (how, seconds)
+
+
+@pytest.mark.parametrize("newest", ["m3", "consumer-2-m3"])
+def test_a_static_member_that_the_next_coordinator_fences(newest: str) -> None:
+    """Shows that a static member is excused whose newest id died with its coordinator, and which the next one has under
+    the former id; one that has no instance id joins again."""
+    trace = begun()
+    settles(trace)
+    trace.emit("broker-1", GrpGen(OFFSETS, GROUP, "CompletingRebalance", 2, 0, members={"m1": ONE, newest: TWO}))
+    trace.unloads()
+    trace.loads_stable(1, epoch=1, broker=2, m1=TP, m2="orders-1")
+    trace.stable(3, 1, 2, m1=f"{TP} orders-1")
+    trace.owns(ONE, f"{TP} orders-1", 3)
+    later(trace)
+    assert trace.result("L11").excused == ({"fenced-static-member": 1} if newest == "m3" else {})
+    assert trace.result("L11").violated == (newest != "m3")

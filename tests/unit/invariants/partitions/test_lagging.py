@@ -157,3 +157,17 @@ def test_a_process_that_is_gone() -> None:
     follows.assume(1, 1, leader=2)
     follows.passes(20)
     assert follows.status() == ("vacuous", 0)
+
+
+@pytest.mark.parametrize(("after_s", "violated"), [(0, 0), (2, 1)])
+def test_a_leader_that_was_stopped_within_a_step(after_s: float, violated: int) -> None:
+    """Shows that who begins to lead as it is no longer stopped may have begun, by its own time, before it was; later it
+    may not ask anybody out at once."""
+    run = Leader()
+    for phase in ("start", "stop"):
+        run.emit("driver", CtlFault("p", "pause", phase, ["broker-1"], {}))
+        run.passes(5 if phase == "start" else after_s)
+    run.lead(1, 1)
+    run.append("broker-1", "b", epoch=1)
+    run.propose(1, (1, 2), 1, 1)
+    assert run.result("P25").violated == violated

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from actors.node.spec import METADATA_PARTITION
 from actors.trace.events import CtlFault, DiskRuleChange, QSnapFetch, QVoters
 from actors.trace.run_events import ClockSet
@@ -298,6 +300,26 @@ def test_old_peers_and_no_pre_vote() -> None:
         trace = TraceBuilder(**profile)
         raises_epoch(trace, 5)
         assert trace.result("L2").status == "violated"
+
+
+@pytest.mark.parametrize(
+    ("others", "again", "violated"), [([FOLLOWER, THIRD], False, 0), ([FOLLOWER, THIRD], True, 1), ([THIRD], False, 1)]
+)
+def test_a_leader_whose_followers_wait_for_what_was_lost_is_not_well(
+    others: list[str], again: bool, violated: int
+) -> None:
+    """Shows that a fetch from before the links failed says nothing, as its answer may be lost; that one after it does;
+    and that links of other voters are none of the leader's."""
+    trace = TraceBuilder()
+    well(trace)
+    for phase in ("start", "stop"):
+        trace.emit("driver", CtlFault("f", "delay", phase, list(VOTERS), {"from": [LEADER], "to": others}))
+    if again:
+        well(trace)
+    trace.window("open", *VOTERS)
+    trace.role(LEADER, 1, "resigned", 101)
+    trace.role(THIRD, 2, "candidate")
+    assert trace.result("L2").violated == violated
 
 
 def test_a_leader_whose_clock_was_set_is_not_well_yet() -> None:

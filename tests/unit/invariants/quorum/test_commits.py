@@ -395,6 +395,17 @@ def test_what_an_operator_is_told() -> None:
         assert failed.result("Q19").status == "vacuous"
 
 
+def test_an_operator_is_told_of_what_it_asked_for() -> None:
+    """Shows that a value which somebody else gives another key at the same time need not be committed for it."""
+    for key, violated in (("k", 1), ("another", 0)):
+        trace = TraceBuilder()
+        trace.emit("admin-1", AdminInvoke("a:1", "alter-config", {"set": {}, "delete": [key]}))
+        trace.emit(LEADER, ConfigChange(0, 1, "topic/orders", "k", None))
+        trace.append(LEADER, "m", epoch=1, tp=METADATA_PARTITION)
+        trace.emit("admin-1", AdminReturn("a:1", "ok", 0, "alter-config", {"topic/orders": "NONE"}))
+        assert trace.result("Q19").violated == violated
+
+
 def added(trace: TraceBuilder, call: str = "add-voter", error: str = "NONE", *, committed: bool = False) -> list[str]:
     """An operator asks for controller-4, and the leader of epoch 1 writes that at offset 0. Returns that and what the
     operator is told of ``call``."""
