@@ -152,7 +152,7 @@ class NodeLanes:
         paused = body.kind in kinds_of(NodePause)
         if body.phase == "start":
             style: Style = "request" if body.targets == [ADMIN] else "fault"
-            stretch = Stretch(style, event.wall, body.kind, fault_words(body))
+            stretch = Stretch(style, event.wall, "", fault_words(body))
             if style == "request":
                 stretch.end_us = event.wall
             self.faults.setdefault(body.fault, (body.kind, []))[1].append(stretch)

@@ -20,14 +20,15 @@ Style = Literal[
     "leader",
     "isr",
     "out",
+    "waits",
     "ok",
     "fail",
     "unknown",
     "open",
 ]
 """How a bar is drawn. Of nodes: up, down, leads (a partition, or the quorum), votes (a candidate), paused, cut (off
-from others). fault, request (of an operator). Of replicas: leader, isr, out (of it). Of operations: ok, fail, unknown,
-open (it never returned)."""
+from others). fault, request (of an operator). Of replicas: leader, isr, out (of it). Of operations: waits (from the
+call to the return), and its return as ok, fail or unknown; open (it never returned)."""
 
 
 class Bar(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -1,6 +1,8 @@
-"""What clients' applications asked for, as stretches from the call to its return."""
+"""What clients' applications asked for: stretches from the call to its return, and how that was."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import msgspec
 
@@ -21,6 +23,7 @@ from actors.trace.events import (
 from orchestrator.page.lanes import at
 from orchestrator.page.model import Bar, Style
 from orchestrator.story.requests import answer, asked_for
+from orchestrator.story.words import seconds
 
 _STYLES: dict[str, Style] = {"ok": "ok", "fail": "fail", "unknown": "unknown"}
 
@@ -59,20 +62,27 @@ class Operations:
                 self._done.setdefault(event.node, []).append(done)
 
     def bars(self, zero_us: int, last_us: int) -> dict[str, list[Bar]]:
-        """Client -> its operations, in the order in which they began."""
+        """Client -> its operations as bars, by their beginnings: one for the time that an operation took, and one without
+        a length for its return, so that a client that waits does not look like one that is served."""
         found = {node: list(done) for node, done in self._done.items()}
         for (node, _), begun in self._open.items():
             never = _Done(begun.us, last_us, "open", begun.what, begun.tp, "never returned")
             found.setdefault(node, []).append(never)
         return {
-            node: [_bar(each, zero_us) for each in sorted(done, key=lambda each: each.start_us)]
+            node: sorted((bar for each in done for bar in _bars(each, zero_us)), key=lambda bar: bar.start)
             for node, done in found.items()
         }
 
 
-def _bar(done: _Done, zero_us: int) -> Bar:
+def _bars(done: _Done, zero_us: int) -> Iterator[Bar]:
     start, end = at(done.start_us, zero_us), at(done.end_us, zero_us)
-    return Bar(done.style, start, end, "", f"{done.what}: {done.told}", done.tp)
+    hover = f"{done.what}: {done.told}"
+    if done.style == "open":
+        yield Bar("open", start, end, "", hover, done.tp)
+        return
+    if end > start:
+        yield Bar("waits", start, end, "", hover, done.tp)
+    yield Bar(done.style, end, end, "", f"{hover}, after {seconds(done.end_us - done.start_us)}", done.tp)
 
 
 def _what(body: OpInvoke) -> str:

@@ -24,6 +24,9 @@ from orchestrator.version import __version__
 
 TEMPLATES = "templates"
 
+FIRST_MAX = 4
+"""Violations that stand above all else, one of each promise."""
+
 LEGEND = (
     ("up", "up"),
     ("down", "down"),
@@ -36,10 +39,11 @@ LEGEND = (
     ("leader", "leader of the partition"),
     ("isr", "in its ISR"),
     ("out", "not in its ISR"),
-    ("ok", "operation that succeeded"),
-    ("fail", "that failed"),
-    ("unknown", "with an unknown outcome"),
-    ("open", "that never returned"),
+    ("waits", "an operation under way"),
+    ("ok", "its return: it succeeded"),
+    ("fail", "it failed"),
+    ("unknown", "its outcome is unknown"),
+    ("open", "it never returned"),
     ("bad", "violation, its evidence and the messages that led to it"),
 )
 """Style -> what it means."""
@@ -51,13 +55,15 @@ def run_page(verdict: Verdict, manifest: Manifest, timeline: Timeline | None, no
     promises = sorted(verdict.invariants, key=lambda each: ranks.index(each.status))
     statuses = [each.status for each in promises]
     broken = [each for each in verdict.invariants if each.status == "violated" or each.violations]
+    broken.sort(key=lambda each: (each.weight != "unexpected", each.first_us or 0))
     return _environment().get_template("run.html.j2").render(
         title=printable(title(verdict)),
         verdict=verdict,
         manifest=manifest,
         headlines=headlines(verdict),
         outcome=outcome(verdict),
-        broken=sorted(broken, key=lambda each: (each.weight != "unexpected", each.first_us or 0)),
+        first=[(each.id, each.violations[0]) for each in broken if each.violations][:FIRST_MAX],
+        broken=broken,
         promises=promises,
         counts=[(status, statuses.count(status)) for status in dict.fromkeys(statuses)],
         conclusion=conclusion(verdict),

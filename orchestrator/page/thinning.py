@@ -16,7 +16,7 @@ PIXELS = 700
 
 def joined(bars: Sequence[Bar], most: int, span: float, telling: Sequence[float] = ()) -> tuple[list[Bar], int]:
     """At most about ``most`` bars in place of those given, which come in order of their starts, and how many of those
-    given are no longer drawn by themselves. Only bars of one style are joined, those that are nearest first: failures
+    given are no longer drawn by themselves (the wait of an operation goes with its return). Only bars of one style are joined, those that are nearest first: failures
     are not lost among successes. ``span``: seconds of the whole run. ``telling``: moments around which bars stay as
     they are, as far as there is room."""
     if len(bars) <= most:
@@ -36,7 +36,7 @@ def _fewer(bars: Sequence[Bar], most: int, span: float) -> tuple[list[Bar], int]
         if len(found) <= most:
             break
         near *= 2
-    return found, sum(bar.number for bar in found if bar.number > 1)
+    return found, sum(bar.number for bar in found if bar.number > 1 and bar.style != "waits")
 
 
 def _join(bars: Sequence[Bar], near: float) -> list[Bar]:

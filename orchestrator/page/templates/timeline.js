@@ -9,9 +9,11 @@
   // Style of a bar -> its height, its place below the middle of the lane, and whether it has a pattern.
   const STYLES = {
     up: [0.84, 0], down: [0.84, 0, "x"], leads: [0.84, 0], votes: [0.84, 0], leader: [0.8, 0], isr: [0.8, 0],
-    out: [0.8, 0], fault: [0.7, 0], request: [0.7, 0], ok: [0.46, 0], unknown: [0.56, 0], open: [0.56, 0],
-    fail: [0.56, 0], paused: [0.84, 0, "/"], cut: [0.2, 0.34],
+    out: [0.8, 0], fault: [0.7, 0], request: [0.7, 0], waits: [0.16, 0], ok: [0.46, 0], unknown: [0.56, 0],
+    open: [0.56, 0], fail: [0.56, 0], paused: [0.84, 0, "/"], cut: [0.2, 0.34],
   };
+  // What has no length, as an operation's return, is as wide as its line.
+  const LINES = { up: 0, out: 0, waits: 0, fail: 2, unknown: 2 };
   const DASHES = { "log end": "solid", "high watermark": "dash" };
   const unique = (values) => [...new Set(values)];
   // Plotly takes a little HTML in its texts; names come from whoever wrote the scenario.
@@ -99,8 +101,8 @@
         width, offset: offset - width / 2, textposition: "inside", insidetextanchor: "start", cliponaxis: true,
         insidetextfont: { color: colour("ink") },
         marker: {
-          color: colour(style), line: { width: style === "up" || style === "out" ? 0 : 1, color: colour(style) },
-          ...(shape ? { pattern: { shape, fgcolor: colour(style), bgcolor: colour("ground"), size: 6, solidity: .4 } } : {}),
+          color: colour(style), line: { width: LINES[style] ?? 1, color: colour(style) },
+          ...(shape ? { pattern: { shape, fgcolor: colour(style), bgcolor: colour("ground"), size: 7, solidity: .2 } } : {}),
           ...(style === "leader" || style === "isr" ? { line: { width: 1, color: colour("ground") } } : {}),
         },
       };
@@ -125,7 +127,7 @@
     const trace = (proof) => {
       const marks = data.marks.filter((mark) => mark.proof === proof && shows(mark) && place.has(mark.node));
       return {
-        type: "scatter", mode: "markers", name: proof ? "proof" : "on the way", hoverinfo: "text",
+        type: "scatter", mode: "markers", name: proof ? "proof" : "on the way", hoverinfo: "text", marks,
         x: marks.map((mark) => mark.at), y: marks.map((mark) => place.get(mark.node)),
         hovertext: marks.map((mark) => `<b>${safe(mark.promise)}: ${proof ? "proved by" : "on the way to it"}</b><br>` +
           `${folded(mark.text)}<br>${seconds(mark.at)}, ${safe(mark.event)}`),
@@ -269,20 +271,25 @@
     look(about - (about - range[0]) * factor, about + (range[1] - about) * factor);
   const move = (share) => look(range[0] + share * (range[1] - range[0]), range[1] + share * (range[1] - range[0]));
 
-  function goTo(at, text) {
+  async function goTo(at, text, mark) {
     const width = Math.min(range[1] - range[0], (whole[1] - whole[0]) / 8);
     said.textContent = text;
-    return look(at - width / 2, at + width / 2);
+    await look(at - width / 2, at + width / 2);
+    const curveNumber = plot.data.findIndex((trace) => trace.marks?.includes(mark));
+    if (!mark || curveNumber < 0) { Plotly.Fx.unhover(plot); return; }
+    Plotly.Fx.hover(plot, [{ curveNumber, pointNumber: plot.data[curveNumber].marks.indexOf(mark) }]);
+    for (const spike of plot.querySelectorAll(".spikeline")) spike.remove();  // there is no cursor that it stands at
   }
 
   function step(by) {
     const every = [
       ...data.breaks.filter(shows).map((each) => [each.at, `${each.promise} violated at ${seconds(each.at)}: ${each.sentence}`]),
-      ...data.marks.filter(shows).map((each) => [each.at, `${seconds(each.at)}, for ${each.promise}: ${each.text}`]),
+      ...data.marks.filter(shows).map((each) => [each.at, `${seconds(each.at)}, for ${each.promise}: ${each.text}`, each]),
     ].sort((a, b) => a[0] - b[0]);
     if (!every.length) { said.textContent = "There is no evidence to go to."; return; }
     evidence = evidence < 0 && by < 0 ? every.length - 1 : (evidence + by + every.length) % every.length;
-    goTo(every[evidence][0], `${evidence + 1} of ${every.length}: ${every[evidence][1]}`);
+    const [at, text, mark] = every[evidence];
+    goTo(at, `${evidence + 1} of ${every.length}: ${text}`, mark);
   }
 
   const actions = {
@@ -305,7 +312,7 @@
     });
     for (const button of document.querySelectorAll("button[data-at]"))
       button.addEventListener("click", () => {
-        frame.scrollIntoView({ behavior: "smooth", block: "start" });
+        document.getElementById("tools").scrollIntoView({ block: "start" });
         frame.focus({ preventScroll: true });
         goTo(Number(button.dataset.at), `${button.textContent} s: ${button.closest("li").querySelector(".text").textContent}`);
       });

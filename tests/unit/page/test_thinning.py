@@ -45,6 +45,12 @@ def test_a_line_keeps_its_ends_and_its_extremes(points: list[tuple[int, int]]) -
     assert x == sorted(x)
 
 
+def test_waits_go_with_their_returns() -> None:
+    """Shows that of operations that are joined each is counted once."""
+    bars = [bar for at in range(9) for bar in (Bar("waits", at, at + 0.5), Bar("ok", at + 0.5, at + 0.5))]
+    assert joined(bars, 2, 9.0) == ([Bar("waits", 0.0, 8.5, number=9), Bar("ok", 0.5, 8.5, number=9)], 9)
+
+
 def test_bars_around_what_matters_stay_alone() -> None:
     """Shows that what happened at a telling moment can be told apart, while the rest is joined."""
     bars = [Bar("ok", float(number), number + 0.9) for number in range(1_000)]

@@ -132,7 +132,7 @@ def test_offsets_of_replicas_are_lines() -> None:
 
 
 def test_operations_are_intervals_with_their_outcome() -> None:
-    """Shows what succeeded, failed, has no known outcome, and never returned."""
+    """Shows the time that each took, and its return: what succeeded, failed, has no known outcome, and never returned."""
     trace = Stage().begin()
     trace.ask("list-1", 7, 1, 0)
     for uid, outcome in (("a:0", "fail"), ("a:1", "unknown")):
@@ -141,11 +141,13 @@ def test_operations_are_intervals_with_their_outcome() -> None:
     trace.sends("producer-1", "a:2")
     trace.end()
     timeline = drawn(trace)
-    (listed,) = bars(timeline, "list-1", "ok")
+    (listed,), (answer,) = bars(timeline, "list-1", "waits"), bars(timeline, "list-1", "ok")
     assert (listed.start, listed.end, listed.tp) == (0.001, 0.002, TP)
     assert listed.hover == f"list the latest offset of {TP}: offset 7 by broker-1"
-    assert [bar.style for bar in lane(timeline, "producer-1").bars] == ["fail", "unknown", "open"]
-    assert lane(timeline, "producer-1").bars[2].end == timeline.end
+    assert (answer.start, answer.end, answer.hover) == (0.002, 0.002, f"{listed.hover}, after 0.001 s")
+    shown = lane(timeline, "producer-1").bars
+    assert [bar.style for bar in shown] == ["waits", "fail", "waits", "unknown", "open"]
+    assert shown[-1].end == timeline.end
 
 
 def test_a_violation_has_its_time_its_evidence_and_its_messages() -> None:
@@ -201,7 +203,7 @@ def test_a_long_run_is_thinned_and_says_so() -> None:
     timeline = drawn(trace)
     shown = lane(timeline, "producer-1").bars
     assert len(shown) <= LANE_MAX
-    assert sum(bar.number for bar in shown) == 3_000
+    assert sum(bar.number for bar in shown if bar.style != "waits") == 3_000
     assert [bar.style for bar in shown].count("fail") == 1
     assert any("operations of clients drawn together" in each for each in timeline.left_out)
 
