@@ -11,7 +11,6 @@ import msgspec
 from actors.trace.events import Stamped
 from chaos.errors import InputError, Mistake
 from orchestrator.cli.options import check_file, full_option, runs_option, story_option
-from orchestrator.files import write_text
 from orchestrator.report.console import page, printable
 from orchestrator.report.junit import Judged, junit
 from orchestrator.report.text import print_verdict
@@ -20,9 +19,6 @@ from orchestrator.story.events_in_words import in_words
 from orchestrator.story.surroundings import Surroundings
 from orchestrator.trace.read import trace_of
 from orchestrator.verdict import exit_code, json_line, read_verdict
-
-PAGE = "report.html"
-"""The page of a run, a campaign, a comparison or an exam, in its directory."""
 
 
 @click.command("report")
@@ -42,7 +38,7 @@ PAGE = "report.html"
     "--to",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help=f"With --html: the file; {PAGE} in the directory of what it shows if not given.",
+    help="With --html: the file; report.html in the directory of what it shows if not given.",
 )
 @full_option
 @story_option
@@ -102,15 +98,13 @@ def command(
 
 
 def _write_page(root: Path, which: str, to: Path | None) -> int:
-    from orchestrator.page.subjects import page_of
+    from orchestrator.page.subjects import write_page
 
     if to is not None:
         check_file("--to", to)
-    found = page_of(root, which)
-    path = found.directory / PAGE if to is None else to
-    write_text(path, found.html)
-    page().say(str(path))
-    return found.exit_code
+    written = write_page(root, which, to)
+    page().say(str(written.path))
+    return written.exit_code
 
 
 def _found(directory: RunDir, wanted: Sequence[str], why: bool) -> Surroundings:

@@ -62,8 +62,8 @@ class Operations:
                 self._done.setdefault(event.node, []).append(done)
 
     def bars(self, zero_us: int, last_us: int) -> dict[str, list[Bar]]:
-        """Client -> its operations as bars, by their beginnings: one for the time that an operation took, and one without
-        a length for its return, so that a client that waits does not look like one that is served."""
+        """Client -> its operations as bars, by their beginnings: one for the time that an operation took, and one
+        without a length for its return, so that a client that waits does not look like one that is served."""
         found = {node: list(done) for node, done in self._done.items()}
         for (node, _), begun in self._open.items():
             never = _Done(begun.us, last_us, "open", begun.what, begun.tp, "never returned")

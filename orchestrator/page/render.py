@@ -13,8 +13,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from chaos.words import times
+from orchestrator.page.blocks import Block, Tone
 from orchestrator.page.model import Timeline
-from orchestrator.report.campaign import Section
 from orchestrator.report.console import printable
 from orchestrator.report.headline import headlines
 from orchestrator.report.text import MEANINGS, STYLES, conclusion, outcome, remark, title
@@ -78,27 +78,17 @@ def run_page(verdict: Verdict, manifest: Manifest, timeline: Timeline | None, no
     )  # fmt: skip
 
 
-def sections_page(
-    heading: str,
-    headline: str,
-    tone: str,
-    sections: Sequence[Section],
-    *,
-    lines: Sequence[str] = (),
-    again: str = "",
-    picture: bytes = b"",
+def blocks_page(
+    heading: str, headline: str, tone: Tone, blocks: Sequence[Block], *, lines: Sequence[str] = (), again: str = ""
 ) -> str:
-    """A page of tables. tone: the status in whose colour the headline stands. picture: an SVG, which is shown as an
-    image, so that no script in it runs."""
-    return _environment().get_template("sections.html.j2").render(
+    """A page of many runs. tone: in whose colour the headline stands."""
+    return _environment().get_template("blocks.html.j2").render(
         title=printable(heading),
         headline=printable(headline),
         tone=tone,
-        sections=sections,
+        blocks=blocks,
         lines=[printable(line) for line in lines],
         again=printable(again),
-        picture=base64.b64encode(picture).decode(),
-        statuses=set(STYLES),
     )  # fmt: skip
 
 

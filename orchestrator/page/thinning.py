@@ -16,9 +16,9 @@ PIXELS = 700
 
 def joined(bars: Sequence[Bar], most: int, span: float, telling: Sequence[float] = ()) -> tuple[list[Bar], int]:
     """At most about ``most`` bars in place of those given, which come in order of their starts, and how many of those
-    given are no longer drawn by themselves (the wait of an operation goes with its return). Only bars of one style are joined, those that are nearest first: failures
-    are not lost among successes. ``span``: seconds of the whole run. ``telling``: moments around which bars stay as
-    they are, as far as there is room."""
+    given are no longer drawn by themselves (the wait of an operation goes with its return). Only bars of one style are
+    joined, those that are nearest first: failures are not lost among successes. ``span``: seconds of the whole run.
+    ``telling``: moments around which bars stay as they are, as far as there is room."""
     if len(bars) <= most:
         return list(bars), 0
     close = span / AROUND

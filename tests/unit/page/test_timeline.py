@@ -132,7 +132,7 @@ def test_offsets_of_replicas_are_lines() -> None:
 
 
 def test_operations_are_intervals_with_their_outcome() -> None:
-    """Shows the time that each took, and its return: what succeeded, failed, has no known outcome, and never returned."""
+    """Shows the time that each took, and how it returned: as done, as failed, with no known outcome, or never."""
     trace = Stage().begin()
     trace.ask("list-1", 7, 1, 0)
     for uid, outcome in (("a:0", "fail"), ("a:1", "unknown")):
