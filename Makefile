@@ -48,8 +48,9 @@ FURTHER := KRIFT_SEEDS=50 KRIFT_KILLS=30 KRIFT_KILL_SEEDS=100 KRIFT_SMOKE=50 KRI
 # What one of them may take, in seconds; beside others, or with a seed of its own, it may need longer than the usual 120.
 LONGEST := 600
 
-test-all: test ## test, and what takes longer: the real Kafka beside Krift, and more seeds
+test-all: test ## test, and what takes longer: a browser, the real Kafka beside Krift, and more seeds
 	@echo "long"; $(BIN)/pytest -n 2 --dist loadfile -m long
+	@echo "pages in a browser"; $(BIN)/python -m tests.browser.chromium; $(BIN)/pytest -n 0 -m browser tests/browser
 	@echo "the real Kafka"; $(BIN)/pytest -n 0 -m real_kafka tests/real_kafka
 	@echo "$(FURTHER)"
 	@$(FURTHER) $(BIN)/pytest --timeout $(LONGEST) -n 2 -m "not ray and not spark" tests/property/test_nemeses.py \

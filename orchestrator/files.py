@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -44,6 +44,19 @@ def write_bytes(path: Path, data: bytes) -> None:
             with suppress(OSError):
                 aside.unlink(missing_ok=True)
             raise
+
+
+def write_pieces(path: Path, pieces: Iterable[str]) -> None:
+    """The same for a text that comes in pieces, and is never in memory as a whole."""
+    aside = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        with writing(path):
+            with aside.open("w", encoding="utf-8") as file:
+                file.writelines(pieces)
+            os.replace(aside, path)
+    finally:
+        with suppress(OSError):
+            aside.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:

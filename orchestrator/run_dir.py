@@ -224,7 +224,7 @@ def read_json(path: Path, kind: type[FileT], schema: str, expected: str) -> File
             path, f"of another format or version: it has {says}", f"{schema}, which this version of krift reads"
         )
     try:
-        return msgspec.convert(document, kind)
+        return msgspec.convert(document, kind, str_keys=True)  # JSON has no other keys
     except msgspec.ValidationError as error:
         raise wrong(path, f"not what {schema} says: {error}", RESTORE) from None
 

@@ -40,8 +40,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests of ``make test-all`` alone are run only if their marker is asked for (``-m real_kafka``, ``-m long``)."""
-    unasked = [marker for marker in ("real_kafka", "long") if marker not in config.option.markexpr]
+    """Tests of ``make test-all`` alone are run only if their marker is asked for (``-m long``, ``-m browser``, ...)."""
+    unasked = [marker for marker in ("real_kafka", "long", "browser") if marker not in config.option.markexpr]
     left_out = [item for item in items if any(item.get_closest_marker(marker) is not None for marker in unasked)]
     if left_out:
         config.hook.pytest_deselected(items=left_out)

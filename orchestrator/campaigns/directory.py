@@ -64,6 +64,18 @@ class Done(msgspec.Struct, frozen=True):
     record: RunRecord
 
 
+class Outcome(msgspec.Struct, frozen=True):
+    """What became of a run, without its record."""
+
+    source: str
+    variant: str
+    seed: int
+    settings: list[str]
+    exit_code: int
+    outcome: str
+    signature: str
+
+
 class CampaignDir:
     """A campaign's directory; ``path`` exists."""
 
@@ -147,6 +159,15 @@ class CampaignDir:
                 self.dropped = f"{path.name} was torn, and is dropped: its runs are done again ({first})"
                 return
             yield from found
+
+    def outcomes(self) -> Iterator[Outcome]:
+        """What became of each run, in the order of their ends. Changes nothing. Raises InputError for damage."""
+        for path in self._parts():
+            try:
+                rows = pq.read_table(path, columns=list(Outcome.__struct_fields__)).to_pylist()
+                yield from msgspec.convert(rows, list[Outcome])
+            except (pa.ArrowException, OSError, KeyError, msgspec.MsgspecError) as error:
+                raise wrong(path, f"damaged: {str(error).partition(chr(10))[0].rstrip('.')}", RESTORE) from None
 
     def _parts(self) -> list[Path]:
         return sorted(self.results.glob("part-*.parquet"))

@@ -54,8 +54,7 @@ class Keeper:
 
     def __init__(self, campaign: CampaignDir) -> None:
         self.campaign = campaign
-        found = [*campaign.failures.glob(f"*/*/{RECORD_FILE}"), *campaign.sample.glob(f"*/{RECORD_FILE}")]
-        self.runs = [_kept(path) for path in sorted(found)]
+        self.runs = kept_runs(campaign)
         self._keys = {each.record.order.key for each in self.runs}
 
     def wants(self, record: RunRecord) -> bool:
@@ -91,6 +90,12 @@ class Keeper:
             for each in self.runs
             if each.record.signature == signature
         ]
+
+
+def kept_runs(campaign: CampaignDir) -> list[KeptRun]:
+    """All that a campaign has kept. Raises InputError for what is damaged."""
+    found = [*campaign.failures.glob(f"*/*/{RECORD_FILE}"), *campaign.sample.glob(f"*/{RECORD_FILE}")]
+    return [_kept(path) for path in sorted(found)]
 
 
 def not_repeated(kept: KeptRun) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +22,7 @@ from orchestrator.cli.outputs import Outputs, output_options
 from orchestrator.cli.progress import PLAIN_SECONDS
 from orchestrator.exam.attempt import Attempt, Attempted, do
 from orchestrator.exam.examination import EVERYTHING_MAX, RUNS_MAX, DefectExam, Do, OddityExam, Part
-from orchestrator.exam.kept import Kept
+from orchestrator.exam.kept import Kept, write_marks
 from orchestrator.exam.marks import Marks
 from orchestrator.exam.schedules import EVERYTHING, any_schedule, nemesis_of, schedule
 from orchestrator.files import write_text
@@ -126,6 +127,8 @@ def command(
     marks = msgspec.structs.replace(marks, wall_s=round(time.monotonic() - began, 1))
     _report(marks, as_json, write)
     outputs.write(lambda: suites_of_exam(marks), lambda: summary_of_exam(marks))
+    if out is not None:
+        write_marks(out, marks, shlex.join(["krift", *sys.argv[1:]]))
     return 0 if marks.passed else FAILED
 
 

@@ -29,7 +29,8 @@ COMMANDS = {
     "campaign": "Do thousands of runs on Spark, and sum them up.",
     "shrink": "Make a failing run small: the scenario that still fails, with its story.",
     "incidents": "List the library of incidents, or show one.",
-    "report": "Show the verdict of a run.",
+    "report": "Show the verdict of a run, or write a page to look at.",
+    "export": "Write the trace of a run for Perfetto, ShiViz or Jepsen's checkers.",
     "doctor": "See whether this machine is ready, and what to do if not.",
 }
 """Subcommand -> its one line of help, so that ``krift --help`` imports none of them."""

@@ -10,7 +10,7 @@ import msgspec
 
 from actors.trace.events import Stamped
 from chaos.errors import InputError, Mistake
-from orchestrator.cli.options import full_option, runs_option, story_option
+from orchestrator.cli.options import check_file, full_option, runs_option, story_option
 from orchestrator.report.console import page, printable
 from orchestrator.report.junit import Judged, junit
 from orchestrator.report.text import print_verdict
@@ -28,6 +28,18 @@ from orchestrator.verdict import exit_code, json_line, read_verdict
     "--json", "as_json", is_flag=True, help="The verdict, or the events, on stdout as lines of JSON, and nothing else."
 )
 @click.option("--junit", "as_junit", is_flag=True, help="The verdict on stdout, as JUnit XML, and nothing else.")
+@click.option(
+    "--html",
+    "as_html",
+    is_flag=True,
+    help="Write a page to look at, one file: of a run, a campaign, a comparison or an exam.",
+)
+@click.option(
+    "--to",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="With --html: the file; report.html in the directory of what it shows if not given.",
+)
 @full_option
 @story_option
 @click.option(
@@ -43,12 +55,21 @@ def command(
     out: Path,
     as_json: bool,
     as_junit: bool,
+    as_html: bool,
+    to: Path | None,
     full: bool,
     story: bool,
     wanted: tuple[str, ...],
     why: bool,
 ) -> int:
-    """Show the verdict of RUN (a directory, a name under --out, or "latest"); the exit code is that of the run."""
+    """Show the verdict of RUN (a directory, a name under --out, or "latest"), or write a page of it; the exit code is
+    that of the run."""
+    if as_html and (as_json or as_junit or wanted or full or story):
+        raise click.UsageError("--html writes a page with all there is: it goes with --to and --out alone")
+    if to is not None and not as_html:
+        raise click.UsageError("--to is for the page that --html writes")
+    if as_html:
+        return _write_page(out, run, to)
     if as_junit and (as_json or wanted):
         raise click.UsageError("--junit prints something else than --json and --event: give one of them")
     if why and (as_json or not wanted):
@@ -75,6 +96,16 @@ def command(
         shown.say(f"again       {manifest.reproduce}")
     shown.say(f"kept in     {directory.path}")
     return exit_code(verdict, manifest.status)
+
+
+def _write_page(root: Path, which: str, to: Path | None) -> int:
+    from orchestrator.page.subjects import write_page
+
+    if to is not None:
+        check_file("--to", to)
+    written = write_page(root, which, to)
+    page().say(str(written.path))
+    return written.exit_code
 
 
 def _found(directory: RunDir, wanted: Sequence[str], why: bool) -> Surroundings:

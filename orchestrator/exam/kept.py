@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Final, Literal
 
 import msgspec
 
@@ -13,9 +14,36 @@ import chaos
 import orchestrator
 from orchestrator.exam.attempt import Attempt, Attempted
 from orchestrator.exam.examination import Do
+from orchestrator.exam.marks import Marks
 from orchestrator.files import write_text, writing
+from orchestrator.run_dir import read_json, write_json
+from orchestrator.version import __version__
 
 FILE = "attempts.jsonl"
+
+
+MARKS = "exam.json"
+MARKS_SCHEMA: Final = "krift-exam/v1"
+
+
+class KeptMarks(msgspec.Struct, frozen=True):
+    """``exam.json``: what came of an exam, and the command that does it again."""
+
+    krift: str
+    again: str
+    marks: Marks
+    schema: Literal["krift-exam/v1"] = MARKS_SCHEMA
+
+
+def write_marks(directory: Path, marks: Marks, again: str) -> None:
+    """Keep what came of an exam. Raises NotWritten."""
+    write_json(directory / MARKS, KeptMarks(__version__, again, marks))
+
+
+def read_marks(directory: Path) -> KeptMarks:
+    """The same again. Raises InputError if it is missing, damaged or of another format."""
+    expected = f"a directory that krift exam --out wrote (it has an {MARKS})"
+    return read_json(directory / MARKS, KeptMarks, MARKS_SCHEMA, expected)
 
 
 def code_fingerprint() -> str:

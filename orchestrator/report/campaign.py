@@ -19,6 +19,9 @@ BAD = STYLES["violated"]
 GOOD = STYLES["held"]
 KEPT_SHOWN = 1
 
+FAILURES, NO_FAILURES = "Failures, one line for each signature", "Failures"
+PROMISES, SUM = "Promises", "Sum"
+
 
 class Section(msgspec.Struct, frozen=True):
     """A table under a heading; columns that begin with ">" have numbers. before, after: lines around it. style: of
@@ -57,7 +60,7 @@ def sections(report: Report) -> Iterator[Section]:
     if report.kept.mismatches:
         lines = ["This is a bug of Krift, and its verdicts are not to be trusted before it is found:"]
         yield Section("MISMATCHES", before=[*lines, *report.kept.mismatches], style=BAD)
-    yield Section("Sum", before=list(conclusion(report)))
+    yield Section(SUM, before=list(conclusion(report)))
 
 
 def print_campaign(page: Page, report: Report) -> None:
@@ -150,7 +153,7 @@ def _invariants(report: Report) -> Section:
         runs = (each.held_runs, each.violated_runs, each.excused_runs, each.inconclusive_runs, each.vacuous_runs)
         rows.append((name, *_numbers(each.tested, *runs), _worst(each), INVARIANTS[name].title))
     before = ["Tested: how often, in all runs together. The rest: in how many runs it ended so."]
-    return Section("Promises", columns, rows, before)
+    return Section(PROMISES, columns, rows, before)
 
 
 def _worst(tally: InvariantTally) -> str:
@@ -185,7 +188,7 @@ def _known(report: Report) -> Section:
 
 def _signatures(report: Report) -> Section:
     if not report.signatures:
-        return Section("Failures", before=["none"])
+        return Section(NO_FAILURES, before=["none"])
     columns = (">runs", "what failed", "what is promised", "first met", "again", "kept in")
     rows = []
     for each in report.signatures:
@@ -195,7 +198,7 @@ def _signatures(report: Report) -> Section:
         promised = INVARIANTS.get(each.signature.partition(":")[0])
         title = "" if promised is None else promised.title
         rows.append((f"{each.runs:,}", each.signature, title, first, each.reproduce, kept + more))
-    return Section("Failures, one line for each signature", columns, rows)
+    return Section(FAILURES, columns, rows)
 
 
 def conclusion(report: Report) -> Iterator[str]:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 
+import msgspec
 from rich.table import Table
 from rich.text import Text
 
@@ -161,13 +162,31 @@ def svg(found: Comparison, per_pair: Callable[[str], Sequence[float]]) -> str:
 
     text = (resources.files(__package__) / "comparison.svg.j2").read_text(encoding="utf-8")
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    rows = [_row(each, per_pair(each.metric)) for each in shown(found.differences)]
+    rows = [_row(each, per_pair) for each in shown(found.differences)]
     helpers: Mapping[str, object] = {"number": number, "apart": apart, "interval": interval, "share": share}
     return environment.from_string(text).render(found=found, rows=rows, printable=printable, **helpers) + "\n"
 
 
-def _row(each: Difference, values: Sequence[float]) -> dict[str, object]:
-    """One measure as the picture needs it: places from 0 to 1 on an axis of its own, which has 0 on it."""
+def _row(each: Difference, per_pair: Callable[[str], Sequence[float]]) -> dict[str, object]:
+    return {"each": each, **msgspec.structs.asdict(placed(each, per_pair(each.metric)))}
+
+
+class Placed(msgspec.Struct, frozen=True):
+    """A measure as a picture needs it: places from 0 to 1 on an axis of its own, which has 0 on it. zero: where that
+    is. mean, low, high: of b - a. bars: where pairs are, and how many, from 0 to 1. telling: whether the interval
+    leaves out 0. flat: whether all pairs are at 0."""
+
+    zero: float
+    mean: float
+    low: float
+    high: float
+    bars: list[tuple[float, float]]
+    telling: bool
+    flat: bool
+
+
+def placed(each: Difference, values: Sequence[float]) -> Placed:
+    """Where a measure lies. ``values``: b - a of each pair."""
     low = each.difference if each.low is None else each.low
     high = each.difference if each.high is None else each.high
     least, most = min(0.0, low, *values), max(0.0, high, *values)
@@ -181,13 +200,4 @@ def _row(each: Difference, values: Sequence[float]) -> dict[str, object]:
         counts[min(BINS - 1, int(place(value) * BINS))] += 1
     fullest = max(counts, default=0) or 1
     bars = [(index / BINS, round(count / fullest, 3)) for index, count in enumerate(counts) if count]
-    return {
-        "each": each,
-        "telling": telling(each),
-        "bars": bars,
-        "zero": place(0.0),
-        "mean": place(each.difference),
-        "low": place(low),
-        "high": place(high),
-        "flat": most == least,
-    }
+    return Placed(place(0.0), place(each.difference), place(low), place(high), bars, telling(each), most == least)

@@ -190,11 +190,11 @@ def _invariants(chosen: Sequence[InvariantVerdict], named: Collection[str]) -> T
     table.add_column("tested", justify="right", no_wrap=True)
     table.add_column("what is promised")
     for each in sorted(chosen, key=lambda each: (each.id not in named, ranks.index(each.status))):
-        table.add_row(each.id, Text(each.status, STYLES[each.status]), f"{each.tested:,}", printable(_remark(each)))
+        table.add_row(each.id, Text(each.status, STYLES[each.status]), f"{each.tested:,}", printable(remark(each)))
     return table
 
 
-def _remark(each: InvariantVerdict) -> str:
+def remark(each: InvariantVerdict) -> str:
     first = {excuse.rule: excuse.at_us for excuse in each.excuses}
     notes = [f"excused {times(count)}{_first(first.get(rule))}: {rule}" for rule, count in sorted(each.excused.items())]
     if each.why and each.status in ("vacuous", "inconclusive"):

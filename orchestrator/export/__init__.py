@@ -1,0 +1,1 @@
+"""Runs in the formats of other tools: each module turns a trace, event by event, into pieces of a text."""

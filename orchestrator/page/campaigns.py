@@ -1,0 +1,169 @@
+"""The page of a campaign: what failed and how to do it again, what became of each run, and of each promise."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from urllib.parse import quote
+
+from chaos.words import some
+from orchestrator.campaigns.campaign import MUTATED
+from orchestrator.campaigns.directory import CampaignDir, Outcome
+from orchestrator.campaigns.keep import KeptRun
+from orchestrator.campaigns.summary import REPORT_SCHEMA, InvariantTally, Report, Signature
+from orchestrator.invariants.folds.fold import Status
+from orchestrator.invariants.registry import INVARIANTS
+from orchestrator.page.blocks import KEY, Block, Cell, Fate, Part, Tone, block_of, fate, strip
+from orchestrator.report import campaign
+from orchestrator.report.text import STYLES
+from orchestrator.run_dir import read_json
+
+PAGES_MAX = 12
+"""Kinds of failure whose first run gets a page of its own."""
+STRIPS_MAX = 24
+
+Link = Callable[[Path], str]
+"""The directory of a kept run -> a link to its page, "" if it has none."""
+
+
+def read_report(directory: CampaignDir) -> Report:
+    """What came of a campaign. Raises InputError if there is nothing yet."""
+    expected = "a campaign that ended, or was interrupted; krift campaign --resume goes on with this one"
+    return read_json(directory.report_data, Report, REPORT_SCHEMA, expected)
+
+
+def to_be_shown(report: Report, kept: Sequence[KeptRun]) -> list[KeptRun]:
+    """Kept runs that get a page: the first of each kind of failure, the most frequent first."""
+    firsts = {each.record.signature: each for each in reversed(kept)}
+    return [firsts[each.signature] for each in report.signatures if each.signature in firsts][:PAGES_MAX]
+
+
+def headline(report: Report) -> tuple[str, Tone]:
+    """What it came to in a sentence, and its tone."""
+    failed = sum(each.runs for each in report.signatures)
+    if report.interrupted:
+        begin = f"Interrupted after {report.runs:,} of {some(report.asked, 'run')}"
+    else:
+        begin = some(report.runs, "run")
+    broken = [name for name, each in report.invariants.items() if each.violated_runs]
+    if failed:
+        told = f"{begin}: {failed:,} not as expected, in {some(len(report.signatures), 'way')}"
+    elif broken:
+        told = f"{begin}: all as expected; violated, as they must be: {', '.join(broken)}"
+    else:
+        told = f"{begin}: nothing violated"
+    tone: Tone = {0: "held", 1: "violated"}.get(report.exit_code, "inconclusive")  # type: ignore[assignment]
+    return told, tone
+
+
+def again(directory: CampaignDir) -> str:
+    """The command that does it again."""
+    asked = directory.read_asked()
+    first, last = asked.seeds
+    options = [f"--seeds {first}-{last}", *(f"--defect {name}" for name in asked.defects), f"--guide {asked.guide}"]
+    options += [f"--set {setting}" for setting in dict.fromkeys(each for one in asked.settings for each in one)]
+    return f"krift campaign {' '.join(source.name for source in asked.sources)} {' '.join(options)}"
+
+
+def blocks(directory: CampaignDir, report: Report, kept: Sequence[KeptRun], link: Link) -> Iterator[Block]:
+    """All that a reader may want to know, what failed first."""
+    own = {campaign.FAILURES, campaign.NO_FAILURES, campaign.PROMISES, campaign.SUM}
+    others = [block_of(section) for section in campaign.sections(report) if section.heading not in own][::-1]
+    loud = [each for each in others if each.heading.isupper()]
+    yield from loud
+    yield _failures(report, kept, link)
+    yield _runs(directory, kept, link)
+    yield _promises(report)
+    yield from (each for each in others if each not in loud)
+
+
+def _failures(report: Report, kept: Sequence[KeptRun], link: Link) -> Block:
+    if not report.signatures:
+        return Block("Failures", ["None."])
+    columns = (">runs", "what failed, for the first time", "seeds", "again")
+    rows = [_failure(each, kept, link) for each in report.signatures]
+    told = "A sentence leads to the page of the first run that failed so" if any(row[1].href for row in rows) else ""
+    left = sum(not row[1].href for row in rows)
+    before = [told + (f"; {some(left, 'kind')} of failure without a page" * (left > 0)) + "."] if told else []
+    return Block("Failures", before, "", columns, rows)
+
+
+def _failure(each: Signature, kept: Sequence[KeptRun], link: Link) -> list[Cell]:
+    href = next((link(one.directory) for one in kept if one.record.signature == each.signature), "")
+    more = f" and {each.runs - len(each.seeds)} more" if each.runs > len(each.seeds) else ""
+    seeds = ", ".join(map(str, each.seeds)) + more
+    what = Cell(each.sentence or each.signature, href=href)
+    return [Cell(f"{each.runs:,}"), what, Cell(seeds), Cell(each.reproduce, code=True)]
+
+
+def _runs(directory: CampaignDir, kept: Sequence[KeptRun], link: Link) -> Block:
+    """A square for each run, a strip for each thing that was run."""
+    places = {(one.record.order.source, one.record.order.variant, one.record.seed): one.directory for one in kept}
+    strips: dict[str, list[tuple[int, Fate]]] = {}
+    for run in directory.outcomes():
+        place = places.get((run.source, run.variant, run.seed))
+        name = ", ".join([f"seed {run.seed}", *run.settings])
+        told = Fate(fate(run.exit_code, run.outcome == "violated"), name, run.signature, link(place) if place else "")
+        strips.setdefault(_label(run), []).append((run.seed, told))
+    rows = [
+        strip(label, [told for _, told in sorted(runs, key=lambda each: each[0])]) for label, runs in strips.items()
+    ]
+    before = [f"{some(len(rows) - STRIPS_MAX, 'thing')} that ran besides, not shown."] if len(rows) > STRIPS_MAX else []
+    return Block("Runs, by seed", before, strips=rows[:STRIPS_MAX], key=KEY)
+
+
+def _label(run: Outcome) -> str:
+    if run.source.startswith(f"{MUTATED}/"):
+        return "mutations"
+    return f"{run.source} ({run.variant})" if run.variant else run.source
+
+
+def _promises(report: Report) -> Block:
+    """In how many runs each promise came out how; the worst first."""
+    columns = (
+        "promise",
+        "its runs",
+        ">violated",
+        ">undecided",
+        ">held",
+        ">excused",
+        ">vacuous",
+        ">tested",
+        "what is promised",
+    )
+    ranked = sorted(report.invariants.items(), key=lambda each: _rank(each[1]))
+    rows = []
+    for name, each in ranked:
+        runs = _runs_of(each)
+        numbers = [Cell(f"{number:,}" if number else "") for number in (*runs.values(), each.tested)]
+        rows.append([Cell(name), _bar(runs), *numbers, Cell(INVARIANTS[name].title)])
+    return Block(
+        "Promises", ["In how many runs each came out how; tested: how often, in all runs together."], "", columns, rows
+    )
+
+
+def _runs_of(each: InvariantTally) -> dict[Status, int]:
+    """In how many runs it came out how, the worst first."""
+    return {
+        "violated": each.violated_runs,
+        "inconclusive": each.inconclusive_runs,
+        "held": each.held_runs,
+        "excused": each.excused_runs,
+        "vacuous": each.vacuous_runs,
+    }
+
+
+def _rank(each: InvariantTally) -> int:
+    return next((number for number, runs in enumerate(_runs_of(each).values()) if runs), len(STYLES))
+
+
+def _bar(runs: Mapping[Status, int]) -> Cell:
+    every = sum(runs.values()) or 1
+    said = ", ".join(f"{number:,} {status}" for status, number in runs.items() if number)
+    return Cell("", bar=[Part(status, number / every) for status, number in runs.items() if number], said=said)
+
+
+def relative(page: Path, beside: Path) -> str:
+    """A link from a page in the directory ``beside``."""
+    return quote(Path(os.path.relpath(page, beside)).as_posix())

@@ -1,0 +1,123 @@
+"""Lanes of partitions: which replica leads and which are in the ISR, by the controller's log; and the offsets of each
+replica over time."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Collection, Iterator
+
+import msgspec
+
+from actors.node.spec import METADATA_PARTITION
+from actors.trace.events import LogAppend, LogHw, LogTrunc, PartAssume, PartChange, PartRemove, Stamped
+from orchestrator.page.lanes import Stretch, at
+from orchestrator.page.model import Lane, Series, Style
+from orchestrator.page.thinning import steps
+from orchestrator.story.words import CAUSES, brokers
+
+PARTITIONS_MAX = 24
+"""Partitions that a page has; it first shows those that matter most."""
+POINTS_MAX = 40_000
+"""Points of all lines of a page."""
+LINE_MAX = 1_600
+"""Points of a line: more than that no screen shows."""
+
+
+class _Line(msgspec.Struct):
+    us: array[int] = msgspec.field(default_factory=lambda: array("q"))
+    offset: array[int] = msgspec.field(default_factory=lambda: array("q"))
+
+    def add(self, us: int, offset: int) -> None:
+        self.us.append(us)
+        self.offset.append(offset)
+
+
+class Replicas:
+    """Takes the events of a run in order."""
+
+    def __init__(self) -> None:
+        self.changes: dict[str, int] = {}
+        """Partition -> how often its state changed."""
+        self._stretches: dict[str, dict[int, list[Stretch]]] = {}
+        self._ends: dict[tuple[str, str], _Line] = {}
+        self._watermarks: dict[tuple[str, str], _Line] = {}
+
+    def __call__(self, event: Stamped) -> None:
+        body = event.body
+        match body:
+            case LogAppend():
+                self._line(self._ends, body.tp, event.node).add(event.wall, body.last + 1)
+            case LogHw():
+                self._line(self._watermarks, body.tp, event.node).add(event.wall, body.new)
+                self._line(self._ends, body.tp, event.node).add(event.wall, body.log_end)
+            case LogTrunc():
+                self._line(self._ends, body.tp, event.node).add(event.wall, body.to)
+            case PartAssume():
+                self._line(self._ends, body.tp, event.node).add(event.wall, body.log_end)
+                self._line(self._watermarks, body.tp, event.node).add(event.wall, body.high_watermark)
+            case PartChange():
+                self._change(event.wall, body)
+            case PartRemove():
+                self._end(body.tp, event.wall)
+
+    @property
+    def partitions(self) -> list[str]:
+        """All that there are, the metadata log last."""
+        found = {*self.changes, *(tp for tp, _ in self._ends)}
+        return sorted(found, key=lambda tp: (tp == METADATA_PARTITION, tp))
+
+    def chosen(self, broken: Collection[str]) -> list[str]:
+        """Those that a page has: at which something broke, then those that changed most."""
+        ranked = sorted(self.partitions, key=lambda tp: (tp not in broken, -self.changes.get(tp, 0)))
+        kept = {*ranked[:PARTITIONS_MAX]}
+        return [tp for tp in self.partitions if tp in kept]
+
+    def lanes(self, tps: Collection[str], zero_us: int, last_us: int) -> Iterator[Lane]:
+        """A lane for each replica of each of these partitions."""
+        for tp in tps:
+            for number, stretches in sorted(self._stretches.get(tp, {}).items()):
+                node = f"broker-{number}"
+                bars = [each.bar(zero_us, last_us) for each in stretches]
+                yield Lane(f"{tp} on {number}", "partitions", bars, node, tp)
+
+    def series(self, tps: Collection[str], zero_us: int) -> tuple[list[Series], int]:
+        """The offsets of these partitions' replicas, and how many points were left out."""
+        lines = [
+            (tp, node, what, line)
+            for what, lines in (("log end", self._ends), ("high watermark", self._watermarks))
+            for (tp, node), line in sorted(lines.items())
+            if tp in tps
+        ]
+        most = min(LINE_MAX, max(16, POINTS_MAX // max(1, len(lines))))
+        found, left = [], 0
+        for tp, node, what, line in lines:
+            us, offsets = steps(line.us, line.offset, most)
+            left += len(steps(line.us, line.offset, len(line.us) + 1)[0]) - len(us)
+            x = [at(each, zero_us) for each in us]
+            found.append(Series(tp, node, "log end" if what == "log end" else "high watermark", x, offsets))
+        return found, left
+
+    def _line(self, lines: dict[tuple[str, str], _Line], tp: str, node: str) -> _Line:
+        line = lines.get((tp, node))
+        if line is None:
+            line = lines[tp, node] = _Line()
+        return line
+
+    def _change(self, us: int, body: PartChange) -> None:
+        self.changes[body.tp] = self.changes.get(body.tp, 0) + 1
+        self._end(body.tp, us)
+        why = CAUSES.get(body.cause, body.cause)
+        leader = f"broker-{body.leader}" if body.leader >= 0 else "nobody"
+        state = f"{body.tp}: {leader} leads in leader epoch {body.leader_epoch}, ISR {brokers(body.isr)} ({why})"
+        if body.elr:
+            state += f", eligible besides: {brokers(body.elr)}"
+        for number in body.replicas:
+            style: Style = "leader" if number == body.leader else "isr" if number in body.isr else "out"
+            label = f"leader, epoch {body.leader_epoch}" if style == "leader" else "in ISR" if style == "isr" else ""
+            lanes = self._stretches.setdefault(body.tp, {})
+            lanes.setdefault(number, []).append(Stretch(style, us, label, state, body.tp))
+
+    def _end(self, tp: str, us: int) -> None:
+        for stretches in self._stretches.get(tp, {}).values():
+            if stretches[-1].end_us < 0:
+                stretches[-1].end_us = us

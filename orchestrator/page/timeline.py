@@ -1,0 +1,108 @@
+"""The timeline of a run, made from its trace in one pass: what is drawn, and what is said to be left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from actors.trace.events import Stamped
+from chaos.words import some
+from orchestrator.page.evidence import Evidence
+from orchestrator.page.lanes import NodeLanes, at
+from orchestrator.page.model import Bar, Lane, Timeline
+from orchestrator.page.operations import Operations
+from orchestrator.page.replicas import Replicas
+from orchestrator.page.thinning import joined
+from orchestrator.verdict import Verdict
+
+LANE_MAX = 260
+"""Bars of a lane; more are drawn together where they lie close."""
+BARS_MAX = 3_000
+"""Bars of a page: so many a browser draws within a second."""
+NODES_MAX = 60
+"""Lanes of nodes."""
+
+
+def timeline_of(events: Iterable[Stamped], verdict: Verdict) -> Timeline:
+    """The timeline of a trace, whose events come in order, with the violations of its verdict."""
+    nodes, replicas, operations, evidence = NodeLanes(), Replicas(), Operations(), Evidence(verdict)
+    first_us = last_us = number = 0
+    for event in events:
+        first_us = event.wall if not number else first_us
+        last_us = max(last_us, event.wall)
+        number += 1
+        for take in (nodes, replicas, operations, evidence):
+            take(event)
+    zero_us = first_us if nodes.zero_us is None else nodes.zero_us
+    broken = {violation.key for each in verdict.invariants for violation in each.violations}
+    tps = replicas.chosen(broken)
+    left_out = _few(len(replicas.partitions) - len(tps), "partition", "those that changed least")
+    room = _Room((last_us - first_us) / 1e6, sorted({mark.at for mark in evidence.marks(zero_us) if mark.proof}))
+    drawn, said = _drawn(nodes.lanes(zero_us, last_us), operations.bars(zero_us, last_us), room)
+    left_out += said
+    lanes, said = _thinned([*drawn, *replicas.lanes(tps, zero_us, last_us)], room)
+    left_out += said
+    series, points = replicas.series(tps, zero_us)
+    left_out += _few(points, "point", "of lines of offsets, between a stretch's least and greatest")
+    left_out += _few(evidence.left, "violation", "in other words or numbers than those that are marked")
+    end = at(last_us, zero_us)
+    return Timeline(
+        begin=at(first_us, zero_us),
+        end=end,
+        phases={name: at(us, zero_us) for name, us in nodes.phases.items()},
+        events=number,
+        lanes=lanes,
+        series=series,
+        breaks=evidence.breaks(end),
+        marks=evidence.marks(zero_us),
+        arrows=evidence.arrows(zero_us),
+        left_out=left_out,
+    )
+
+
+class _Room(msgspec.Struct, frozen=True):
+    """span: seconds of the run. telling: moments of the events that prove violations."""
+
+    span: float
+    telling: list[float]
+
+    def joined(self, bars: Sequence[Bar], most: int) -> tuple[list[Bar], int]:
+        return joined(bars, most, self.span, self.telling)
+
+
+def _drawn(lanes: Iterable[Lane], operations: Mapping[str, list[Bar]], room: _Room) -> tuple[list[Lane], list[str]]:
+    """Lanes of faults, and of nodes with their operations; of very many nodes the first."""
+    every = list(lanes)
+    nodes = [lane for lane in every if lane.group == "nodes"]
+    without = [Lane(node, "nodes", [], node) for node in operations if node not in {lane.node for lane in nodes}]
+    shown = {lane.node for lane in [*nodes, *without][:NODES_MAX]}
+    found, together = [], 0
+    for lane in [*every, *without]:
+        if lane.group == "nodes" and lane.node not in shown:
+            continue
+        bars, hidden = room.joined(operations.get(lane.node, []), LANE_MAX)
+        together += hidden
+        found.append(msgspec.structs.replace(lane, bars=[*lane.bars, *bars]))
+    left_out = _few(len(nodes) + len(without) - len(shown), "node", "those that the run names last")
+    if together:
+        left_out.append(f"{some(together, 'operation')} of clients drawn together with others that are close")
+    return found, left_out
+
+
+def _thinned(lanes: list[Lane], room: _Room) -> tuple[list[Lane], list[str]]:
+    """No more bars than a page has room for."""
+    number = sum(len(lane.bars) for lane in lanes)
+    if number <= BARS_MAX:
+        return lanes, []
+    most = max(12, BARS_MAX // len(lanes))
+    found, together = [], 0
+    for lane in lanes:
+        bars, hidden = room.joined(sorted(lane.bars, key=lambda bar: bar.start), most)
+        together += hidden
+        found.append(msgspec.structs.replace(lane, bars=bars))
+    return found, [f"{some(together, 'stretch', 'stretches')} drawn together with others that are close"]
+
+
+def _few(number: int, what: str, which: str) -> list[str]:
+    return [f"{some(number, what)}, {which}"] if number > 0 else []

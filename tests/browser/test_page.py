@@ -1,0 +1,151 @@
+"""The page of a run in a headless browser: it draws, it answers mouse and keys, it needs no network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from actors.trace.events import RunMeta, SendInvoke, SendReturn, Stamped
+from orchestrator.page.render import run_page
+from orchestrator.page.timeline import timeline_of
+from orchestrator.run_dir import Manifest
+from tests.browser.chromium import chromium
+from tests.unit.cli.command import krift
+from tests.unit.page.test_timeline import verdict_with
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(1200)]
+
+DRAWN = "document.documentElement.dataset.drawn !== undefined"
+LONG_MS = 300_000
+OPENS_MS = 3_000
+MILLION = 1_000_000
+CLIENTS = 8
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of an incident."""
+    root = tmp_path_factory.mktemp("incident")
+    ended = krift("run", "kip-207", "--variant", "off", "--seed", "7", "--quiet", "--out", root)
+    assert ended.code == 0, ended.err
+    assert krift("report", "latest", "--out", root, "--html", "--to", root / "page.html").code == 0
+    return root / "page.html"
+
+
+def opened(browser: Browser, path: Path, width: int = 1280, **how: object) -> Page:
+    """A page that has been drawn, without an error, and without asking for anything but itself."""
+    page = browser.new_context(viewport={"width": width, "height": 900}, **how).new_page()  # type: ignore[arg-type]
+    page.set_default_timeout(LONG_MS)
+    wrong: list[str] = []
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
+    page.on("request", lambda asked: wrong.append(asked.url) if asked.url != path.as_uri() else None)
+    page.goto(path.as_uri())
+    page.wait_for_function(DRAWN)
+    assert wrong == []
+    return page
+
+
+def test_an_incident_is_drawn_wide_and_narrow_light_and_dark(browser: Browser, report: Path) -> None:
+    """Shows every part of the timeline, in the system's colours, and nothing wider than the window."""
+    grounds = set()
+    for width in (1280, 420):
+        for scheme in ("light", "dark"):
+            page = opened(browser, report, width, color_scheme=scheme)
+            names = page.evaluate("document.getElementById('plot').data.map((trace) => trace.name)")
+            assert {"up", "down", "leads", "cut", "fault", "leader", "isr", "ok", "proof", "messages"} <= set(names)
+            assert "broker-2 high watermark" in names
+            assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+            grounds.add(page.evaluate("document.getElementById('plot').layout.paper_bgcolor"))
+            page.context.close()
+    assert len(grounds) == 2
+
+
+def test_the_timeline_is_used_by_keyboard(browser: Browser, report: Path) -> None:
+    """Shows that keys zoom, move, go to the evidence and say it, and show all again; and that Tab reaches it."""
+    page = opened(browser, report)
+    frame = page.locator("#timeline")
+    frame.focus()
+    whole = frame.get_attribute("data-range")
+    for key in ("+", "ArrowRight", "n"):
+        before = frame.get_attribute("data-range")
+        page.keyboard.press(key)
+        page.wait_for_function("before => document.getElementById('timeline').dataset.range !== before", arg=before)
+    assert page.inner_text("#said").startswith("1 of ")
+    page.keyboard.press("0")
+    page.wait_for_function("whole => document.getElementById('timeline').dataset.range === whole", arg=whole)
+    page.locator(".moments button").first.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_function("whole => document.getElementById('timeline').dataset.range !== whole", arg=whole)
+    assert page.evaluate("document.activeElement.id") == "timeline"
+    page.context.close()
+
+
+def test_partitions_nodes_and_promises_are_filtered(browser: Browser, report: Path) -> None:
+    """Shows that a lane, a chart and the evidence of a promise go when they are not wanted."""
+    page = opened(browser, report)
+    lanes = "document.getElementById('plot').layout.yaxis.ticktext"
+    marks = "document.getElementById('plot').data.filter((trace) => trace.name === 'proof').length"
+    for what, name in (("node", "controller-2"), ("tp", "orders-0")):
+        page.locator(f"#filter-{what} summary").click()
+        page.locator(f"#filter-{what} input[value='{name}']").uncheck()
+        page.wait_for_function(f"!{lanes}.some((title) => title.startsWith('{name}'))")
+        page.keyboard.press("Escape")
+    page.locator("#filter-promise summary").click()
+    page.locator("#filter-promise button").click()
+    page.wait_for_function(f"{marks} === 0")
+    page.keyboard.press("Escape")
+    page.locator("#statuses").select_option("violated")
+    assert page.locator("#table tbody tr:visible").count() == 2
+    page.context.close()
+
+
+def test_hovering_tells_what_a_bar_is(browser: Browser, report: Path) -> None:
+    """Shows the words of a fault under the mouse."""
+    page = opened(browser, report)
+    page.locator("#timeline").scroll_into_view_if_needed()
+    # The last bars of the trace named "fault" lie at the place of their lane.
+    box = page.locator("#plot .barlayer .trace .point path").first.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.wait_for_selector("#plot .hoverlayer .hovertext")
+    assert page.locator("#plot .hoverlayer .hovertext").first.text_content()
+    page.context.close()
+
+
+def million() -> Iterator[Stamped]:
+    """A run of a million events: clients that send without an end."""
+    clients = [f"producer-{number}" for number in range(CLIENTS)]
+    yield Stamped("run", "driver", 0, 0, 0, 0, "", "", RunMeta("s", "v", "sim", 1, clients, {}))
+    for number in range(MILLION // 2):
+        client = number % CLIENTS
+        node, seq, uid = clients[client], 2 * (number // CLIENTS), f"{client}:{number}"
+        sent, done = 200 * number, 200 * number + 150 + 40_000 * (number % 997 == 0)
+        yield Stamped("run", node, 0, seq, sent, 0, "", "", SendInvoke(uid, "orders-0", uid, -1))
+        outcome = "fail" if number % 4_999 == 0 else "ok"
+        body = SendReturn(uid, outcome, 0, "orders-0", uid, -1, offset=number)  # type: ignore[arg-type]
+        yield Stamped("run", node, 0, seq + 1, done, 0, "", "", body)
+
+
+def test_a_run_of_a_million_events_opens_at_once(browser: Browser, tmp_path: Path) -> None:
+    """Shows that what is drawn is bounded, whatever the run, and that the page says what it left out."""
+    verdict = verdict_with()
+    manifest = Manifest(krift="1", run="run", scenario="s", runtime="sim", seed=1, started="")
+    timeline = timeline_of(million(), verdict)
+    assert timeline.events == MILLION + 1
+    path = tmp_path / "million.html"
+    path.write_text(run_page(verdict, manifest, timeline), encoding="utf-8")
+    assert path.stat().st_size < 4 << 20
+    page = opened(browser, path)
+    assert "drawn together" in page.inner_text("main")
+    assert int(page.evaluate("document.documentElement.dataset.drawn")) <= OPENS_MS
+    page.context.close()

@@ -1,0 +1,1 @@
+"""What a page of a run is drawn from."""

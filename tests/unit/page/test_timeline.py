@@ -1,0 +1,219 @@
+"""The timeline of hand-written traces: lanes, lines, evidence, and what is left out."""
+
+from __future__ import annotations
+
+from actors.trace.events import CtlFault, LinkRuleChange
+from chaos.faults.process import NodePause
+from orchestrator.invariants.registry import INVARIANTS
+from orchestrator.page.model import Bar, Lane, Timeline
+from orchestrator.page.timeline import BARS_MAX, LANE_MAX, timeline_of
+from orchestrator.story.moments import Step
+from orchestrator.verdict import InvariantVerdict, Verdict, Violation
+from tests.unit.story.stage import DRIVER, TP, Stage
+
+
+def verdict_with(*broken: InvariantVerdict) -> Verdict:
+    """A verdict with these invariants."""
+    return Verdict(
+        run="run", scenario="s", variant="", runtime="sim", seed=1, outcome="violated" if broken else "held",
+        expected=not broken, digest="", invariants=list(broken), events=0, rpcs=0, duration=1.0,
+    )  # fmt: skip
+
+
+def violated(*violations: Violation, name: str = "H1") -> InvariantVerdict:
+    """A broken promise."""
+    title = INVARIANTS[name].title
+    return InvariantVerdict(name, title, "violated", 9, violated=len(violations), violations=list(violations))
+
+
+def drawn(trace: Stage, verdict: Verdict | None = None) -> Timeline:
+    """The timeline of a trace."""
+    return timeline_of(trace.events, verdict or verdict_with())
+
+
+def lane(timeline: Timeline, title: str) -> Lane:
+    """The lane of this title."""
+    return next(each for each in timeline.lanes if each.title == title)
+
+
+def bars(timeline: Timeline, title: str, style: str) -> list[Bar]:
+    """The bars of a style on a lane."""
+    return [bar for bar in lane(timeline, title).bars if bar.style == style]
+
+
+def test_a_node_is_up_leads_and_is_down() -> None:
+    """Shows a broker's life, the leadership that it believes to have and that ends with it, how it ended, and its next
+    life."""
+    trace = Stage().begin()
+    trace.up("broker-1")
+    trace.assume(1, 3)
+    trace.down("broker-1")
+    trace.up("broker-1")
+    trace.end()
+    timeline = drawn(trace)
+    assert [(bar.start, bar.end) for bar in bars(timeline, "broker-1", "up")] == [(0.001, 0.003), (0.004, 0.005)]
+    (leads,) = bars(timeline, "broker-1", "leads")
+    assert (leads.start, leads.end, leads.label) == (0.002, 0.003, f"leads {TP}, epoch 3")
+    (down,) = bars(timeline, "broker-1", "down")
+    assert (down.start, down.end, down.hover) == (0.003, 0.004, "killed")
+
+
+def test_two_that_believe_to_lead_are_both_drawn() -> None:
+    """Shows a deposed leader that goes on beside the new one, until it follows."""
+    trace = Stage().begin()
+    trace.assume(1, 0)
+    trace.assume(2, 1)
+    trace.assume(1, 1, leader=2)
+    timeline = drawn(trace)
+    (old,), (new,) = bars(timeline, "broker-1", "leads"), bars(timeline, "broker-2", "leads")
+    assert old.start < new.start < old.end == new.end
+
+
+def test_leaders_and_candidates_of_the_quorum() -> None:
+    """Shows a candidate, and the leader's epoch; a follower has no bar."""
+    trace = Stage().begin()
+    trace.role("controller-1", 2, "candidate")
+    trace.role("controller-1", 2, "leader")
+    trace.role("controller-1", 3, "follower")
+    timeline = drawn(trace)
+    assert [bar.label for bar in bars(timeline, "controller-1", "votes")] == ["candidate, epoch 2"]
+    assert [bar.label for bar in bars(timeline, "controller-1", "leads")] == ["leader, epoch 2"]
+
+
+def test_faults_have_lanes_and_their_victims_are_marked() -> None:
+    """Shows a fault from its start to its stop, the node that it paused, and both ends of a link that is cut."""
+    trace = Stage().begin()
+    trace.fault(NodePause.kind, "start", "broker-1")
+    trace.fault(NodePause.kind, "stop", "broker-1")
+    trace.emit(DRIVER, LinkRuleChange("f2/0", "hold", "start", ["broker-1"], ["broker-2"], 0))
+    trace.emit(DRIVER, LinkRuleChange("f2/0", "hold", "stop", ["broker-1"], ["broker-2"], 3))
+    timeline = drawn(trace)
+    (fault,) = lane(timeline, f"f1 {NodePause.kind}").bars
+    assert (fault.style, fault.start, fault.end) == ("fault", 0.001, 0.002)
+    (paused,) = bars(timeline, "broker-1", "paused")
+    assert (paused.start, paused.end) == (0.001, 0.002)
+    for node in ("broker-1", "broker-2"):
+        (cut,) = bars(timeline, node, "cut")
+        assert (cut.start, cut.end) == (0.003, 0.004)
+        assert cut.hover == "f2: messages from broker-1 to broker-2 are held back"
+
+
+def test_many_faults_share_lanes() -> None:
+    """Shows a lane a kind where there are more faults than lanes."""
+    trace = Stage().begin()
+    for number in range(20):
+        trace.emit(DRIVER, CtlFault(f"f{number}", "crash", "start", ["broker-1"], {}))
+    (faults,) = [each for each in drawn(trace).lanes if each.group == "faults"]
+    assert (faults.title, len(faults.bars)) == ("crash", 20)
+
+
+def test_replicas_lead_are_in_the_isr_or_out_of_it() -> None:
+    """Shows the state of each replica by the controller's log, with the leader epoch."""
+    trace = Stage().begin()
+    trace.change(1, 0)
+    trace.change(2, 1, [2, 3], "fence")
+    timeline = drawn(trace)
+    shown = {number: [bar.style for bar in lane(timeline, f"{TP} on {number}").bars] for number in (1, 2, 3)}
+    assert shown == {1: ["leader", "out"], 2: ["isr", "leader"], 3: ["isr", "isr"]}
+    assert lane(timeline, f"{TP} on 2").bars[1].label == "leader, epoch 1"
+    assert "ISR 2, 3 (a broker is fenced)" in lane(timeline, f"{TP} on 1").bars[1].hover
+
+
+def test_offsets_of_replicas_are_lines() -> None:
+    """Shows log ends with a truncation, and the high watermark, of each replica."""
+    trace = Stage().begin()
+    trace.append("broker-1", "a", "b")
+    trace.high_watermark("broker-1", 2)
+    trace.truncate("broker-1", 0)
+    lines = {(line.node, line.what): line for line in drawn(trace).series}
+    assert lines["broker-1", "log end"].y == [2, 0]
+    assert lines["broker-1", "log end"].x == [0.001, 0.003]
+    assert lines["broker-1", "high watermark"].y == [2]
+
+
+def test_operations_are_intervals_with_their_outcome() -> None:
+    """Shows the time that each took, and how it returned: as done, as failed, with no known outcome, or never."""
+    trace = Stage().begin()
+    trace.ask("list-1", 7, 1, 0)
+    for uid, outcome in (("a:0", "fail"), ("a:1", "unknown")):
+        trace.sends("producer-1", uid)
+        trace.failed("producer-1", uid, outcome="fail" if outcome == "fail" else "unknown")
+    trace.sends("producer-1", "a:2")
+    trace.end()
+    timeline = drawn(trace)
+    (listed,), (answer,) = bars(timeline, "list-1", "waits"), bars(timeline, "list-1", "ok")
+    assert (listed.start, listed.end, listed.tp) == (0.001, 0.002, TP)
+    assert listed.hover == f"list the latest offset of {TP}: offset 7 by broker-1"
+    assert (answer.start, answer.end, answer.hover) == (0.002, 0.002, f"{listed.hover}, after 0.001 s")
+    shown = lane(timeline, "producer-1").bars
+    assert [bar.style for bar in shown] == ["waits", "fail", "waits", "unknown", "open"]
+    assert shown[-1].end == timeline.end
+
+
+def test_a_violation_has_its_time_its_evidence_and_its_messages() -> None:
+    """Shows when it was found, the events that prove it, those on the way, and the messages back along the causes."""
+    trace = Stage().begin()
+    asked = trace.append("broker-1", "a")
+    trace.cause = asked
+    led = trace.high_watermark("broker-2", 0)
+    trace.cause = led
+    proof = trace.ask("list-1", 0, 2, 1)
+    step = Step(2000, "broker-2 moves", led)
+    verdict = verdict_with(violated(Violation(TP, "it went back", [proof], at_us=4000, path=[step])))
+    timeline = drawn(trace, verdict)
+    assert [(each.promise, each.at, each.sentence) for each in timeline.breaks] == [("H1", 0.004, "it went back")]
+    assert [(mark.event, mark.proof, mark.node) for mark in timeline.marks] == [
+        (led, False, "broker-2"),
+        (proof, True, "list-1"),
+    ]
+    assert [(arrow.sender, arrow.receiver) for arrow in timeline.arrows] == [
+        ("broker-1", "broker-2"),
+        ("broker-2", "list-1"),
+    ]
+
+
+def test_evidence_that_the_trace_lacks_draws_nothing() -> None:
+    """Shows that ids of nothing, and a violation without a time, do no harm: it stands at the end."""
+    trace = Stage().begin()
+    trace.append("broker-1", "a")
+    verdict = verdict_with(violated(Violation(TP, "it went back", ["x", "broker-9/0/5"], ["broker-1/0/77"])))
+    timeline = drawn(trace, verdict)
+    assert ([each.at for each in timeline.breaks], timeline.marks, timeline.arrows) == ([timeline.end], [], [])
+
+
+def test_every_broken_promise_is_marked_before_one_is_marked_twice() -> None:
+    """Shows that of very many violations each promise has its first ones, and that the rest is said to be missing."""
+    many = [Violation(TP, f"sentence {number}", [], at_us=number) for number in range(60)]
+    verdict = verdict_with(violated(*many), violated(Violation(TP, "another", [], at_us=1), name="H6"))
+    timeline = drawn(Stage().begin(), verdict)
+    assert {each.promise for each in timeline.breaks} == {"H1", "H6"}
+    assert "21 violations, in other words or numbers than those that are marked" in timeline.left_out
+
+
+def test_a_long_run_is_thinned_and_says_so() -> None:
+    """Shows that thousands of operations become few bars, in which each failure is still there, and that the page tells
+    how many are no longer drawn alone."""
+    trace = Stage().begin()
+    for number in range(3_000):
+        trace.sends("producer-1", f"a:{number}")
+        if number == 1_500:
+            trace.failed("producer-1", f"a:{number}")
+        else:
+            trace.acked("producer-1", f"a:{number}", number)
+    timeline = drawn(trace)
+    shown = lane(timeline, "producer-1").bars
+    assert len(shown) <= LANE_MAX
+    assert sum(bar.number for bar in shown if bar.style != "waits") == 3_000
+    assert [bar.style for bar in shown].count("fail") == 1
+    assert any("operations of clients drawn together" in each for each in timeline.left_out)
+
+
+def test_very_many_lanes_share_what_a_page_has_room_for() -> None:
+    """Shows that the bars of a page are bounded, however many nodes there are."""
+    trace = Stage().begin()
+    for client in range(50):
+        for number in range(100):
+            trace.sends(f"producer-{client}", f"{client}:{number}")
+            trace.acked(f"producer-{client}", f"{client}:{number}", number)
+    timeline = drawn(trace)
+    assert sum(len(each.bars) for each in timeline.lanes) <= BARS_MAX
