@@ -73,7 +73,8 @@ def plain(cells: Sequence[str], code: int | None = None) -> list[Cell]:
 
 def block_of(section: Section) -> Block:
     """A section of a report as it is."""
-    return Block(section.heading, section.before, "", section.columns, [_toned(row) for row in section.rows])
+    tone: Tone = "inconclusive" if section.style else ""
+    return Block(section.heading, section.before, tone, section.columns, [_toned(row) for row in section.rows])
 
 
 _TONES: dict[str, Tone] = {

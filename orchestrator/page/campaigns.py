@@ -70,12 +70,13 @@ def blocks(directory: CampaignDir, report: Report, kept: Sequence[KeptRun], link
     """All that a reader may want to know, what failed first."""
     own = {campaign.FAILURES, campaign.NO_FAILURES, campaign.PROMISES, campaign.SUM}
     others = [block_of(section) for section in campaign.sections(report) if section.heading not in own][::-1]
-    loud = [each for each in others if each.heading.isupper()]
-    yield from loud
+    yield from (each for each in others if each.heading == campaign.MISMATCHES)
     yield _failures(report, kept, link)
     yield _runs(directory, kept, link)
+    yield from (each for each in others if each.heading in campaign.DOUBTFUL)
     yield _promises(report)
-    yield from (each for each in others if each not in loud)
+    apart = {campaign.MISMATCHES, *campaign.DOUBTFUL}
+    yield from (each for each in others if each.heading not in apart)
 
 
 def _failures(report: Report, kept: Sequence[KeptRun], link: Link) -> Block:

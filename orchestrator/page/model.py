@@ -97,11 +97,12 @@ class Arrow(msgspec.Struct, frozen=True):
 
 
 class Timeline(msgspec.Struct, frozen=True):
-    """All that is drawn. begin, end: of the trace. phases: name -> when it began. events: of the trace. left_out:
-    sentences on what is not drawn, or not one by one."""
+    """All that is drawn. begin, end: of the trace. opens: where the picture begins at first. phases: name -> when it
+    began. events: of the trace. left_out: sentences on what is not drawn, or not one by one."""
 
     begin: float
     end: float
+    opens: float
     phases: dict[str, float]
     events: int
     lanes: list[Lane]

@@ -113,7 +113,9 @@ class Replicas:
             state += f", eligible besides: {brokers(body.elr)}"
         for number in body.replicas:
             style: Style = "leader" if number == body.leader else "isr" if number in body.isr else "out"
-            label = f"leader, epoch {body.leader_epoch}" if style == "leader" else "in ISR" if style == "isr" else ""
+            unclean = ", UNCLEAN" if body.cause == "unclean" else ""
+            leads = f"leader, epoch {body.leader_epoch}{unclean}"
+            label = leads if style == "leader" else "in ISR" if style == "isr" else ""
             lanes = self._stretches.setdefault(body.tp, {})
             lanes.setdefault(number, []).append(Stretch(style, us, label, state, body.tp))
 

@@ -22,6 +22,8 @@ BARS_MAX = 3_000
 """Bars of a page: so many a browser draws within a second."""
 NODES_MAX = 60
 """Lanes of nodes."""
+LONG_START, SHORT_START = 0.15, 0.05
+"""If it took more than the first share of the time after time 0 to come there, the picture has the second of it."""
 
 
 def timeline_of(events: Iterable[Stamped], verdict: Verdict) -> Timeline:
@@ -38,7 +40,10 @@ def timeline_of(events: Iterable[Stamped], verdict: Verdict) -> Timeline:
     broken = {violation.key for each in verdict.invariants for violation in each.violations}
     tps = replicas.chosen(broken)
     left_out = _few(len(replicas.partitions) - len(tps), "partition", "those that changed least")
-    room = _Room((last_us - first_us) / 1e6, sorted({mark.at for mark in evidence.marks(zero_us) if mark.proof}))
+    begin, end = at(first_us, zero_us), at(last_us, zero_us)
+    marks, breaks = evidence.marks(zero_us), evidence.breaks(end)
+    opens = _opens(begin, end, [each.at for each in (*marks, *breaks)])
+    room = _Room(end - opens, sorted({mark.at for mark in marks if mark.proof}))
     drawn, said = _drawn(nodes.lanes(zero_us, last_us), operations.bars(zero_us, last_us), room)
     left_out += said
     lanes, said = _thinned([*drawn, *replicas.lanes(tps, zero_us, last_us)], room)
@@ -46,23 +51,31 @@ def timeline_of(events: Iterable[Stamped], verdict: Verdict) -> Timeline:
     series, points = replicas.series(tps, zero_us)
     left_out += _few(points, "point", "of lines of offsets, between a stretch's least and greatest")
     left_out += _few(evidence.left, "violation", "in other words or numbers than those that are marked")
-    end = at(last_us, zero_us)
     return Timeline(
-        begin=at(first_us, zero_us),
+        begin=begin,
         end=end,
+        opens=opens,
         phases={name: at(us, zero_us) for name, us in nodes.phases.items()},
         events=number,
         lanes=lanes,
         series=series,
-        breaks=evidence.breaks(end),
-        marks=evidence.marks(zero_us),
+        breaks=breaks,
+        marks=marks,
         arrows=evidence.arrows(zero_us),
         left_out=left_out,
     )
 
 
+def _opens(begin: float, end: float, telling: Sequence[float]) -> float:
+    """Where the picture begins: with the trace, but for the start of the processes of a live run where that took long
+    and nothing in it matters."""
+    if -begin <= LONG_START * end:
+        return begin
+    return max(begin, min([0.0, *telling]) - SHORT_START * end)
+
+
 class _Room(msgspec.Struct, frozen=True):
-    """span: seconds of the run. telling: moments of the events that prove violations."""
+    """span: seconds that are shown at first. telling: moments of the events that prove violations."""
 
     span: float
     telling: list[float]

@@ -21,6 +21,9 @@ KEPT_SHOWN = 1
 
 FAILURES, NO_FAILURES = "Failures, one line for each signature", "Failures"
 PROMISES, SUM = "Promises", "Sum"
+MISMATCHES, NEVER, BELIED = "MISMATCHES", "NEVER TESTED", "TESTED, AND SAID NOT TO BE"
+DOUBTFUL = (NEVER, BELIED)
+"""Headings of what makes a campaign undecided."""
 
 
 class Section(msgspec.Struct, frozen=True):
@@ -53,13 +56,13 @@ def sections(report: Report) -> Iterator[Section]:
         yield _vacuous(report)
     if report.belied:
         before = ["X9 is violated:", *report.belied]
-        yield Section("TESTED, AND SAID NOT TO BE", before=before, style=STYLES["inconclusive"])
+        yield Section(BELIED, before=before, style=STYLES["inconclusive"])
     if report.known:
         yield _known(report)
     yield _signatures(report)
     if report.kept.mismatches:
         lines = ["This is a bug of Krift, and its verdicts are not to be trusted before it is found:"]
-        yield Section("MISMATCHES", before=[*lines, *report.kept.mismatches], style=BAD)
+        yield Section(MISMATCHES, before=[*lines, *report.kept.mismatches], style=BAD)
     yield Section(SUM, before=list(conclusion(report)))
 
 
@@ -174,7 +177,7 @@ def _vacuous(report: Report) -> Section:
         "Nothing is known about what these promise, however many runs there were:",
         *(f"{name}  {INVARIANTS[name].title}" for name in report.vacuous),
     ]
-    return Section("NEVER TESTED", before=lines, style=STYLES["inconclusive"])
+    return Section(NEVER, before=lines, style=STYLES["inconclusive"])
 
 
 def _known(report: Report) -> Section:

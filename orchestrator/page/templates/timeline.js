@@ -33,7 +33,8 @@
     node: new Set(), promise: new Set(),
   };
   const whole = [data.begin, Math.max(data.end, data.begin + 0.001)];
-  let range = [...whole], evidence = -1, charts = [];
+  const home = [Math.min(data.opens, data.end), whole[1]];
+  let range = [...home], evidence = -1, charts = [];
   const replicas = (tp) => unique(data.series.filter((line) => line.tp === tp).map((line) => line.node)).sort();
   const lineColour = (colour, tp, node) => colour(`line-${replicas(tp).indexOf(node) % 6 + 1}`);
 
@@ -172,7 +173,7 @@
     return traces;
   }
 
-  function shapesAndLabels(shown, colour) {
+  function shapesAndLabels(shown, colour, height) {
     const shapes = [], labels = [];
     const upright = (at, line) => ({ type: "line", xref: "x", yref: "paper", x0: at, x1: at, y0: 0, y1: 1, line });
     for (const { lane } of shown.filter((row) => row.lane && row.lane.group === "faults").slice(0, 60))
@@ -188,9 +189,13 @@
       }
     const times = new Map();
     for (const each of data.breaks.filter(shows)) times.set(each.at, [...(times.get(each.at) ?? []), each.promise]);
+    // The first of each promise is a line through everything; the others are ticks, lest they hide what led to them.
     let labelled = -Infinity;
+    const met = new Set();
     for (const [at, ids] of [...times].sort((a, b) => a[0] - b[0])) {
-      shapes.push(upright(at, { color: colour("bad"), width: 1.5 }));
+      const line = upright(at, { color: colour("bad"), width: 1.5 });
+      shapes.push(ids.every((id) => met.has(id)) ? { ...line, y0: 1, y1: 1 - 10 / height } : line);
+      for (const id of ids) met.add(id);
       if (at - labelled < (range[1] - range[0]) / 12) continue;
       labelled = at;
       labels.push({ x: at, y: 1, yshift: 28, xref: "x", yref: "paper", text: `<b>${safe(unique(ids).join(", "))}</b>`,
@@ -200,8 +205,8 @@
   }
 
   function layoutOf(shown, colour) {
-    const { shapes, labels } = shapesAndLabels(shown, colour);
     const lanes = Math.max(1, shown.length) * ROW, height = lanes + charts.length * (CHART + GAP) + 8;
+    const { shapes, labels } = shapesAndLabels(shown, colour, height);
     const narrow = frame.clientWidth < 640, axis = { gridcolor: colour("grid"), zeroline: false, fixedrange: true };
     const layout = {
       height: height + TOP + 26, margin: { l: 10, r: narrow ? 8 : 16, t: TOP + 26, b: 8 }, barmode: "overlay", bargap: 0,
@@ -272,7 +277,7 @@
   const move = (share) => look(range[0] + share * (range[1] - range[0]), range[1] + share * (range[1] - range[0]));
 
   async function goTo(at, text, mark) {
-    const width = Math.min(range[1] - range[0], (whole[1] - whole[0]) / 8);
+    const width = Math.min(range[1] - range[0], (home[1] - home[0]) / 8);
     said.textContent = text;
     await look(at - width / 2, at + width / 2);
     const curveNumber = plot.data.findIndex((trace) => trace.marks?.includes(mark));

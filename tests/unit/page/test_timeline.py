@@ -190,6 +190,23 @@ def test_every_broken_promise_is_marked_before_one_is_marked_twice() -> None:
     assert "21 violations, in other words or numbers than those that are marked" in timeline.left_out
 
 
+def test_the_start_of_processes_is_passed_over() -> None:
+    """Shows that a picture begins shortly before time 0 where it took long to come there, unless something broke in
+    that time, and with the trace where it did not."""
+    trace = Stage()
+    trace.up("broker-1")
+    trace.wall += 60_000_000
+    trace.begin()
+    trace.wall += 20_000_000
+    trace.up("broker-2")
+    timeline = drawn(trace)
+    assert (round(timeline.begin), round(timeline.opens)) == (-60, -1)
+    early = Violation(TP, "it went back", [], at_us=-30_000_000)
+    assert round(drawn(trace, verdict_with(violated(early))).opens) == -31
+    soon = drawn(Stage().begin())
+    assert soon.opens == soon.begin
+
+
 def test_a_long_run_is_thinned_and_says_so() -> None:
     """Shows that thousands of operations become few bars, in which each failure is still there, and that the page tells
     how many are no longer drawn alone."""
