@@ -203,7 +203,10 @@ def test_the_start_of_processes_is_passed_over() -> None:
     assert (round(timeline.begin), round(timeline.opens)) == (-60, -1)
     early = Violation(TP, "it went back", [], at_us=-30_000_000)
     assert round(drawn(trace, verdict_with(violated(early))).opens) == -31
-    soon = drawn(Stage().begin())
+    trace = Stage().begin()
+    trace.wall += 20_000_000
+    trace.up("broker-1")
+    soon = drawn(trace)
     assert soon.opens == soon.begin
 
 
