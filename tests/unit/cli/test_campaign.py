@@ -62,7 +62,7 @@ def test_a_campaign_for_people(spark: NoSpark) -> None:
     directory = open_campaign_dir(Path("runs"), "latest")
     text = directory.report_text.read_text(encoding="utf-8")
     assert "| small.yaml | 2 | 2 | 0 | 0 | 0 | 0 |" in text
-    assert "| what ran | runs | held | violated | inconclusive | not carried out | unexpected |" in text
+    assert "| source | runs | held | violated | inconclusive | not carried out | unexpected |" in text
     assert len(list(directory.sample.iterdir())) == 1
 
 
