@@ -55,10 +55,11 @@ class Sends(State):
 
 
 class AcknowledgedIsNotLost(LogInvariant[Sends]):
-    """The promise that producers pay for with acks=all.
+    """This is the promise of acks=all.
 
-    Example: producer-1 was told that its record producer-1:57 is at offset 41 of orders-0. Broker-2 takes over with
-    a log in which offset 41 holds another record; or all consumers read on past 41 and none of them got it.
+    Example: producer-1 has the acknowledgement that its record producer-1:57 is at offset 41 of orders-0. Broker-2
+    takes over with a log in which offset 41 holds another record; or all consumers read past 41 and none of them got
+    the record.
     """
 
     id = "C1"
@@ -241,8 +242,8 @@ class Values(State):
 class OneOffsetOneValue(LogInvariant[Values]):
     """An offset is a name for a record: consumers commit it, applications store it.
 
-    Example: consumer-1 gets producer-1:57 at offset 41 of orders-0, while producer-1 was told that producer-1:56 is
-    there; or producer-1:57, of an idempotent producer, is in the log at 41 and at 44.
+    Example: consumer-1 gets producer-1:57 at offset 41 of orders-0, while producer-1 has the acknowledgement that
+    producer-1:56 is there; or producer-1:57, of an idempotent producer, is in the log at 41 and at 44.
     """
 
     id = "C3"

@@ -52,14 +52,13 @@ class Positions(State):
 
 
 class ConsumersGoForward(LogInvariant[Positions]):
-    """A consumer that goes back hands its application records twice; one that leaps leaves records out, and nobody
-    notices.
+    """A consumer that goes back delivers records to its application twice; one that jumps ahead silently skips records.
 
-    Example: consumer-1 got offsets 38 to 40 of orders-0; the next poll brings 44, though producer-1:41 to
-    producer-1:43 are at 41 to 43; or it brings 40 again. A jump that the consumer itself tells of (a position that was
-    assigned, reset or sought) begins anew; offsets of control records are no gap. A group is one consumer in this: who
-    takes over a partition begins where the group has committed, which is not beyond what some member was given; and who
-    gave it up is given no more of it.
+    Example: consumer-1 got offsets 38 to 40 of orders-0; the next poll returns 44, though producer-1:41 to
+    producer-1:43 are at 41 to 43; or it returns 40 again. A jump that the consumer itself reports (a position that was
+    assigned, reset or sought) starts a new sequence; offsets of control records are no gap. A group counts as one
+    consumer: a new owner of a partition begins at the group's committed position, which is not beyond the records that
+    some member was given; and a former owner gets no more records of it.
     """
 
     id = "C5"
@@ -221,10 +220,10 @@ class Reads(State):
 
 
 class ReadsRepeat(LogInvariant[Reads]):
-    """What one consumer got, every later one gets: else two applications that read the same partition disagree for
-    ever, and one that reads it again after a crash does not come to the same state.
+    """Every later consumer gets the record that an earlier one got. Otherwise two applications that read the same
+    partition disagree for ever, and one that reads it again after a crash reaches another state.
 
-    Example: consumer-1 got producer-1:57 at offset 41 of orders-0. Consumer-2 gets producer-1:58 there, or goes from
+    Example: consumer-1 got producer-1:57 at offset 41 of orders-0. Consumer-2 gets producer-1:58 there, or jumps from
     40 to 42.
     """
 
@@ -327,11 +326,11 @@ class Budgeted(State):
 
 
 class OnlyCommittedIsShown(LogInvariant[Budgeted]):
-    """A record above the high watermark may still go away with its leader: whoever got it acts on something that never
-    happened.
+    """A record above the high watermark may still disappear with its leader. A consumer that got it acts on a record
+    that never existed.
 
-    Example: broker-1 (high watermark 1,204) hands out offset 1,210 to consumer-1 and crashes; broker-2 takes over
-    without it.
+    Example: broker-1 (high watermark 1,204) returns offset 1,210 to consumer-1 and crashes; broker-2 takes over without
+    it.
     """
 
     id = "C8"
@@ -428,10 +427,10 @@ class Payloads(State):
 
 
 class PayloadsArriveWhole(LogInvariant[Payloads]):
-    """What an application sends is what another one gets: key, value and timestamp.
+    """A consumer gets the same key, value and timestamp that the producer sent.
 
-    Example: consumer-1 gets producer-1:57 with the value of producer-1:63, since the producer used the memory of a
-    batch for another one while it was still on its way to the broker.
+    Example: consumer-1 gets producer-1:57 with the value of producer-1:63, because the producer reused the memory of a
+    batch while that batch was still on its way to the broker.
     """
 
     id = "C11"

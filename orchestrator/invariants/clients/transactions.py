@@ -30,7 +30,7 @@ class Copies(State):
 
 
 class IdempotentWritesAppearOnce(LogInvariant[Copies]):
-    """Idempotence is what lets a producer send again whatever it has no answer to. If a leader appends the second copy,
+    """Idempotence allows a producer to send every unanswered batch again. If a leader appends the second copy,
     applications count an order twice; if it answers with another batch's offset, they look for it in the wrong place.
 
     Example: the answer to a batch of producer 7 (epoch 0) with producer-1:57 is lost; broker-2, the next leader, has
@@ -135,8 +135,8 @@ class SequenceState(State):
 
 
 class SequencesAreContiguous(LogInvariant[SequenceState]):
-    """Sequence numbers are how a leader tells a retry from a new batch, and notices a missing one. A leader that
-    takes any number appends duplicates, or a batch before the one that it follows.
+    """By sequence numbers a leader distinguishes a retry from a new batch, and notices a missing one. A leader that
+    accepts any number appends duplicates, or a batch before its predecessor.
 
     Example: producer 7 (epoch 0) has records 0-9 in the log of orders-0; the leader appends a batch that begins with
     sequence 15, or again with 5. Or it appends a batch of epoch 0 after one of epoch 1.
@@ -207,11 +207,11 @@ class SequencesAreContiguous(LogInvariant[SequenceState]):
 
 
 class OldProducerEpochsAreFenced(LogInvariant[State]):
-    """A producer raises its epoch to be rid of what an older one still has under way. A leader that appends that all
-    the same writes a record behind its own later copy.
+    """A producer raises its epoch to invalidate its older requests that are still under way. A leader that appends them
+    all the same writes a record after its own later copy.
 
     Example: producer 7 raises its epoch to 1 and sends producer-1:57 again, with sequence 0; broker-1 appends it, and
-    then the copy of epoch 0, sequence 0, that was late.
+    then the late copy of epoch 0, sequence 0.
     """
 
     id = "T3"

@@ -172,12 +172,12 @@ def commit_of(event: Stamped, body: GrpCommit, removals: int = 0) -> Commit:
 
 
 class AcknowledgedCommitsAreFetched(KeyedInvariant[Registers]):
-    """A consumer that is told its position is committed counts on it: whoever goes on after it begins there. If an
-    older one comes back, records are handed out twice; if one that nobody committed, some are left out.
+    """A consumer whose commit is acknowledged relies on it: the next owner begins there. If an older position comes
+    back, records are delivered twice; if a position comes back that no member committed, some are skipped.
 
-    Example: consumer-1 was told that 40 of orders-0 is committed, consumer-2 joins after that, asks for the committed
-    position, and is told 25. Later commits than the last acknowledged one may be told: they may be under way, or
-    nobody knows what became of them. The log of the offsets partition says what is later.
+    Example: consumer-1's commit of 40 of orders-0 is acknowledged, consumer-2 joins after that, looks up the committed
+    position, and gets 25. An answer may be later than the last acknowledged commit: later commits may be under way, or
+    have an unknown outcome. The log of the offsets partition defines the order.
     """
 
     id = "O1"
@@ -370,11 +370,12 @@ class MetadataTimes(State):
 
 
 class CommitsGoForwardInMetadataTime(KeyedInvariant[MetadataTimes]):
-    """A member whose metadata is older than that of the last commit may not know the partition as it is now, and its
-    position means something else there. KIP-232 has the coordinator refuse it, for that partition alone.
+    """A member whose metadata is older than that of the last commit may not know the current partition, and its
+    position means something else there. In KIP-232 the coordinator refuses the commit, for that partition alone.
 
     Example: 40 of orders-0 is committed with metadata epoch 7. Consumer-2, whose metadata has epoch 5, commits 12; the
-    coordinator appends it, and the next owner of the partition begins at 12. Or it refuses a commit with epoch 7.
+    coordinator appends it, and the next owner of the partition begins at 12. Or the coordinator refuses a commit with
+    epoch 7.
     """
 
     id = "M5"

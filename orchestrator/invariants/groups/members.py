@@ -61,12 +61,13 @@ def _remember(known: dict[int, Generation], number: int, generation: Generation)
 
 
 class StaleMembersCannotCommit(KeyedInvariant[Generations]):
-    """A member that was taken for dead has no say any more: its partitions are another's by now. If its commit is
-    taken, that other one goes back to it after the next rebalance, and hands out records again, or leaves some out.
+    """A member that was declared dead has no rights any more: its partitions belong to another member by now. If its
+    commit is accepted, that other member goes back to it after the next rebalance, and delivers records again, or skips
+    some.
 
     Example: consumer-1 was silent for longer than its session, generation 4 has begun without it, and then its commit
-    of generation 3 arrives and is appended. A client that is in no group commits with generation -1 and no member id,
-    which is taken as long as the group has no members.
+    of generation 3 arrives and is appended. A client without a group commits with generation -1 and no member id, which
+    is accepted as long as the group has no members.
     """
 
     id = "O2"
@@ -147,10 +148,10 @@ class Owners(State):
 
 
 class OneOwnerAtATime(KeyedInvariant[Owners]):
-    """Two members that both read a partition hand its records out twice, and undo each other's commits.
+    """Two members that both read a partition deliver its records twice, and overwrite each other's commits.
 
     Example: generation 5 gives orders-0 to consumer-2 while consumer-1, which is a member of it, has not given orders-0
-    up; or consumer-1 takes orders-0 and orders-1 in generation 5, of which orders-1 was assigned to consumer-2.
+    up; or consumer-1 takes orders-0 and orders-1 in generation 5, in which orders-1 was assigned to consumer-2.
     """
 
     id = "O4"
@@ -285,12 +286,12 @@ class Numbers(State):
 
 
 class GenerationsMoveForward(KeyedInvariant[Numbers]):
-    """The generation is what tells a member of now from one of before. If it goes back, the commit of somebody long
-    gone is taken for one of today.
+    """The generation distinguishes current members from former ones. If it goes back, the commit of a former member
+    passes for a current one.
 
     Example: generation 7 of group g was stable, broker-3 takes over as its coordinator and begins generation 6. Or
-    broker-1 forms generation 7 anew when consumer-2 has joined. A generation that was never stable may come again with
-    another coordinator: nothing of it was committed.
+    broker-1 forms generation 7 again when consumer-2 has joined. A generation that was never stable may recur with
+    another coordinator: it has no commits.
     """
 
     id = "O5"

@@ -40,12 +40,12 @@ class Server(State):
 
 
 class OnlyDocumentedErrors(KeyedInvariant[Server]):
-    """Clients are written against the errors that an API documents. Any other one ends their work, or makes them do
-    the wrong thing about it.
+    """Clients are written for the errors that an API documents. Any other error ends their work, or makes them react
+    wrongly.
 
-    Example: broker-2 answers Produce with UNKNOWN_SERVER_ERROR, which says that it ran into a bug; or it answers
-    NOT_LEADER_OR_FOLLOWER for orders-0, which it has led for a minute; or OUT_OF_ORDER_SEQUENCE_NUMBER for the very
-    sequence number that comes next.
+    Example: broker-2 answers Produce with UNKNOWN_SERVER_ERROR, which means an internal bug; or it answers
+    NOT_LEADER_OR_FOLLOWER for orders-0, which it has led for a minute; or OUT_OF_ORDER_SEQUENCE_NUMBER for exactly the
+    next sequence number.
     """
 
     id = "X1"

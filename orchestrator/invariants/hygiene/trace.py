@@ -30,9 +30,9 @@ class Wiped(State):
 
 
 class NoBug(KeyedInvariant[Wiped]):
-    """A node that raises an exception found itself in a state that it believed impossible. Whatever else the run
-    shows, that is to be looked at first. So is a node that its fault handler ends, as Kafka's does where it is told of
-    two leaders of one quorum epoch, or to cut what was committed.
+    """A node that raises an exception found itself in a state that it considered impossible. Whatever else the run
+    shows, look at that first. The same holds for a node that its fault handler ends, as Kafka's does when it learns of
+    two leaders of one quorum epoch, or would have to truncate committed records.
 
     Example: broker-2 ends with mode bug: "orders-0: batch at 41, log ends at 44".
     """
@@ -158,11 +158,11 @@ class NodeTrace(State):
 
 
 class TraceIsWhole(KeyedInvariant[NodeTrace]):
-    """Every other verdict is drawn from the trace. Where events are missing, or stand before what caused them, what
-    was judged on them is inconclusive.
+    """Every other verdict relies on the trace. If events are missing, or precede their causes, the judgements that need
+    them are inconclusive.
 
-    Example: the trace of broker-1 goes from its event 98 to its event 100; or broker-2 acts on a message that
-    broker-1 sent after an event which is nowhere before in the trace.
+    Example: the trace of broker-1 goes from its event 98 to its event 100; or broker-2 acts on a message that broker-1
+    sent after an event that does not occur earlier in the trace.
     """
 
     id = "X4"
@@ -310,11 +310,11 @@ for (_api, _error), _since in ERRORS_SINCE.items():
 
 
 class VersionsAreHonoured(KeyedInvariant[State]):
-    """A client that gets an error its version does not have cannot tell whether to retry: most give up.
+    """A client that gets an error that its version does not have cannot tell whether to retry: most give up.
 
     Example: broker-2 answers a ListOffsets of version 4 with OFFSET_NOT_AVAILABLE, which came with version 5; the
     client reports an unknown error to its application. (Fields that a version lacks never leave the sender, which
-    checks them; that shows as X3.)
+    checks them; a violation shows as X3.)
     """
 
     id = "X7"

@@ -81,7 +81,7 @@ class Sends(PartitionState):
 
 
 class SendsReturn(PartitionInvariant[Sends]):
-    """A send that nobody answers and nobody refuses holds up everything behind it on its partition.
+    """A send that is neither acknowledged nor refused blocks all later sends to its partition.
 
     Example: the leader of orders-0 answered producer-1 with NOT_LEADER_OR_FOLLOWER, the new one is up and in reach with
     the whole ISR, and producer-1 never sends the batch again.
@@ -209,11 +209,11 @@ class Reading(PartitionState):
 
 
 class ConsumersCatchUp(PartitionInvariant[Reading]):
-    """A consumer that stops before the end looks like a consumer with nothing to read: nobody sees an error.
+    """A consumer that stops before the end looks like a consumer without records to read: no error appears.
 
-    Example: consumer-1 stands at 900 of orders-0, the high watermark is 1,310, the leader is up and in reach, and
-    consumer-1 never fetches again. The obligation is to reach the high watermark of the moment; then comes the next.
-    Where several brokers hang it may wait for each in turn.
+    Example: consumer-1 is at 900 of orders-0, the high watermark is 1,310, the leader is up and in reach, and
+    consumer-1 never fetches again. The obligation is to reach the high watermark of the moment; then the next one
+    begins. If several brokers hang, the consumer may wait for each in turn.
     """
 
     id = "L6"
@@ -351,11 +351,11 @@ class Operations(WindowState):
 
 
 class OperationsReturn(WindowInvariant[Operations]):
-    """A time-out is a promise to the application: whatever happens to the cluster, the call comes back.
+    """A timeout is a promise to the application: whatever happens to the cluster, the call returns.
 
     Example: the partition of a batch has no leader, delivery.timeout.ms is over, and the sends in it are still open.
-    The time-outs run on the client's own clock, so this holds without any window; a client that a fault stopped begins
-    anew. What a member commits by itself before it joins again may take max.poll.interval.ms.
+    The timeouts run on the client's own clock, so this promise needs no window; a client that a fault stopped starts
+    again. A member's own commit before it joins again may take max.poll.interval.ms.
     """
 
     id = "L7"

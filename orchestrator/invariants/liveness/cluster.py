@@ -62,12 +62,12 @@ class Quorum(WindowState):
 
 
 class LeaderIsElected(WindowInvariant[Quorum]):
-    """Without a leader that most voters acknowledge nothing can be decided: no election, no change of an ISR, no broker
-    comes back.
+    """Without a leader that most voters acknowledge no metadata can change: no election, no ISR change, no return of a
+    broker.
 
     Example: controller-1, the leader, is crashed; controller-2 and controller-3 stay followers of its epoch for good.
-    The obligation comes up when the leader is lost, or with the window, and ends when more than half of all voters,
-    all of them in the core, name one leader of one epoch.
+    The obligation begins when the leader is lost, or with the window, and ends when more than half of all voters, all
+    of them in the core, name one leader of one epoch.
     """
 
     id = "L1"
@@ -168,11 +168,11 @@ class BrokerState(WindowState):
 
 
 class BrokerIsUnfenced(WindowInvariant[BrokerState]):
-    """A broker that stays fenced leads nothing, is in no ISR, and is hidden from clients: the cluster runs on fewer
-    replicas than it has.
+    """A fenced broker leads no partition, is in no ISR, and is hidden from clients: the cluster runs on fewer replicas
+    than it has.
 
-    Example: broker-2 was restarted and has registered again; the controller waits until its heartbeat tells the end of
-    the metadata log, which moves on every half second, and never unfences it.
+    Example: broker-2 was restarted and has registered again; the controller waits until its heartbeat reports the end
+    of the metadata log, which advances every half second, and never unfences it.
     """
 
     id = "L12"
@@ -246,11 +246,12 @@ class LedPartition(PartitionState):
 
 
 class PartitionGetsALeader(PartitionInvariant[LedPartition]):
-    """A partition without a leader takes no records and gives none, although replicas that have everything are there.
+    """A partition without a leader accepts no records and returns none, although complete replicas are available.
 
-    Example: broker-1, leader of orders-0, is crashed and was fenced; broker-2 is in the ISR and unfenced, and nobody
-    elects it. The obligation ends when the leader that the controller gave has taken up its leader epoch. Nor may the
-    cluster forget who could lead: with an empty ISR that is who is eligible, and with nobody eligible who led last.
+    Example: broker-1, leader of orders-0, is crashed and was fenced; broker-2 is in the ISR and unfenced, and no
+    controller elects it. The obligation ends when the leader that the controller named has begun its leader epoch. The
+    cluster may not forget the candidates either: with an empty ISR these are the eligible replicas, and without
+    eligible replicas the last known leader.
     """
 
     id = "L3"
@@ -323,10 +324,10 @@ class PartitionGetsALeader(PartitionInvariant[LedPartition]):
 
 
 class IsrIsWhole(PartitionInvariant[PartitionState]):
-    """A replica that is left out of the ISR is a replica less to survive on, for as long as nobody takes it back.
+    """While a replica is out of the ISR, one replica less protects the data.
 
-    Example: broker-3 was away for a minute and is back; it has fetched everything from broker-1 and the leader never
-    proposes it. The obligation comes up for each replica that is in the core, as the leader is, and not in the ISR.
+    Example: broker-3 was away for a minute and is back; it has fetched all records from broker-1, and the leader never
+    proposes it. The obligation begins for each replica that is in the core, like its leader, and not in the ISR.
     """
 
     id = "L4"
@@ -386,10 +387,11 @@ class Ends(PartitionState):
 
 
 class AcknowledgedIsOnAll(PartitionInvariant[Ends]):
-    """An acknowledged record is safe with min.insync.replicas copies, and no safer until the others have it too.
+    """An acknowledged record has min.insync.replicas copies, and gets safer only when the other replicas have it, too.
 
-    Example: producer-1 was told offset 1,310 of orders-0; broker-3 is up and reaches everybody, and its log ends at 900
-    for good. The obligation is about the end of what was acknowledged when it came up; there is at most one at a time.
+    Example: producer-1 got the acknowledgement for offset 1,310 of orders-0; broker-3 is up and reaches all nodes, and
+    its log ends at 900 for good. The obligation concerns the end of the acknowledged records at its beginning; there is
+    at most one at a time.
     """
 
     id = "L14"

@@ -69,10 +69,10 @@ class Gathering(WindowState):
 
 
 class GroupsGetTogether(WindowInvariant[Gathering]):
-    """A group that does not come to rest reads nothing, or reads some partitions and not others, for ever.
+    """A group that never becomes stable reads nothing, or reads only some partitions, for ever.
 
     Example: consumer-2 joined, the coordinator waits for consumer-1 to join again, and it never does although both are
-    up and in reach; or generation 9 is stable and nobody owns orders-1.
+    up and in reach; or generation 9 is stable and no member owns orders-1.
     """
 
     id = "L11"

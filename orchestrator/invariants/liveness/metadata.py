@@ -104,12 +104,12 @@ class BrokerImages(Log):
 
 
 class ImagesGetToTheEnd(FollowsTheLog[BrokerImages]):
-    """A broker that stays behind goes on leading what was taken from it, follows who leads no more, and tells clients
-    of a cluster that is gone; nobody sees an error.
+    """A broker that stays behind continues to lead partitions that it has lost, follows former leaders, and gives
+    clients an outdated cluster, without any error.
 
     Example: offset 112 of the metadata log gives orders-0 to broker-3; broker-2 is up and reaches the quorum, and its
-    image ends at 104 for good. The obligation is to get past the last record that is more than a no-op; when that is
-    done comes the next.
+    image ends at 104 for good. The obligation is to pass the last record that is more than a no-op; then the next one
+    begins.
     """
 
     id = "L8"
@@ -199,15 +199,15 @@ class ClientViews(Log):
 
 
 class ClientsGetTheCurrentMetadata(FollowsTheLog[ClientViews]):
-    """A client that has found its metadata outdated and asks and asks, and is always told the same, or does not take
-    what it is told, is as badly off as one that never asks.
+    """A client that has found its metadata outdated, asks repeatedly, and always gets the same answer, or ignores the
+    answer, is as badly off as one that never asks.
 
     Example: broker-1 answers producer-1 with NOT_LEADER_OR_FOLLOWER for orders-0, which broker-3 leads since offset 112
-    of the metadata log; everybody is up and in reach, and producer-1 takes broker-1 for the leader for good. The
-    obligation comes up with the error, in a window or before it, and ends when the client has the leader of the leader
-    epoch that the log had then, or of a later one. It comes up as well with a position that a consumer takes up in a
-    topic that came after another one of its name, if its leader epoch is later than any that the partition has had:
-    nothing that the consumer is told may be current to it then.
+    of the metadata log; all nodes are up and in reach, and producer-1 takes broker-1 for the leader for good. The
+    obligation begins with the error, in a window or before it. It ends when the client knows the leader of the log's
+    leader epoch at that time, or of a later one. It also begins when a consumer takes a position in a topic that
+    succeeded another one of its name, if the position's leader epoch is later than any of the partition: the consumer
+    may then take every answer for outdated.
     """
 
     id = "L16"

@@ -120,15 +120,15 @@ REMEMBERED = 64
 
 
 class CallsEnd(KeyedInvariant[Calls]):
-    """A call that never ends keeps whatever waits for it: a slot of the connection, a fetcher, an application.
+    """A call that never ends blocks everything that waits for it: a slot of the connection, a fetcher, an application.
 
     Example: broker-2 fetches from broker-1, which is stopped; replica.socket.timeout.ms passes, and the fetch is still
-    open when broker-1 goes on. Or both are well and in reach, and broker-1 never answers. (A Produce may wait at the
-    server as long as its client does, a controller's answer waits for the quorum, what slow links and disks held up
-    when they were slow comes first, and a node that a fault stopped tells the time anew. A coordinator answers a member
-    when what it wrote before is committed, within offsets.commit.timeout.ms, before what it was asked for later is
-    acknowledged, and at once where all replicas of offsets partitions must be in their ISRs; and only then does it look
-    at the next request on that connection.)
+    open when broker-1 continues. Or both are healthy and in reach, and broker-1 never answers. (A Produce may wait at
+    the server as long as its client does; a controller's answer waits for the quorum; messages that slow links and
+    disks delayed come first; and a node that a fault stopped measures its time again. A coordinator answers a member
+    when its earlier writes are committed, within offsets.commit.timeout.ms, and before it acknowledges later requests;
+    it answers at once if all replicas of offsets partitions must be in their ISRs. Only then does it read the next
+    request on that connection.)
     """
 
     id = "X2"
@@ -296,12 +296,12 @@ class Retries(WindowState):
 
 
 class RetriesGetSomewhere(WindowInvariant[Retries]):
-    """A node that repeats what cannot succeed is busy and useless, and no time-out ends it, since every request is
+    """A node that repeats a hopeless request is busy and useless, and no timeout ends it, since every request is
     answered.
 
-    Example: list-offsets-1 asks broker-1 again and again, is told NOT_LEADER_OR_FOLLOWER each time, and does not look
-    for the new leader. Useful is what changes something: a record appended, an operation that succeeds, a role taken
-    up; a request other than Metadata that is answered without an error.
+    Example: list-offsets-1 asks broker-1 again and again, gets NOT_LEADER_OR_FOLLOWER each time, and does not look for
+    the new leader. Useful is an event that changes something: an appended record, a successful operation, a new role;
+    or an answer without an error to a request other than Metadata.
     """
 
     id = "L13"
@@ -411,10 +411,10 @@ class Load(State):
 
 
 class NoStorms(KeyedInvariant[Load]):
-    """Retries without a pause turn the failure of one node into load on all others, and that into more failures.
+    """Retries without a pause turn the failure of one node into load on all others, and the load into more failures.
 
-    Example: broker-1 is crashed, and producer-1 connects to it again as fast as it is refused: 1,200 requests in a
-    second, of which none leads to anything.
+    Example: broker-1 is crashed, and producer-1 reconnects as fast as it is refused: 1,200 requests in a second without
+    any result.
     """
 
     id = "X10"

@@ -92,13 +92,14 @@ def _below(records: list[Said], offset: int) -> Said | None:
 
 
 class ImagesAreOneHistory(LogInvariant[Images]):
-    """Each broker makes its image of the cluster from the metadata log by itself. One that leaves a record out, or
-    takes another one in, follows another leader than the rest, and tells clients of a cluster that never was.
+    """Each broker builds its image of the cluster from the metadata log by itself. A broker that skips a record, or
+    applies a different one, follows another leader than the rest, and gives clients a cluster that never existed.
 
-    Example: broker-2 has applied the metadata log up to 118, broker-3 as well, and their images differ; or broker-2
-    tells consumer-1 that broker-1 leads orders-0 in leader epoch 4, though offset 112 gave leader epoch 5 to broker-3.
-    A broker may be behind the others, not behind itself. Who is fenced at that offset leads nothing for clients. With
-    metadata.propagation=push clients are told what the controllers sent: of that it is judged that they wrote it.
+    Example: broker-2 and broker-3 have applied the metadata log up to 118, and their images differ; or broker-2 answers
+    consumer-1 that broker-1 leads orders-0 in leader epoch 4, though offset 112 gave leader epoch 5 to broker-3. A
+    broker may be behind the others, but may not go back. A broker that is fenced at that offset leads no partition for
+    clients. With metadata.propagation=push clients get the controllers' updates: the check is then that the controllers
+    wrote them.
     """
 
     id = "M8"

@@ -76,12 +76,12 @@ class Epochs(State):
 
 
 class EpochsAreMintedOnce(KeyedInvariant[Epochs]):
-    """The metadata epoch tells clients which of two answers is newer. If two controllers give one epoch to two
-    updates, or a new controller begins below the old one, then newer metadata is taken for older, and is refused.
+    """The metadata epoch tells clients which of two answers is newer. If two controllers give one epoch to two updates,
+    or a new controller begins below the old one, clients take newer metadata for older, and refuse it.
 
-    Example: controller-1 mints 7 for an update and is deposed; controller-2 has not heard of it and mints 7 for
-    another one. Or a client is told metadata with epoch 9 when 8 is the last one that any controller has minted. Or
-    broker-3 tells of 7 after it told of 8, as it takes what a deposed controller sends.
+    Example: controller-1 mints 7 for an update and is deposed; controller-2 has not heard of it and mints 7 for another
+    one. Or a client gets metadata with epoch 9 when 8 is the last one that any controller has minted. Or broker-3
+    serves 7 after it served 8, because it accepts updates of a deposed controller.
     """
 
     id = "M3"
@@ -211,11 +211,11 @@ FETCH = "Fetch"
 
 
 class ConsumptionWaitsForMetadata(KeyedInvariant[Waiting]):
-    """A position was committed by somebody who knew the cluster as it was at a metadata epoch. Who begins there with
-    older metadata asks a leader that was replaced, which does not have it: the position is out of range, and is reset.
+    """A committed position belongs to the cluster as of the commit's metadata epoch. A consumer that begins there with
+    older metadata asks a replaced leader, which does not have the position: it is out of range, and is reset.
 
-    Example: consumer-2 looks up where to begin and is told 40 of orders-0, committed with metadata epoch 7. Its own
-    metadata has epoch 5, and it fetches.
+    Example: consumer-2 looks up its position and gets 40 of orders-0, committed with metadata epoch 7. Its own metadata
+    has epoch 5, and it fetches.
     """
 
     id = "M6"
@@ -293,11 +293,11 @@ class External(State):
 
 
 class ExternalPositionsWait(KeyedInvariant[External]):
-    """Positions that an application keeps outside Kafka are no safer than committed ones: it has to keep the metadata
-    epoch with them, and to wait for it before it goes back to one.
+    """Positions that an application stores outside Kafka are no safer than committed ones: the application has to store
+    the metadata epoch with them, and to wait for that epoch before it seeks to one.
 
-    Example: the application has kept 40 of orders-0 with metadata epoch 7, is started again, and seeks there when its
-    consumer has metadata with epoch 5. Or it had come to 40 with metadata epoch 7, and kept an older one with it.
+    Example: the application has stored 40 of orders-0 with metadata epoch 7, restarts, and seeks there when its
+    consumer has metadata with epoch 5. Or it reached 40 with metadata epoch 7, and stored an older epoch with it.
     """
 
     id = "M7"

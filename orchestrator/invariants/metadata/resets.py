@@ -59,13 +59,13 @@ class Resets(State):
 
 
 class NoSpuriousReset(LogInvariant[Resets]):
-    """A consumer whose position is out of range starts all over, or goes to the end, as auto.offset.reset says: it
-    reads everything twice, or leaves out what is in between. That is right if the log does not have that position, and
-    wrong if somebody was asked who does not lead any more, or is behind.
+    """A consumer whose position is out of range begins again, or goes to the end, as auto.offset.reset says: it reads
+    every record twice, or skips the records in between. That is right if the log does not have that position, and wrong
+    if the answer came from a replaced leader, or from a replica that is behind.
 
     Example: consumer-1 is at 40 of orders-0, of which 52 is committed. With old metadata it asks broker-1, which was
-    replaced and has 30: out of range. It begins at 0. A member of a group is reset as well if it begins where
-    auto.offset.reset says, although a position is committed for its group.
+    replaced and has 30 records: out of range. It begins at 0. A member of a group is reset as well if it begins where
+    auto.offset.reset says although its group has a committed position.
     """
 
     id = "M4"

@@ -29,11 +29,11 @@ class Topics(State):
 
 
 class RecreatedTopicsAreNew(KeyedInvariant[Topics]):
-    """A topic that is deleted and made again has the same name, and leader epochs from 0 on. A client that compares
-    them with those of the old topic refuses the new one's leaders, for ever.
+    """A topic that is deleted and created again has the same name, and leader epochs from 0 on. A client that compares
+    them with those of the old topic refuses the new leaders for ever.
 
-    Example: consumer-1 knows leader epoch 9 of orders-0. The topic is deleted and made again; the answer with the new
-    topic id says that broker-2 leads in leader epoch 0, and the client keeps the leader of the old one.
+    Example: consumer-1 knows leader epoch 9 of orders-0. The topic is deleted and created again; the answer with the
+    new topic id says that broker-2 leads in leader epoch 0, and the client keeps the leader of the old topic.
     """
 
     id = "M9"

@@ -68,11 +68,11 @@ class Electable(State):
 
 
 class ElectableReplicasHaveEverything(LogInvariant[Electable]):
-    """Any member of the ISR, and any eligible leader replica, may be elected next. One without some committed record
-    is a loss that waits for its moment.
+    """Any member of the ISR, and any eligible leader replica, may be elected next. If one of them lacks a committed
+    record, its election loses the record.
 
-    Example: broker-1 commits orders-0 up to 1,310, counting broker-2 of the ISR [1, 2], whose log ends at 1,250: when
-    broker-1 crashes, broker-2 is elected, and sixty acknowledged records are gone.
+    Example: broker-1 commits orders-0 up to 1,310, counting broker-2 of the ISR [1, 2], whose log ends at 1,250. When
+    broker-1 crashes, broker-2 is elected, and sixty acknowledged records are lost.
     """
 
     id = "P5"
@@ -189,11 +189,11 @@ def _has(mirror: LogMirror, node: str, leader: str, at_most: int) -> int:
 
 
 class ReplicationCoversElection(LogInvariant[Electable]):
-    """The high watermark is safe as long as whoever may be elected was counted for it. A leader that counts others, or
-    fewer, commits what the next leader may lack.
+    """The high watermark is safe as long as it counts every replica that may be elected. A leader that counts other
+    replicas, or fewer, commits records that the next leader may lack.
 
-    Example: the ISR of orders-0 is [1, 2, 3]; broker-1 moves its high watermark to 1,310, which it and broker-2 have,
-    as a majority does in Raft; broker-3 may be elected with 1,204.
+    Example: the ISR of orders-0 is [1, 2, 3]. Broker-1 moves its high watermark to 1,310, which it and broker-2 have,
+    like a majority in Raft; broker-3 may be elected with 1,204.
     """
 
     id = "P6"

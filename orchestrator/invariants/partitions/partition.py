@@ -46,11 +46,11 @@ class Leaderships(State):
 
 class OneLeaderPerLeaderEpoch(KeyedInvariant[Leaderships]):
     """Two brokers that lead a partition in one leader epoch both append under it, and no follower or client can
-    tell the one's records from the other's.
+    distinguish their records.
 
-    Example: the controller elects broker-2 after broker-1, both in leader epoch 4: broker-3, which followed
-    broker-1 in epoch 4, fetches on from broker-2 and never truncates what broker-2 lacks. A record of a controller
-    that lost its epoch before the record was committed counts for nothing unless a broker acts on it.
+    Example: the controller elects broker-2 after broker-1, both in leader epoch 4. Broker-3, which followed broker-1 in
+    epoch 4, continues to fetch from broker-2 and never truncates the records that broker-2 lacks. A record of a
+    controller that lost its epoch before the record was committed does not count unless a broker acts on it.
     """
 
     id = "P1"
@@ -147,11 +147,11 @@ class IsrWitnesses(State):
 
 
 class JoiningTheIsrIsEarned(KeyedInvariant[IsrWitnesses]):
-    """A follower that is let into the ISR before it has what was committed can be elected without it.
+    """A follower that joins the ISR before it has all committed records can be elected without them.
 
-    Example: broker-2 leads epoch 5 from log end 1,310 with a high watermark of 1,204. Broker-3 fetches at 1,250,
-    past the high watermark but below the start of the epoch, and is let in: if it is elected next, offsets
-    1,250-1,309, which the leader of epoch 4 had committed, are gone (KAFKA-7128).
+    Example: broker-2 leads epoch 5 from log end 1,310 with a high watermark of 1,204. Broker-3 fetches at 1,250, past
+    the high watermark but below the start of the epoch, and joins. If it is elected next, offsets 1,250-1,309, which
+    the leader of epoch 4 had committed, are lost (KAFKA-7128).
     """
 
     id = "P7"
@@ -313,12 +313,12 @@ class Lives(State):
 
 
 class ReplicaFetchesAreFenced(KeyedInvariant[Lives]):
-    """A follower that fetches in another leader epoch than its leader's may have a log that parted from the leader's.
-    If its position counts, the high watermark covers what it does not have.
+    """A follower that fetches in another leader epoch than its leader's may have a divergent log. If its position
+    counts, the high watermark covers records that the follower lacks.
 
-    Example: broker-1 leads orders-0 in leader epoch 5; broker-2, which has heard of epoch 4 only and holds other
-    records from 1,204 on, fetches at 1,310, and broker-1 takes it for caught up (KAFKA-6880). Or broker-2 has lost its
-    disk and is back, as broker-1 has heard, when the last fetch of the process before arrives, from 1,310.
+    Example: broker-1 leads orders-0 in leader epoch 5. Broker-2, which knows only epoch 4 and holds other records from
+    1,204 on, fetches at 1,310, and broker-1 takes it for caught up (KAFKA-6880). Or broker-2 has lost its disk and is
+    back, as broker-1 knows, when the last fetch of the former process arrives, from 1,310.
     """
 
     id = "P16"
@@ -448,12 +448,12 @@ def _value(least: Least) -> int:
 
 
 class AcksTellTheTruth(KeyedInvariant[LeaderMarks]):
-    """A producer with acks=all that gets an acknowledgement before the ISR has the record believes in a durability
-    that is not there: the next leader may lack the record. One whose record is appended though the ISR is too small is
-    told to send it again, or nothing, and finds it committed later.
+    """A producer with acks=all that gets an acknowledgement before the ISR has the record relies on a durability that
+    does not exist: the next leader may lack the record. If a leader appends a record although the ISR is too small, the
+    producer gets an error or no answer, and finds the record committed later.
 
-    Example: broker-1 acknowledges offset 41 of orders-0 with acks=all while its high watermark is 38. Or it appends it
-    while it is alone in the ISR, and min.insync.replicas is 2.
+    Example: broker-1 acknowledges offset 41 of orders-0 with acks=all while its high watermark is 38. Or it appends the
+    record while it is alone in the ISR, and min.insync.replicas is 2.
     """
 
     id = "P17"

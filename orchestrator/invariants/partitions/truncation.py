@@ -45,14 +45,14 @@ CONNECTIONS_KEPT = 256
 
 
 class TruncationEndsOnTheLineage(LogInvariant[Truncations]):
-    """A follower truncates to meet its leader's log: to the last boundary that both have, and no further. Less would
-    leave records that the leader never had; more gives up copies of what is committed, which may be the last ones. And
-    what a leader answered in one leader epoch says nothing of the log in the next.
+    """A follower truncates to match its leader's log: to the last boundary that both have, and no further. Truncating
+    less leaves records that the leader never had; truncating more drops copies of committed records, which may be the
+    last ones. A leader's answer in one leader epoch says nothing about the log in the next.
 
-    Example: broker-3 holds orders-0 up to 1,310, of which the leader of epoch 5 has everything up to 1,250, and cuts
-    to 1,204; or it appends the leader's 1,250 on top of an end at which the two logs differ (KAFKA-7164). Whatever the
-    reason for a cut is, it goes no lower: a position that the leader calls out of range is cut to the end of the
-    leader's log, a log that nobody can compare to the high watermark, and after a crash what cannot be read is cut off.
+    Example: broker-3 holds orders-0 up to 1,310, of which the leader of epoch 5 has everything up to 1,250, and
+    truncates to 1,204; or it appends the leader's 1,250 on top of an end at which the two logs differ (KAFKA-7164).
+    Each reason for a truncation has its limit: a position out of range truncates to the end of the leader's log, a log
+    that cannot be compared to the high watermark, and after a crash the unreadable part is truncated.
     """
 
     id = "P12"
@@ -240,14 +240,15 @@ class Divergences(State):
 
 
 class LeadersSayWhereLogsPart(LogInvariant[Divergences]):
-    """A follower cuts its log to what its leader tells it, and a consumer learns so that what it has read is gone. Told
-    too much it keeps records that the leader never had, told too little it gives up what may be committed; told nothing
-    it reads on in another log; and told that its position is out of range it cuts blindly.
+    """A follower truncates its log by its leader's answer, and a consumer learns by it that records it has read are
+    gone. If the answer reaches too far, the follower keeps records that the leader never had; if it does not reach far
+    enough, the follower drops records that may be committed; without an answer it continues in another log; and if its
+    position is called out of range, it truncates blindly.
 
-    Example: the leader of epoch 14 has 16 records: epoch 3 up to 8, epoch 4 up to 13, epoch 9 up to 14. A follower that
-    fetches from 9 with last epoch 5 is told epoch 4 up to 13; one that fetches from 17 with last epoch 14 that epoch 14
-    ends at 16. A leader that has not noted where its own epoch begins knows nothing of the epochs since the last
-    record, and answers a follower that led one of them OFFSET_OUT_OF_RANGE.
+    Example: the leader of epoch 14 has 16 records: epoch 3 up to 8, epoch 4 up to 13, epoch 9 up to 14. The answer to a
+    fetch from 9 with last epoch 5 is epoch 4 up to 13; the answer to a fetch from 17 with last epoch 14 is that epoch
+    14 ends at 16. A leader that has not recorded the start of its own epoch knows no epoch after its last record, and
+    answers OFFSET_OUT_OF_RANGE to a follower that led one of them.
     """
 
     id = "P23"

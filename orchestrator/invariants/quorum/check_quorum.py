@@ -65,13 +65,13 @@ class Terms(State):
 
 
 class CutOffLeadersStepDown(KeyedInvariant[Terms]):
-    """A leader that no majority fetches from can commit nothing, and does not hear that another one was elected. As
-    long as it stays in office it tells brokers and clients that reach it what was true before.
+    """A leader from which no majority fetches cannot commit, and does not learn that another leader was elected. While
+    it stays in office, it gives outdated answers to the brokers and clients that reach it.
 
-    Example: controller-1 leads epoch 7 and is cut off from controller-2 and controller-3, not from broker-1. Both elect
-    another leader, and broker-1 fetches from controller-1 for good. A process that is stopped counts no time, and one
-    whose clock jumps, or whose disk is slow, not the right one: then the count begins anew. Who fetches a snapshot, and
-    nothing else meanwhile, is counted as well.
+    Example: controller-1 leads epoch 7 and is cut off from controller-2 and controller-3, but not from broker-1. The
+    two elect another leader, and broker-1 fetches from controller-1 for good. A stopped process measures no time, and
+    one with a clock jump or a slow disk measures the wrong time: the time then starts again. A member that only fetches
+    a snapshot counts as well.
     """
 
     id = "Q17"
@@ -258,11 +258,11 @@ class Calm(State):
 
 
 class LeaderIsLeftInPeace(KeyedInvariant[Calm]):
-    """A leader that a majority follows is all that the quorum needs. A voter that comes back from a cut with a higher
-    epoch takes it down, everybody elects anew, and meanwhile nothing can be decided: PreVote is to prevent that.
+    """A leader that a majority follows is sufficient. A voter that comes back from a cut with a higher epoch deposes
+    it, all voters elect again, and meanwhile no metadata can change: PreVote prevents this.
 
     Example: controller-3 was cut off for 10 s and raised its epoch from 4 to 9; controller-1 leads epoch 4 and both
-    others fetch from it. As soon as controller-3 is back, controller-1 has to give up, in a window without any fault.
+    others fetch from it. As soon as controller-3 is back, controller-1 has to resign, in a window without any fault.
     """
 
     id = "L2"

@@ -35,12 +35,12 @@ class EpochLeaders(State):
 
 
 class OneLeaderPerEpoch(KeyedInvariant[EpochLeaders]):
-    """Two voters that both lead one epoch would both append to the metadata log under that epoch, and no epoch
-    check could tell their records apart.
+    """Two voters that both lead one epoch would both append to the metadata log under that epoch, and no epoch check
+    could distinguish their records.
 
-    Example: controller-1 and controller-3 each believe that they won epoch 7; a broker that fetches from the one
-    gets a leader for orders-0 that a broker fetching from the other never hears of. A leader of an *older* epoch
-    that has not noticed yet is no violation.
+    Example: controller-1 and controller-3 each believe that they won epoch 7. A broker that fetches from controller-1
+    gets a leader for orders-0 that a broker fetching from controller-3 never hears of. A leader of an *older* epoch
+    that has not noticed its replacement is no violation.
     """
 
     id = "Q1"
@@ -106,12 +106,12 @@ class VoterState(IdentityState):
 
 
 class OneDurableVotePerEpoch(KeyedInvariant[VoterState]):
-    """A voter that votes twice in an epoch gives that epoch two majorities; one that answers before its vote is on
-    disk forgets it in a crash, and votes twice. One that forgets on its disk whom it voted for, or stores a vote that
-    nobody was given, does the same the other way round.
+    """A voter that votes twice in an epoch gives that epoch two majorities. A voter that answers before its vote is on
+    disk forgets the vote in a crash, and votes twice. A voter that loses its vote on disk, or stores a vote that it did
+    not grant, has the same effect.
 
-    Example: controller-2 grants epoch 7 to controller-1, is killed before quorum-state was written, comes back and
-    grants epoch 7 to controller-3. At kraft.version 1 a voter that comes back with another directory is another one.
+    Example: controller-2 grants epoch 7 to controller-1, is killed before quorum-state is written, comes back and
+    grants epoch 7 to controller-3. At kraft.version 1, a voter that comes back with another directory is another voter.
     """
 
     id = "Q2"
@@ -210,11 +210,11 @@ def _twice(event: Stamped, body: QVote, known: LeaderFact) -> str:
 
 
 class VotesGoToTheUpToDate(KeyedInvariant[State]):
-    """A voter that votes for a candidate with less than its own log may make a leader of one that lacks what was
-    committed, and the leader has everybody truncate to its own log.
+    """A voter that votes for a candidate with less than its own log may elect a leader that lacks committed entries,
+    and all others truncate to the leader's log.
 
-    Example: controller-3 was cut off while the metadata log went from 80 to 120; controller-2, which has it all, votes
-    for it, and the topics that were created in between are gone.
+    Example: controller-3 was cut off while the metadata log grew from 80 to 120. Controller-2, which has the whole log,
+    votes for it, and the topics that were created in between are lost.
     """
 
     id = "Q4"
@@ -256,11 +256,11 @@ class VoterEpoch(IdentityState):
 
 
 class EpochsNeverGoBack(KeyedInvariant[VoterEpoch]):
-    """A voter whose epoch goes back can vote, or lead, again in an epoch that is over; one that acts in an epoch
-    before it is on disk goes back in a crash.
+    """A voter whose epoch goes back can vote, or lead, again in an epoch that is over. A voter that acts in an epoch
+    before the epoch is on disk goes back in a crash.
 
-    Example: controller-2 comes back from a crash, does not read its quorum-state, and takes part in epoch 0 while
-    epoch 7 has a leader.
+    Example: controller-2 comes back from a crash, does not read its quorum-state, and takes part in epoch 0 while epoch
+    7 has a leader.
     """
 
     id = "Q3"
@@ -318,11 +318,11 @@ class EpochsNeverGoBack(KeyedInvariant[VoterEpoch]):
 
 
 class OwnEpochCommit(LogInvariant[State]):
-    """A new leader that counts replicas of an older epoch's entries may declare them committed although another
-    voter, with a later epoch at its end, can still be elected and truncate them (Raft, section 5.4.2).
+    """A new leader that counts replicas of an older epoch's entries may declare them committed although another voter,
+    whose log ends with a later epoch, can still be elected and truncate them (Raft, section 5.4.2).
 
-    Example: the leader of epoch 4 finds an entry of epoch 2 on two of three voters and raises its high watermark
-    past it; the third voter, whose last entry is of epoch 3, wins epoch 5 and overwrites it.
+    Example: the leader of epoch 4 finds an entry of epoch 2 on two of three voters and raises its high watermark past
+    it. The third voter, whose last entry is of epoch 3, wins epoch 5 and overwrites the entry.
     """
 
     id = "Q8"
@@ -389,11 +389,11 @@ class MetadataMarks(State):
 
 
 class CommittedMetadataStays(LogInvariant[MetadataMarks]):
-    """What the quorum committed is what brokers act on: if it can go away, brokers keep leaders, replicas and
-    producer ids that the cluster no longer knows of.
+    """Brokers act on committed entries. If these can disappear, brokers keep leaders, replicas and producer ids that
+    the cluster no longer knows.
 
-    Example: controller-1 committed up to 120 in epoch 4; the leader of epoch 5 begins with a high watermark of 112,
-    or a voter truncates to 115 although it held the committed entries up to 120.
+    Example: controller-1 committed up to 120 in epoch 4; the leader of epoch 5 begins with a high watermark of 112, or
+    a voter truncates to 115 although it held the committed entries up to 120.
     """
 
     id = "Q9"

@@ -58,14 +58,14 @@ class Voters(State):
 
 
 class VotesFollowTheRule(LogInvariant[Voters]):
-    """A voter decides on a vote by its epoch, its role, the vote that it gave, the leader that it knows and its log.
-    One that grants more makes a second leader possible, or has a leader deposed by whoever is only slow to hear of it;
-    one that refuses more may leave the quorum without a leader although a majority is there.
+    """A voter decides on a vote by its epoch, its role, its granted vote, its known leader and its log. A voter that
+    grants more makes a second leader possible, or lets a node depose a leader from which it only hears late. A voter
+    that refuses more may leave the quorum without a leader although a majority is available.
 
-    The rule: the epoch asked for is taken up first. A vote beforehand is for whoever's log is not behind the voter's,
-    unless the voter leads, or follows a leader that has served it. A vote is given by unattached and prospective voters
-    alone: again to the one that has it already, a voter of the same id and directory, and else, if they know of no
-    leader of the epoch, to whoever's log is not behind their own.
+    The rule: the voter first adopts the requested epoch. It grants a PreVote to a candidate whose log is not behind its
+    own, unless it leads, or follows a leader that has served it. Only unattached and prospective voters grant votes:
+    again to the candidate that already has the vote, identified by id and directory; otherwise, if they know no leader
+    of the epoch, to a candidate whose log is not behind their own.
 
     Example: controller-2 has heard that controller-1 leads epoch 7, cannot reach it and waits unattached; controller-3
     stands in epoch 7, too, and gets the vote of controller-2.
