@@ -226,8 +226,8 @@ class LatestCoversWhatIsKnown(_Ends):
     id = "H6"
     title = "The latest offset covers every record acknowledged or read earlier, and every earlier answer"
     source = "KIP-207; redpanda-data/chaos list_offsets workload"
-    unseen = ("What was acknowledged with less than acks=all: it may be lost, and binds nobody.",)
-    tested_when = "a client is told a latest offset, and some record or answer was known before it asked"
+    unseen = ("Records that were acknowledged with less than acks=all: they may be lost.",)
+    tested_when = "a client gets a latest offset, and some record or answer was known before it asked"
     types = (ListInvoke, SendReturn, PollReturn, ListReturn, RpcReply)
     cases = {RpcReply: ()}
     exemptions = {
@@ -296,13 +296,13 @@ class RealTimeOrder(_Ends):
     id = "C6"
     title = "A record acknowledged before an operation begins precedes its writes and shows in its reads"
     unseen = (
-        "polls that begin after an acknowledgement and do not return the record: how soon they must is for L6",
+        "polls that begin after an acknowledgement and do not return the record: L6 judges how soon they must",
         "lookups of other timestamps than LATEST, and LATEST of read_committed",
     )
     source = "kafka-tlaplus, 6_replication_correctness.md; redpanda's reads_writes consistency check"
     tested_when = (
-        "a send returns, or a client is told a latest offset, and some send had returned before it began; or a record "
-        "is read at an offset that was acknowledged before"
+        "a send returns, or a client gets a latest offset, and some send had returned before that operation began; or "
+        "a record is read at an offset that was acknowledged before"
     )
     types = (SendInvoke, ListInvoke, SendReturn, PollReturn, ListReturn, RpcReply)
     cases = {RpcReply: ()}

@@ -65,16 +65,23 @@ class ConsumersGoForward(LogInvariant[Positions]):
     title = "A consumer's offsets rise, and it skips no record, until its position is moved"
     source = "Jepsen's kafka workload (int-poll-skip, poll-skip, nonmonotonic-poll)"
     tested_when = (
-        "a poll returns records to a consumer whose position is known, or one begins where its group has committed"
+        "a poll returns records to a consumer whose position is known, or a consumer begins at its group's committed "
+        "position"
     )
     types = (PollReturn, ConsPos, ConsOwn, MetaView, LogHw)
     cases = {LogHw: ("leader",)}
     unseen = (
-        "the end: a consumer that stops is for L6",
-        "where a consumer that fetches by name begins in a topic that was made anew: an answer may be of either topic",
-        "where a consumer goes on that comes back to a former topic: its position is one for all topics of a name",
-        "where members of a group begin when the topic was removed: what is committed may be of the next one",
-        "whether a moved position is a right one: a reset or a truncation begins anew, and H9, M4 and M10 judge those",
+        "the end of reading: L6 judges a consumer that stops",
+        (
+            "the first position of a consumer that fetches by name in a topic that was created again: an answer may be "
+            "from either topic"
+        ),
+        "the position of a consumer that returns to a former topic: it has one position for all topics of a name",
+        "the first position of group members after the topic was removed: the commit may belong to the next topic",
+        (
+            "whether a moved position is right: a reset or a truncation starts a new sequence, and H9, M4 and M10 "
+            "judge those"
+        ),
     )
 
     def initial(self, key: str, profile: Profile) -> Positions:
@@ -230,12 +237,12 @@ class ReadsRepeat(LogInvariant[Reads]):
     id = "C7"
     title = "Every later reader of an offset gets the record that an earlier consumer got there"
     source = "kafka-tlaplus, ConsistentReadProperty; KAFKA-9835"
-    tested_when = "a poll returns records, or goes past offsets, of which some consumer got the record before"
+    tested_when = "a poll returns records at offsets, or passes offsets, whose record some consumer got before"
     types = (PollReturn, ConsPos)
     exemptions = LOSS
     unseen = (
         f"records that a consumer got more than {REMEMBERED:,} offsets ago",
-        "what disks lost and got back: a loss within the budget excuses its offsets for good",
+        "records that disks lost and regained: a loss within the budget excuses its offsets for good",
     )
 
     def initial(self, key: str, profile: Profile) -> Reads:
@@ -340,8 +347,8 @@ class OnlyCommittedIsShown(LogInvariant[Budgeted]):
     types = (PollReturn,)
     exemptions = LOSS
     unseen = (
-        "what a Fetch carries beyond what its consumer hands out",
-        "a high watermark that is too high: for this, what a leader says of it is committed (P6 and P10 judge that)",
+        "records in a Fetch that the consumer does not return",
+        "a high watermark that is too high: this check takes it for the committed end (P6 and P10 judge it)",
     )
 
     def initial(self, key: str, profile: Profile) -> Budgeted:
@@ -440,7 +447,7 @@ class PayloadsArriveWhole(LogInvariant[Payloads]):
     types = (SendInvoke, PollReturn, LogHw)
     cases = {LogHw: ("leader",)}
     ghost = "digest of payloads"
-    unseen = (f"records of which the sending is not in the trace, or that are more than {REMEMBERED:,} offsets back",)
+    unseen = (f"records whose send is not in the trace, or that are more than {REMEMBERED:,} offsets back",)
 
     def initial(self, key: str, profile: Profile) -> Payloads:
         return Payloads(key)

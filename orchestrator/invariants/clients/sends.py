@@ -37,8 +37,8 @@ class DefiniteFailureStaysFailed(LogInvariant[Failures]):
     types = (SendReturn, PollReturn, LogHw)
     cases = {LogHw: ("leader",)}
     unseen = (
-        "a record that a follower has, and that no leader commits while the run lasts",
-        "which error was told: that it is a definite one the producer says itself (X1 and C1 judge the broker's side)",
+        "a record of a follower that no leader commits during the run",
+        "whether the error is definite: the producer itself reports that (X1 and C1 judge the broker's side)",
     )
 
     def initial(self, key: str, profile: Profile) -> Failures:
@@ -119,19 +119,19 @@ class ProducerOrderIsKept(LogInvariant[SendOrder]):
     cases = {LogHw: ("leader",)}
     exemptions = {
         "no-idempotence": (
-            "The producer is not idempotent, and may have several requests under way: one that is tried again comes "
-            "after those that followed it."
+            "The producer is not idempotent, and may have several requests in flight: a retried one comes after its "
+            "successors."
         ),
         "given-up": (
-            "The send of the older record had ended without success: a copy of it that was still on its way may be "
-            "written at any time, where no sequence number gives it away."
+            "The send of the older record had failed: without a sequence number, a copy that was still on its way may "
+            "be written at any time."
         ),
         "no-producer-state": NO_PRODUCER_STATE,
         "unclean-election": UNCLEAN,
         "loss-budget": LOST,
     }
     unseen = (
-        "whether anything was sent again, where a producer is not idempotent: any such batch may overtake",
+        "whether a producer without idempotence retried: any of its batches may overtake",
         "records of several producers against each other (C6)",
     )
 

@@ -46,9 +46,9 @@ class IdempotentWritesAppearOnce(LogInvariant[Copies]):
     cases = {LogHw: ("leader",)}
     exemptions = {"unclean-election": UNCLEAN, "loss-budget": LOST, "epoch-bump": EPOCH_BUMP}
     unseen = (
-        "a record that is numbered anew where another one of its session had a reason for that, and this one had none",
-        "an application that sends a record again by itself: that is another uid",
-        f"copies further apart than the last {REMEMBERED:,} records of a partition",
+        "a record that is renumbered although only another one of its session had a reason",
+        "an application that sends a record again itself: that is another uid",
+        f"copies that are more than {REMEMBERED:,} records of a partition apart",
     )
 
     def initial(self, key: str, profile: Profile) -> Copies:
@@ -151,12 +151,12 @@ class SequencesAreContiguous(LogInvariant[SequenceState]):
     cases = {LogAppend: ("leader",)}
     exemptions = {
         "no-producer-state": (
-            "The log has nothing of this producer id, and need not have: a leader accepts any first number, if the "
-            "producer has sent as many records before, or may have to a former topic of this name."
+            "The log legitimately has no record of this producer id: a leader accepts any first number, if the "
+            "producer has sent as many records before, or may have sent them to a former topic of this name."
         )
     }
     unseen = (
-        "a first number that is too high, though as many records had been sent before: not all of them got a number",
+        "a first number that is too high although as many records had been sent before: not all of them got a number",
     )
 
     SENT_REMEMBERED = 16_384
@@ -222,7 +222,7 @@ class OldProducerEpochsAreFenced(LogInvariant[State]):
     before_types = (LogAppend,)
     cases = {LogAppend: ("leader",)}
     unseen = (
-        "epochs of transactional ids, and what is fenced by them: Krift has no transactions",
+        "epochs of transactional ids and their fencing: Krift has no transactions",
         "an older epoch on a partition that the newer one has not reached: its leader cannot know of it",
     )
 

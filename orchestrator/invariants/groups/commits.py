@@ -184,22 +184,22 @@ class AcknowledgedCommitsAreFetched(KeyedInvariant[Registers]):
     title = "A look-up of a committed position returns the last position acknowledged before it, or a later one"
     source = "Jepsen's kafka workload; KAFKA-8069; Kafka's OffsetMetadataManager"
     tested_when = (
-        "a position is looked up when one is acknowledged, or is told that somebody committed; a coordinator loads "
-        "what another one acknowledged; or a client is told that its commit is done"
+        "a position is looked up after an acknowledged commit, or the answer is a committed position; a coordinator "
+        "loads the acknowledged commits of another one; or a commit is acknowledged"
     )
     route = GROUP
     types = (GrpCommit, GrpFetch, GrpLoad, CommitInvoke, CommitReturn, CommittedInvoke, CommittedReturn)
     of_groups = True
     exemptions = {
-        "zombie": "A coordinator answered that another one has taken over from, and has not heard of it: it knows "
-        "nothing of what was committed since.",
+        "zombie": "A replaced coordinator that does not know of its replacement answered: it does not know later "
+        "commits.",
         **OFFSETS_LOSSES,
     }
     unseen = (
-        "What was committed for another topic of that name, if nothing is told: its id hides it, its name does not.",
-        f"Acknowledgements, and look-ups of what nobody was told of, of more than {REMEMBERED} commits ago.",
-        "An acknowledgement that comes before the commit is on all in-sync replicas, unless it is lost after that.",
-        "A coordinator that has loaded nothing at all of the group: O7 judges that.",
+        "Commits for another topic of that name, if the answer is empty: they are hidden by its id, not by its name.",
+        f"Acknowledgements, and look-ups of unacknowledged commits, from more than {REMEMBERED} commits ago.",
+        "An acknowledgement before the commit is on all in-sync replicas, unless the commit is lost afterwards.",
+        "A coordinator that has loaded no state of the group: O7 judges that.",
     )
 
     @property
@@ -387,13 +387,13 @@ class CommitsGoForwardInMetadataTime(KeyedInvariant[MetadataTimes]):
     of_groups = True
     at = {"kip-232": "seed"}
     exemptions = {
-        "no-epoch": "The client said none: it is older than metadata epochs, or has not heard of any. It is treated as "
-        "before there were any.",
+        "no-epoch": "The client sent none: it is older than metadata epochs, or has not heard of any. The commit is "
+        "treated as before KIP-232.",
         **OFFSETS_LOSSES,
     }
     unseen = (
-        "what an earlier coordinator appended and nobody was told of: it may be gone",
-        "what an earlier coordinator removed, with its topic or as it expired: that may be gone as well",
+        "unacknowledged appends of an earlier coordinator: they may be lost",
+        "removals by an earlier coordinator, with a topic or by expiry: they may be lost as well",
     )
 
     def initial(self, key: str, profile: Profile) -> MetadataTimes:

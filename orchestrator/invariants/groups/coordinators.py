@@ -124,9 +124,9 @@ class MemoryEqualsTheLog(LogInvariant[Memory]):
     of_groups = True
     exemptions = LOSS
     unseen = (
-        "Which positions a coordinator tells that another one has taken over from without its hearing of it.",
-        "Members and assignments of a group that was loaded: O2 and O4 know those of generations that were stable.",
-        "Whether a position that expired was to expire.",
+        "Answers of a replaced coordinator that does not know of its replacement.",
+        "Members and assignments of a loaded group: O2 and O4 know those of stable generations.",
+        "Whether an expired position was due to expire.",
     )
 
     def initial(self, key: str, profile: Profile) -> Memory:

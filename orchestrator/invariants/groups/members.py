@@ -73,13 +73,16 @@ class StaleMembersCannotCommit(KeyedInvariant[Generations]):
     id = "O2"
     title = "Only members of the current generation can commit"
     source = "KIP-62; kafka-tlaplus, ValidMemberEpoch; Kafka's ClassicGroup.validateOffsetCommit"
-    tested_when = "a coordinator takes a commit when it has entered a state of the group, or loaded it"
+    tested_when = "a coordinator accepts a commit when it has entered a state of the group, or loaded it"
     route = GROUP
     types = (GrpGen, GrpLoad, GrpCommit)
     of_groups = True
     unseen = (
-        "who joined or left between two states of a group: until the next state, members are those of the last",
-        "tombstones: why an offset expired or was deleted",
+        (
+            "joins and departures between two states of a group: until the next state, the members are those of the "
+            "last one"
+        ),
+        "tombstones: the reason why an offset expired or was deleted",
     )
 
     def initial(self, key: str, profile: Profile) -> Generations:
@@ -157,17 +160,17 @@ class OneOwnerAtATime(KeyedInvariant[Owners]):
     id = "O4"
     title = "A partition has one owner in a group, and the next one only after the previous one has given it up"
     source = "KIP-62; KIP-429; kafka-tlaplus, NoDoubleClientAssignment"
-    tested_when = "a group becomes stable with an assignment, or a member takes what it was assigned"
+    tested_when = "a group becomes stable with an assignment, or a member takes its assignment"
     route = GROUP
     types = (GrpGen, GrpLoad, ConsOwn)
     of_groups = True
     exemptions = {
-        "fenced": "The one that still has it is no member of this generation: it was put out of the group, has not "
-        "noticed, and may read on, but not commit.",
-        "static": "A static member that does not join again in time stays a member, which others are not until they "
-        "do: it has not heard of the generation, and goes on with what it has until it does.",
+        "fenced": "The former owner is not a member of this generation: it was removed from the group without its "
+        "knowledge, and may continue to read, but not commit.",
+        "static": "A static member that does not rejoin in time stays a member: it does not know of the generation, "
+        "and keeps its partitions until it does.",
     }
-    unseen = ("members that were away for more generations than are remembered",)
+    unseen = ("members that were absent for more generations than the check remembers",)
 
     @property
     def news(self) -> tuple[type, ...]:
@@ -297,12 +300,12 @@ class GenerationsMoveForward(KeyedInvariant[Numbers]):
     id = "O5"
     title = "Generations of a group move forward, at its coordinators and at its members"
     source = "kafka-tlaplus, ClientSideMemberEpochIsMonotonic; Kafka's ClassicGroup.initNextGeneration"
-    tested_when = "a group enters another state, or a member takes what it was assigned, with a generation before"
+    tested_when = "a group enters another state, or a member takes its assignment, after an earlier generation"
     route = GROUP
     types = (GrpGen, ConsOwn)
     of_groups = True
     exemptions = OFFSETS_LOSSES
-    unseen = ("a group that was removed when it was empty, and comes again: it begins anew",)
+    unseen = ("a group that was removed when it was empty, and is created again: its generations restart",)
 
     @property
     def news(self) -> tuple[type, ...]:

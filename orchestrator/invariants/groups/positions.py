@@ -47,7 +47,7 @@ class OnlyDeliveredIsCommitted(KeyedInvariant[Deliveries]):
     route = NODE
     types = (NodeUp, ConsPos, PollReturn, ConsOwn, CommitInvoke)
     of_groups = True
-    unseen = ("whether the application is done with what it was given",)
+    unseen = ("whether the application has processed its records",)
 
     def initial(self, key: str, profile: Profile) -> Deliveries:
         return Deliveries(key)
@@ -111,13 +111,16 @@ class CommittedPositionsExist(LogInvariant[CommittedExists]):
     id = "O6"
     title = "A committed position is not beyond the committed records of its partition"
     source = "KAFKA-6262, seen from the commit"
-    tested_when = "a coordinator takes a commit of a partition"
+    tested_when = "a coordinator accepts a commit of a partition"
     types = (GrpCommit,)
     of_groups = True
     exemptions = LOSS
     unseen = (
-        "partitions of topics that were removed: a commit names the partition, and may be of the one before, or after",
-        "what becomes of the partition after the commit: P4 judges that nothing committed is gone",
+        (
+            "partitions of removed topics: a commit names the partition, and may belong to the former topic or to the "
+            "new one"
+        ),
+        "the partition after the commit: P4 judges that no committed record is lost",
     )
 
     def initial(self, key: str, profile: Profile) -> CommittedExists:

@@ -88,8 +88,11 @@ class RemovedTopicsAreForgotten(KeyedInvariant[Coordinators]):
     types = (GrpCommit, GrpFetch)
     of_groups = True
     unseen = (
-        "Removals that a broker applies before it has loaded the offsets partition: Kafka's coordinators keep that.",
-        "Removals after which a coordinator does nothing more.",
+        (
+            "Removals that a broker applies before it has loaded the offsets partition: Kafka's coordinators keep "
+            "those positions."
+        ),
+        "Removals that are the last action of a coordinator.",
     )
 
     @property

@@ -98,14 +98,17 @@ class CoordinatorsWaitAsAsked(KeyedInvariant[Waits]):
     id = "O9"
     title = "A coordinator waits for its members as long as they asked for, and then goes on without the missing ones"
     source = "KIP-62; KIP-345; GroupMetadataManager.java, completeClassicGroupJoin, expireClassicGroupMemberHeartbeat"
-    tested_when = "a coordinator ends a wait, for members to join, to sync, or for one of which it hears nothing"
+    tested_when = "a coordinator ends a wait, for members to join, to sync, or for a silent member"
     route = GROUP
     types = (GrpGen, GrpLoad, ConsOwn)
     of_groups = True
     unseen = (
-        "groups with static members: those that do not join are waited for as long as nobody else is a member",
-        "members that are up, and of which the coordinator hears nothing all the same",
-        "members that go silent, outside of windows: what they sent before may still be on its way",
+        (
+            "groups with static members: the coordinator waits for absent static members as long as there is no other "
+            "member"
+        ),
+        "members that are up, and from which the coordinator does not hear all the same",
+        "members that become silent outside of windows: their earlier requests may still be on their way",
     )
 
     @property

@@ -51,13 +51,13 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
     id = "X1"
     title = "Servers answer only with errors that the API documents, and with each error only for its reasons"
     source = "Kafka's protocol guide; redpanda-data/chaos log checks"
-    tested_when = "an answer with an error is looked at by the server or the caller"
+    tested_when = "the server or the caller records an answer with an error"
     route = NODE
     types = (Rpc, RpcReply, PartAssume, LogAppend, LogTrunc, NodeUp, NodeDown)
     unseen = (
-        "reasons of errors in other answers than those to Produce and ListOffsets",
-        "reasons of time-outs, of unknown topics, and of what a broker says of a batch's size or timestamps",
-        "a producer that numbers its batches wrongly: its leader is right to refuse them (T2 sees the first number)",
+        "reasons of errors in answers to other APIs than Produce and ListOffsets",
+        "reasons of timeouts, of unknown topics, and of refusals for a batch's size or timestamps",
+        "a producer with wrong sequence numbers: its leader refuses them rightly (T2 judges the first number)",
     )
 
     def initial(self, key: str, profile: Profile) -> Server:

@@ -23,15 +23,15 @@ class EverythingDrains(KeyedInvariant[State]):
     title = "At the end of a run, nothing waits for an event that cannot come"
     source = "KAFKA-17190; TigerBeetle's simulator (pending requests)"
     tested_when = (
-        "the runtime ends a node that is up at the end of the run, and looks into it; or a coordinator gives up an "
-        "offsets partition"
+        "the runtime ends a running node at the end of the run and inspects it; or a coordinator gives up an offsets "
+        "partition"
     )
     route = NODE
     types = (NodeDown, GrpLoad)
     unseen = (
-        "What is left in a process that is killed, or stands still at the end.",
-        "What waits within its time: how long an answer may take is for X2 and the liveness of each client.",
-        "The quorum's own requests, and what a controller has parked until it commits.",
+        "The remains in a process that is killed, or stopped at the end.",
+        "Entries that wait within their timeouts: X2 and the liveness of each client judge the time of an answer.",
+        "The quorum's own requests, and a controller's operations that wait for a commit.",
     )
 
     def initial(self, key: str, profile: Profile) -> State:

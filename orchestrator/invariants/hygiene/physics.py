@@ -49,10 +49,10 @@ class PhysicsHold(KeyedInvariant[Links]):
     id = "X5"
     title = "Dead nodes do nothing, no message crosses a cut, and none is delivered twice or out of order"
     source = "a rule of the emulator: links are as TCP connections are"
-    tested_when = "an answer is taken, or a request is answered"
+    tested_when = "an answer is processed, or a request is answered"
     unseen = (
         "requests that are delivered twice and answered once: the trace has no deliveries",
-        "how long delays are, and how many messages chance hits",
+        "the length of delays, and the number of messages that chance hits",
         "messages that cross a cut and lead to no event",
     )
     route = TRACE
@@ -160,8 +160,8 @@ class SameSeedSameRun(KeyedInvariant[State]):
     route = RUN
     types = (RunRepeat,)
     unseen = (
-        "An order that happens to be the same under both hash seeds: more repetitions see more.",
-        "What depends on the machine, on the version of Python or of a library: both runs have the same ones.",
+        "An order that happens to be the same under both hash seeds: more repetitions would find more.",
+        "Dependence on the machine, or on the version of Python or of a library: both runs have the same ones.",
         "The order of events in a live run.",
     )
 

@@ -45,10 +45,11 @@ class NoBug(KeyedInvariant[Wiped]):
     route = NODE
     types = (NodeUp, NodeDown)
     exemptions = {
-        "wiped": "A voter's disk was wiped before: what it had promised is forgotten, and the quorum may lose what it "
-        "had committed. Nodes that notice stop. With directories it is another voter, and this excuses that node alone."
+        "wiped": "A voter's disk was wiped before: its votes are lost, and the quorum may lose committed entries. "
+        "Nodes that notice this stop. With directories it is another voter, and this rule excuses only that "
+        "node."
     }
-    unseen = ("A wrong state that no assertion of the node looks at.",)
+    unseen = ("A wrong state that no assertion of the node checks.",)
 
     @property
     def news(self) -> tuple[type, ...]:
@@ -169,10 +170,10 @@ class TraceIsWhole(KeyedInvariant[NodeTrace]):
     standalone = True
     title = "The trace is whole: no event of a node is missing, clocks rise, and causes precede effects"
     source = "a rule of the emulator: verdicts are drawn from the trace"
-    tested_when = "an event is there"
+    tested_when = "an event is recorded"
     unseen = (
-        "the last events of a process that was killed: what it wrote to its log is all that anybody knows",
-        "what an event says: only that it is there, and in order",
+        "the last events of a killed process: only its written log is known",
+        "the content of an event: only its presence and order are checked",
     )
     route = TRACE
     types = tuple(EVENT_TYPES.values())
@@ -322,11 +323,11 @@ class VersionsAreHonoured(KeyedInvariant[State]):
     title = "No answer has an error that is newer than the version of its request"
     source = "KIP-35; Kafka's message definitions"
     unseen = (
-        "Fields that a version lacks: who sends one raises an exception, which is X3's.",
-        "The version of an answer: nodes decode it by the version that they asked with.",
+        "Fields that a version lacks: their sender raises an exception, which violates X3.",
+        "The version of an answer: nodes decode it by the version of their request.",
     )
     tested_when = (
-        "an answer with an error, of a version that lacks an error of its API, is looked at by the server or the caller"
+        "the server or the caller records an answer with an error, in a version that lacks an error of its API"
     )
     route = NODE
     types = (Rpc, RpcReply)

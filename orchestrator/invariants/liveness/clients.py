@@ -95,8 +95,8 @@ class SendsReturn(PartitionInvariant[Sends]):
     types = (SendInvoke, SendReturn, PartChange, PartAssume, LogAppend, LogTrunc, NodeDown)
     exemptions = {"isr-away": TOO_FEW, "no-producer-state": NO_PRODUCER_STATE, LATE_PUSH_RULE: LATE_PUSH}
     unseen = (
-        "a send whose own time-out is shorter than the bound: it ends as unknown, and is counted as cut",
-        "acks=0, which is told ok when it is sent",
+        "a send whose own timeout is shorter than the bound: it ends as unknown, and is not judged",
+        "acks=0, which returns ok when it is sent",
     )
 
     def initial(self, key: str, profile: Profile) -> Sends:
@@ -219,14 +219,14 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
     id = "L6"
     title = "A consumer reads to the high watermark"
     source = "KIP-74; Fetcher.java"
-    tested_when = "a consumer reaches what was the high watermark when it was behind, in a window"
+    tested_when = "a consumer reaches, in a window, the high watermark from the time when it was behind"
     route = PARTITION
     types = (LogHw, PollReturn, ConsPos, PartChange)
-    unseen = ("how long a consumer needs that waits for brokers which hang, below the bound for each of them",)
+    unseen = ("the time that a consumer waits for hung brokers, below the bound for each of them",)
     cases = {LogHw: ("leader",)}
     exemptions = {
         "isr-away": NO_MEMBER,
-        "unclean-election": "An unclean election since then gave up what the consumer was to read.",
+        "unclean-election": "An unclean election since then gave up the records that the consumer had to read.",
         LATE_PUSH_RULE: LATE_PUSH,
     }
 

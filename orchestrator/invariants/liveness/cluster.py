@@ -35,10 +35,12 @@ from orchestrator.invariants.folds.windows import (
 from orchestrator.invariants.mirrors.voter_sets import VoterSets, is_majority
 
 CONTROLLER = "controller-"
-NO_MEMBER = "Nobody of the ISR is in the core of the window: the data cannot be had, and no clean election is possible."
+NO_MEMBER = (
+    "No member of the ISR is in the core of the window: the data is unavailable, and no clean election is possible."
+)
 NO_CANDIDATE = (
-    "Nobody who may lead is in the core of the window: nobody of the ISR or, where that is empty, of the eligible "
-    "leader replicas or, where there are none, not the last known leader."
+    "No possible leader is in the core of the window: no member of the ISR; or, if that is empty, no eligible leader "
+    "replica; or, without these, not the last known leader."
 )
 TOO_FEW = "Fewer replicas of the ISR than min.insync.replicas are in the core of the window."
 
@@ -76,10 +78,10 @@ class LeaderIsElected(WindowInvariant[Quorum]):
     tested_when = "a leader is acknowledged by most voters in a window, after there was none"
     unseen = (
         (
-            "How an election is won in time: a voter that is slow but within the bound is not found, so "
-            "EndQuorumEpoch that nobody heeds, or BeginQuorumEpoch that is never repeated, only costs time."
+            "The speed of an election within the bound: an ignored EndQuorumEpoch, or a BeginQuorumEpoch that is "
+            "never repeated, only costs time."
         ),
-        "a leader that is acknowledged and decides nothing: L3, L4, L12 and Q19 show what comes of that",
+        "an acknowledged leader that changes nothing: L3, L4, L12 and Q19 find the consequences",
     )
     route = QUORUM
     types = (QRole, QVoters, NodeUp, NodeDown)
@@ -181,7 +183,7 @@ class BrokerIsUnfenced(WindowInvariant[BrokerState]):
     tested_when = "a broker is unfenced in a window, after it was fenced or started"
     route = BROKER
     types = (BrokerReg, NodeUp)
-    unseen = ("whether the brokers know that it is unfenced: that the controller has written it is enough",)
+    unseen = ("whether the brokers know that it is unfenced: the controller's record is enough",)
 
     @property
     def news(self) -> tuple[type, ...]:
@@ -257,11 +259,11 @@ class PartitionGetsALeader(PartitionInvariant[LedPartition]):
     id = "L3"
     title = "Every partition gets a leader that takes up its leadership"
     source = "KIP-595; KIP-966; ReplicationControlManager.java"
-    tested_when = "a leader in the core takes up its leader epoch, after there was none"
+    tested_when = "a leader in the core begins its leader epoch, after there was none"
     route = PARTITION
     types = (PartChange, PartAssume)
     exemptions = {"isr-away": NO_CANDIDATE}
-    unseen = ("leaders that producers and consumers cannot find: L5 and L6 show that",)
+    unseen = ("leaders that producers and consumers cannot find: L5 and L6 judge that",)
 
     def initial(self, key: str, profile: Profile) -> LedPartition:
         unclean = bool(profile.topic_setting(key, "unclean.leader.election.enable", default=False))
@@ -333,7 +335,7 @@ class IsrIsWhole(PartitionInvariant[PartitionState]):
     id = "L4"
     title = "A replica that comes back rejoins the ISR"
     source = "KIP-497; KAFKA-10706; Partition.scala (maybeExpandIsr)"
-    tested_when = "a replica gets into the ISR in a window, after it was out of it"
+    tested_when = "a replica joins the ISR in a window, after it was out of it"
     route = PARTITION
     types = (PartChange,)
     unseen = ("a replica outside the ISR while the leader is not in the core",)
@@ -397,18 +399,18 @@ class AcknowledgedIsOnAll(PartitionInvariant[Ends]):
     id = "L14"
     title = "Records acknowledged with acks=all reach every replica"
     source = "KIP-966; ReplicaFetcherThread.scala"
-    tested_when = "all replicas in the core of a window have what had been acknowledged"
+    tested_when = "all replicas in the core of a window have the acknowledged records"
     route = PARTITION
     types = (PartChange, PartAssume, LogAppend, LogTrunc, NodeDown, SendReturn)
     exemptions = {
-        "leader-away": "The leader is not in the core of the window: there is nobody to fetch from.",
-        "unclean-election": "An unclean election gave up what the leader lacks.",
-        "loss-budget": "A disk lost what the leader lacks.",
+        "leader-away": "The leader is not in the core of the window: no broker serves fetches.",
+        "unclean-election": "An unclean election gave up the records that the leader lacks.",
+        "loss-budget": "A disk lost the records that the leader lacks.",
     }
     unseen = (
-        "what was acknowledged with less than acks=all",
-        "what of it an unclean election gave up, and what a later one lost: P4 and C1 tell them apart",
-        "whether a disk may lose what the leader lacks: P4 and C1 judge that",
+        "records acknowledged with less than acks=all",
+        "whether an unclean election gave up a record, or a later election lost it: P4 and C1 distinguish these",
+        "whether a disk may lose the records that the leader lacks: P4 and C1 judge that",
     )
 
     def initial(self, key: str, profile: Profile) -> Ends:

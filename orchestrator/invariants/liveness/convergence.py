@@ -43,8 +43,8 @@ class Converges(KeyedInvariant[Healing]):
     source = "the sum of what L1, L3, L4 and L12 demand"
     tested_when = "the cluster is steady again after the chaos"
     unseen = (
-        "whether clients get anywhere: L5, L6 and L7 judge that",
-        "a cluster that gets steady for a moment and leaves that again after the run has ended",
+        "whether clients make progress: L5, L6 and L7 judge that",
+        "a cluster that is steady for a moment and becomes unsteady after the run",
     )
     route = RUN
     types = (CtlPhase,)

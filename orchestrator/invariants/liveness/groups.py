@@ -83,14 +83,14 @@ class GroupsGetTogether(WindowInvariant[Gathering]):
     types = (GrpGen, GrpLoad, ConsOwn)
     of_groups = True
     exemptions = {
-        "fenced-static-member": "A static member had joined again under another member id, and its coordinator ended "
-        "before that generation was in the log: the next one knows the former id alone and fences the member "
-        "(FENCED_INSTANCE_ID), for which Kafka's consumer ends for good.",
+        "fenced-static-member": "A static member had rejoined under another member id, and its coordinator ended "
+        "before that generation was in the log: the next coordinator knows only the former id "
+        "and fences the member (FENCED_INSTANCE_ID), which ends Kafka's consumer for good.",
         LATE_PUSH_RULE: LATE_PUSH,
     }
     unseen = (
-        "a group with a member that is not in the core: it may be waited for",
-        "a group of which nothing was ever heard",
+        "a group with a member outside the core: the group may wait for it",
+        "a group without any event",
         "partitions that are added to a topic while it is read",
     )
 

@@ -118,8 +118,8 @@ class ImagesGetToTheEnd(FollowsTheLog[BrokerImages]):
     tested_when = "a broker that was behind has applied the last record of the metadata log, in a window"
     types = (MetaImage, PartChange, PartRemove, BrokerReg, ConfigChange, NodeUp, NodeDown)
     unseen = (
-        "What a broker makes of what it has applied: M8 compares images.",
-        "With metadata.propagation=push, whether brokers are sent what there is: L13 and L15 show what comes of that.",
+        "The broker's image after applying the log: M8 compares images.",
+        "With metadata.propagation=push, whether brokers receive every update: L13 and L15 find the consequences.",
     )
 
     def initial(self, key: str, profile: Profile) -> BrokerImages:
@@ -214,22 +214,19 @@ class ClientsGetTheCurrentMetadata(FollowsTheLog[ClientViews]):
     title = "A client whose metadata proves outdated gets the current metadata"
     source = "KIP-232; KIP-320; KIP-951; Kafka's Metadata.java, Sender.java, FetchCollector.java"
     tested_when = (
-        "a client gets the current leader in a window, after an error or a position that says that it had another"
+        "a client gets the current leader in a window, after an error or a position that shows that it had another one"
     )
     types = (PartChange, PartRemove, MetaView, ErrorSeen, ConsPos, NodeUp, NodeDown)
     exemptions = {
-        "silent-brokers": "A broker that is not in the core told it what it knew, or there are several of those: a "
-        "client waits for each, the bound for one.",
+        "silent-brokers": "A broker outside the core gave it its metadata, or there are several such brokers: a "
+        "client waits for each, and the bound is for one.",
     }
     unseen = (
         (
-            "A client that nobody refuses, or no more (it may have ended): with old metadata, and a leader that does "
-            "not know it either, it needs none."
+            "A client that is never refused, or not any more (it may have ended): with a leader that is as outdated "
+            "as the client, it needs no new metadata."
         ),
-        (
-            "With metadata.propagation=push brokers may tell of old leaders for ever; nothing but positions is judged "
-            "then."
-        ),
+        ("With metadata.propagation=push brokers may serve old leaders for ever; then only positions are judged."),
     )
 
     def initial(self, key: str, profile: Profile) -> ClientViews:

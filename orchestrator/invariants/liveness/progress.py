@@ -138,10 +138,13 @@ class CallsEnd(KeyedInvariant[Calls]):
     unseen = (
         "whether a Produce is answered in time: a server may wait as long as its client does, and L5 judges sends",
         "whether a JoinGroup or a SyncGroup is answered in time: it waits for other members, and L11 judges groups",
-        "whether a coordinator answers below offsets.commit.timeout.ms, if nothing shows that its writes are committed",
-        "whether it answers what a member asked last before it ended: what it asked before may have been in the way",
-        "calls that nobody answered outside of windows, beyond their own time-out",
-        "how long a server takes below the time-out of the call, and answers to whoever has hung up",
+        (
+            "whether a coordinator answers within offsets.commit.timeout.ms, if no event shows that its writes are "
+            "committed"
+        ),
+        "whether it answers the last request of a member before its end: earlier requests may have delayed it",
+        "unanswered calls outside of windows, beyond their own timeout",
+        "the time of a server within the timeout of the call, and answers to disconnected callers",
     )
     route = NODE
     types = (Rpc, NodeDown)
@@ -307,22 +310,22 @@ class RetriesGetSomewhere(WindowInvariant[Retries]):
     id = "L13"
     title = "Retries lead to something useful: no node only fails for long"
     source = "KAFKA-17190"
-    tested_when = "something useful follows on a request that failed, in a window"
+    tested_when = "a useful event follows a failed request, in a window"
     route = NODE
     types = (Rpc, *USEFUL)
     exemptions = {
         LATE_PUSH_RULE: LATE_PUSH,
         "no-producer-state": NO_PRODUCER_STATE,
-        "silent-nodes": "It asked several that are not in the core, and waits for each; the bound is for one.",
-        "removed-topic": "It was told that there is no such topic or partition, and that was so, as an operator had "
-        "removed it: before it is made anew there is nothing to get, and then the bound begins anew.",
+        "silent-nodes": "It asked several nodes outside the core, and waits for each; the bound is for one.",
+        "removed-topic": "The answer was that there is no such topic or partition, and an operator had indeed removed "
+        "it: until it is created again there is no record to get, and then the bound restarts.",
     }
 
     LEAST = 10
     """Fewer requests than that are no livelock."""
     unseen = (
-        "whether a leader rightly says that a batch is out of order again and again: X1 judges each refusal",
-        "livelocks of fewer than ten requests, and of a node that gets one useful thing done now and then",
+        "whether a leader's repeated refusals of a batch as out of order are right: X1 judges each of them",
+        "livelocks of fewer than ten requests, and of a node with an occasional useful event",
     )
 
     @property
@@ -430,7 +433,7 @@ class NoStorms(KeyedInvariant[Load]):
     """Requests for each useful event beyond those."""
     unseen = (
         "storms outside stability windows, and of requests that took longer than a second",
-        "storms below 100 requests a second, and of Fetches that bring nothing below 50 more",
+        "storms below 100 requests a second, or below 50 empty Fetches a second more",
     )
 
     @property

@@ -42,8 +42,8 @@ class VoterChangesEnd(WindowInvariant[Changing]):
     id = "L9"
     title = "A change of the voters, once begun, is committed or undone on all members"
     source = "KIP-853; kafka-tlaplus, ReconfigurationNotStuck"
-    tested_when = "the members agree on the voters in a window, after they did not, or a change was open"
-    unseen = ("Members outside the core, and what an operator is told meanwhile (Q19).",)
+    tested_when = "the members agree on the voters in a window, after they disagreed, or after an open change"
+    unseen = ("Members outside the core, and the answers to an operator meanwhile (Q19).",)
     route = METADATA_LOG
     types = (QVoters, QRole, LogHw, NodeDown)
     cases = {LogHw: ("leader",)}

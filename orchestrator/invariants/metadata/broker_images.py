@@ -106,19 +106,19 @@ class ImagesAreOneHistory(LogInvariant[Images]):
     title = "The metadata images of all brokers are one history, and an answer to a client is in the image it came from"
     source = "kafka-tlaplus, MetadataLogMatchingProperty; KIP-630; Kafka's MetadataImage, KRaftMetadataCache"
     tested_when = (
-        "a broker comes to an offset that another one has come to, or beyond where it was; or a client is told "
-        "of a leader that it did not know"
+        "a broker reaches an offset that another one has reached, or passes its former offset; or a client gets a "
+        "leader that it did not know"
     )
     types = (MetaImage, MetaView, PartChange, PartRemove, BrokerReg, NodeUp, LogHw)
     cases = {LogHw: ("leader",)}
     exemptions = {"loss-budget": WIPED}
     ghost = "digest of the metadata log"
     unseen = (
-        "What a client is told that it knows already, and that its trace does not repeat.",
-        "Whether a hint is as new as the image of the broker that gives it: a controller must have written it.",
-        "ISRs, replicas and configurations in an image: its digest is over the log that it was made from.",
-        "An image that stays behind for good: L8 asks that it gets to the end of the metadata log.",
-        "With metadata.propagation=push, whether what a broker tells is what it was sent last.",
+        "Answers that repeat the client's knowledge: they are not in its trace.",
+        "Whether a hint is as new as the image of its broker: the check is only that a controller wrote it.",
+        "ISRs, replicas and configurations in an image: its digest covers the log from which it was built.",
+        "An image that stays behind for good: L8 requires that it reaches the end of the metadata log.",
+        "With metadata.propagation=push, whether a broker's answer is from its last update.",
     )
 
     def initial(self, key: str, profile: Profile) -> Images:

@@ -136,17 +136,19 @@ class OlderMetadataIsNotAdopted(KeyedInvariant[Beliefs]):
     id = "M1"
     title = "A client never goes back to an older leader epoch of a partition, or to an older metadata epoch"
     source = "KIP-320; KIP-232; KAFKA-6262; KAFKA-7738; Kafka's Metadata.updateLatestMetadata"
-    tested_when = "a client that knows a leader epoch takes over another answer, or asks for offsets or records in one"
+    tested_when = (
+        "a client that knows a leader epoch accepts another answer, or asks for offsets or records in a leader epoch"
+    )
     route = CLIENT
     types = (NodeUp, MetaView, PollReturn, RpcReply)
     cases = {RpcReply: ("ListOffsets",)}
     exemptions = {
-        "topic-forgotten": "An answer in between lacked the topic, and its id went with it: Kafka takes the next one "
-        "for one about another topic.",
+        "topic-forgotten": "An answer in between lacked the topic and its id: Kafka takes the next answer for another "
+        "topic.",
     }
     unseen = (
-        "What a producer does with a leader that it has: a Produce tells no leader epoch.",
-        "Whether another topic id is that of a newer topic of its name, or of the one before: Kafka takes over any.",
+        "A producer's use of its leader: a Produce has no leader epoch.",
+        "Whether another topic id belongs to a newer topic of its name, or to an older one: Kafka accepts any.",
     )
 
     def initial(self, key: str, profile: Profile) -> Beliefs:
@@ -285,18 +287,18 @@ class OutdatedMetadataIsRefetched(WindowInvariant[Refreshing]):
     title = "A client refetches metadata that proves outdated after the back-off, and keeps its leader until then"
     source = "KIP-320; KIP-232; Kafka's Metadata.java (requestUpdate, timeToAllowUpdate, updateLatestMetadata)"
     tested_when = (
-        "a client asks a broker for offsets, sends it records or gets some; refuses an answer or takes a hint; "
-        "refreshes its metadata once more; or, in a window, refreshes it after an error that says that it is outdated"
+        "a client asks a broker for offsets, sends it records or gets some; refuses an answer or accepts a hint; "
+        "refreshes its metadata again; or, in a window, refreshes it after an error that shows that it is outdated"
     )
     route = CLIENT
     types = (NodeUp, NodeDown, MetaView, ErrorSeen, PollReturn, Rpc, RpcReply)
     cases = {RpcReply: ("ListOffsets", "Produce")}
     exemptions = {
-        "silent-nodes": "It asked several that are not in the core, and waits for each; the bound is for one.",
+        "silent-nodes": "It asked several nodes outside the core, and waits for each; the bound is for one.",
     }
     unseen = (
-        "To whom a producer sent what is answered later than in the step that takes it, and in which leader epoch.",
-        "How a back-off grows: no pause may be shorter than the first one, and one on a clock that is wrong any.",
+        "The destination and leader epoch of a produce that is answered in a later step.",
+        "The growth of a back-off: no pause may be shorter than the first one; on a wrong clock any pause is accepted.",
     )
 
     EARLY_US = 5_000

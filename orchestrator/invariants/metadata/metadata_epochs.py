@@ -87,7 +87,7 @@ class EpochsAreMintedOnce(KeyedInvariant[Epochs]):
     id = "M3"
     title = "Each metadata epoch is minted once, epochs rise from controller to controller, and clients see no others"
     source = "KIP-232 (version 16), Proposed Changes 1"
-    tested_when = "a controller mints a metadata epoch after another one, or a client is told one"
+    tested_when = "a controller mints a metadata epoch after another one, or a client gets one"
     route = CONTROLLER
     types = (MetaMint, MetaView)
     at = SEED
@@ -95,8 +95,11 @@ class EpochsAreMintedOnce(KeyedInvariant[Epochs]):
         "wiped": "A controller's disk was wiped before: the quorum may have lost the last metadata epochs.",
     }
     unseen = (
-        f"who minted what clients are told of epochs that are more than {REMEMBERED:,} old",
-        "a broker that goes back to a former controller between two of its events, or within what one has sent",
+        f"the minting of epochs in answers to clients that are more than {REMEMBERED:,} epochs old",
+        (
+            "a broker that goes back to a former controller between two of its events, or within the updates of one "
+            "controller"
+        ),
     )
 
     @property
@@ -226,7 +229,12 @@ class ConsumptionWaitsForMetadata(KeyedInvariant[Waiting]):
     types = (NodeUp, CommittedReturn, MetaView, PollReturn, ConsPos, ErrorSeen)
     of_groups = True
     at = SEED
-    unseen = ("when a Fetch was sent: what comes of it shows that it was; metadata may have come in between",)
+    unseen = (
+        (
+            "the time at which a Fetch was sent: only its result shows that it was, and metadata may have arrived in "
+            "between"
+        ),
+    )
 
     def initial(self, key: str, profile: Profile) -> Waiting:
         return Waiting(key)
@@ -303,11 +311,11 @@ class ExternalPositionsWait(KeyedInvariant[External]):
     id = "M7"
     title = "A consumer seeks to a position kept outside Kafka only with metadata that is no older than the position's"
     source = "KIP-232 (version 16), Proposed Changes 5"
-    tested_when = "an application seeks to a position that it has kept with a metadata epoch"
+    tested_when = "an application seeks to a position that it has stored with a metadata epoch"
     route = NODE
     types = (NodeUp, MetaView, MetaWait, PollReturn, ConsPos)
     at = SEED
-    unseen = (f"what was kept with a position that polls left more than {POSITIONS:,} polls ago",)
+    unseen = (f"the epoch that was stored with a position from more than {POSITIONS:,} polls ago",)
 
     def initial(self, key: str, profile: Profile) -> External:
         return External(key)

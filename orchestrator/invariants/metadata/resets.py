@@ -72,19 +72,20 @@ class NoSpuriousReset(LogInvariant[Resets]):
     title = "A position is reset only if the log does not have it"
     source = "KAFKA-6262; KIP-232, Motivation; KIP-320"
     tested_when = (
-        "a consumer that has a position begins where auto.offset.reset says, or one whose group has one begins anywhere"
+        "a consumer with a position begins where auto.offset.reset says, or a consumer whose group has a position "
+        "begins anywhere"
     )
     types = (ConsPos, ConsOwn, CommitReturn, CommittedReturn, ErrorSeen, GrpCommit)
     exemptions = {
-        "no-epoch": "The consumer is older than the use of leader epochs (Metadata and Fetch of version 9, KIP-320). A "
-        "broker that did not lead any more, and lacked the position, told it that it is out of range: the consumer "
-        "could not know.",
+        "no-epoch": "The consumer is older than the use of leader epochs (Metadata and Fetch of version 9, KIP-320). "
+        "A broker that did not lead any more, and lacked the position, answered that it is out of range: "
+        "the consumer could not know.",
         **LOSS,
     }
     unseen = (
-        "a position that an application seeks, and a reset without a policy: it is the application's to deal with",
-        "whether it is right that a consumer was told that nothing is committed: O1 judges that",
-        "partitions of topics that were removed, and the first position in one that came after: it may be of both",
+        "a position that an application seeks, and a reset without a policy: they are the application's responsibility",
+        "whether the answer is right that no position is committed: O1 judges that",
+        "partitions of removed topics, and the first position in a later topic of that name: it may belong to either",
     )
 
     def initial(self, key: str, profile: Profile) -> Resets:

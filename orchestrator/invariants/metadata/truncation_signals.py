@@ -78,18 +78,23 @@ class TruncationIsSignalled(LogInvariant[Places]):
     title = "A consumer whose position is not in its new leader's log learns so before it reads on"
     source = "KIP-320; KAFKA-7747; KAFKA-7786; Kafka's SubscriptionState.maybeValidatePosition"
     tested_when = (
-        "a consumer gets records in another leader epoch than before, and knows the leader epoch of what it comes "
-        "after; it asks a leader where that epoch ends; or it goes back to where it was told"
+        "a consumer gets records in another leader epoch than before, and knows the leader epoch before its position; "
+        "it asks a leader for the end of that epoch; or it goes back to the offset in the answer"
     )
     types = (PollReturn, ConsPos, CommittedReturn, EpochTold, MetaView)
     exemptions = {
-        "older-epoch-reaches": "The new leader has nothing of the consumer's leader epoch, and an older one that ends "
-        "behind the position: Kafka compares that end alone.",
-        "not-validated": "The consumer or its broker speaks no OffsetForLeaderEpoch that clients use (version 3).",
+        "older-epoch-reaches": "The new leader has no record of the consumer's leader epoch, and an older epoch that "
+        "ends behind the position: Kafka compares only that end.",
+        "not-validated": (
+            "The consumer or its broker does not support OffsetForLeaderEpoch version 3, which clients use."
+        ),
     }
     unseen = (
-        "What a consumer leaves out that does not know the leader epoch of what it comes after; Kafka cannot tell it.",
-        "A consumer that was told where its log parts from its leader's, and begins anew elsewhere.",
+        (
+            "Records skipped by a consumer that does not know the leader epoch before its position: Kafka cannot "
+            "detect it."
+        ),
+        "A consumer that learned the point of divergence, and begins at another offset.",
     )
 
     def initial(self, key: str, profile: Profile) -> Places:

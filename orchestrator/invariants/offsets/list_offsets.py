@@ -100,16 +100,16 @@ class LatestNeverGoesBack(KeyedInvariant[Answers]):
     title = "The latest offset reported to clients never goes backwards, not even across leader changes"
     source = "KIP-207; KAFKA-2334"
     unseen = (
-        "Answers of one isolation level against those of another: without transactions both end at the high watermark.",
+        "Answers of different isolation levels are not compared: without transactions both end at the high watermark.",
     )
-    tested_when = "a client is told a latest offset, and another had been told before it asked"
+    tested_when = "a client gets a latest offset, and another one had been reported before it asked"
     route = LIST_OFFSETS
     types = (ListInvoke, ListReturn, RpcReply, PartChange, PartRemove, NodeDown)
     cases = {RpcReply: ("ListOffsets",)}
     exemptions = {
         "loss-budget": LOST,
         "stale-leader": "The second answer came from a leader of an older leader epoch than the first.",
-        "unclean-election": "An unclean election lay between the leader epochs of the two answers.",
+        "unclean-election": "There was an unclean election between the leader epochs of the two answers.",
         "unclean-enabled": "As the KIP is written, it does not apply where unclean election is enabled.",
     }
 
@@ -279,8 +279,8 @@ class NewLeaderRefusesUntilCaughtUp(LogInvariant[Refusals]):
     title = "A new leader refuses ListOffsets until its high watermark reaches its leader epoch's start, and no longer"
     source = "KIP-207; Kafka's Partition.fetchOffsetForTimestamp"
     unseen = (
-        "Clusters in which a rolling bounce changes kip-207: which value held for an answer is not known.",
-        "What a broker says of its own high watermark: P10 looks at that. Where its epoch starts its log tells.",
+        "Clusters in which a rolling bounce changes kip-207: the value for an answer is unknown.",
+        "The broker's own report of its high watermark: P10 judges that. The start of its epoch is taken from its log.",
     )
     tested_when = (
         "a leader whose high watermark is below its leader epoch's start answers or refuses a client's ListOffsets, "

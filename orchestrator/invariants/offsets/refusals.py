@@ -99,19 +99,19 @@ class ClientsAbsorbTheRefusal(KeyedInvariant[Client]):
     )
     source = "KIP-207; Kafka's ListOffsetsHandler, OffsetFetcherUtils"
     tested_when = (
-        "a client that was refused gets its next answer about the partition, or its operation ends; a lookup returns "
-        "an offset, or a consumer takes a position that it has looked up"
+        "a refused client gets its next answer about the partition, or its operation ends; a lookup returns an "
+        "offset, or a consumer takes a position from a lookup"
     )
     route = CLIENT
     types = (NodeUp, ListInvoke, ListReturn, PollReturn, ErrorSeen, MetaView, ConsPos, Rpc, RpcReply)
     cases = {RpcReply: ("ListOffsets",)}
     unseen = (
-        "A lookup that is refused and never made again: operations have L7 for that, consumers L6 in long windows.",
-        "Whether Metadata that a consumer asks for after a refusal was needed: Kafka's consumer always does.",
+        "A refused lookup that is never repeated: L7 judges operations, and L6 judges consumers in long windows.",
+        "Whether a consumer's Metadata request after a refusal was needed: Kafka's consumer always sends one.",
     )
     exemptions = {
         "consumer-refreshes": "Kafka's consumer refreshes its metadata after every failed lookup of an offset.",
-        "clock": "A fault changed the clock by which the client measures the end of its operation.",
+        "clock": "A fault changed the clock by which the client measures its operation's timeout.",
     }
 
     @property

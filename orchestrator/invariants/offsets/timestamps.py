@@ -87,7 +87,10 @@ class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
     cases = {LogAppend: ("leader",), RpcReply: ("ListOffsets",)}
     unseen = (
         "Timestamps in the log of a follower, before it leads and answers.",
-        "The timestamp and the leader epoch that a client hands to its application; what its broker told is looked at.",
+        (
+            "The timestamp and the leader epoch that a client returns to its application; only the broker's answer is "
+            "checked."
+        ),
     )
 
     def initial(self, key: str, profile: Profile) -> Stamps:

@@ -72,9 +72,9 @@ class PartitionStatesMoveForward(ControllerInvariant[AssumedStates]):
     id = "P2"
     title = "Partition epochs and leader epochs move forward, in the controller's log and on each broker"
     source = "KIP-497; KIP-320; KAFKA-12367"
-    tested_when = "a controller changes a partition that it had a state of, or a broker takes up a state after another"
+    tested_when = "a controller changes a partition with a known state, or a broker adopts a state after another one"
     unseen = (
-        "states that no broker took up and that were lost with the controller which wrote them",
+        "states that no broker adopted and that were lost with their controller",
         "leader epochs that rise without need",
     )
     types = (PartChange, PartAssume)
@@ -163,8 +163,8 @@ class IsrChangesAreCompareAndSet(ControllerInvariant[Proposals]):
     id = "P8"
     title = "An ISR changes as its leader proposed, and on the state for which it was proposed"
     source = "KIP-497; KAFKA-12686; KAFKA-14144"
-    tested_when = "a controller changes an ISR for a proposal, or a leader learns what became of one"
-    unseen = ("proposals that the controller refused though it need not have: X1 and L4 see refusals without reason",)
+    tested_when = "a controller changes an ISR for a proposal, or a leader learns the outcome of a proposal"
+    unseen = ("needless refusals by the controller: X1 and L4 see them",)
     types = (PartChange, IsrPropose)
     before_types = (PartChange, IsrPropose)
 
@@ -263,7 +263,7 @@ class TheDeadAreNotInCharge(ControllerInvariant[State]):
     title = "Leaders and ISR members are registered, unfenced brokers, under their current broker epochs"
     source = "KIP-841; KIP-903; KAFKA-13916"
     tested_when = "a controller changes a partition, or fences or registers a broker"
-    unseen = ("brokers that shut down and are still in an ISR: they leave it by a change of their own",)
+    unseen = ("brokers that are shutting down and are still in an ISR: they leave it by a separate change",)
     types = (PartChange, BrokerReg)
     before_types = (BrokerReg,)
     exemptions = {
@@ -393,8 +393,8 @@ class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
     source = "KIP-106; KIP-966; Kafka's PartitionChangeBuilder"
     tested_when = "a controller gives a partition another leader, or elects uncleanly"
     unseen = (
-        "which of several replicas that may be elected is elected, and whether the preferred one is in the end",
-        "eligible leader replicas as such, and who led last: they are taken as the controller wrote them (P20)",
+        "which of several eligible replicas is elected, and whether the preferred one is elected finally",
+        "the eligible leader replicas and the last leader themselves: the check uses the controller's records (P20)",
     )
     types = (PartChange, BrokerReg)
     before_types = (PartChange, BrokerReg)

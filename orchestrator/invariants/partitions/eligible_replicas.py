@@ -37,7 +37,7 @@ class EligibleReplicasAreThoseWhoLeft(ControllerInvariant[Feature]):
         "with eligible.leader.replicas.version 1, a controller changes a partition, or registers a broker after an "
         "unclean shutdown"
     )
-    unseen = ("whether a shutdown was unclean: that is the controller's word, and P5 judges what the replica has",)
+    unseen = ("whether a shutdown was unclean: the check relies on the controller, and P5 judges the replica's log",)
     types = (PartChange, BrokerReg)
     before_types = (PartChange,)
 

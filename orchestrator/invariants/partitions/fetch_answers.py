@@ -46,8 +46,8 @@ class FetchesAreAnsweredAtOnce(KeyedInvariant[Readers]):
         "to the end"
     )
     unseen = (
-        "a Fetch that is answered before its time is over, and late all the same",
-        "what consumers are told without an error: C8 and M10 look at that",
+        "a late answer to a Fetch before its timeout",
+        "answers to consumers without an error: C8 and M10 judge those",
         "refusals of followers: P16 and P23 judge those",
     )
     route = PARTITION

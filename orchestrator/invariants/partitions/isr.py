@@ -79,19 +79,19 @@ class ElectableReplicasHaveEverything(LogInvariant[Electable]):
     title = "Every replica that may be elected has every committed record"
     source = "KIP-497; KIP-966; KAFKA-13091"
     tested_when = (
-        "a leader moves its high watermark, an ISR grows, or a process takes the partition up for the first time, for "
-        "each replica that may be elected"
+        "for each replica that may be elected: a leader moves its high watermark, an ISR grows, or a process loads "
+        "the partition for the first time"
     )
     unseen = (
-        "a member that comes back while it is open whether the ISR that the controller wrote stands",
-        "an ISR or eligible leader replicas of a controller that was replaced: what it appended may be lost",
+        "a member that comes back while the controller's ISR may still be undone",
+        "an ISR or eligible leader replicas of a replaced controller: its appends may be lost",
     )
     types = (LogHw, PartChange, IsrPropose, PartAssume)
     cases = {LogHw: ("leader",)}
     exemptions = {
         "unclean-election": UNCLEAN,
         "loss-budget": LOST,
-        "away": "The replica lost it with a process that has ended: it leaves the ISR before it is back.",
+        "away": "The replica lost the record with a process that has ended: it leaves the ISR before it is back.",
     }
 
     def initial(self, key: str, profile: Profile) -> Electable:
@@ -201,8 +201,8 @@ class ReplicationCoversElection(LogInvariant[Electable]):
     source = "KIP-497; KIP-966"
     tested_when = "a leader in the controller's leader epoch moves its high watermark"
     unseen = (
-        "high watermarks in a leader epoch that is over for the controller: P4 judges what comes of them",
-        "whether a leader that has heard of an ISR below min.insync.replicas stands still: only that it counts too few",
+        "high watermarks in a leader epoch that is over for the controller: P4 judges the consequences",
+        "whether a leader that knows of an ISR below min.insync.replicas stops committing: only that it counts too few",
     )
     types = (LogHw, PartChange, IsrPropose)
     exemptions = {

@@ -142,11 +142,11 @@ class WhoLagsLeavesTheIsr(KeyedInvariant[Terms]):
     source = "Kafka's Partition.maybeShrinkIsr; Replica.isCaughtUp; KIP-16"
     tested_when = "a leader proposes an ISR without one of its members"
     unseen = (
-        "a leader with a proposal on its way: how long that takes depends on the controller",
-        "a leader while a clock or a pause makes its time wrong, and for the lag after it",
+        "a leader with an open proposal: its duration depends on the controller",
+        "a leader while a clock or a pause falsifies its time, and for the lag time after it",
         (
-            "A follower that is dropped too soon, after the log has grown, unless it was seen to have everything in "
-            "that time: fetches that bring nothing new are not in the trace."
+            "A follower that is dropped too soon after the log has grown, unless the trace shows that it had caught "
+            "up in that time: fetches without news are not in the trace."
         ),
     )
     route = PARTITION

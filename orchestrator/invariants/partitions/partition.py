@@ -56,8 +56,8 @@ class OneLeaderPerLeaderEpoch(KeyedInvariant[Leaderships]):
     id = "P1"
     title = "One leader per leader epoch, and only the broker that the controller named"
     source = "KIP-320; KIP-101"
-    tested_when = "a broker takes up leadership"
-    unseen = ("leaders that a controller gave and that nobody took up",)
+    tested_when = "a broker becomes leader"
+    unseen = ("leaders that a controller named and that never took over",)
     route = PARTITION
     types = (PartChange, PartAssume)
 
@@ -161,10 +161,10 @@ class JoiningTheIsrIsEarned(KeyedInvariant[IsrWitnesses]):
     source = "KAFKA-7128; KIP-841; KIP-903; Partition.scala (isReplicaIsrEligible)"
     tested_when = "a leader proposes an ISR with a replica that was not in it"
     unseen = (
-        "whether the replica was unfenced when the proposal was accepted: P9 looks at that",
+        "whether the replica was unfenced when the proposal was accepted: P9 judges that",
         "a registration that a controller appended and lost",
-        "a proposal that is sent again as it was made: as Kafka's, it stands for what the leader knew then",
-        "what a leader may keep of positions when it is elected again in place",
+        "an unchanged retry of a proposal: as in Kafka, it reflects the leader's knowledge at its creation",
+        "the positions that a leader may keep when it is elected again in place",
     )
     route = PARTITION
     types = (IsrPropose, RepFetch, PartChange, LogAppend, LogTrunc, NodeDown, PartAssume)
@@ -324,10 +324,13 @@ class ReplicaFetchesAreFenced(KeyedInvariant[Lives]):
     id = "P16"
     title = "A leader counts only fetches in its own leader epoch, and none of a process that is gone; it fences others"
     source = "KIP-320; KAFKA-6880; KAFKA-9338"
-    tested_when = "a leader takes note of a follower's fetch, finds that it diverges, or fences it for its leader epoch"
+    tested_when = "a leader counts a follower's fetch, finds that it diverges, or fences it for its leader epoch"
     unseen = (
-        "what a leader does with a fetch besides taking note of it: the records in the answer are of P3 and P12",
-        "UNKNOWN_LEADER_EPOCH told in the right leader epoch: so is a replica that the broker does not know yet",
+        "other effects of a fetch: P3 and P12 judge the records in the answer",
+        (
+            "UNKNOWN_LEADER_EPOCH in the right leader epoch: it is also the answer to a replica that the broker does "
+            "not know yet"
+        ),
     )
     route = PARTITION
     types = (RepFetch,)
@@ -462,9 +465,9 @@ class AcksTellTheTruth(KeyedInvariant[LeaderMarks]):
     tested_when = "a broker answers a Produce of acks=1 or acks=all without error"
     unseen = (
         "acks=0, which is not answered",
-        "the ISR after the answer: it counts as the leader had it, and says so, when it appended, and when it answered",
-        "of a min.insync.replicas that changes between append and answer, the larger value",
-        "what is appended below min.insync.replicas by a leader that does not live to answer",
+        "the ISR after the answer: the check uses the leader's ISR at the append and at the answer",
+        "the larger value of a min.insync.replicas that changes between append and answer",
+        "records appended below min.insync.replicas by a leader that dies before it answers",
     )
     route = PARTITION
     types = (RpcReply, LogHw, LogAppend, LogTrunc, PartAssume, PartChange)

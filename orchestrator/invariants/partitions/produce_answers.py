@@ -51,12 +51,12 @@ class ProducesAreAnsweredAtOnce(KeyedInvariant[Produces]):
     id = "P24"
     title = "A leader answers acks=1 once it has appended, and acks=all once the high watermark has passed the records"
     source = "Kafka's ReplicaManager.appendRecords; DelayedProduce.tryComplete; KAFKA-10301"
-    tested_when = "a leader answers a Produce for one partition, whose append the trace tells of"
+    tested_when = "a leader answers a Produce for one partition whose append is in the trace"
     unseen = (
         "a Produce for several partitions, which waits for the slowest",
         "a batch that is sent again and was appended before",
         "a Produce that has waited for a free request handler",
-        "fetches that wait for records: the trace does not tell when they came",
+        "waiting fetches: their arrival is not in the trace",
     )
     route = PARTITION
     types = (LogAppend, LogHw, RpcReply)

@@ -38,8 +38,8 @@ class LogMatching(LogInvariant[Prefixes]):
     source = "KIP-101; KIP-279; KIP-320; Raft 5.3 (Log Matching)"
     tested_when = "a replica appends a batch whose end and leader epoch another append had"
     unseen = (
-        "what lies below the high watermarks of all replicas: it was compared before it was forgotten",
-        "the bytes on a disk, which may differ from what was appended: C11 and C3 see what is read",
+        "records below the high watermarks of all replicas: they were compared before they were dropped from the state",
+        "the bytes on a disk, which may differ from the appended ones: C11 and C3 judge the records that are read",
     )
     types = (LogAppend,)
     ghost = "prefix hash"
@@ -110,13 +110,15 @@ class LogsAreDenseAndOrdered(LogInvariant[State]):
     id = "P14"
     title = "Logs have no gaps, and their leader epochs rise, each from the offset at which its leader took over"
     source = "KIP-101; KIP-279; KAFKA-7415; KAFKA-10706"
-    tested_when = "a replica of a data partition appends a batch, or takes up a role with a log that it had before"
+    tested_when = "a replica of a data partition appends a batch, or takes a role with an existing log"
     unseen = (
-        "more than the last batch, or cut, that a process had told of and not written: one is excused as lost with it",
+        "more than one recorded batch, or truncation, that a process had not written: one is excused as lost with it",
     )
     types = (LogAppend, PartAssume)
     before_types = (LogAppend, PartAssume)
-    exemptions = {"crash": "The process ended between telling the trace of its last batch, or cut, and writing it."}
+    exemptions = {
+        "crash": ("The process ended between recording its last batch, or truncation, in the trace and writing it.")
+    }
 
     def initial(self, key: str, profile: Profile) -> State:
         return State(key)
@@ -177,7 +179,10 @@ class OnlyTheLeaderWrites(LogInvariant[State]):
     source = "KIP-320; KIP-101"
     tested_when = "a broker appends a batch as leader"
     unseen = (
-        "what a replaced leader appends before it hears of that: it can neither commit nor acknowledge it (P6, P17)",
+        (
+            "appends of a replaced leader before it learns of its replacement: it can neither commit nor acknowledge "
+            "them (P6, P17)"
+        ),
     )
     types = (LogAppend,)
     before_types = (LogAppend,)

@@ -47,9 +47,12 @@ class CleanLeaderHasEverything(LogInvariant[Completeness]):
     id = "P4"
     title = "A cleanly elected leader has every committed record"
     source = "KIP-101; KIP-966; Raft 5.4 (Leader Completeness)"
-    tested_when = "a leader's log at its election is compared with what an older leader epoch committed"
+    tested_when = "a leader's log at its election is compared with the committed records of an older leader epoch"
     unseen = (
-        "what was committed by a leader of which the trace has no high watermark: a broker that died before it said so",
+        (
+            "records committed by a leader whose high watermark is not in the trace, because the broker died before "
+            "recording it"
+        ),
     )
     types: ClassVar[tuple[type[TraceEvent], ...]] = (PartAssume, LogHw)
     cases = {LogHw: ("leader",)}
@@ -168,8 +171,8 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
     source = "KAFKA-14704; KAFKA-9491; KIP-497"
     tested_when = "a replica of a data partition moves its high watermark"
     unseen = (
-        "the time at which a high watermark rises: P18 looks at that",
-        "a high watermark that a checkpoint brought back too high, until the broker moves it",
+        "the time at which a high watermark rises: P18 judges that",
+        "a high watermark that is too high after a checkpoint, until the broker moves it",
     )
     types = (LogHw, RepFetch, PartAssume, PartChange, IsrPropose)
     before_types = (LogTrunc,)
@@ -345,8 +348,8 @@ class CommittedIsNotTruncated(LogInvariant[State]):
     id = "P11"
     title = "Committed records are never truncated"
     source = "KIP-101"
-    tested_when = "a replica of a data partition cuts its log"
-    unseen = ("records that vanish without a cut: P14 shows a log that is shorter than before",)
+    tested_when = "a replica of a data partition truncates its log"
+    unseen = ("records that vanish without a truncation: P14 finds a log that is shorter than before",)
     types = ()
     before_types = (LogTrunc,)
 

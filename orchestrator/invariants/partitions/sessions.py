@@ -55,7 +55,7 @@ class SessionsAreHonoured(ControllerInvariant[Sessions]):
     tested_when = "a controller fences a broker that was unfenced, or registers another incarnation of one"
     unseen = (
         "Brokers that are fenced too late: L3 waits for another leader.",
-        "Fencing in runs in which an operator shuts brokers down: they ask for it.",
+        "Fencing in runs in which an operator shuts down brokers: they request it.",
         "Controllers and brokers whose clocks were set.",
     )
     types = (BrokerReg, Rpc, QRole, NodeDown, ClockSet, CtlFault)

@@ -59,18 +59,18 @@ class TruncationEndsOnTheLineage(LogInvariant[Truncations]):
     title = "A follower truncates to the leader's lineage, not below it, and as its leader said in this leader epoch"
     source = "KIP-279; KAFKA-7164; KAFKA-7415; Kafka's AbstractFetcherThread, getOffsetTruncationState"
     tested_when = (
-        "a replica cuts its log, whatever the reason, acts on where its leader said that their logs part, appends its "
-        "first batch under a leader epoch, or does any of that by the answer to a request that the trace knows"
+        "a replica truncates its log for any reason, acts on its leader's answer about divergence, appends its first "
+        "batch under a leader epoch, or does any of these by the answer to a request in the trace"
     )
     types = (LogTrunc, LogAppend, RepFetch, RepTruncate, EpochTold)
     before_types = (LogTrunc, LogAppend)
     cases = {LogAppend: ("follower",)}
     unseen = (
         (
-            "A cut below the leader's log start, or because the leader's epochs are unknown (before message format 2): "
-            "no data log begins later than at 0, and every batch has a leader epoch."
+            "A truncation below the leader's log start, or because the leader's epochs are unknown (before message "
+            "format 2): no data log begins later than at 0, and every batch has a leader epoch."
         ),
-        "A cut under a leader epoch that nobody has taken up yet is compared with no log.",
+        "A truncation under a leader epoch whose leader has not taken over yet is compared with no log.",
     )
 
     def initial(self, key: str, profile: Profile) -> Truncations:
@@ -255,12 +255,12 @@ class LeadersSayWhereLogsPart(LogInvariant[Divergences]):
     title = "A leader reports divergence exactly where logs diverge; only a position beyond the log is out of range"
     source = "KIP-595, Fetch; KIP-101; KIP-279; Kafka's Partition.readRecords and LeaderEpochFileCache.endOffsetFor"
     tested_when = (
-        "a leader tells a follower that their logs diverge, or that its position is out of range, or is to do so; or "
-        "answers OffsetForLeaderEpoch"
+        "a leader answers, or has to answer, that a follower's log diverges or that its position is out of range; or "
+        "it answers OffsetForLeaderEpoch"
     )
     types = (RepFetch, EpochTold)
     unseen = (
-        "Fetches of consumers: the trace has no answer to them, only what the consumer makes of it.",
+        "Fetches of consumers: the trace has only the consumer's reaction, not the answer.",
         "A position below the log start: no data log begins later than at 0.",
         "Leader epochs of which every replica's high watermark has passed the end.",
     )

@@ -51,11 +51,11 @@ class RefusalIsBrief(PartitionInvariant[NewLeader]):
     types = (PartChange, PartAssume, LogHw)
     exemptions = {
         "isr-away": "A member of the ISR is not in the core of the window: the high watermark waits for it.",
-        "few-in-sync": "The ISR is smaller than min.insync.replicas: the high watermark stands still on purpose.",
+        "few-in-sync": "The ISR is smaller than min.insync.replicas: the high watermark does not move, by design.",
     }
     unseen = (
-        "A refusal that outlasts the high watermark's way: H2 judges each of those.",
-        "A leader that is slow while no window is long enough, or while a member of its ISR is outside of the core.",
+        "A refusal after the high watermark has caught up: H2 judges each of those.",
+        "A slow leader while no window is long enough, or while a member of its ISR is outside the core.",
     )
 
     def initial(self, key: str, profile: Profile) -> NewLeader:
@@ -142,7 +142,7 @@ class HighWatermarkFollows(PartitionInvariant[LeaderView]):
     id = "P18"
     title = "The high watermark advances as soon as every replica that counts has more"
     source = "KAFKA-13091; Partition.scala (maybeIncrementLeaderHW)"
-    tested_when = "what all in-sync replicas have passes the high watermark, and the high watermark follows"
+    tested_when = "all in-sync replicas have more than the high watermark, and the high watermark follows"
     unseen = ("the first rise of a new leader, while it is below the start of its leader epoch: H3 judges that",)
     route = PARTITION
     types = (PartChange, PartAssume, LogAppend, LogHw, RepFetch, IsrPropose)

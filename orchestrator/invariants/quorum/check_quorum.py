@@ -79,10 +79,10 @@ class CutOffLeadersStepDown(KeyedInvariant[Terms]):
     source = "KIP-595, Leader Progress Timeout; KAFKA-15489"
     tested_when = "a leader gives up its leadership after that time"
     unseen = (
-        "Leaders while a clock, a pause or a slow disk makes their time wrong, and until that long after it.",
+        "Leaders while a clock, a pause or a slow disk falsifies their time, and for the same period after it.",
         (
-            "Whether it is the voters' own fetches that keep a leader in office within the time: it may be in office "
-            "too long only."
+            "Whether voters' own fetches keep a leader in office within the time: the check only finds a leader that "
+            "stays too long."
         ),
     )
     route = METADATA_LOG
@@ -272,14 +272,16 @@ class LeaderIsLeftInPeace(KeyedInvariant[Calm]):
     tested_when = "a stability window ends with the leader of its beginning, or of its first calm moment"
     unseen = (
         (
-            "Voters that stand without raising an epoch: a follower that asks for PreVotes in vain, and leaders "
+            "Voters that stand without raising an epoch: a follower that requests PreVotes in vain, and leaders "
             "outside windows."
         ),
     )
     route = METADATA_LOG
     types = (QRole, QVote, QVoters, LogAppend, RepFetch, NodeDown)
     cases = {LogAppend: ("follower",)}
-    exemptions = {"old-peer": "A voter speaks no PreVote, or none after a bounce: then candidates do without."}
+    exemptions = {
+        "old-peer": ("A voter does not support PreVote, at all or after a bounce: then candidates do without it.")
+    }
 
     @property
     def news(self) -> tuple[type, ...]:

@@ -72,13 +72,16 @@ class CommittedIsDurable(LogInvariant[Progress]):
     source = "KIP-595; Kafka's RaftEventSimulationTest, MajorityReachedHighWatermark; KAFKA-10533"
     tested_when = "a quorum leader moves its high watermark"
     unseen = (
-        "What a new voter is counted with that has not fetched since it is one.",
-        "A high watermark that stays behind what a majority has.",
+        "The position with which a new voter counts that has not fetched since it became one.",
+        "A high watermark that stays behind the logs of a majority.",
     )
     types = (LogHw, LogFlush, RepFetch, QVoters)
     cases = {LogHw: ("leader",)}
     exemptions = {
-        "disk-lost": "The disk of a voter that had it was wiped, or lost what it had synced, and has not got it again."
+        "disk-lost": (
+            "The disk of a voter that had the record was wiped, or lost synced data, and does not have the record "
+            "again."
+        )
     }
 
     def initial(self, key: str, profile: Profile) -> Progress:
@@ -179,7 +182,7 @@ class StateMachinesAgree(LogInvariant[Application]):
     title = "State machines are handed the same log: every entry, in order, once, and only after it is committed"
     source = "Raft 5.4.3 (State Machine Safety); KAFKA-10632; Kafka's RaftEventSimulationTest, ConsistentCommittedData"
     tested_when = "a member hands committed entries to its state machine"
-    unseen = ("Whether the state that is made of the log is right: M8 compares images.",)
+    unseen = ("Whether the state built from the log is right: M8 compares images.",)
     types = (QApply, QSnap, LogHw)
     exemptions = {"loss-budget": WIPED}
     ghost = "prefix hash"
@@ -276,10 +279,10 @@ class DivergenceIsExact(LogInvariant[Answers]):
         "A leader accepts fetches of its own cluster and epoch only, and reports divergence exactly where logs diverge"
     )
     source = "KIP-595, Fetch; Kafka's KafkaRaftClientTest, testLeaderImmediatelySendsDivergingEpoch"
-    tested_when = "a fetch diverges, or a follower cuts its log because of that"
+    tested_when = "a fetch diverges, or a follower truncates its log because of that"
     unseen = (
-        "Fetches of observers that fit, and what is in an answer behind its end: Q6 finds what was taken over wrongly.",
-        "What OFFSET_OUT_OF_RANGE or a snapshot's id is told to, where the log does not go back so far.",
+        "Matching fetches of observers, and the records in an answer: Q6 finds records that were appended wrongly.",
+        "Answers with OFFSET_OUT_OF_RANGE or a snapshot's id, where the log does not reach back so far.",
     )
     types = (RepFetch, LogTrunc)
     before_types = (LogTrunc,)
@@ -429,10 +432,10 @@ class AcknowledgedMetadataStays(LogInvariant[Acknowledgements]):
     id = "Q19"
     title = "A change that the controller confirmed is committed, and is in the log of every later leader"
     source = "KIP-595; KIP-631; KIP-853; Kafka's ControllerWriteEvent"
-    tested_when = "a broker or an operator is told that a change was made, or another leader is elected after that"
+    tested_when = "a broker or an operator gets the confirmation of a change, or another leader is elected after that"
     unseen = (
-        "Changes that need no record, and operations whose outcome is unknown.",
-        "Which of several records of the same kind a confirmation means: one that is committed is enough.",
+        "Changes without a record, and operations with an unknown outcome.",
+        "Which of several records of the same kind a confirmation refers to: one committed record is enough.",
     )
     types = (PartChange, ConfigChange, QVoters, IsrPropose, AdminInvoke, AdminReturn, QRole)
     before_types = (QVoters,)

@@ -56,7 +56,7 @@ class LeaderHasAMajority(LogInvariant[Ballots]):
     title = "A quorum leader has the votes of a majority of the voters in its log"
     source = "Raft 5.2; KIP-595; KIP-853"
     tested_when = "a voter becomes leader"
-    unseen = ("Who was asked, and how often: only the votes that were granted are in the trace.",)
+    unseen = ("The requests for votes: only granted votes are in the trace.",)
     types = (QVote, QRole)
 
     def initial(self, key: str, profile: Profile) -> Ballots:
@@ -127,7 +127,10 @@ class OnlyVotersStand(LogInvariant[Removed]):
     source = "KIP-595; KIP-853; KAFKA-17067; Kafka's RemoveVoterHandler"
     tested_when = "a member becomes prospective, candidate or leader, or a leader commits its own removal"
     unseen = (
-        "Fetches, and what else an observer may do: only roles, and the writes of a leader that is none of the voters.",
+        (
+            "Fetches and other actions of an observer: only roles, and the writes of a leader that is not a voter, are "
+            "checked."
+        ),
     )
     types = (QRole, QVoters, LogHw, LogAppend, NodeUp)
     cases = {LogHw: ("leader",), LogAppend: ("leader",)}
@@ -230,11 +233,13 @@ class LeadersOnlyAppend(LogInvariant[Leaderships]):
     id = "Q12"
     title = "A quorum leader only appends, and leads an epoch in a single incarnation"
     source = "Raft 5.3 (Leader Append-Only); KAFKA-10527"
-    tested_when = "a node that has led cuts its log, becomes leader again, or comes back in the epoch that it led"
-    unseen = ("Leaders that write over an offset without a cut: Q6 finds two records at one place.",)
+    tested_when = "a node that has led truncates its log, becomes leader again, or comes back in the epoch that it led"
+    unseen = ("Leaders that overwrite an offset without a truncation: Q6 finds two records at one place.",)
     types = (QRole, LogTrunc, NodeUp)
     exemptions = {
-        "wiped": "The disk of the former leader was wiped, and with it the epochs that it had led, at kraft.version 0."
+        "wiped": (
+            "The disk of the former leader was wiped, together with the epochs that it had led, at kraft.version 0."
+        )
     }
 
     def initial(self, key: str, profile: Profile) -> Leaderships:
@@ -305,8 +310,8 @@ class LeaderCompleteness(CleanLeaderHasEverything):
     id = "Q10"
     title = "A quorum leader has every entry that was committed in older epochs"
     source = "Raft 5.4 (Leader Completeness); KIP-595"
-    tested_when = "a leader's log at its election is compared with what an older epoch committed"
-    unseen = ("Members that follow: what they lack they fetch, or Q18 and Q6 find it.",)
+    tested_when = "a leader's log at its election is compared with the committed entries of an older epoch"
+    unseen = ("Members that follow: they fetch missing entries, or Q18 and Q6 find the problem.",)
     types = (QRole, LogHw)
     exemptions = {"loss-budget": WIPED}
 
@@ -349,7 +354,7 @@ class ControllersActInOffice(LogInvariant[ActedAs]):
     title = "A controller writes only between its node's election and next change of role, and in that epoch"
     source = "KIP-595; KAFKA-13104"
     tested_when = "a controller changes a partition, a registration or a configuration, or appends to the metadata log"
-    unseen = ("Answers that a controller gives out of office without having written anything.",)
+    unseen = ("Answers of a controller out of office that are not based on a write.",)
     types = (QRole, NodeUp, LogAppend, PartChange, PartRemove, BrokerReg, ConfigChange)
     cases = {LogAppend: ("leader",)}
 

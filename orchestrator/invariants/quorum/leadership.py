@@ -47,12 +47,7 @@ class OneLeaderPerEpoch(KeyedInvariant[EpochLeaders]):
     title = "One leader per quorum epoch"
     source = "Raft 5.2 (Election Safety); Kafka's RaftEventSimulationTest, SingleLeader"
     tested_when = "an epoch gets its first known leader"
-    unseen = (
-        (
-            "What answers and the metadata of clients say of the leader: only roles, and what is on disk, are in the "
-            "trace."
-        ),
-    )
+    unseen = (("Answers and clients' metadata about the leader: the check uses only roles, and the state on disk."),)
     route = QUORUM
     types = (QRole, QPersist)
 
@@ -120,12 +115,12 @@ class OneDurableVotePerEpoch(KeyedInvariant[VoterState]):
     tested_when = "a real vote is granted, a candidate's own included"
     unseen = (
         (
-            "The directory of a candidate: a vote for controller-3 counts as the same vote whichever disk that one "
-            "has, as the trace names candidates by their ids."
+            "The directory of a candidate: a vote for controller-3 counts as the same vote whichever disk it has, "
+            "because the trace names candidates by their ids."
         ),
         (
-            "A vote that the first write of an incarnation stores and nobody is given: the one before may have died "
-            "before it told."
+            "A vote that the first write of an incarnation stores and no candidate gets: the former incarnation may "
+            "have died before it answered."
         ),
     )
     route = VOTER
@@ -221,8 +216,8 @@ class VotesGoToTheUpToDate(KeyedInvariant[State]):
     standalone = True
     title = "Votes go only to candidates whose log is at least as up to date as the voter's"
     source = "Raft 5.4.1; KIP-595; KIP-996"
-    tested_when = "a voter with a log grants another one its vote, or its vote beforehand"
-    unseen = ("Whether the log that a candidate tells of is its own: Q10 finds the leader that lacks something.",)
+    tested_when = "a voter with a log grants another one a vote or a PreVote"
+    unseen = ("Whether a candidate reports its real log: Q10 finds a leader that lacks entries.",)
     route = VOTER
     types = (QVote,)
 
@@ -266,11 +261,11 @@ class EpochsNeverGoBack(KeyedInvariant[VoterEpoch]):
     id = "Q3"
     title = "A voter's epoch never goes back, not even across a restart"
     source = "Kafka's RaftEventSimulationTest, MonotonicEpoch; KIP-595"
-    tested_when = "a voter stores an epoch or takes up a role, and has stored an epoch before"
+    tested_when = "a voter stores an epoch or takes a role, and has stored an epoch before"
     unseen = (
         (
-            "What a member does between two changes of role under an older epoch than its own: Q16, Q18 and X3 look "
-            "at writes, fetches and claims."
+            "Actions of a member under an older epoch than its own, between two changes of role: Q16, Q18 and X3 "
+            "judge writes, fetches and claims."
         ),
     )
     route = VOTER
@@ -329,7 +324,7 @@ class OwnEpochCommit(LogInvariant[State]):
     title = "A quorum leader's high watermark moves only past an entry of its own epoch"
     source = "Raft 5.4.2; KIP-595, Fetch handling; KAFKA-12619"
     tested_when = "a quorum leader moves its high watermark"
-    unseen = ("An entry of the own epoch that is exposed without a majority: Q7 does.",)
+    unseen = ("An entry of the leader's own epoch that is exposed without a majority: Q7 sees it.",)
     requires = ("kip-595.own-epoch-commit",)
     types = (LogHw,)
     cases = {LogHw: ("leader",)}
@@ -399,11 +394,11 @@ class CommittedMetadataStays(LogInvariant[MetadataMarks]):
     id = "Q9"
     title = "Committed metadata is permanent: the high watermark never goes back, and nothing below it is truncated"
     source = "Kafka's RaftEventSimulationTest, MonotonicHighWatermark; KAFKA-12460"
-    tested_when = "a node moves its high watermark in the metadata log again, or cuts that log"
+    tested_when = "a node moves its high watermark in the metadata log again, or truncates that log"
     unseen = (
         (
-            "Cuts of what another node alone knew to be committed, where the node that cuts never held it: nothing is "
-            "lost by that."
+            "Truncations by a node that never held an entry that only another node knew to be committed: they lose "
+            "nothing."
         ),
     )
     types = (LogHw, LogTrunc)

@@ -61,8 +61,8 @@ class SnapshotsAreCommitted(LogInvariant[SnapshotState]):
     )
     tested_when = "a member makes, fetches or loads a snapshot, begins its log at one, or deletes one"
     unseen = (
-        "Whether the records in a snapshot make the right state: they are compared with those that others have there.",
-        "The records in a snapshot that nobody else has one like, up to the same end.",
+        "Whether the records in a snapshot give the right state: they are compared with those of other members.",
+        "The records in a snapshot if no other member has a snapshot up to the same end.",
     )
     types = (QSnap, LogStart, QRole, NodeUp)
     exemptions = {"loss-budget": WIPED}

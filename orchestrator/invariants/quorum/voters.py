@@ -49,10 +49,7 @@ class VoterChangesAreSerial(LogInvariant[VoterChanges]):
     source = "KIP-853; Kafka's AddVoterHandler, RemoveVoterHandler, UpdateVoterHandler; KAFKA-16530"
     tested_when = "a leader writes a voter set, or commits with one that was changed; a follower copies one"
     unseen = (
-        (
-            "Whether a new voter had caught up before it was added: fetches of observers with which all is well are "
-            "not in the trace."
-        ),
+        ("Whether a new voter had caught up before it was added: regular fetches of observers are not in the trace."),
         "The first set that a member copies after it was formatted: it may have been formatted with any.",
     )
     types = (QVoters, LogHw, NodeUp)

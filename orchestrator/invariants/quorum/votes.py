@@ -74,11 +74,11 @@ class VotesFollowTheRule(LogInvariant[Voters]):
     id = "Q20"
     title = "A voter grants or refuses votes by its own epoch, role, vote, leader and log"
     source = "KafkaRaftClient.handleVoteRequest, EpochState.canGrantVote; KIP-595; KIP-853; KIP-996"
-    tested_when = "a voter decides on a vote, or a vote beforehand, that another one asks for"
+    tested_when = "a voter decides on another voter's request for a vote or a PreVote"
     unseen = (
-        "Requests that are answered with an error: nothing is decided then.",
-        "A vote beforehand of a follower whose leader has heard it, and sent it no records: it may have been served.",
-        "The directory of a vote that a process stored and had no time to tell of.",
+        "Requests that are answered with an error: they decide nothing.",
+        "A PreVote of a follower whose leader has received its Fetch and sent no records: it may have been served.",
+        "The directory of a vote that a process stored without answering any more.",
     )
     types = (QVote, QRole, QPersist, NodeUp, LogAppend, RepFetch, QSnapFetch)
     cases = {LogAppend: ("follower",)}
