@@ -44,37 +44,38 @@ FEATURES: dict[str, Feature] = {
             "kip-207",
             ("off", "seed", "kafka"),
             "kafka",
-            "A new leader refuses ListOffsets until its high watermark reached the log end it started with. "
-            "seed: every timestamp, and not where unclean election is enabled; kafka: as shipped.",
+            "A new leader refuses ListOffsets until its high watermark reaches the log end at which it took over. "
+            "seed: every timestamp, but not where unclean election is enabled; kafka: as shipped.",
         ),
         Feature(
             KIP_232,
             ("off", "seed", "kafka"),
             "kafka",
-            "What keeps a client from going back to older metadata. kafka: leader epochs and topic ids per partition, "
-            "and the validation of positions (KIP-320, KIP-516); seed: one metadata epoch of the cluster, which the "
-            "controller raises with each update (needs metadata.propagation: push); off: nothing.",
+            "The protection of a client from older metadata. kafka: leader epochs and topic ids per partition, and "
+            "the validation of positions (KIP-320, KIP-516); seed: one metadata epoch of the cluster, which the "
+            "controller raises with each update (needs metadata.propagation: push); off: none.",
         ),
         Feature(
             "eligible.leader.replicas.version",
             ("0", "1"),
             "1",
-            "Kafka's own (KIP-966). 1: who leaves an ISR below `min.insync.replicas` stays eligible to lead, and the "
-            "ISR may become empty; 0: its last member never leaves it.",
+            "Kafka's own (KIP-966). 1: a replica that leaves an ISR below `min.insync.replicas` stays eligible to "
+            "lead, and the ISR may become empty; 0: its last member never leaves it.",
         ),
         Feature(
             "kraft.version",
             ("0", "1"),
             "0",
-            "Kafka's own (KIP-853). 1: the voters are in the metadata log and can be changed while the cluster runs; "
-            "0: they are those of `controller.quorum.voters`, for ever.",
+            "Kafka's own (KIP-853). 1: the voters are in the metadata log and can change while the cluster runs; 0: "
+            "they are those of `controller.quorum.voters`, for ever.",
         ),
         Feature(
             "kip-595.leader-progress",
             ("off", "seed", "kafka"),
             "kafka",
-            "What a quorum leader does that a majority stopped fetching from. kafka: it resigns (check quorum), after "
-            "1.5 times the fetch timeout; seed: it stands for the next epoch, after the fetch timeout; off: nothing.",
+            "The reaction of a quorum leader when no majority fetches any more. kafka: it resigns (check quorum), "
+            "after 1.5 times the fetch timeout; seed: it stands for the next epoch, after the fetch timeout; off: "
+            "none.",
         ),
         Feature(
             "kip-595.cluster-id",
@@ -92,9 +93,9 @@ FEATURES: dict[str, Feature] = {
             "kip-595.divergence",
             ("off", "seed", "kafka"),
             "kafka",
-            "A quorum leader sees that a fetcher's log parted from its own. kafka: it answers with the diverging epoch "
-            "and its end; seed: with OFFSET_OUT_OF_RANGE and the offset to go on from; off: it does not look. The "
-            "fetcher says in which form it asks.",
+            "A quorum leader detects that a fetcher's log diverges from its own. kafka: it answers with the diverging "
+            "epoch and its end; seed: with OFFSET_OUT_OF_RANGE and the offset from which to continue; off: it does "
+            "not check. The fetcher selects the form by its request.",
         ),
         Feature(
             "kip-595.own-epoch-commit",
@@ -112,52 +113,53 @@ FEATURES: dict[str, Feature] = {
             ELR_CLEARED,
             ("kafka", "keep-last-known", "keep-elr", "recount-elr"),
             "kafka",
-            "What a new min.insync.replicas makes void. kafka: of every partition the eligible leader replicas and the "
-            "last known leader; keep-last-known: the last known leader stays; keep-elr: where the ISR is empty both "
-            "stay; recount-elr: that, and whoever is elected of them looks anew whether the others still are.",
+            "The effect of a new min.insync.replicas. kafka: it clears the eligible leader replicas and the last "
+            "known leader of every partition; keep-last-known: the last known leader stays; keep-elr: both stay if "
+            "the ISR is empty; recount-elr: as keep-elr, and an election of an eligible replica checks whether the "
+            "others are still eligible.",
         ),
         Feature(
             REMOVED_LEADER_DEADLOCK,
             ("kafka", "stand"),
             "kafka",
-            "What a voter does whose removal is in its log and not committed, as far as it knows. kafka: it is an "
-            "observer; stand: it stands for election as before (Raft 4.2.2). Needs mend.removed-leader-zombie: resign.",
+            "The role of a voter whose removal is in its log but not known to be committed. kafka: it is an observer; "
+            "stand: it stands for election as before (Raft 4.2.2). Needs mend.removed-leader-zombie: resign.",
         ),
         Feature(
             REMOVED_LEADER_ZOMBIE,
             ("kafka", "resign"),
             "kafka",
-            "When a quorum leader resigns that is no voter any more. kafka: when its removal is committed while "
-            "RemoveRaftVoter still waits for that; resign: when it is committed.",
+            "The time at which a quorum leader resigns that is no voter any more. kafka: when its removal is "
+            "committed while RemoveRaftVoter still waits for that; resign: when it is committed.",
         ),
         Feature(
             HUNG_BROKERS,
             ("kafka", "setup-timeout"),
             "kafka",
-            "Whom a client asks for metadata that is connected to nobody. kafka: whom it is connecting to, rather than "
-            "somebody new; setup-timeout: that, but for socket.connection.setup.timeout.ms at most, and not again "
-            "after that failed.",
+            "The node that a client without a connection asks for metadata. kafka: one with a connection in progress, "
+            "rather than another one; setup-timeout: the same, but for socket.connection.setup.timeout.ms at most, "
+            "and not again after a failure.",
         ),
         Feature(
             REELECTED_IN_PLACE,
             ("kafka", "skipped-epoch", "every-epoch"),
             "kafka",
-            "When a leader that is elected again forgets how far its followers have got. kafka: never; skipped-epoch: "
-            "when somebody else may have led in between; every-epoch: always.",
+            "The time at which a leader that is elected again resets its followers' positions. kafka: never; "
+            "skipped-epoch: when another replica may have led in between; every-epoch: always.",
         ),
         Feature(
             SPINNING_CONSUMER,
             ("kafka", "wait"),
             "kafka",
-            "When a Fetch is answered whose position is beyond the high watermark. kafka: at once, with nothing; wait: "
-            "as one at the high watermark.",
+            "The answer to a Fetch beyond the high watermark. kafka: at once, and empty; wait: as at the high "
+            "watermark.",
         ),
         Feature(
             FORMER_EPOCH,
             ("kafka", "topic-id"),
             "kafka",
-            "What a consumer's position belongs to. kafka: to whatever topic has its name, so that its leader epoch is "
-            "compared with those of another one; topic-id: to the topic with its id, and with that it is given up.",
+            "The topic of a consumer's position. kafka: the one that has its name, so that its leader epoch may be "
+            "compared with those of another topic; topic-id: the one with its id; the position is dropped with it.",
         ),
     )
 }

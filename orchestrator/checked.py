@@ -137,7 +137,7 @@ def remarks_on(conductor: ScenarioConductor) -> list[str]:
             until = moments[each.id].until
             found.append(f"{each.id} ({each.kind}) went on to the end of the chaos: its end ({until}) was never seen")
         if each.id in optional and each.phase == "without target":
-            found.append(f"{each.id} ({each.kind}) found nobody to hit")
+            found.append(f"{each.id} ({each.kind}) had no target")
         elif each.id in optional and each.phase == "cancelled":
             found.append(f"{each.id} ({each.kind}) never began: its moment ({moments[each.id].when}) did not come")
     return found
@@ -164,5 +164,5 @@ def _without_effect(fault: FaultOutcome, moment: str) -> str:
     name = f"fault {fault.id} ({fault.kind})"
     if fault.phase == "cancelled":
         return f"{name} never began: its moment ({moment}) did not come during the chaos"
-    nobody = ": it found nobody to hit" if fault.phase == "without target" else ""
+    nobody = ": it had no target" if fault.phase == "without target" else ""
     return f"{name} did not take effect{nobody}"

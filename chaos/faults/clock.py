@@ -46,10 +46,10 @@ class SkewedClock(ClockFault):
     told = (
         Told(
             "clock-skew: {nodes: A, offset: -500ms, rate: +10%}",
-            "the wall clock of A's machines is off by `offset` (`+` ahead, `-` behind, at most 24 h), and both of "
-            "their clocks run too fast or too slowly by `rate` (-90% to +900%); one of the two is enough. At the end "
-            "the clock runs right and the wall clock is set right. Later processes on the machine find it so, too",
-            "the node's host bends the time it hands out and the timers it keeps",
+            "the wall clock of A's machines is off by `offset` (`+` ahead, `-` behind, at most 24 h), and both clocks "
+            "run too fast or too slowly by `rate` (-90% to +900%); one of the two is enough. At the end both are "
+            "corrected. Later processes on the machine have the wrong clock, too",
+            "the node's host adjusts the node's time and its timers",
             "the node's runtime does",
             "`clock.set`",
         ),

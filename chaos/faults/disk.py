@@ -32,11 +32,10 @@ class PowerLoss(NodeCrash):
     told = (
         Told(
             "power-loss: A",
-            "as `crash`, and what no Sync covered is gone from the disk: the end of a log, a Replace; entries that "
-            "were truncated stay away. The operating system writes everything out every `krift.os.flush.ms`, at its "
-            "own times",
+            "as `crash`, and unsynced data is lost from the disk: the end of a log, a Replace; truncated entries do "
+            "not come back. The operating system writes all data out every `krift.os.flush.ms`, at its own times",
             "taken from the modelled disk",
-            "SIGKILL; then the host agent takes away what the notes beside the files do not vouch for",
+            "SIGKILL; then the host agent removes the data that the records of Syncs beside the files do not cover",
             "`node.down` (lossy, with what was lost)",
         ),
     )
@@ -58,10 +57,10 @@ class TornTail(PowerLoss):
     told = (
         Told(
             "torn-tail: A",
-            "as `power-loss` in the middle of a write: everything got to the disk but the last entry that no Sync "
-            "covered, of each file, of which only a part did. The checksum shows it at the start, and it is dropped",
+            "as `power-loss` in the middle of a write: of each file all data reached the disk, except for the last "
+            "unsynced entry, which reached it in part. The checksum reveals it at the start, and it is dropped",
             "as it would be found at the start",
-            "SIGKILL; then the host agent cuts the last entry in the middle, and the new process finds it",
+            "SIGKILL; then the host agent truncates the last entry in the middle, and the new process finds it",
             "`node.down` (lossy), `torn` of the next `node.up`",
         ),
     )
@@ -105,10 +104,10 @@ class DiskSlowness(Fault):
         Told(
             "slow-disk: {nodes: A, by: 200ms, jitter: 50ms}",
             "each Sync takes `by`, plus up to `jitter` as drawn, longer; those of a file keep their order. A voter "
-            "waits for its quorum-state, and its other events queue; what it appends to the metadata log counts when "
-            "it is synced; the logs of data wait for no Sync",
+            "waits for its quorum-state, and its other events queue; its appends to the metadata log count when they "
+            "are synced; data logs wait for no Sync",
             "added to the Sync's time",
-            "the node's runtime tells of a Sync that much later",
+            "the node's runtime reports a Sync that much later",
             "`disk.rule`",
         ),
     )

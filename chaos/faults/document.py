@@ -11,13 +11,13 @@ PATH = Path("docs/faults.md")
 
 HEAD = """# Faults and actions
 
-What an entry of `chaos` can do, and how it is done in the two runtimes; what all of them have in common is in
-[scenarios.md](scenarios.md#chaos). A and B are selectors, one or a list. This file is made from the code:
-`python -m chaos.faults.document` writes it anew."""
+The entries of `chaos`, and their implementation in the two runtimes. Their common keys are in
+[scenarios.md](scenarios.md#chaos). A and B are selectors, one or a list. This file is generated:
+`python -m chaos.faults.document` writes it."""
 
 FAULTS_HEAD = "## Faults\n\nUnder `fault`."
-ACTIONS_HEAD = "## Actions\n\nUnder `action`: what an operator does."
-TABLE_HEAD = "| written | means | in sim | live | seen to take effect by |\n|---|---|---|---|---|"
+ACTIONS_HEAD = "## Actions\n\nUnder `action`: an operator's actions."
+TABLE_HEAD = "| syntax | meaning | in the sim | live | evidence of its effect |\n|---|---|---|---|---|"
 
 
 def document() -> str:

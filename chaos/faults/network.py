@@ -124,11 +124,11 @@ class NetworkPartition(LinkFault):
     told = (
         Told(
             "partition: {from: A, to: B}",
-            "what A sends to B, requests and replies alike, waits; what B sends to A arrives. Connections stay open, "
-            "timers run on. Healed: what waited is delivered in order; what belongs to a connection that has closed "
-            "meanwhile is delivered or lost, as drawn",
+            "messages from A to B, requests and replies alike, wait; messages from B to A arrive. Connections stay "
+            "open, timers continue. After the heal the waiting messages are delivered in order; those of a connection "
+            "that has closed meanwhile are delivered or lost, as drawn",
             "messages on the link are kept in the world's queue",
-            "the target's runtime keeps them back",
+            "the target's runtime delays them",
             "`link.rule`",
         ),
         Told("partition: {between: A, and: B}", "the same both ways", "two rules", "two rules", "`link.rule`"),
@@ -154,7 +154,7 @@ class NetworkDelay(LinkFault):
         Told(
             "delay: {..., by: 20ms, jitter: 5ms, apis: [Fetch]}",
             "messages (of `apis`, all if not given) take `by`, plus up to `jitter` as drawn, longer; order on a "
-            "connection is kept. Reach as for `partition`",
+            "connection is kept. `from`, `between` and `isolate` as for `partition`",
             _DELAYED,
             "the target's runtime waits",
             "`link.rule`",
@@ -219,10 +219,10 @@ class NetworkDrop(_ByChance):
     told = (
         Told(
             "drop: {..., chance: 5%, apis: [Produce]}",
-            "a message that is hit is lost, and its connection breaks: the sender sees a disconnect, and whether the "
-            "receiver has acted is drawn (of a request that is hit, either itself or its answer is lost). Nothing "
-            "behind it on the connection arrives. Reach as for `partition`",
-            "the target finds the end of the connection in place of the message, and so does the source",
+            "a message that is hit is lost, and its connection breaks: the sender sees a disconnect, and it is drawn "
+            "whether the receiver has acted (either the request or its answer is lost). No later message of the "
+            "connection arrives. `from`, `between` and `isolate` as for `partition`",
+            "the target gets the end of the connection instead of the message, and so does the source",
             "the target ends the connection's calls, or closes its socket",
             "`link.rule`; each hit: `link.hit`",
         ),
@@ -240,8 +240,8 @@ class NetworkDuplicate(_ByChance):
             "duplicate: {..., chance: 5%, apis: [...]}",
             "a request of A to B that is hit is served, and its connection breaks before the answer: the client's "
             "retry is the second copy",
-            "the connection ends in place of the answer",
-            "the server ends the connection's calls in place of the answer",
+            "the connection ends instead of the answer",
+            "the server ends the connection's calls instead of answering",
             "`link.rule`; each hit: `link.hit`",
         ),
     )

@@ -66,7 +66,7 @@ class LeaderElection(AdminAction):
         Told(
             "elect: {partitions: all, type: preferred}",
             "ElectLeaders of `all` partitions, one (`orders-0`) or a list; `type` is `preferred` or `unclean`. An "
-            "unclean election gives up what nobody alive has, whatever the configuration says",
+            "unclean election gives up the records that no live replica has, whatever the configuration says",
             *ASKED,
         ),
     )
@@ -189,7 +189,7 @@ class QuorumDescription(AdminAction):
 
     kind = "describe-quorum"
     call = DESCRIBE_QUORUM
-    told = (Told("describe-quorum: {}", "DescribeQuorum: what the quorum's leader knows of its members", *ASKED),)
+    told = (Told("describe-quorum: {}", "DescribeQuorum: the quorum leader's knowledge of its members", *ASKED),)
 
     def arguments(self, view: ClusterView, nodes: Sequence[str]) -> dict[str, Any] | None:
         return {}
@@ -235,8 +235,8 @@ class VoterAddition(VoterChange):
         Told(
             "add-voter: {controller: A}",
             "AddRaftVoter: a controller becomes a voter, with the directory that it has now. It must have copied the "
-            "log, and the change before must be committed, or the answer is REQUEST_TIMED_OUT; what was appended when "
-            "an answer like that comes may be committed yet",
+            "log, and the change before must be committed, or the answer is REQUEST_TIMED_OUT; an appended change may "
+            "still be committed after that answer",
             *ASKED,
         ),
     )
@@ -259,7 +259,7 @@ class VoterRemoval(VoterChange):
         Told(
             "remove-voter: {controller: A}",
             "RemoveRaftVoter: a voter, with the directory that the voter set has of it, becomes an observer. The "
-            "leader may be removed too; it resigns when that is committed",
+            "leader may be removed too; it resigns when the removal is committed",
             *ASKED,
         ),
     )

@@ -52,8 +52,8 @@ class NodeCrash(Fault):
     told = (
         Told(
             "crash: A",
-            "the process dies: memory gone, writes kept, connections broken. Its end is a restart from disk, as a new "
-            "incarnation",
+            "the process dies: its memory is lost, its writes are kept, its connections break. The fault ends with a "
+            "restart from disk, as a new incarnation",
             "the node's state is dropped; its disk is kept",
             "SIGKILL, then a new process with the same directory",
             "`node.down`, or the new incarnation's `node.up`",
@@ -145,11 +145,11 @@ class NodePause(Fault):
     told = (
         Told(
             "pause: A",
-            "the process stands still: connections stay open and what reaches it waits. Its end: it goes on, and "
+            "the process stops: connections stay open and arriving messages wait. Afterwards it continues, and "
             "overdue timers fire at once",
-            "its events are kept back",
+            "its events are delayed",
             "SIGSTOP, SIGCONT",
-            "the runtime's word; a stopped process records nothing",
+            "the runtime's report; a stopped process records nothing",
         ),
     )
 
@@ -180,10 +180,10 @@ class NodeShutdown(Fault):
     told = (
         Told(
             "controlled-shutdown: {targets: A}",
-            "the process is asked to stop, as by SIGTERM. A broker asks the controller for leave (unless "
+            "the process is asked to stop, as by SIGTERM. A broker asks the controller for permission (unless "
             "`controlled.shutdown.enable` is false), syncs its logs and leaves a clean-shutdown file; a controller "
-            "that leads the quorum resigns. `for` or `until` says when it is started again: at that time, or as soon "
-            "as it is down",
+            "that leads the quorum resigns. `for` or `until` is the time of the restart: at that time, or as soon as "
+            "it is down",
             "the node gets the operation `shutdown`, and ends its process",
             "the same",
             "`node.down`, mode clean",
@@ -222,9 +222,10 @@ class NodeBounce(Fault):
     told = (
         Told(
             "rolling-bounce: {targets: A, features: {...}, versions: {...}, config: {...}, timeout: 1m}",
-            "the nodes are stopped in the same way, one after the other, and each is started with the new settings; "
-            "the next goes when the one before is back: a broker unfenced and in the ISR of all its partitions, a "
-            "controller in the quorum. It is over when the last one is back, even if the chaos is over before",
+            "the nodes are stopped in the same way, one after the other, and each is started with the new settings. "
+            "The next one stops when the previous one is back: a broker unfenced and in the ISR of all its "
+            "partitions, a controller in the quorum. The action ends when the last one is back, even after the end of "
+            "the chaos",
             "the operation `shutdown`, then a start with the new settings",
             "the same",
             "the last node's return",

@@ -38,8 +38,8 @@ class TopicCreation(TopicAction):
     told = (
         Told(
             "create-topic: {topic: orders, partitions: 3, replicas: 3, config: {KEY: value}}",
-            "CreateTopics, for a topic of the scenario that was deleted: it has another id and none of the records. "
-            "The controller places the replicas. While there is a topic of that name: TOPIC_ALREADY_EXISTS",
+            "CreateTopics, for a deleted topic of the scenario: it has another id and none of the records. The "
+            "controller places the replicas. If a topic of that name exists, the answer is TOPIC_ALREADY_EXISTS",
             *ASKED,
         ),
     )
@@ -73,8 +73,7 @@ class TopicDeletion(TopicAction):
     told = (
         Told(
             "delete-topic: {topic: orders}",
-            "DeleteTopics: its records are gone for good, and whoever sends to it or reads it is told that there is no "
-            "such topic",
+            "DeleteTopics: its records are lost for good, and its clients get the error that there is no such topic",
             *ASKED,
         ),
     )
@@ -98,8 +97,8 @@ class PartitionAddition(TopicAction):
     told = (
         Told(
             "create-partitions: {topic: orders, count: 5}",
-            "CreatePartitions: the topic has `count` partitions from then on, or the answer is INVALID_PARTITIONS "
-            "where that is no more than it has. The workloads go on with the partitions that they name",
+            "CreatePartitions: the topic has `count` partitions from then on, or the answer is INVALID_PARTITIONS if "
+            "it already has as many. The workloads continue with the partitions that they name",
             *ASKED,
         ),
     )

@@ -15,24 +15,24 @@ PATH = Path("docs/configuration.md")
 
 HEAD = """# Features, configuration keys, versions
 
-What a scenario can switch and set, for all nodes or for one ([scenarios.md](scenarios.md)), and what `--set` can
-change. This file is made from the code: `python -m chaos.scenario.document` writes it anew."""
+These are the switches and settings of a scenario, for all nodes or for one ([scenarios.md](scenarios.md)), and of
+`--set`. This file is generated: `python -m chaos.scenario.document` writes it."""
 
 FEATURES_HEAD = """## Features
 
-Under `features`. `off` is Kafka before the proposal, `kafka` what Apache Kafka ships, `seed` the proposal as its text
-says. `kip-595` stands for every `kip-595.*`.
+Under `features`. `off` is Kafka before the proposal, `seed` the proposal as its text says, `kafka` the version that
+Apache Kafka ships. `kip-595` stands for every `kip-595.*`.
 
-| feature | values | default | what it does |
+| feature | values | default | effect |
 |---|---|---|---|"""
 
 CONFIG_HEAD = """## Configuration keys
 
 Under `config`: of `cluster` for controllers and brokers, of a topic, of a client, of one of the `nodes`. Names and,
-where nothing else is said, defaults are Kafka's. Krift has no other keys: one that Kafka has and Krift does not is a
-mistake. A `list-offsets` client takes the keys of a consumer.
+unless the table says otherwise, defaults are Kafka's. A key of Kafka that Krift does not have is a mistake. A
+`list-offsets` client takes the keys of a consumer.
 
-| key | of | default | values | what it is |
+| key | of | default | values | meaning |
 |---|---|---|---|---|"""
 
 VERSIONS_HEAD = """## Versions

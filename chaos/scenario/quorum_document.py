@@ -66,12 +66,12 @@ WHEN: dict[tuple[RoleName, RoleName], str] = {
 """Why a member changes its role."""
 
 ABOUT: dict[RoleName, str] = {
-    "unattached": "Knows the epoch, and nobody to fetch from. A vote that it gave is on its disk",
-    "prospective": "Asks whether it would be elected (PreVote). The epoch stays, and nothing is written",
+    "unattached": "Knows the epoch, but no leader to fetch from. A granted vote is on its disk",
+    "prospective": "Asks whether it would be elected (PreVote). The epoch stays, and no write is needed",
     "candidate": "Has raised the epoch and voted for itself, both on its disk, and asks for votes",
-    "leader": "Appends, answers fetches, and counts who has what",
+    "leader": "Appends, answers fetches, and tracks the positions of its followers",
     "follower": "Fetches from the leader of its epoch",
-    "resigned": "Led this epoch and gave it up: tells the voters (EndQuorumEpoch), and refuses fetches",
+    "resigned": "Led this epoch and resigned: informs the voters (EndQuorumEpoch), and refuses fetches",
 }
 
 

@@ -101,7 +101,7 @@ class Campaign:
     def _label(self, order: SimOrder) -> str:
         """Under which name a run is counted."""
         if order.key in self._first:
-            return "failures met before"
+            return "earlier failures"
         if order.source.startswith(f"{MUTATED}/"):
             return "mutations"
         return varied(order.source, order.variant)

@@ -58,7 +58,7 @@ NAME_MAX = 60
 )
 @runs_option
 @click.option(
-    "--resume", metavar="DIR", help='Go on with a campaign that was stopped: a directory, a name under --out, "latest".'
+    "--resume", metavar="DIR", help='Continue a campaign that was stopped: a directory, a name under --out, "latest".'
 )
 @click.option(
     "--sample",
@@ -72,13 +72,13 @@ NAME_MAX = 60
     type=click.Choice(["random", "coverage"]),
     default="random",
     show_default=True,
-    help="Run fresh draws alone, or half of them and mutations of what reached something new.",
+    help="random: only fresh draws; coverage: half of them, half mutations of runs that reached new coverage.",
 )
 @click.option(
     "--fresh", is_flag=True, help="Neither try failures of earlier campaigns first, nor save new ones for the next."
 )
-@click.option("--dry-run", is_flag=True, help="Print what would be run and start nothing.")
-@click.option("--json", "as_json", is_flag=True, help="What it came to on stdout, as one object, and nothing else.")
+@click.option("--dry-run", is_flag=True, help="Print the runs and start nothing.")
+@click.option("--json", "as_json", is_flag=True, help="The result on stdout, as one object, and nothing else.")
 @output_options
 @click.option("--quiet", is_flag=True, help="No progress on stderr.")
 @click.pass_context
@@ -101,7 +101,7 @@ def command(
     """Run NAMEs (scenario files, or names of the library) with many seeds in the sim, on Spark, and sum up."""
     check_master(master)
     if dry_run and as_json:
-        raise click.UsageError("--dry-run prints for people, and --json nothing but what a campaign came to")
+        raise click.UsageError("--dry-run prints for people, and --json only the result of a campaign")
     talk = page(stderr=True)
     if resume is not None:
         directory = open_campaign_dir(out, resume)
@@ -229,9 +229,9 @@ def _with_earlier(asked: Asked, store: FailureStore, talk: Page) -> Asked:
     """The same, with what failed in earlier campaigns to be tried first."""
     contents = store.contents()
     for damaged in contents.damaged:
-        talk.say(f"a failure met before is left out: {damaged}")
+        talk.say(f"an earlier failure is skipped: {damaged}")
     if contents.failures:
-        talk.say(f"{some(len(contents.failures), 'kind')} of failure met before, tried first (not with --fresh)")
+        talk.say(f"{some(len(contents.failures), 'kind')} of earlier failures, tried first (not with --fresh)")
     return msgspec.structs.replace(asked, first=[order_again(each) for each in contents.failures])
 
 

@@ -40,8 +40,8 @@ CUT_OFF = "the run did not come to its end: its driver was killed"
     type=click.Choice(["spark", "streaming", "in-process"]),
     default="spark",
     show_default=True,
-    help="All drive the same folds; streaming reads the nodes' logs, those of a live run that goes on, too; "
-    "in-process needs no Java.",
+    help="All drive the same folds; streaming reads the nodes' logs, also while a live run goes on; in-process needs "
+    "no Java.",
 )
 @runs_option
 @click.option("--json", "as_json", is_flag=True, help="The verdict on stdout, as one line of JSON, and nothing else.")
@@ -83,7 +83,7 @@ def command(
     doubts = [*manifest.doubts, *([short] if short else [])]
     shown = page()
     if driven:
-        page(stderr=True).say("nothing of this is kept: the run's own command writes its verdict")
+        page(stderr=True).say("this verdict is not kept: the run's own command writes one")
     with nullcontext() if driven else held(directory.path):
         # A replay may have said meanwhile what came of the repetition.
         checked = with_repeat(checked, manifest.digest, directory.read_manifest().repeated)
@@ -145,7 +145,7 @@ def _tell(violation: Finding) -> None:
 
 
 def _tell_so_far(violation: Finding) -> None:
-    page(stderr=True).say(f"{violation.invariant} seems to be violated, as far as is known: {violation.sentence}")
+    page(stderr=True).say(f"{violation.invariant} seems to be violated so far: {violation.sentence}")
 
 
 def _read_the_logs(directory: RunDir, error: Exception) -> None:

@@ -132,7 +132,7 @@ def command(
     quiet: bool,
     **options: Any,
 ) -> int:
-    """Run SCENARIO with the same seeds under two settings, and tell how they differ."""
+    """Run SCENARIO with the same seeds under two settings, and compare them."""
     if variant is not None and (variant_a is not None or variant_b is not None):
         raise click.UsageError("--variant is for both sides: it excludes --variant-a and --variant-b")
     request = Request(

@@ -29,11 +29,11 @@ class Diagnosis(msgspec.Struct, frozen=True):
 
 
 @click.command("doctor")
-@click.option("--quick", is_flag=True, help="Look, but carry out no run.")
+@click.option("--quick", is_flag=True, help="Check only, without the runs.")
 @runs_option
-@click.option("--json", "as_json", is_flag=True, help="What was found on stdout, as one object, and nothing else.")
+@click.option("--json", "as_json", is_flag=True, help="The findings on stdout, as one object, and nothing else.")
 def command(quick: bool, out: Path, as_json: bool) -> int:
-    """See whether this machine is ready: look at what is installed and there, then do a tiny run in each runtime."""
+    """Check whether this machine is ready: its software and resources, then a tiny run in each runtime."""
     shown = page(stderr=as_json)
     checks: list[Check] = []
     for look in _looks(quick, out):

@@ -52,7 +52,7 @@ HERE = "none"
     type=click.IntRange(1, RUNS_MAX),
     default=RUNS_MAX,
     show_default=True,
-    help="Runs that a defect gets at most under the nemesis meant for it; no more are done once it is killed.",
+    help="Maximum number of runs of a defect under the nemesis meant for it; they stop once it is killed.",
 )
 @click.option(
     "--everything-runs",
@@ -75,7 +75,7 @@ HERE = "none"
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
-    help="Keep what each run showed in DIR; an exam that was broken off goes on from there.",
+    help="Keep the result of each run in DIR; an interrupted exam continues from there.",
 )
 @click.option(
     "--write",
@@ -103,8 +103,8 @@ def command(
     summary_file: Path | None,
     quiet: bool,
 ) -> int:
-    """Put every defect under schedules that were not made for it, and see that the invariant meant for it is violated;
-    make every legal oddity happen, and see that nothing is."""
+    """Test the checks: run every defect under schedules that were not made for it, until the invariant meant for it is
+    violated, and make every legal oddity happen, which must violate nothing."""
     if defects_only and oddities_only:
         raise click.UsageError("--defects-only and --oddities-only exclude each other")
     outputs = Outputs(junit_file, summary_file)

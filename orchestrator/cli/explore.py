@@ -31,10 +31,10 @@ _Count = click.IntRange(0, 9)
 @click.option("--timeouts", type=_Count, help="Timers that may fire; this and the next three replace the budgets.")
 @click.option("--crashes", type=_Count, help="Crashes, each followed by a restart.")
 @click.option("--drops", type=_Count, help="Connections that break.")
-@click.option("--records", type=_Count, help="Records that a leader is given to append.")
-@click.option("--looking", is_flag=True, help="Voters that know no leader look for it with Fetches.")
-@click.option("--every-order", is_flag=True, help="Leave out no order, not even those that come to the same.")
-@click.option("--show", type=click.Choice(MARKS), help="Tell the shortest way to this, if it is reached.")
+@click.option("--records", type=_Count, help="Records that a leader has to append.")
+@click.option("--looking", is_flag=True, help="Voters without a leader look for it with Fetches.")
+@click.option("--every-order", is_flag=True, help="Leave out no order, not even equivalent ones.")
+@click.option("--show", type=click.Choice(MARKS), help="Print the shortest way to this situation, if it is reached.")
 @click.option("--json", "as_json", is_flag=True, help="One object on stdout, and nothing else.")
 @click.option("--quiet", is_flag=True, help="No progress on stderr.")
 def command(
@@ -53,8 +53,8 @@ def command(
     as_json: bool,
     quiet: bool,
 ) -> int:
-    """Take the code of the voters through every order of delivery, time-out, sync and crash, within bounds, and show
-    the shortest way to a promise that is broken."""
+    """Explore the code of the voters through every order of delivery, timeout, sync and crash, within bounds, and show
+    the shortest way to a broken promise."""
     chosen = with_voters(MODELS[model], _features(settings), _known(defects))
     if states is not None:
         chosen = msgspec.structs.replace(chosen, states=states)

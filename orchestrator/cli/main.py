@@ -22,16 +22,16 @@ from orchestrator.version import __version__
 COMMANDS = {
     "run": "Run a scenario, break the cluster, and judge what survived.",
     "check": "Check the invariants again, over an existing run.",
-    "replay": "Step a run again and compare every effect.",
-    "compare": "Run the same seeds under two settings, and tell how they differ.",
-    "exam": "Put the checks to the test: planted bugs, and what looks wrong and is legal.",
-    "explore": "Take the voters through every order of events, within bounds.",
+    "replay": "Repeat every step of a run and compare every effect.",
+    "compare": "Run the same seeds under two settings, and compare.",
+    "exam": "Test the checks: would they catch planted bugs, and accept legal oddities?",
+    "explore": "Explore every order of events of the voters, within bounds.",
     "campaign": "Do thousands of runs on Spark, and sum them up.",
-    "shrink": "Make a failing run small: the scenario that still fails, with its story.",
+    "shrink": "Reduce a failing run to the smallest scenario that still fails.",
     "incidents": "List the library of incidents, or show one.",
-    "report": "Show the verdict of a run, or write a page to look at.",
+    "report": "Show the verdict of a run, or write it as an HTML page.",
     "export": "Write the trace of a run for Perfetto, ShiViz or Jepsen's checkers.",
-    "doctor": "See whether this machine is ready, and what to do if not.",
+    "doctor": "Check this machine, and say how to fix what is missing.",
 }
 """Subcommand -> its one line of help, so that ``krift --help`` imports none of them."""
 

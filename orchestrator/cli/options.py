@@ -28,9 +28,9 @@ runs_option = click.option(
     help="Where run directories are.",
 )
 
-full_option = click.option("--full", is_flag=True, help="Every promise with how often it was tested, and all evidence.")
+full_option = click.option("--full", is_flag=True, help="Every promise with its number of tests, and all evidence.")
 story_option = click.option(
-    "--story", is_flag=True, help="Tell what happened, also where nothing was violated, excused or left undecided."
+    "--story", is_flag=True, help="Print the story also where nothing was violated, excused or undecided."
 )
 
 
@@ -43,7 +43,7 @@ def parse_seeds(ctx: click.Context, param: click.Parameter, value: str | None) -
         raise click.BadParameter(f"{value!r} is no range of seeds; expected N (for 1 to N) or A-B", ctx, param)
     low, high = (1, int(found[1])) if found[2] is None else (int(found[1]), int(found[2]))
     if low > high:
-        problem = "it would hold no seed" if found[2] is None else f"{low} is above {high}"
+        problem = "it would have no seed" if found[2] is None else f"{low} is above {high}"
         raise click.BadParameter(f"{value!r}: {problem}; expected N (for 1 to N) or A-B", ctx, param)
     if high > MAX_SEED:
         raise click.BadParameter(f"{value!r}: a seed is at most {MAX_SEED}", ctx, param)

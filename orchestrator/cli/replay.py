@@ -78,7 +78,7 @@ def _moment(ctx: click.Context, param: click.Parameter, value: str | None) -> Mo
 @click.option(
     "--incarnation",
     type=click.IntRange(min=0),
-    help="Which life of the node --at means, in a live run; the first if not given.",
+    help="The incarnation of the node for --at, in a live run; the first if not given.",
 )
 @runs_option
 def command(run: str, node: str | None, at: Moment | None, incarnation: int | None, out: Path) -> int:
@@ -159,7 +159,7 @@ def _replay_sim(shown: Page, directory: RunDir, manifest: Manifest, plan: Plan) 
         what = f"{manifest.run}: trace digest {again.digest}, the manifest has {manifest.digest}{_versions(manifest)}"
         raise ReplayDiverged(manifest.run, len(recorded), what)
     found = "up to its interruption" if interrupted else f"trace {again.digest}"
-    shown.say(f"{manifest.run}: {some(len(recorded), 'step')} taken again, no difference; {found}")
+    shown.say(f"{manifest.run}: {some(len(recorded), 'step')} repeated, no difference; {found}")
     return 0
 
 

@@ -47,7 +47,7 @@ from orchestrator.verdict import exit_code, json_line, read_verdict
     "wanted",
     multiple=True,
     metavar="ID",
-    help="Instead of the verdict this event of the trace (node/incarnation/number), in words, with its neighbours.",
+    help="Instead of the verdict: this event of the trace (node/incarnation/number), in words, with its neighbours.",
 )
 @click.option("--why", is_flag=True, help="With --event: also the chain of its causes.")
 def command(
@@ -71,9 +71,9 @@ def command(
     if as_html:
         return _write_page(out, run, to)
     if as_junit and (as_json or wanted):
-        raise click.UsageError("--junit prints something else than --json and --event: give one of them")
+        raise click.UsageError("--junit, --json and --event print different things: give one of them")
     if why and (as_json or not wanted):
-        raise click.UsageError("--why tells of the causes of an --event, and not as JSON")
+        raise click.UsageError("--why shows the causes of an --event, and not as JSON")
     directory = open_run_dir(out, run)
     manifest = directory.read_manifest()
     if wanted:

@@ -103,7 +103,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     default=LOCAL,
     show_default=True,
     metavar="local|spark|ADDRESS",
-    help="Where live nodes run: a Ray of our own on this machine or on the executors of a Spark, or one that is there, "
+    help="Where live nodes run: a new Ray cluster on this machine or on the executors of a Spark, or an existing one, "
     "ray://HOST:PORT or HOST:PORT.",
 )
 @click.option(
@@ -141,7 +141,7 @@ def command(
     if seed is not None and seeds is not None:
         raise click.UsageError("--seed and --seeds exclude each other")
     if dry_run and options["as_json"]:
-        raise click.UsageError("--dry-run prints a timeline for people, and --json nothing but verdicts")
+        raise click.UsageError("--dry-run prints a timeline for people, and --json only verdicts")
     chosen: Sequence[int | None] = [seed] if seeds is None else seeds
     given = Options(variants, chosen[0], [options["settings"]], options["defects"])
     mistakes = Mistakes()

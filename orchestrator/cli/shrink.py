@@ -79,10 +79,13 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     type=click.Choice(["sentence", "invariant"]),
     default="sentence",
     show_default=True,
-    help="What it is to fail the same way: the invariant in the same words but for names and numbers, or in any.",
+    help=(
+        "When a run fails the same way: same invariant with the same sentence except for names and numbers, or with "
+        "any."
+    ),
 )
-@click.option("--budget", type=click.IntRange(1), default=BUDGET, show_default=True, help="Runs to spend at the most.")
-@click.option("--master", default="", metavar="URL", help="Run candidates at the same time on Spark, such as local[2].")
+@click.option("--budget", type=click.IntRange(1), default=BUDGET, show_default=True, help="Maximum number of runs.")
+@click.option("--master", default="", metavar="URL", help="Run candidates in parallel on Spark, such as local[2].")
 @click.option("--json", "as_json", is_flag=True, help="One object on stdout, and nothing else.")
 @click.option("--quiet", is_flag=True, help="No progress on stderr.")
 def command(
@@ -96,7 +99,7 @@ def command(
     **options: Any,
 ) -> int:
     """Make a failing RUN small: a run's directory, a name under --runs, "latest", a file of the failure store, or a
-    scenario. Each candidate is run in the sim; the smallest that fails the same way is written with its story."""
+    scenario. Candidates run in the sim; the smallest that fails the same way is written with its story."""
     if options["master"]:
         check_master(options["master"])
     subject = find_subject(run, runs, Choice(variant, seed, settings, defects))
@@ -220,7 +223,7 @@ def _report(
 ) -> None:
     talk, shown = page(stderr=True), page()
     for odd in shrinker.odd:
-        talk.say(f"krift stumbled over a candidate, which counts as one that does not fail: {odd}")
+        talk.say(f"Krift failed on a candidate, which counts as not failing: {odd}")
     ended = "interrupted" if interrupted else shrinker.why
     if request.as_json:
         shown.raw(msgspec.json.encode(_object(request, shrinker, shrunk, told, seconds, ended)).decode() + "\n")

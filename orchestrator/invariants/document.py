@@ -19,23 +19,23 @@ DOCUMENT_FILE = Path("docs/invariants.md")
 HEAD = """\
 # Invariants
 
-What Krift checks over the trace of every run. This file is made from the code:
-`python -m orchestrator.invariants.document` writes it anew.
+Krift checks these invariants over the trace of every run. This file is generated:
+`python -m orchestrator.invariants.document` writes it.
 
-Each invariant ends a run as one of:
+Each invariant ends a run with one of these statuses:
 
 | status | meaning |
 |---|---|
-| held | it was put to the test, and nothing broke it |
-| violated | something broke it; the evidence names the events that prove it |
-| excused | it was broken only as one of its rules allows, and nothing else tested it; what is excused is counted |
-| inconclusive | it cannot be said: events are missing from the trace on which it rests |
-| vacuous | nothing in the run put it to the test, or the feature that it rests on is off |
+| held | the run tested it, and no event broke it |
+| violated | it was broken; the evidence names the events that prove it |
+| excused | it was broken only where one of its rules allows that; the excused cases are counted |
+| inconclusive | undecided: the trace lacks events that the check needs |
+| vacuous | the run did not test it, or the feature that it depends on is off |
 
-*Tested* says what counts as one test; *key* by what the trace is cut for it, so that each part can be judged by itself
+*Tested* defines one test. *Key* is the key by which the trace is split, so that each part can be judged by itself
 (`orchestrator/invariants/folds/routes.py`). *Defects* are bugs planted on purpose (`krift run --defect NAME`) that this
-invariant must catch; `tests/scenario/test_defects.py` shows that each is caught, in a run that holds without it.
-*Does not see* says what the promise covers and the check does not look at: a bug there passes unnoticed.
+invariant must catch; `tests/scenario/test_defects.py` shows that it catches each of them, in a run that holds without
+the defect. *Does not see* lists cases that the promise covers and the check does not: a bug there passes unnoticed.
 """
 
 
@@ -43,16 +43,16 @@ NOT_JUDGED = """\
 ## Not judged
 
 - **P19**, reassignment never thins out: no operator can reassign replicas.
-- **P22**, deletion stays below the high watermark: no log of a topic loses its beginning. For the metadata log Q13 says
-  where it may begin.
+- **P22**, deletion stays below the high watermark: no log of a topic loses its beginning. For the metadata log, Q13
+  judges its beginning.
 """
 
 
 BOUNDS_HEAD = f"""\
-What must happen in the end is due a bound after it came up, or after the beginning of the stability window that it is
-judged in (docs/scenarios.md). A bound is the sum of Kafka's timers on the path, with the longest value that any node of
-the run has, of what must have happened before (*after*), and {SLACK_US // 1_000_000} seconds. In brackets: with Kafka's
-defaults. Where every window was too short, the invariant is vacuous, and says so.
+Progress is due within a bound after its obligation began, or after the beginning of the stability window in which it is
+judged (docs/scenarios.md). A bound is the sum of Kafka's timers on the path, each with the longest value of any node of
+the run, of the bounds of earlier steps (*after*), and {SLACK_US // 1_000_000} seconds. The value in brackets is for
+Kafka's defaults. If every window was too short, the invariant is vacuous, and says so.
 """
 
 
@@ -76,9 +76,9 @@ def entry(invariant: Invariant) -> str:
     if invariant.of_groups:
         lines.append("- **Vacuous** where no consumer has a group")
     if invariant.promised_by:
-        lines.append(f"- **Promised** where this is on, and judged where it is off, too: `{invariant.promised_by}`")
+        lines.append(f"- **Promised** only if this is on, but judged also if it is off: `{invariant.promised_by}`")
     if invariant.ghost:
-        lines.append(f"- **Inconclusive** where the source of the trace tells no {invariant.ghost}")
+        lines.append(f"- **Inconclusive** if the source of the trace has no {invariant.ghost}")
     lines += [f"- **{_excused(invariant, rule)}** ({rule}): {when}" for rule, when in invariant.exemptions.items()]
     lines += [f"- **Does not see:** {what}" for what in invariant.unseen]
     defects = [defect for defect in DEFECTS.values() if defect.caught_by == invariant.id]
@@ -99,7 +99,7 @@ def _families() -> Iterator[str]:
 
 def _over_runs() -> Iterator[str]:
     yield "## Over a campaign\n"
-    yield "Judged by the counts of all runs together (`krift campaign`), which no run can do by itself.\n"
+    yield "Judged by the counts of all runs together (`krift campaign`), not by a single run.\n"
     for each in OVER_RUNS:
         yield f"### {each.id}: {each.title}\n\n{inspect.getdoc(type(each))}\n"
         yield f"- **Source:** {each.source}\n- **Tested** when {each.tested_when}.\n"
@@ -108,7 +108,7 @@ def _over_runs() -> Iterator[str]:
 def _bounds() -> Iterator[str]:
     yield "## Bounds\n"
     yield BOUNDS_HEAD
-    yield "| invariant | what must happen | timers | after |\n|---|---|---|---|"
+    yield "| invariant | required progress | timers | after |\n|---|---|---|---|"
     for name, bound in BOUNDS.items():
         timers = "<br>".join(f"{_times(timer)}`{timer.key}`{_whose(timer)}: {timer.why}" for timer in bound.timers)
         default = bound_us(Profile(), name) / 1_000_000
@@ -135,7 +135,7 @@ def _route(invariant: Invariant) -> Route:
 
 def _defects() -> Iterator[str]:
     yield "## Defects\n"
-    yield "| name | in | caught by | what is wrong | real bug |\n|---|---|---|---|---|"
+    yield "| name | in | caught by | the bug | real bug |\n|---|---|---|---|---|"
     for defect in DEFECTS.values():
         yield f"| `{defect.name}` | `{defect.where}` | {defect.caught_by} | {defect.about} | {defect.source} |"
     yield ""

@@ -21,7 +21,7 @@ KEPT_SHOWN = 1
 
 FAILURES, NO_FAILURES = "Failures, one line for each signature", "Failures"
 PROMISES, SUM = "Promises", "Sum"
-MISMATCHES, NEVER, BELIED = "MISMATCHES", "NEVER TESTED", "TESTED, AND SAID NOT TO BE"
+MISMATCHES, NEVER, BELIED = "MISMATCHES", "NEVER TESTED", "TESTED, ALTHOUGH DECLARED UNTESTED"
 DOUBTFUL = (NEVER, BELIED)
 """Headings of what makes a campaign undecided."""
 
@@ -48,10 +48,10 @@ def sections(report: Report) -> Iterator[Section]:
     yield _invariants(report)
     if report.doubts:
         rows = [(f"{runs:,}", doubt) for doubt, runs in report.doubts.items()]
-        yield Section("Doubts, the most frequent", (">runs", "what could not be decided"), rows)
+        yield Section("Doubts, the most frequent", (">runs", "what is undecided"), rows)
     if report.untested:
         reasons = [(name, why, INVARIANTS[name].title) for name, why in report.untested.items()]
-        yield Section("Not tested, as the nemesis says", ("promise", "why", "what is promised"), reasons)
+        yield Section("Not tested, as the nemesis declares", ("promise", "why", "what is promised"), reasons)
     if report.vacuous:
         yield _vacuous(report)
     if report.belied:
@@ -61,7 +61,7 @@ def sections(report: Report) -> Iterator[Section]:
         yield _known(report)
     yield _signatures(report)
     if report.kept.mismatches:
-        lines = ["This is a bug of Krift, and its verdicts are not to be trusted before it is found:"]
+        lines = ["This is a bug of Krift. Do not trust its verdicts before it is fixed:"]
         yield Section(MISMATCHES, before=[*lines, *report.kept.mismatches], style=BAD)
     yield Section(SUM, before=list(conclusion(report)))
 
@@ -99,7 +99,7 @@ def _table(section: Section) -> Table:
 
 
 def _sources(report: Report) -> Section:
-    columns = ("what ran", ">runs", ">held", ">violated", ">inconclusive", ">not carried out", ">unexpected")
+    columns = ("source", ">runs", ">held", ">violated", ">inconclusive", ">not carried out", ">unexpected")
     rows = [
         (name, *_numbers(each.runs, each.held, each.violated, each.inconclusive, each.not_carried_out, each.unexpected))
         for name, each in report.sources.items()
@@ -108,7 +108,7 @@ def _sources(report: Report) -> Section:
 
 
 def _faults(report: Report) -> Section:
-    columns = ("fault", ">scheduled", ">took effect", ">found nobody", ">never began", "aimed at")
+    columns = ("fault", ">scheduled", ">took effect", ">no target", ">never began", "aimed at")
     rows = []
     for kind, each in report.faults.items():
         roles = ", ".join(f"{role} {times:,}" for role, times in sorted(each.roles.items()))
@@ -128,7 +128,7 @@ def _covered(report: Report) -> Section:
 
 
 def _pairs(report: Report) -> Section:
-    columns = ("under way", ">steps", "steps of the protocol that no run took meanwhile")
+    columns = ("under way", ">steps", "steps of the protocol that no run took during it")
     rows = [
         (each.under_way, f"{len(each.steps)} of {len(each.steps) + len(each.never)}", ", ".join(each.never) or "none")
         for each in report.pairs
@@ -155,7 +155,7 @@ def _invariants(report: Report) -> Section:
     for name, each in report.invariants.items():
         runs = (each.held_runs, each.violated_runs, each.excused_runs, each.inconclusive_runs, each.vacuous_runs)
         rows.append((name, *_numbers(each.tested, *runs), _worst(each), INVARIANTS[name].title))
-    before = ["Tested: how often, in all runs together. The rest: in how many runs it ended so."]
+    before = ["Column tested: number of tests in all runs together. The other columns: numbers of runs with that status."]
     return Section(PROMISES, columns, rows, before)
 
 
@@ -174,7 +174,7 @@ def _worst(tally: InvariantTally) -> str:
 def _vacuous(report: Report) -> Section:
     lines = [
         f"X9 is violated: of {some(report.runs, 'run')} not one tested {', '.join(report.vacuous)}.",
-        "Nothing is known about what these promise, however many runs there were:",
+        "The runs say nothing about these promises:",
         *(f"{name}  {INVARIANTS[name].title}" for name in report.vacuous),
     ]
     return Section(NEVER, before=lines, style=STYLES["inconclusive"])
@@ -185,7 +185,7 @@ def _known(report: Report) -> Section:
     rows = [
         (f"{each.runs:,}", name, ", ".join(map(str, each.seeds)), each.reproduce) for name, each in report.known.items()
     ]
-    before = ["Kafka itself does so (docs/findings.md). A run in which something else was violated, too, is a failure."]
+    before = ["Kafka itself does this (docs/findings.md). A run that also violates another promise is a failure."]
     return Section("Findings about Kafka that showed", columns, rows, before)
 
 

@@ -49,9 +49,9 @@ def remarks(name: str, given: Side) -> list[str]:
     """What could not be told of a side."""
     lines = []
     if given.not_carried_out:
-        lines.append(f"{some(given.not_carried_out, 'run')} of {name} could not be carried out, and counts for nothing")
+        lines.append(f"{some(given.not_carried_out, 'run')} of {name} could not be carried out, and is ignored")
     if given.undecided:
-        lines.append(f"{some(given.undecided, 'run')} of {name} undecided, and compared all the same")
+        lines.append(f"{some(given.undecided, 'run')} of {name} undecided, but compared")
     shown = list(given.why.items())[:REASONS_SHOWN]
     return lines + [f"  {times(number)}: {reason}" for reason, number in shown if lines]
 
@@ -140,7 +140,7 @@ def apart(each: Difference) -> str:
 def interval(each: Difference) -> str:
     """``+3.35 to +3.41 s``."""
     if each.low is None or each.high is None:
-        return "one pair tells none"
+        return "none for one pair"
     if each.low == each.high:
         return "alike in all pairs"
     digits = _digits(each.difference, each.low, each.high)

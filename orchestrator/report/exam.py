@@ -18,14 +18,15 @@ from orchestrator.report.console import Page, printable
 HEAD = """\
 # The checkers' own exam
 
-Would the checks notice? Every defect of `actors/defects`, a bug planted on purpose, is put under schedules that were
-not made for it: drawn by the nemesis that is after such bugs, or of the library, with the settings without which it
-cannot show; and, as somebody would who knows nothing of it, under those of the nemesis `everything`, as they are. It is
-*killed* when the invariant meant for it is violated in a schedule in which that invariant holds without the defect.
-These are two figures, and neither stands for the other. And every legal oddity of `chaos/oddities`, something that
-looks wrong and that Kafka allows, is made to happen, and must raise nothing.
+Would the checks catch a bug? The exam runs every defect of `actors/defects`, a bug planted on purpose, under schedules
+that were not made for it. A first part uses the nemesis for such bugs, or a scenario of the library, with the settings
+that the defect needs to show. A second part uses the unchanged schedules of the nemesis `everything`, like a user who
+does not know the bug. A defect is *killed* when the invariant meant for it is violated in a schedule in which that
+invariant holds without the defect. The two parts give two figures, and neither stands for the other. The exam also
+makes every legal oddity of `chaos/oddities` happen, behaviour that looks wrong and that Kafka allows; it must violate
+nothing.
 
-This file is made by the command that its last line names.
+The last line names the command that writes this file.
 """
 
 
@@ -99,11 +100,11 @@ def exam_markdown(marks: Marks, command: Sequence[str]) -> str:
 
 
 DEFECTS_HEAD = """\
-*Killed in* counts the runs in which the invariant meant for the defect was violated, of those that were done before the
-defect was laid aside; *after* is the virtual time of the violation in the first such run, from the run's beginning. A
-run ends at that violation; *also* has what else had been violated by then, with the number of runs. *Everything*: which
-run of that nemesis was the first to violate the invariant; no other one was judged there. *Real bug*: what the defect
-is taken from, where there is one.
+*Killed in* counts the runs that violated the invariant meant for the defect, among the runs until the exam stopped
+with the defect; *after* is the virtual time of the violation in the first such run, from the run's beginning. A
+run ends at that violation; *also* lists other violations until then, with the number of runs. *Everything* is the first
+run of that nemesis that violated the invariant; no other invariant was judged there. *Real bug* is the source of the
+defect, if there is one.
 """
 
 DEFECT_COLUMNS = (

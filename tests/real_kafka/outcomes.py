@@ -37,8 +37,8 @@ class Outcomes:
 
 
 KNOWN: dict[str, str] = {
-    "idempotence: two batches in one partition": "What a leader does not take",
-    "refusals: a wrong checksum": "What a leader does not take",
+    "idempotence: two batches in one partition": "Records that a leader refuses",
+    "refusals: a wrong checksum": "Records that a leader refuses",
     "administration: an operation that is none": "Dynamic configuration",
 }
 """Questions that Krift answers otherwise than Kafka, with the row of docs/fidelity.md that says so."""

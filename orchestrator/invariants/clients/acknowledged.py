@@ -55,10 +55,11 @@ class Sends(State):
 
 
 class AcknowledgedIsNotLost(LogInvariant[Sends]):
-    """The promise that producers pay for with acks=all.
+    """This is the promise of acks=all.
 
-    Example: producer-1 was told that its record producer-1:57 is at offset 41 of orders-0. Broker-2 takes over with
-    a log in which offset 41 holds another record; or all consumers read on past 41 and none of them got it.
+    Example: producer-1 has the acknowledgement that its record producer-1:57 is at offset 41 of orders-0. Broker-2
+    takes over with a log in which offset 41 holds another record; or all consumers read past 41 and none of them got
+    the record.
     """
 
     id = "C1"
@@ -68,13 +69,13 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
     types = (SendReturn, PollReturn, ConsPos, PartAssume, LogHw)
     cases = {LogHw: ("leader",)}
     unseen = (
-        "records of producers with acks=0, which are told no offset",
-        "a record at the end that nobody reads past: L6 sees that consumers get there",
-        "what disks lost and got back: a loss within the budget excuses its offsets for good",
+        "records of producers with acks=0, which get no offset",
+        "a record at the end that no consumer passes: L6 judges that consumers get there",
+        "records that disks lost and regained: a loss within the budget excuses its offsets for good",
     )
     exemptions = {
         "acks<=1": (
-            "The producer asked for less than acks=all, and another leader followed, or a disk lost what was written."
+            "The producer requested less than acks=all, and another leader followed, or a disk lost the record."
         ),
         "unclean-election": UNCLEAN,
         "loss-budget": LOST,
@@ -241,19 +242,21 @@ class Values(State):
 class OneOffsetOneValue(LogInvariant[Values]):
     """An offset is a name for a record: consumers commit it, applications store it.
 
-    Example: consumer-1 gets producer-1:57 at offset 41 of orders-0, while producer-1 was told that producer-1:56 is
-    there; or producer-1:57, of an idempotent producer, is in the log at 41 and at 44.
+    Example: consumer-1 gets producer-1:57 at offset 41 of orders-0, while producer-1 has the acknowledgement that
+    producer-1:56 is there; or producer-1:57, of an idempotent producer, is in the log at 41 and at 44.
     """
 
     id = "C3"
     title = "An offset holds one record, for every reader, and a record of an idempotent producer has one offset"
     source = "Jepsen's kafka workload (inconsistent-offsets, duplicate); KIP-98"
-    tested_when = "an acknowledgement, a read or a commit names the record at an offset of which one was named before"
+    tested_when = (
+        "an acknowledgement, a read or a commit names the record at an offset for which a record was named before"
+    )
     types = (SendReturn, PollReturn, LogHw)
     cases = {LogHw: ("leader",)}
     unseen = (
         f"offsets beyond the last {REMEMBERED:,} of a partition",
-        "logs of followers: what they hold below the high watermark is for P3 and P11",
+        "logs of followers: P3 and P11 judge their records below the high watermark",
     )
     exemptions = {
         "unclean-election": UNCLEAN,

@@ -214,19 +214,20 @@ def _by_end(known: Known) -> int:
 
 
 class LatestCoversWhatIsKnown(_Ends):
-    """An application that has a record, or whose record was acknowledged, computes a lag with the latest offset. If
-    that is below what it knows, the lag is negative, or it believes that its record is not there.
+    """An application that has read a record, or whose record was acknowledged, computes a lag with the latest offset.
+    If the latest offset is below that record, the lag is negative, or the application believes that its record is
+    missing.
 
-    Example: producer-1 was told by broker-1 (leader epoch 4) that its record is at offset 1,309. Broker-2 takes over
-    and tells list-offsets-1 the latest offset 1,204 (leader epoch 5). Without KIP-207 that is what happens: broker-2
-    does not know yet how far the high watermark of broker-1 had come.
+    Example: broker-1 (leader epoch 4) acknowledged a record of producer-1 at offset 1,309. Broker-2 takes over and
+    reports the latest offset 1,204 to list-offsets-1 (leader epoch 5). Without KIP-207 this happens: broker-2 does not
+    know yet how far the high watermark of broker-1 had advanced.
     """
 
     id = "H6"
     title = "The latest offset covers every record acknowledged or read earlier, and every earlier answer"
     source = "KIP-207; redpanda-data/chaos list_offsets workload"
-    unseen = ("What was acknowledged with less than acks=all: it may be lost, and binds nobody.",)
-    tested_when = "a client is told a latest offset, and some record or answer was known before it asked"
+    unseen = ("Records that were acknowledged with less than acks=all: they may be lost.",)
+    tested_when = "a client gets a latest offset, and some record or answer was known before it asked"
     types = (ListInvoke, SendReturn, PollReturn, ListReturn, RpcReply)
     cases = {RpcReply: ()}
     exemptions = {
@@ -284,24 +285,24 @@ class LatestCoversWhatIsKnown(_Ends):
 
 
 class RealTimeOrder(_Ends):
-    """Kafka's log is one for all: what was acknowledged before an operation began comes before whatever that operation
-    writes, and is there for whatever it reads.
+    """Kafka's log is shared by all clients: a record that was acknowledged before an operation began comes before the
+    records that the operation writes, and is visible to its reads.
 
-    Example: producer-1 is told that its record is at offset 1,309 of orders-0, and then an application sends through
-    producer-2, which is told offset 1,250. Or list-offsets-1 asks and is told 1,204 by a leader whose high watermark
-    is long past that; or consumer-1 gets another record at 1,309. How soon a consumer gets there is for L6 to tell.
+    Example: producer-1 gets the acknowledgement that its record is at offset 1,309 of orders-0; then an application
+    sends through producer-2 and gets offset 1,250. Or list-offsets-1 asks and gets 1,204 from a leader whose high
+    watermark is long past that; or consumer-1 gets another record at 1,309. L6 judges how soon a consumer gets there.
     """
 
     id = "C6"
     title = "A record acknowledged before an operation begins precedes its writes and shows in its reads"
     unseen = (
-        "polls that begin after an acknowledgement and do not return the record: how soon they must is for L6",
+        "polls that begin after an acknowledgement and do not return the record: L6 judges how soon they must",
         "lookups of other timestamps than LATEST, and LATEST of read_committed",
     )
     source = "kafka-tlaplus, 6_replication_correctness.md; redpanda's reads_writes consistency check"
     tested_when = (
-        "a send returns, or a client is told a latest offset, and some send had returned before it began; or a record "
-        "is read at an offset that was acknowledged before"
+        "a send returns, or a client gets a latest offset, and some send had returned before that operation began; or "
+        "a record is read at an offset that was acknowledged before"
     )
     types = (SendInvoke, ListInvoke, SendReturn, PollReturn, ListReturn, RpcReply)
     cases = {RpcReply: ()}

@@ -52,30 +52,36 @@ class Positions(State):
 
 
 class ConsumersGoForward(LogInvariant[Positions]):
-    """A consumer that goes back hands its application records twice; one that leaps leaves records out, and nobody
-    notices.
+    """A consumer that goes back delivers records to its application twice; one that jumps ahead silently skips records.
 
-    Example: consumer-1 got offsets 38 to 40 of orders-0; the next poll brings 44, though producer-1:41 to
-    producer-1:43 are at 41 to 43; or it brings 40 again. A jump that the consumer itself tells of (a position that was
-    assigned, reset or sought) begins anew; offsets of control records are no gap. A group is one consumer in this: who
-    takes over a partition begins where the group has committed, which is not beyond what some member was given; and who
-    gave it up is given no more of it.
+    Example: consumer-1 got offsets 38 to 40 of orders-0; the next poll returns 44, though producer-1:41 to
+    producer-1:43 are at 41 to 43; or it returns 40 again. A jump that the consumer itself reports (a position that was
+    assigned, reset or sought) starts a new sequence; offsets of control records are no gap. A group counts as one
+    consumer: a new owner of a partition begins at the group's committed position, which is not beyond the records that
+    some member was given; and a former owner gets no more records of it.
     """
 
     id = "C5"
     title = "A consumer's offsets rise, and it skips no record, until its position is moved"
     source = "Jepsen's kafka workload (int-poll-skip, poll-skip, nonmonotonic-poll)"
     tested_when = (
-        "a poll returns records to a consumer whose position is known, or one begins where its group has committed"
+        "a poll returns records to a consumer whose position is known, or a consumer begins at its group's committed "
+        "position"
     )
     types = (PollReturn, ConsPos, ConsOwn, MetaView, LogHw)
     cases = {LogHw: ("leader",)}
     unseen = (
-        "the end: a consumer that stops is for L6",
-        "where a consumer that fetches by name begins in a topic that was made anew: an answer may be of either topic",
-        "where a consumer goes on that comes back to a former topic: its position is one for all topics of a name",
-        "where members of a group begin when the topic was removed: what is committed may be of the next one",
-        "whether a moved position is a right one: a reset or a truncation begins anew, and H9, M4 and M10 judge those",
+        "the end of reading: L6 judges a consumer that stops",
+        (
+            "the first position of a consumer that fetches by name in a topic that was created again: an answer may be "
+            "from either topic"
+        ),
+        "the position of a consumer that returns to a former topic: it has one position for all topics of a name",
+        "the first position of group members after the topic was removed: the commit may belong to the next topic",
+        (
+            "whether a moved position is right: a reset or a truncation starts a new sequence, and H9, M4 and M10 "
+            "judge those"
+        ),
     )
 
     def initial(self, key: str, profile: Profile) -> Positions:
@@ -221,22 +227,22 @@ class Reads(State):
 
 
 class ReadsRepeat(LogInvariant[Reads]):
-    """What one consumer got, every later one gets: else two applications that read the same partition disagree for
-    ever, and one that reads it again after a crash does not come to the same state.
+    """Every later consumer gets the record that an earlier one got. Otherwise two applications that read the same
+    partition disagree for ever, and one that reads it again after a crash reaches another state.
 
-    Example: consumer-1 got producer-1:57 at offset 41 of orders-0. Consumer-2 gets producer-1:58 there, or goes from
+    Example: consumer-1 got producer-1:57 at offset 41 of orders-0. Consumer-2 gets producer-1:58 there, or jumps from
     40 to 42.
     """
 
     id = "C7"
     title = "Every later reader of an offset gets the record that an earlier consumer got there"
     source = "kafka-tlaplus, ConsistentReadProperty; KAFKA-9835"
-    tested_when = "a poll returns records, or goes past offsets, of which some consumer got the record before"
+    tested_when = "a poll returns records at offsets, or passes offsets, whose record some consumer got before"
     types = (PollReturn, ConsPos)
     exemptions = LOSS
     unseen = (
         f"records that a consumer got more than {REMEMBERED:,} offsets ago",
-        "what disks lost and got back: a loss within the budget excuses its offsets for good",
+        "records that disks lost and regained: a loss within the budget excuses its offsets for good",
     )
 
     def initial(self, key: str, profile: Profile) -> Reads:
@@ -327,11 +333,11 @@ class Budgeted(State):
 
 
 class OnlyCommittedIsShown(LogInvariant[Budgeted]):
-    """A record above the high watermark may still go away with its leader: whoever got it acts on something that never
-    happened.
+    """A record above the high watermark may still disappear with its leader. A consumer that got it acts on a record
+    that never existed.
 
-    Example: broker-1 (high watermark 1,204) hands out offset 1,210 to consumer-1 and crashes; broker-2 takes over
-    without it.
+    Example: broker-1 (high watermark 1,204) returns offset 1,210 to consumer-1 and crashes; broker-2 takes over without
+    it.
     """
 
     id = "C8"
@@ -341,8 +347,8 @@ class OnlyCommittedIsShown(LogInvariant[Budgeted]):
     types = (PollReturn,)
     exemptions = LOSS
     unseen = (
-        "what a Fetch carries beyond what its consumer hands out",
-        "a high watermark that is too high: for this, what a leader says of it is committed (P6 and P10 judge that)",
+        "records in a Fetch that the consumer does not return",
+        "a high watermark that is too high: this check takes it for the committed end (P6 and P10 judge it)",
     )
 
     def initial(self, key: str, profile: Profile) -> Budgeted:
@@ -428,10 +434,10 @@ class Payloads(State):
 
 
 class PayloadsArriveWhole(LogInvariant[Payloads]):
-    """What an application sends is what another one gets: key, value and timestamp.
+    """A consumer gets the same key, value and timestamp that the producer sent.
 
-    Example: consumer-1 gets producer-1:57 with the value of producer-1:63, since the producer used the memory of a
-    batch for another one while it was still on its way to the broker.
+    Example: consumer-1 gets producer-1:57 with the value of producer-1:63, because the producer reused the memory of a
+    batch while that batch was still on its way to the broker.
     """
 
     id = "C11"
@@ -441,7 +447,7 @@ class PayloadsArriveWhole(LogInvariant[Payloads]):
     types = (SendInvoke, PollReturn, LogHw)
     cases = {LogHw: ("leader",)}
     ghost = "digest of payloads"
-    unseen = (f"records of which the sending is not in the trace, or that are more than {REMEMBERED:,} offsets back",)
+    unseen = (f"records whose send is not in the trace, or that are more than {REMEMBERED:,} offsets back",)
 
     def initial(self, key: str, profile: Profile) -> Payloads:
         return Payloads(key)

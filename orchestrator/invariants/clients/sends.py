@@ -22,12 +22,12 @@ class Failures(State):
 
 
 class DefiniteFailureStaysFailed(LogInvariant[Failures]):
-    """An application that is told that its record was not written sends it again, or does without it. If the record
-    shows up all the same it is there twice, or against its will.
+    """An application whose send fails sends the record again, or does without it. If the record appears all the same,
+    it is there twice, or unwanted.
 
-    Example: producer-1 gets NOT_ENOUGH_REPLICAS for producer-1:57 (retries are used up), an error that comes before
-    anything is appended; later consumer-1 gets producer-1:57. Time-outs and lost connections are no such failures:
-    nobody knows what became of the record.
+    Example: producer-1 gets NOT_ENOUGH_REPLICAS for producer-1:57 (retries are used up), an error that precedes any
+    append; later consumer-1 gets producer-1:57. Timeouts and lost connections are not definite errors: the fate of the
+    record is unknown.
     """
 
     id = "C2"
@@ -37,8 +37,8 @@ class DefiniteFailureStaysFailed(LogInvariant[Failures]):
     types = (SendReturn, PollReturn, LogHw)
     cases = {LogHw: ("leader",)}
     unseen = (
-        "a record that a follower has, and that no leader commits while the run lasts",
-        "which error was told: that it is a definite one the producer says itself (X1 and C1 judge the broker's side)",
+        "a record of a follower that no leader commits during the run",
+        "whether the error is definite: the producer itself reports that (X1 and C1 judge the broker's side)",
     )
 
     def initial(self, key: str, profile: Profile) -> Failures:
@@ -105,10 +105,10 @@ class SendOrder(State):
 
 class ProducerOrderIsKept(LogInvariant[SendOrder]):
     """Records of one producer for one partition are a stream: changes of an account, lines of a file. A record that
-    overtakes an older one turns its meaning round.
+    overtakes an older one reverses its meaning.
 
-    Example: producer-1 sent producer-1:57 and then producer-1:58 to orders-0; they are committed as 58 at offset 41
-    and 57 at offset 42. A record that is committed for the second time is no matter of order but of C3.
+    Example: producer-1 sent producer-1:57 and then producer-1:58 to orders-0; they are committed as 58 at offset 41 and
+    57 at offset 42. A record that is committed twice concerns C3, not the order.
     """
 
     id = "C4"
@@ -119,19 +119,19 @@ class ProducerOrderIsKept(LogInvariant[SendOrder]):
     cases = {LogHw: ("leader",)}
     exemptions = {
         "no-idempotence": (
-            "The producer is not idempotent, and may have several requests under way: one that is tried again comes "
-            "after those that followed it."
+            "The producer is not idempotent, and may have several requests in flight: a retried one comes after its "
+            "successors."
         ),
         "given-up": (
-            "The send of the older record had ended without success: a copy of it that was still on its way may be "
-            "written at any time, where no sequence number gives it away."
+            "The send of the older record had failed: without a sequence number, a copy that was still on its way may "
+            "be written at any time."
         ),
         "no-producer-state": NO_PRODUCER_STATE,
         "unclean-election": UNCLEAN,
         "loss-budget": LOST,
     }
     unseen = (
-        "whether anything was sent again, where a producer is not idempotent: any such batch may overtake",
+        "whether a producer without idempotence retried: any of its batches may overtake",
         "records of several producers against each other (C6)",
     )
 

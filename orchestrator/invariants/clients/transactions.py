@@ -30,7 +30,7 @@ class Copies(State):
 
 
 class IdempotentWritesAppearOnce(LogInvariant[Copies]):
-    """Idempotence is what lets a producer send again whatever it has no answer to. If a leader appends the second copy,
+    """Idempotence allows a producer to send every unanswered batch again. If a leader appends the second copy,
     applications count an order twice; if it answers with another batch's offset, they look for it in the wrong place.
 
     Example: the answer to a batch of producer 7 (epoch 0) with producer-1:57 is lost; broker-2, the next leader, has
@@ -46,9 +46,9 @@ class IdempotentWritesAppearOnce(LogInvariant[Copies]):
     cases = {LogHw: ("leader",)}
     exemptions = {"unclean-election": UNCLEAN, "loss-budget": LOST, "epoch-bump": EPOCH_BUMP}
     unseen = (
-        "a record that is numbered anew where another one of its session had a reason for that, and this one had none",
-        "an application that sends a record again by itself: that is another uid",
-        f"copies further apart than the last {REMEMBERED:,} records of a partition",
+        "a record that is renumbered although only another one of its session had a reason",
+        "an application that sends a record again itself: that is another uid",
+        f"copies that are more than {REMEMBERED:,} records of a partition apart",
     )
 
     def initial(self, key: str, profile: Profile) -> Copies:
@@ -135,8 +135,8 @@ class SequenceState(State):
 
 
 class SequencesAreContiguous(LogInvariant[SequenceState]):
-    """Sequence numbers are how a leader tells a retry from a new batch, and notices a missing one. A leader that
-    takes any number appends duplicates, or a batch before the one that it follows.
+    """By sequence numbers a leader distinguishes a retry from a new batch, and notices a missing one. A leader that
+    accepts any number appends duplicates, or a batch before its predecessor.
 
     Example: producer 7 (epoch 0) has records 0-9 in the log of orders-0; the leader appends a batch that begins with
     sequence 15, or again with 5. Or it appends a batch of epoch 0 after one of epoch 1.
@@ -151,12 +151,12 @@ class SequencesAreContiguous(LogInvariant[SequenceState]):
     cases = {LogAppend: ("leader",)}
     exemptions = {
         "no-producer-state": (
-            "The log has nothing of this producer id, and need not have: a leader accepts any first number, if the "
-            "producer has sent as many records before, or may have to a former topic of this name."
+            "The log legitimately has no record of this producer id: a leader accepts any first number, if the "
+            "producer has sent as many records before, or may have sent them to a former topic of this name."
         )
     }
     unseen = (
-        "a first number that is too high, though as many records had been sent before: not all of them got a number",
+        "a first number that is too high although as many records had been sent before: not all of them got a number",
     )
 
     SENT_REMEMBERED = 16_384
@@ -207,11 +207,11 @@ class SequencesAreContiguous(LogInvariant[SequenceState]):
 
 
 class OldProducerEpochsAreFenced(LogInvariant[State]):
-    """A producer raises its epoch to be rid of what an older one still has under way. A leader that appends that all
-    the same writes a record behind its own later copy.
+    """A producer raises its epoch to invalidate its older requests that are still under way. A leader that appends them
+    all the same writes a record after its own later copy.
 
     Example: producer 7 raises its epoch to 1 and sends producer-1:57 again, with sequence 0; broker-1 appends it, and
-    then the copy of epoch 0, sequence 0, that was late.
+    then the late copy of epoch 0, sequence 0.
     """
 
     id = "T3"
@@ -222,7 +222,7 @@ class OldProducerEpochsAreFenced(LogInvariant[State]):
     before_types = (LogAppend,)
     cases = {LogAppend: ("leader",)}
     unseen = (
-        "epochs of transactional ids, and what is fenced by them: Krift has no transactions",
+        "epochs of transactional ids and their fencing: Krift has no transactions",
         "an older epoch on a partition that the newer one has not reached: its leader cannot know of it",
     )
 

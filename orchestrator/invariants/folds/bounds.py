@@ -44,7 +44,7 @@ BOUNDS: dict[str, Bound] = {
             Timer("controller.quorum.fetch.timeout.ms", 1, "followers notice that the leader is silent"),
             Timer("controller.quorum.request.timeout.ms", 1, "a request to a silent voter"),
             Timer("controller.quorum.election.timeout.ms", 4, "two rounds, each of up to twice the time"),
-            Timer("controller.quorum.election.backoff.max.ms", 2, "back-off after each round that nobody won"),
+            Timer("controller.quorum.election.backoff.max.ms", 2, "back-off after each round without a winner"),
         ),
     ),
     "L12": Bound(
@@ -58,10 +58,10 @@ BOUNDS: dict[str, Bound] = {
         after=("L1",),
     ),
     "L3": Bound(
-        "a partition has a leader that took it up",
+        "a partition has a leader that has taken over",
         (
             Timer("broker.session.timeout.ms", 1, "the silent leader is fenced"),
-            Timer("broker.heartbeat.interval.ms", 1, "a new controller gives every session anew"),
+            Timer("broker.heartbeat.interval.ms", 1, "a new controller restarts every session"),
             Timer("controller.quorum.fetch.timeout.ms", 1, "the new leader hears of it, after a silent controller"),
             Timer("reconnect.backoff.max.ms", 1, "a connection to the controller"),
         ),
@@ -72,15 +72,15 @@ BOUNDS: dict[str, Bound] = {
         (
             Timer("controller.quorum.fetch.timeout.ms", 1, "followers hear of the new leader"),
             Timer("reconnect.backoff.max.ms", 2, "their connections to the controller and to the leader"),
-            Timer("replica.fetch.backoff.ms", 1, "a fetch that came before the leader took up"),
-            Timer("replica.fetch.wait.max.ms", 2, "a fetch that waits for data, and the one that tells of the log end"),
+            Timer("replica.fetch.backoff.ms", 1, "a fetch that arrived before the leader took over"),
+            Timer("replica.fetch.wait.max.ms", 2, "a fetch that waits for data, and the one that reports the log end"),
         ),
         after=("L1",),
     ),
     "L4": Bound(
         "a replica is in the ISR again",
         (
-            Timer("replica.socket.timeout.ms", 1, "a fetch that was sent before and is never answered"),
+            Timer("replica.socket.timeout.ms", 1, "an earlier fetch that is never answered"),
             Timer("replica.fetch.backoff.ms", 1, "the pause after it"),
             Timer("replica.fetch.wait.max.ms", 2, "the fetches that show it caught up"),
             Timer("request.timeout.ms", 1, "an AlterPartition to a silent controller"),
@@ -112,7 +112,7 @@ BOUNDS: dict[str, Bound] = {
     "L11": Bound(
         "a group is stable, and all its partitions are owned",
         (
-            Timer("session.timeout.ms", 1, "the coordinator gives up a member that is silent", "consumer"),
+            Timer("session.timeout.ms", 1, "the coordinator removes a silent member", "consumer"),
             Timer("group.initial.rebalance.delay.ms", 2, "a group that was empty waits for more members"),
             Timer("heartbeat.interval.ms", 4, "members hear of a rebalance, and of a second one (KIP-429)", "consumer"),
             Timer("request.timeout.ms", 2, "requests to a silent broker: for the coordinator, and to it", "consumer"),
@@ -121,15 +121,15 @@ BOUNDS: dict[str, Bound] = {
         after=("L3",),
     ),
     "L13": Bound(
-        "a node that retries gets somewhere",
+        "a retrying node makes progress",
         (
-            Timer("request.timeout.ms", 2, "requests to a silent broker: metadata, then what it is after", "client"),
+            Timer("request.timeout.ms", 2, "requests to a silent broker: metadata, then the actual request", "client"),
             Timer("retry.backoff.max.ms", 2, "the pauses after them", "client"),
         ),
         after=("L4",),
     ),
     "L8": Bound(
-        "a broker's image gets to the end of the metadata log",
+        "a broker's image reaches the end of the metadata log",
         (
             Timer("controller.quorum.fetch.timeout.ms", 1, "a fetch that a silent controller never answers"),
             Timer("controller.quorum.request.timeout.ms", 2, "a request to a silent voter, and a snapshot"),
@@ -159,7 +159,7 @@ BOUNDS: dict[str, Bound] = {
         ),
         after=("L1",),
     ),
-    "P18": Bound("a leader's high watermark follows what its replicas hold"),
+    "P18": Bound("a leader's high watermark follows its replicas' logs"),
 }
 """Invariant -> its bound."""
 

@@ -194,9 +194,9 @@ def _broker_keys_of(kind: Kind) -> Sequence[str] | None:
 
 
 PARTITION = Route(
-    "partition", _partition_keys, about="topic partition, the metadata log apart", keys_of_kind=_partition_keys_of
+    "partition", _partition_keys, about="topic partition, except the metadata log", keys_of_kind=_partition_keys_of
 )
-"""By topic partition, the metadata log apart."""
+"""By topic partition, except the metadata log."""
 
 METADATA_LOG = Route(
     "metadata-log",
@@ -209,10 +209,10 @@ METADATA_LOG = Route(
 LIST_OFFSETS = Route(
     "list-offsets",
     _list_keys,
-    about="topic partition, of operations and answers only those of ListOffsets",
+    about="topic partition; only operations and answers of ListOffsets",
     keys_of_kind=_list_keys_of,
 )
-"""By topic partition, of operations and answers only those of ListOffsets."""
+"""By topic partition; only operations and answers of ListOffsets."""
 
 BROKER = Route(
     "broker",

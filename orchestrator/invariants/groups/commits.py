@@ -172,34 +172,34 @@ def commit_of(event: Stamped, body: GrpCommit, removals: int = 0) -> Commit:
 
 
 class AcknowledgedCommitsAreFetched(KeyedInvariant[Registers]):
-    """A consumer that is told its position is committed counts on it: whoever goes on after it begins there. If an
-    older one comes back, records are handed out twice; if one that nobody committed, some are left out.
+    """A consumer whose commit is acknowledged relies on it: the next owner begins there. If an older position comes
+    back, records are delivered twice; if a position comes back that no member committed, some are skipped.
 
-    Example: consumer-1 was told that 40 of orders-0 is committed, consumer-2 joins after that, asks for the committed
-    position, and is told 25. Later commits than the last acknowledged one may be told: they may be under way, or
-    nobody knows what became of them. The log of the offsets partition says what is later.
+    Example: consumer-1's commit of 40 of orders-0 is acknowledged, consumer-2 joins after that, looks up the committed
+    position, and gets 25. An answer may be later than the last acknowledged commit: later commits may be under way, or
+    have an unknown outcome. The log of the offsets partition defines the order.
     """
 
     id = "O1"
     title = "A look-up of a committed position returns the last position acknowledged before it, or a later one"
     source = "Jepsen's kafka workload; KAFKA-8069; Kafka's OffsetMetadataManager"
     tested_when = (
-        "a position is looked up when one is acknowledged, or is told that somebody committed; a coordinator loads "
-        "what another one acknowledged; or a client is told that its commit is done"
+        "a position is looked up after an acknowledged commit, or the answer is a committed position; a coordinator "
+        "loads the acknowledged commits of another one; or a commit is acknowledged"
     )
     route = GROUP
     types = (GrpCommit, GrpFetch, GrpLoad, CommitInvoke, CommitReturn, CommittedInvoke, CommittedReturn)
     of_groups = True
     exemptions = {
-        "zombie": "A coordinator answered that another one has taken over from, and has not heard of it: it knows "
-        "nothing of what was committed since.",
+        "zombie": "A replaced coordinator that does not know of its replacement answered: it does not know later "
+        "commits.",
         **OFFSETS_LOSSES,
     }
     unseen = (
-        "What was committed for another topic of that name, if nothing is told: its id hides it, its name does not.",
-        f"Acknowledgements, and look-ups of what nobody was told of, of more than {REMEMBERED} commits ago.",
-        "An acknowledgement that comes before the commit is on all in-sync replicas, unless it is lost after that.",
-        "A coordinator that has loaded nothing at all of the group: O7 judges that.",
+        "Commits for another topic of that name, if the answer is empty: they are hidden by its id, not by its name.",
+        f"Acknowledgements, and look-ups of unacknowledged commits, from more than {REMEMBERED} commits ago.",
+        "An acknowledgement before the commit is on all in-sync replicas, unless the commit is lost afterwards.",
+        "A coordinator that has loaded no state of the group: O7 judges that.",
     )
 
     @property
@@ -370,11 +370,12 @@ class MetadataTimes(State):
 
 
 class CommitsGoForwardInMetadataTime(KeyedInvariant[MetadataTimes]):
-    """A member whose metadata is older than that of the last commit may not know the partition as it is now, and its
-    position means something else there. KIP-232 has the coordinator refuse it, for that partition alone.
+    """A member whose metadata is older than that of the last commit may not know the current partition, and its
+    position means something else there. In KIP-232 the coordinator refuses the commit, for that partition alone.
 
     Example: 40 of orders-0 is committed with metadata epoch 7. Consumer-2, whose metadata has epoch 5, commits 12; the
-    coordinator appends it, and the next owner of the partition begins at 12. Or it refuses a commit with epoch 7.
+    coordinator appends it, and the next owner of the partition begins at 12. Or the coordinator refuses a commit with
+    epoch 7.
     """
 
     id = "M5"
@@ -386,13 +387,13 @@ class CommitsGoForwardInMetadataTime(KeyedInvariant[MetadataTimes]):
     of_groups = True
     at = {"kip-232": "seed"}
     exemptions = {
-        "no-epoch": "The client said none: it is older than metadata epochs, or has not heard of any. It is treated as "
-        "before there were any.",
+        "no-epoch": "The client sent none: it is older than metadata epochs, or has not heard of any. The commit is "
+        "treated as before KIP-232.",
         **OFFSETS_LOSSES,
     }
     unseen = (
-        "what an earlier coordinator appended and nobody was told of: it may be gone",
-        "what an earlier coordinator removed, with its topic or as it expired: that may be gone as well",
+        "unacknowledged appends of an earlier coordinator: they may be lost",
+        "removals by an earlier coordinator, with a topic or by expiry: they may be lost as well",
     )
 
     def initial(self, key: str, profile: Profile) -> MetadataTimes:

@@ -106,13 +106,13 @@ def _has(replica: Replica, record: Record) -> bool:
 
 
 class MemoryEqualsTheLog(LogInvariant[Memory]):
-    """The log of the offsets partition is what a group agreed on; a coordinator serves from memory. Where the two part,
-    members go on elsewhere after the next failover, or nobody can tell any more who committed what.
+    """The log of the offsets partition is the agreed state of a group; a coordinator serves from memory. If the two
+    diverge, members continue elsewhere after the next failover, or the commits can no longer be attributed.
 
-    Example: broker-3 takes over __consumer_offsets-7 and loads its log up to 41, though it ends at 52, and tells
-    consumer-1 that 25 of orders-0 is committed; 40 is at offset 47. Or broker-1 still answers, though it follows
-    broker-3 by now. Memory is what the log has up to the high watermark, or up to where it was loaded, whichever is
-    more. What a coordinator says of itself is not believed: its log is what the trace of the log says.
+    Example: broker-3 takes over __consumer_offsets-7 and loads its log up to 41, though it ends at 52, and answers
+    consumer-1 that 25 of orders-0 is committed; 40 is at offset 47. Or broker-1 still answers, although it follows
+    broker-3 by now. The memory must equal the log up to the high watermark, or up to the end of the load, whichever is
+    later. The check does not rely on the coordinator's own report of its log: it uses the trace of the log.
     """
 
     id = "O7"
@@ -124,9 +124,9 @@ class MemoryEqualsTheLog(LogInvariant[Memory]):
     of_groups = True
     exemptions = LOSS
     unseen = (
-        "Which positions a coordinator tells that another one has taken over from without its hearing of it.",
-        "Members and assignments of a group that was loaded: O2 and O4 know those of generations that were stable.",
-        "Whether a position that expired was to expire.",
+        "Answers of a replaced coordinator that does not know of its replacement.",
+        "Members and assignments of a loaded group: O2 and O4 know those of stable generations.",
+        "Whether an expired position was due to expire.",
     )
 
     def initial(self, key: str, profile: Profile) -> Memory:

@@ -10,8 +10,8 @@ OFFSETS_TOPIC = "__consumer_offsets-"
 """How offsets partitions are called."""
 
 OFFSETS_LOSSES = {
-    "unclean-election": "The offsets partition had an unclean election since: its leader may lack what was committed.",
-    "disk-loss": "Disks have lost what was committed to the offsets partition, and was not written.",
+    "unclean-election": "The offsets partition had an unclean election since: its leader may lack committed positions.",
+    "disk-loss": "Disks have lost unsynced commits of the offsets partition.",
 }
 """Rule -> when it excuses that something is gone."""
 

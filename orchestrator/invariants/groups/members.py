@@ -61,24 +61,28 @@ def _remember(known: dict[int, Generation], number: int, generation: Generation)
 
 
 class StaleMembersCannotCommit(KeyedInvariant[Generations]):
-    """A member that was taken for dead has no say any more: its partitions are another's by now. If its commit is
-    taken, that other one goes back to it after the next rebalance, and hands out records again, or leaves some out.
+    """A member that was declared dead has no rights any more: its partitions belong to another member by now. If its
+    commit is accepted, that other member goes back to it after the next rebalance, and delivers records again, or skips
+    some.
 
     Example: consumer-1 was silent for longer than its session, generation 4 has begun without it, and then its commit
-    of generation 3 arrives and is appended. A client that is in no group commits with generation -1 and no member id,
-    which is taken as long as the group has no members.
+    of generation 3 arrives and is appended. A client without a group commits with generation -1 and no member id, which
+    is accepted as long as the group has no members.
     """
 
     id = "O2"
     title = "Only members of the current generation can commit"
     source = "KIP-62; kafka-tlaplus, ValidMemberEpoch; Kafka's ClassicGroup.validateOffsetCommit"
-    tested_when = "a coordinator takes a commit when it has entered a state of the group, or loaded it"
+    tested_when = "a coordinator accepts a commit when it has entered a state of the group, or loaded it"
     route = GROUP
     types = (GrpGen, GrpLoad, GrpCommit)
     of_groups = True
     unseen = (
-        "who joined or left between two states of a group: until the next state, members are those of the last",
-        "tombstones: why an offset expired or was deleted",
+        (
+            "joins and departures between two states of a group: until the next state, the members are those of the "
+            "last one"
+        ),
+        "tombstones: the reason why an offset expired or was deleted",
     )
 
     def initial(self, key: str, profile: Profile) -> Generations:
@@ -147,26 +151,26 @@ class Owners(State):
 
 
 class OneOwnerAtATime(KeyedInvariant[Owners]):
-    """Two members that both read a partition hand its records out twice, and undo each other's commits.
+    """Two members that both read a partition deliver its records twice, and overwrite each other's commits.
 
     Example: generation 5 gives orders-0 to consumer-2 while consumer-1, which is a member of it, has not given orders-0
-    up; or consumer-1 takes orders-0 and orders-1 in generation 5, of which orders-1 was assigned to consumer-2.
+    up; or consumer-1 takes orders-0 and orders-1 in generation 5, in which orders-1 was assigned to consumer-2.
     """
 
     id = "O4"
     title = "A partition has one owner in a group, and the next one only after the previous one has given it up"
     source = "KIP-62; KIP-429; kafka-tlaplus, NoDoubleClientAssignment"
-    tested_when = "a group becomes stable with an assignment, or a member takes what it was assigned"
+    tested_when = "a group becomes stable with an assignment, or a member takes its assignment"
     route = GROUP
     types = (GrpGen, GrpLoad, ConsOwn)
     of_groups = True
     exemptions = {
-        "fenced": "The one that still has it is no member of this generation: it was put out of the group, has not "
-        "noticed, and may read on, but not commit.",
-        "static": "A static member that does not join again in time stays a member, which others are not until they "
-        "do: it has not heard of the generation, and goes on with what it has until it does.",
+        "fenced": "The former owner is not a member of this generation: it was removed from the group without its "
+        "knowledge, and may continue to read, but not commit.",
+        "static": "A static member that does not rejoin in time stays a member: it does not know of the generation, "
+        "and keeps its partitions until it does.",
     }
-    unseen = ("members that were away for more generations than are remembered",)
+    unseen = ("members that were absent for more generations than the check remembers",)
 
     @property
     def news(self) -> tuple[type, ...]:
@@ -285,23 +289,23 @@ class Numbers(State):
 
 
 class GenerationsMoveForward(KeyedInvariant[Numbers]):
-    """The generation is what tells a member of now from one of before. If it goes back, the commit of somebody long
-    gone is taken for one of today.
+    """The generation distinguishes current members from former ones. If it goes back, the commit of a former member
+    passes for a current one.
 
     Example: generation 7 of group g was stable, broker-3 takes over as its coordinator and begins generation 6. Or
-    broker-1 forms generation 7 anew when consumer-2 has joined. A generation that was never stable may come again with
-    another coordinator: nothing of it was committed.
+    broker-1 forms generation 7 again when consumer-2 has joined. A generation that was never stable may recur with
+    another coordinator: it has no commits.
     """
 
     id = "O5"
     title = "Generations of a group move forward, at its coordinators and at its members"
     source = "kafka-tlaplus, ClientSideMemberEpochIsMonotonic; Kafka's ClassicGroup.initNextGeneration"
-    tested_when = "a group enters another state, or a member takes what it was assigned, with a generation before"
+    tested_when = "a group enters another state, or a member takes its assignment, after an earlier generation"
     route = GROUP
     types = (GrpGen, ConsOwn)
     of_groups = True
     exemptions = OFFSETS_LOSSES
-    unseen = ("a group that was removed when it was empty, and comes again: it begins anew",)
+    unseen = ("a group that was removed when it was empty, and is created again: its generations restart",)
 
     @property
     def news(self) -> tuple[type, ...]:

@@ -31,13 +31,13 @@ class Deliveries(State):
 
 
 class OnlyDeliveredIsCommitted(KeyedInvariant[Deliveries]):
-    """A committed position says that everything below it was dealt with. If it is ahead of what the application was
-    given, and the consumer dies, the next owner of the partition leaves records out, and nobody notices.
+    """A committed position says that every record below it was processed. If it is ahead of the records that the
+    application was given, and the consumer dies, the next owner of the partition silently skips records.
 
-    Example: consumer-1's application was given orders-0 up to 40, records up to 60 are fetched and wait for its next
-    poll, and 60 is committed. With enable.auto.commit, what a poll returns may be committed at the application's next
-    poll at the soonest: until then it may be at work on it. (Krift's applications poll again at once, so that the
-    commit may be the next thing that the consumer does.)
+    Example: the application of consumer-1 was given orders-0 up to 40, records up to 60 are fetched and wait for its
+    next poll, and 60 is committed. With enable.auto.commit, the records of a poll may be committed at the application's
+    next poll at the soonest: until then the application may be processing them. (Krift's applications poll again at
+    once, so that the commit may be the consumer's next action.)
     """
 
     id = "O3"
@@ -47,7 +47,7 @@ class OnlyDeliveredIsCommitted(KeyedInvariant[Deliveries]):
     route = NODE
     types = (NodeUp, ConsPos, PollReturn, ConsOwn, CommitInvoke)
     of_groups = True
-    unseen = ("whether the application is done with what it was given",)
+    unseen = ("whether the application has processed its records",)
 
     def initial(self, key: str, profile: Profile) -> Deliveries:
         return Deliveries(key)
@@ -102,8 +102,8 @@ class CommittedExists(State):
 
 
 class CommittedPositionsExist(LogInvariant[CommittedExists]):
-    """A consumer that begins at a position which the log does not reach is out of range: it starts all over, or at the
-    end, as auto.offset.reset says, and records are read twice or never.
+    """A consumer that begins at a position beyond the log is out of range: it begins again, or at the end, as
+    auto.offset.reset says, and records are read twice or never.
 
     Example: 60 of orders-0 is committed for group g while 40 is the highest high watermark that any leader had.
     """
@@ -111,13 +111,16 @@ class CommittedPositionsExist(LogInvariant[CommittedExists]):
     id = "O6"
     title = "A committed position is not beyond the committed records of its partition"
     source = "KAFKA-6262, seen from the commit"
-    tested_when = "a coordinator takes a commit of a partition"
+    tested_when = "a coordinator accepts a commit of a partition"
     types = (GrpCommit,)
     of_groups = True
     exemptions = LOSS
     unseen = (
-        "partitions of topics that were removed: a commit names the partition, and may be of the one before, or after",
-        "what becomes of the partition after the commit: P4 judges that nothing committed is gone",
+        (
+            "partitions of removed topics: a commit names the partition, and may belong to the former topic or to the "
+            "new one"
+        ),
+        "the partition after the commit: P4 judges that no committed record is lost",
     )
 
     def initial(self, key: str, profile: Profile) -> CommittedExists:

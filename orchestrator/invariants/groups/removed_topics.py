@@ -72,12 +72,12 @@ class Coordinators(State):
 
 
 class RemovedTopicsAreForgotten(KeyedInvariant[Coordinators]):
-    """A position in a topic that is no more means nothing in another one that gets its name. A group that is told of it
-    begins in the middle of the new topic, or beyond its end, where auto.offset.reset decides what it reads twice or
-    never.
+    """A position in a deleted topic has no meaning in another topic of that name. A group that gets it begins in the
+    middle of the new topic, or beyond its end, where auto.offset.reset decides which records it reads twice or never.
 
     Example: 40 of orders-0 is committed for group g, whose coordinator is broker-1. Topic orders is deleted; broker-1
-    applies that and keeps the 40. The topic is created again, and a member that knows no topic id goes on at 40.
+    applies the removal and keeps the 40. The topic is created again, and a member that knows no topic id continues at
+    40.
     """
 
     id = "O8"
@@ -88,8 +88,11 @@ class RemovedTopicsAreForgotten(KeyedInvariant[Coordinators]):
     types = (GrpCommit, GrpFetch)
     of_groups = True
     unseen = (
-        "Removals that a broker applies before it has loaded the offsets partition: Kafka's coordinators keep that.",
-        "Removals after which a coordinator does nothing more.",
+        (
+            "Removals that a broker applies before it has loaded the offsets partition: Kafka's coordinators keep "
+            "those positions."
+        ),
+        "Removals that are the last action of a coordinator.",
     )
 
     @property

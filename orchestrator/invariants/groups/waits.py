@@ -85,27 +85,30 @@ class Waits(State):
 
 
 class CoordinatorsWaitAsAsked(KeyedInvariant[Waits]):
-    """Members say how long they may take to join again, and how long they may be silent. A coordinator that waits for
-    longer stops the whole group for somebody who will not come, or leaves partitions to the dead; one that waits for
-    less, or counts in who has not come, gives partitions to who does not know of it.
+    """Members state how long they may take to join again, and how long they may be silent. A coordinator that waits
+    longer blocks the whole group for a member that will not come, or leaves partitions to dead members. One that waits
+    less, or that counts a missing member, gives partitions to a member that does not know of it.
 
-    Example: consumer-2 died, and 2 s are its session.timeout.ms; half a minute later broker-1, which has coordinated
-    all the time, still has it among the members of the stable generation 4. Or broker-1 has been waiting since the
-    beginning of the rebalance for consumer-2 to join, whose max.poll.interval.ms is long over. Or generation 5 is
+    Example: consumer-2 died, and its session.timeout.ms is 2 s; half a minute later broker-1, which has been
+    coordinator all the time, still has it among the members of the stable generation 4. Or broker-1 has waited since
+    the beginning of the rebalance for consumer-2 to join, whose max.poll.interval.ms is long over. Or generation 5 is
     formed with consumer-2, a dynamic member, which has not joined.
     """
 
     id = "O9"
     title = "A coordinator waits for its members as long as they asked for, and then goes on without the missing ones"
     source = "KIP-62; KIP-345; GroupMetadataManager.java, completeClassicGroupJoin, expireClassicGroupMemberHeartbeat"
-    tested_when = "a coordinator ends a wait, for members to join, to sync, or for one of which it hears nothing"
+    tested_when = "a coordinator ends a wait, for members to join, to sync, or for a silent member"
     route = GROUP
     types = (GrpGen, GrpLoad, ConsOwn)
     of_groups = True
     unseen = (
-        "groups with static members: those that do not join are waited for as long as nobody else is a member",
-        "members that are up, and of which the coordinator hears nothing all the same",
-        "members that go silent, outside of windows: what they sent before may still be on its way",
+        (
+            "groups with static members: the coordinator waits for absent static members as long as there is no other "
+            "member"
+        ),
+        "members that are up, and from which the coordinator does not hear all the same",
+        "members that become silent outside of windows: their earlier requests may still be on their way",
     )
 
     @property

@@ -40,24 +40,24 @@ class Server(State):
 
 
 class OnlyDocumentedErrors(KeyedInvariant[Server]):
-    """Clients are written against the errors that an API documents. Any other one ends their work, or makes them do
-    the wrong thing about it.
+    """Clients are written for the errors that an API documents. Any other error ends their work, or makes them react
+    wrongly.
 
-    Example: broker-2 answers Produce with UNKNOWN_SERVER_ERROR, which says that it ran into a bug; or it answers
-    NOT_LEADER_OR_FOLLOWER for orders-0, which it has led for a minute; or OUT_OF_ORDER_SEQUENCE_NUMBER for the very
-    sequence number that comes next.
+    Example: broker-2 answers Produce with UNKNOWN_SERVER_ERROR, which means an internal bug; or it answers
+    NOT_LEADER_OR_FOLLOWER for orders-0, which it has led for a minute; or OUT_OF_ORDER_SEQUENCE_NUMBER for exactly the
+    next sequence number.
     """
 
     id = "X1"
     title = "Servers answer only with errors that the API documents, and with each error only for its reasons"
     source = "Kafka's protocol guide; redpanda-data/chaos log checks"
-    tested_when = "an answer with an error is looked at by the server or the caller"
+    tested_when = "the server or the caller records an answer with an error"
     route = NODE
     types = (Rpc, RpcReply, PartAssume, LogAppend, LogTrunc, NodeUp, NodeDown)
     unseen = (
-        "reasons of errors in other answers than those to Produce and ListOffsets",
-        "reasons of time-outs, of unknown topics, and of what a broker says of a batch's size or timestamps",
-        "a producer that numbers its batches wrongly: its leader is right to refuse them (T2 sees the first number)",
+        "reasons of errors in answers to other APIs than Produce and ListOffsets",
+        "reasons of timeouts, of unknown topics, and of refusals for a batch's size or timestamps",
+        "a producer with wrong sequence numbers: its leader refuses them rightly (T2 judges the first number)",
     )
 
     def initial(self, key: str, profile: Profile) -> Server:

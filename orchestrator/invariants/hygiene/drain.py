@@ -8,14 +8,14 @@ from orchestrator.invariants.folds.routes import NODE
 
 
 class EverythingDrains(KeyedInvariant[State]):
-    """What is forgotten in a purgatory or in a map of requests in flight fills it up, and holds up whatever comes
-    behind it; no time-out is left that would end it.
+    """A forgotten entry in a purgatory or in a map of requests in flight fills it up, and blocks later entries; no
+    timeout is left that would end it.
 
-    Example: at the end of the run consumer-1 still keeps a Fetch to broker-1 for under way whose connection was lost a
-    minute ago, and so asks broker-1 for nothing more. Or a Produce is parked at broker-2 long after its time, a batch
-    is left in the accumulator of a producer that has stopped. What a follower or a voter asks again and again is under
-    way at any time, and is not meant. Nor does anybody wait for a coordinator that has resigned: broker-1 gives up
-    __consumer_offsets-7, and leaves consumer-1's JoinGroup without an answer.
+    Example: at the end of the run, consumer-1 still counts a Fetch to broker-1 as in flight although its connection was
+    lost a minute ago, and so sends broker-1 no more requests. Or a Produce is parked at broker-2 long after its
+    timeout, or a batch is left in the accumulator of a stopped producer. The regular requests of followers and voters
+    are always in flight, and are not meant. No client waits for a coordinator that has resigned either: broker-1 gives
+    up __consumer_offsets-7, and leaves consumer-1's JoinGroup without an answer.
     """
 
     id = "X6"
@@ -23,15 +23,15 @@ class EverythingDrains(KeyedInvariant[State]):
     title = "At the end of a run, nothing waits for an event that cannot come"
     source = "KAFKA-17190; TigerBeetle's simulator (pending requests)"
     tested_when = (
-        "the runtime ends a node that is up at the end of the run, and looks into it; or a coordinator gives up an "
-        "offsets partition"
+        "the runtime ends a running node at the end of the run and inspects it; or a coordinator gives up an offsets "
+        "partition"
     )
     route = NODE
     types = (NodeDown, GrpLoad)
     unseen = (
-        "What is left in a process that is killed, or stands still at the end.",
-        "What waits within its time: how long an answer may take is for X2 and the liveness of each client.",
-        "The quorum's own requests, and what a controller has parked until it commits.",
+        "The remains in a process that is killed, or stopped at the end.",
+        "Entries that wait within their timeouts: X2 and the liveness of each client judge the time of an answer.",
+        "The quorum's own requests, and a controller's operations that wait for a commit.",
     )
 
     def initial(self, key: str, profile: Profile) -> State:

@@ -38,20 +38,21 @@ class Links(State):
 
 
 class PhysicsHold(KeyedInvariant[Links]):
-    """Nodes are judged by what they do in a world of processes and connections. If a message crosses a cut, or an
-    answer comes twice, what follows says nothing about Kafka.
+    """Nodes are judged by their actions in a world of processes and connections. If a message crosses a cut, or an
+    answer arrives twice, the consequences say nothing about Kafka.
 
-    Example: nothing from broker-1 to broker-2 gets through, and broker-2 acts on an answer that broker-1 sent a second
-    later. Or consumer-1 takes the answer to request 17 of a connection after the one to request 18, or takes it twice.
+    Example: no message from broker-1 to broker-2 gets through, and broker-2 acts on an answer that broker-1 sent a
+    second later. Or consumer-1 processes the answer to request 17 of a connection after the one to request 18, or
+    processes it twice.
     """
 
     id = "X5"
     title = "Dead nodes do nothing, no message crosses a cut, and none is delivered twice or out of order"
     source = "a rule of the emulator: links are as TCP connections are"
-    tested_when = "an answer is taken, or a request is answered"
+    tested_when = "an answer is processed, or a request is answered"
     unseen = (
         "requests that are delivered twice and answered once: the trace has no deliveries",
-        "how long delays are, and how many messages chance hits",
+        "the length of delays, and the number of messages that chance hits",
         "messages that cross a cut and lead to no event",
     )
     route = TRACE
@@ -143,12 +144,12 @@ class PhysicsHold(KeyedInvariant[Links]):
 
 
 class SameSeedSameRun(KeyedInvariant[State]):
-    """A run that cannot be had again cannot be explained, and what it showed cannot be shown to be mended.
+    """A run that cannot be repeated cannot be explained, and a fix cannot be shown to work.
 
-    Example: `krift replay` carries out a run a second time, and the digests of the two traces differ. The digest is
-    over all events in the trace's total order, so it does not matter in which order they were collected. A run is
-    repeated by a process in which strings have other hashes, as a node that goes by the order of a set does the same
-    for ever in one process. Real processes follow no seed: of a live run only the steps of each node are repeated.
+    Example: `krift replay` carries out a run a second time, and the digests of the two traces differ. The digest covers
+    all events in the trace's total order, so the order of their collection does not matter. The repetition runs in a
+    process with other string hashes, because a node that depends on the order of a set always behaves alike in one
+    process. Real processes follow no seed: of a live run only the steps of each node are repeated.
     """
 
     id = "X8"
@@ -159,8 +160,8 @@ class SameSeedSameRun(KeyedInvariant[State]):
     route = RUN
     types = (RunRepeat,)
     unseen = (
-        "An order that happens to be the same under both hash seeds: more repetitions see more.",
-        "What depends on the machine, on the version of Python or of a library: both runs have the same ones.",
+        "An order that happens to be the same under both hash seeds: more repetitions would find more.",
+        "Dependence on the machine, or on the version of Python or of a library: both runs have the same ones.",
         "The order of events in a live run.",
     )
 

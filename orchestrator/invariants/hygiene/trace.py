@@ -30,9 +30,9 @@ class Wiped(State):
 
 
 class NoBug(KeyedInvariant[Wiped]):
-    """A node that raises an exception found itself in a state that it believed impossible. Whatever else the run
-    shows, that is to be looked at first. So is a node that its fault handler ends, as Kafka's does where it is told of
-    two leaders of one quorum epoch, or to cut what was committed.
+    """A node that raises an exception found itself in a state that it considered impossible. Whatever else the run
+    shows, look at that first. The same holds for a node that its fault handler ends, as Kafka's does when it learns of
+    two leaders of one quorum epoch, or would have to truncate committed records.
 
     Example: broker-2 ends with mode bug: "orders-0: batch at 41, log ends at 44".
     """
@@ -45,10 +45,11 @@ class NoBug(KeyedInvariant[Wiped]):
     route = NODE
     types = (NodeUp, NodeDown)
     exemptions = {
-        "wiped": "A voter's disk was wiped before: what it had promised is forgotten, and the quorum may lose what it "
-        "had committed. Nodes that notice stop. With directories it is another voter, and this excuses that node alone."
+        "wiped": "A voter's disk was wiped before: its votes are lost, and the quorum may lose committed entries. "
+        "Nodes that notice this stop. With directories it is another voter, and this rule excuses only that "
+        "node."
     }
-    unseen = ("A wrong state that no assertion of the node looks at.",)
+    unseen = ("A wrong state that no assertion of the node checks.",)
 
     @property
     def news(self) -> tuple[type, ...]:
@@ -158,21 +159,21 @@ class NodeTrace(State):
 
 
 class TraceIsWhole(KeyedInvariant[NodeTrace]):
-    """Every other verdict is drawn from the trace. Where events are missing, or stand before what caused them, what
-    was judged on them is inconclusive.
+    """Every other verdict relies on the trace. If events are missing, or precede their causes, the judgements that need
+    them are inconclusive.
 
-    Example: the trace of broker-1 goes from its event 98 to its event 100; or broker-2 acts on a message that
-    broker-1 sent after an event which is nowhere before in the trace.
+    Example: the trace of broker-1 goes from its event 98 to its event 100; or broker-2 acts on a message that broker-1
+    sent after an event that does not occur earlier in the trace.
     """
 
     id = "X4"
     standalone = True
     title = "The trace is whole: no event of a node is missing, clocks rise, and causes precede effects"
     source = "a rule of the emulator: verdicts are drawn from the trace"
-    tested_when = "an event is there"
+    tested_when = "an event is recorded"
     unseen = (
-        "the last events of a process that was killed: what it wrote to its log is all that anybody knows",
-        "what an event says: only that it is there, and in order",
+        "the last events of a killed process: only its written log is known",
+        "the content of an event: only its presence and order are checked",
     )
     route = TRACE
     types = tuple(EVENT_TYPES.values())
@@ -310,11 +311,11 @@ for (_api, _error), _since in ERRORS_SINCE.items():
 
 
 class VersionsAreHonoured(KeyedInvariant[State]):
-    """A client that gets an error its version does not have cannot tell whether to retry: most give up.
+    """A client that gets an error that its version does not have cannot tell whether to retry: most give up.
 
     Example: broker-2 answers a ListOffsets of version 4 with OFFSET_NOT_AVAILABLE, which came with version 5; the
     client reports an unknown error to its application. (Fields that a version lacks never leave the sender, which
-    checks them; that shows as X3.)
+    checks them; a violation shows as X3.)
     """
 
     id = "X7"
@@ -322,11 +323,11 @@ class VersionsAreHonoured(KeyedInvariant[State]):
     title = "No answer has an error that is newer than the version of its request"
     source = "KIP-35; Kafka's message definitions"
     unseen = (
-        "Fields that a version lacks: who sends one raises an exception, which is X3's.",
-        "The version of an answer: nodes decode it by the version that they asked with.",
+        "Fields that a version lacks: their sender raises an exception, which violates X3.",
+        "The version of an answer: nodes decode it by the version of their request.",
     )
     tested_when = (
-        "an answer with an error, of a version that lacks an error of its API, is looked at by the server or the caller"
+        "the server or the caller records an answer with an error, in a version that lacks an error of its API"
     )
     route = NODE
     types = (Rpc, RpcReply)

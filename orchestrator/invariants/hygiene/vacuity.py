@@ -27,18 +27,18 @@ class Tested(msgspec.Struct):
 
 
 class NothingVacuous(Invariant):
-    """A promise that none of a campaign's runs puts to the test is not known to hold, however many runs there are:
-    the campaign has a blind spot. It is judged over all runs together, by their counts.
-    A nemesis that is after something else may say of an invariant that none of its runs tests it, and why: it is no
-    blind spot then, and must be so.
+    """If no run of a campaign tests a promise, the campaign says nothing about it, however many runs there are: it has
+    a blind spot. X9 is judged over all runs together, by their counts. The file of a nemesis with another target may
+    declare, with a reason, that none of its runs tests an invariant. The invariant is then no blind spot, and the
+    declaration must be true.
 
-    Example: 5,000 runs, and in none of them did a broker truncate its log: nothing is known of P9.
+    Example: 5,000 runs, and in none of them did a broker truncate its log: the campaign says nothing about P11.
     """
 
     id = "X9"
     title = "Every invariant is tested in some run of a campaign"
-    source = "a rule of the emulator: nothing is held that was not tested"
-    tested_when = "an invariant, of whose features none is off in every run of a campaign, is looked at"
+    source = "a rule of Krift: a promise is reported as held only if the run tested it"
+    tested_when = "for each invariant whose features are on in some run of a campaign"
     types: ClassVar = ()
 
     def judge(self, tests: Mapping[str, Tested]) -> InvariantResult:

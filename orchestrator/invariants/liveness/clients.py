@@ -81,7 +81,7 @@ class Sends(PartitionState):
 
 
 class SendsReturn(PartitionInvariant[Sends]):
-    """A send that nobody answers and nobody refuses holds up everything behind it on its partition.
+    """A send that is neither acknowledged nor refused blocks all later sends to its partition.
 
     Example: the leader of orders-0 answered producer-1 with NOT_LEADER_OR_FOLLOWER, the new one is up and in reach with
     the whole ISR, and producer-1 never sends the batch again.
@@ -95,8 +95,8 @@ class SendsReturn(PartitionInvariant[Sends]):
     types = (SendInvoke, SendReturn, PartChange, PartAssume, LogAppend, LogTrunc, NodeDown)
     exemptions = {"isr-away": TOO_FEW, "no-producer-state": NO_PRODUCER_STATE, LATE_PUSH_RULE: LATE_PUSH}
     unseen = (
-        "a send whose own time-out is shorter than the bound: it ends as unknown, and is counted as cut",
-        "acks=0, which is told ok when it is sent",
+        "a send whose own timeout is shorter than the bound: it ends as unknown, and is not judged",
+        "acks=0, which returns ok when it is sent",
     )
 
     def initial(self, key: str, profile: Profile) -> Sends:
@@ -209,24 +209,24 @@ class Reading(PartitionState):
 
 
 class ConsumersCatchUp(PartitionInvariant[Reading]):
-    """A consumer that stops before the end looks like a consumer with nothing to read: nobody sees an error.
+    """A consumer that stops before the end looks like a consumer without records to read: no error appears.
 
-    Example: consumer-1 stands at 900 of orders-0, the high watermark is 1,310, the leader is up and in reach, and
-    consumer-1 never fetches again. The obligation is to reach the high watermark of the moment; then comes the next.
-    Where several brokers hang it may wait for each in turn.
+    Example: consumer-1 is at 900 of orders-0, the high watermark is 1,310, the leader is up and in reach, and
+    consumer-1 never fetches again. The obligation is to reach the high watermark of the moment; then the next one
+    begins. If several brokers hang, the consumer may wait for each in turn.
     """
 
     id = "L6"
     title = "A consumer reads to the high watermark"
     source = "KIP-74; Fetcher.java"
-    tested_when = "a consumer reaches what was the high watermark when it was behind, in a window"
+    tested_when = "a consumer reaches, in a window, the high watermark from the time when it was behind"
     route = PARTITION
     types = (LogHw, PollReturn, ConsPos, PartChange)
-    unseen = ("how long a consumer needs that waits for brokers which hang, below the bound for each of them",)
+    unseen = ("the time that a consumer waits for hung brokers, below the bound for each of them",)
     cases = {LogHw: ("leader",)}
     exemptions = {
         "isr-away": NO_MEMBER,
-        "unclean-election": "An unclean election since then gave up what the consumer was to read.",
+        "unclean-election": "An unclean election since then gave up the records that the consumer had to read.",
         LATE_PUSH_RULE: LATE_PUSH,
     }
 
@@ -351,11 +351,11 @@ class Operations(WindowState):
 
 
 class OperationsReturn(WindowInvariant[Operations]):
-    """A time-out is a promise to the application: whatever happens to the cluster, the call comes back.
+    """A timeout is a promise to the application: whatever happens to the cluster, the call returns.
 
     Example: the partition of a batch has no leader, delivery.timeout.ms is over, and the sends in it are still open.
-    The time-outs run on the client's own clock, so this holds without any window; a client that a fault stopped begins
-    anew. What a member commits by itself before it joins again may take max.poll.interval.ms.
+    The timeouts run on the client's own clock, so this promise needs no window; a client that a fault stopped starts
+    again. A member's own commit before it joins again may take max.poll.interval.ms.
     """
 
     id = "L7"

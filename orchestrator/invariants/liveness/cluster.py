@@ -35,10 +35,12 @@ from orchestrator.invariants.folds.windows import (
 from orchestrator.invariants.mirrors.voter_sets import VoterSets, is_majority
 
 CONTROLLER = "controller-"
-NO_MEMBER = "Nobody of the ISR is in the core of the window: the data cannot be had, and no clean election is possible."
+NO_MEMBER = (
+    "No member of the ISR is in the core of the window: the data is unavailable, and no clean election is possible."
+)
 NO_CANDIDATE = (
-    "Nobody who may lead is in the core of the window: nobody of the ISR or, where that is empty, of the eligible "
-    "leader replicas or, where there are none, not the last known leader."
+    "No possible leader is in the core of the window: no member of the ISR; or, if that is empty, no eligible leader "
+    "replica; or, without these, not the last known leader."
 )
 TOO_FEW = "Fewer replicas of the ISR than min.insync.replicas are in the core of the window."
 
@@ -62,12 +64,12 @@ class Quorum(WindowState):
 
 
 class LeaderIsElected(WindowInvariant[Quorum]):
-    """Without a leader that most voters acknowledge nothing can be decided: no election, no change of an ISR, no broker
-    comes back.
+    """Without a leader that most voters acknowledge no metadata can change: no election, no ISR change, no return of a
+    broker.
 
     Example: controller-1, the leader, is crashed; controller-2 and controller-3 stay followers of its epoch for good.
-    The obligation comes up when the leader is lost, or with the window, and ends when more than half of all voters,
-    all of them in the core, name one leader of one epoch.
+    The obligation begins when the leader is lost, or with the window, and ends when more than half of all voters, all
+    of them in the core, name one leader of one epoch.
     """
 
     id = "L1"
@@ -76,10 +78,10 @@ class LeaderIsElected(WindowInvariant[Quorum]):
     tested_when = "a leader is acknowledged by most voters in a window, after there was none"
     unseen = (
         (
-            "How an election is won in time: a voter that is slow but within the bound is not found, so "
-            "EndQuorumEpoch that nobody heeds, or BeginQuorumEpoch that is never repeated, only costs time."
+            "The speed of an election within the bound: an ignored EndQuorumEpoch, or a BeginQuorumEpoch that is "
+            "never repeated, only costs time."
         ),
-        "a leader that is acknowledged and decides nothing: L3, L4, L12 and Q19 show what comes of that",
+        "an acknowledged leader that changes nothing: L3, L4, L12 and Q19 find the consequences",
     )
     route = QUORUM
     types = (QRole, QVoters, NodeUp, NodeDown)
@@ -168,11 +170,11 @@ class BrokerState(WindowState):
 
 
 class BrokerIsUnfenced(WindowInvariant[BrokerState]):
-    """A broker that stays fenced leads nothing, is in no ISR, and is hidden from clients: the cluster runs on fewer
-    replicas than it has.
+    """A fenced broker leads no partition, is in no ISR, and is hidden from clients: the cluster runs on fewer replicas
+    than it has.
 
-    Example: broker-2 was restarted and has registered again; the controller waits until its heartbeat tells the end of
-    the metadata log, which moves on every half second, and never unfences it.
+    Example: broker-2 was restarted and has registered again; the controller waits until its heartbeat reports the end
+    of the metadata log, which advances every half second, and never unfences it.
     """
 
     id = "L12"
@@ -181,7 +183,7 @@ class BrokerIsUnfenced(WindowInvariant[BrokerState]):
     tested_when = "a broker is unfenced in a window, after it was fenced or started"
     route = BROKER
     types = (BrokerReg, NodeUp)
-    unseen = ("whether the brokers know that it is unfenced: that the controller has written it is enough",)
+    unseen = ("whether the brokers know that it is unfenced: the controller's record is enough",)
 
     @property
     def news(self) -> tuple[type, ...]:
@@ -246,21 +248,22 @@ class LedPartition(PartitionState):
 
 
 class PartitionGetsALeader(PartitionInvariant[LedPartition]):
-    """A partition without a leader takes no records and gives none, although replicas that have everything are there.
+    """A partition without a leader accepts no records and returns none, although complete replicas are available.
 
-    Example: broker-1, leader of orders-0, is crashed and was fenced; broker-2 is in the ISR and unfenced, and nobody
-    elects it. The obligation ends when the leader that the controller gave has taken up its leader epoch. Nor may the
-    cluster forget who could lead: with an empty ISR that is who is eligible, and with nobody eligible who led last.
+    Example: broker-1, leader of orders-0, is crashed and was fenced; broker-2 is in the ISR and unfenced, and no
+    controller elects it. The obligation ends when the leader that the controller named has begun its leader epoch. The
+    cluster may not forget the candidates either: with an empty ISR these are the eligible replicas, and without
+    eligible replicas the last known leader.
     """
 
     id = "L3"
     title = "Every partition gets a leader that takes up its leadership"
     source = "KIP-595; KIP-966; ReplicationControlManager.java"
-    tested_when = "a leader in the core takes up its leader epoch, after there was none"
+    tested_when = "a leader in the core begins its leader epoch, after there was none"
     route = PARTITION
     types = (PartChange, PartAssume)
     exemptions = {"isr-away": NO_CANDIDATE}
-    unseen = ("leaders that producers and consumers cannot find: L5 and L6 show that",)
+    unseen = ("leaders that producers and consumers cannot find: L5 and L6 judge that",)
 
     def initial(self, key: str, profile: Profile) -> LedPartition:
         unclean = bool(profile.topic_setting(key, "unclean.leader.election.enable", default=False))
@@ -323,16 +326,16 @@ class PartitionGetsALeader(PartitionInvariant[LedPartition]):
 
 
 class IsrIsWhole(PartitionInvariant[PartitionState]):
-    """A replica that is left out of the ISR is a replica less to survive on, for as long as nobody takes it back.
+    """While a replica is out of the ISR, one replica less protects the data.
 
-    Example: broker-3 was away for a minute and is back; it has fetched everything from broker-1 and the leader never
-    proposes it. The obligation comes up for each replica that is in the core, as the leader is, and not in the ISR.
+    Example: broker-3 was away for a minute and is back; it has fetched all records from broker-1, and the leader never
+    proposes it. The obligation begins for each replica that is in the core, like its leader, and not in the ISR.
     """
 
     id = "L4"
     title = "A replica that comes back rejoins the ISR"
     source = "KIP-497; KAFKA-10706; Partition.scala (maybeExpandIsr)"
-    tested_when = "a replica gets into the ISR in a window, after it was out of it"
+    tested_when = "a replica joins the ISR in a window, after it was out of it"
     route = PARTITION
     types = (PartChange,)
     unseen = ("a replica outside the ISR while the leader is not in the core",)
@@ -386,27 +389,28 @@ class Ends(PartitionState):
 
 
 class AcknowledgedIsOnAll(PartitionInvariant[Ends]):
-    """An acknowledged record is safe with min.insync.replicas copies, and no safer until the others have it too.
+    """An acknowledged record has min.insync.replicas copies, and gets safer only when the other replicas have it, too.
 
-    Example: producer-1 was told offset 1,310 of orders-0; broker-3 is up and reaches everybody, and its log ends at 900
-    for good. The obligation is about the end of what was acknowledged when it came up; there is at most one at a time.
+    Example: producer-1 got the acknowledgement for offset 1,310 of orders-0; broker-3 is up and reaches all nodes, and
+    its log ends at 900 for good. The obligation concerns the end of the acknowledged records at its beginning; there is
+    at most one at a time.
     """
 
     id = "L14"
     title = "Records acknowledged with acks=all reach every replica"
     source = "KIP-966; ReplicaFetcherThread.scala"
-    tested_when = "all replicas in the core of a window have what had been acknowledged"
+    tested_when = "all replicas in the core of a window have the acknowledged records"
     route = PARTITION
     types = (PartChange, PartAssume, LogAppend, LogTrunc, NodeDown, SendReturn)
     exemptions = {
-        "leader-away": "The leader is not in the core of the window: there is nobody to fetch from.",
-        "unclean-election": "An unclean election gave up what the leader lacks.",
-        "loss-budget": "A disk lost what the leader lacks.",
+        "leader-away": "The leader is not in the core of the window: no broker serves fetches.",
+        "unclean-election": "An unclean election gave up the records that the leader lacks.",
+        "loss-budget": "A disk lost the records that the leader lacks.",
     }
     unseen = (
-        "what was acknowledged with less than acks=all",
-        "what of it an unclean election gave up, and what a later one lost: P4 and C1 tell them apart",
-        "whether a disk may lose what the leader lacks: P4 and C1 judge that",
+        "records acknowledged with less than acks=all",
+        "whether an unclean election gave up a record, or a later election lost it: P4 and C1 distinguish these",
+        "whether a disk may lose the records that the leader lacks: P4 and C1 judge that",
     )
 
     def initial(self, key: str, profile: Profile) -> Ends:

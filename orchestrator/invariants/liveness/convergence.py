@@ -29,13 +29,13 @@ class Healing(State):
 
 
 class Converges(KeyedInvariant[Healing]):
-    """Each part may be on its way for good reasons, and the whole still never arrive: two brokers that take the
+    """Each part may make progress for good reasons, and the whole may still never converge: two brokers that take the
     leadership from each other, an ISR that shrinks as often as it grows.
 
     Example: all faults have ended, every node is back, and a minute later orders-0 still lacks broker-3 in its ISR. The
-    cluster, or the core of it that was healed, is steady when its brokers are unfenced and each partition has a leader
-    that took it up and all replicas of the core in its ISR, and none other. A partition of which nobody in the core may
-    become leader is not waited for.
+    cluster, or its healed core, is steady when its brokers are unfenced and each partition has a leader that has taken
+    over, and exactly the replicas of the core in its ISR. A partition without a possible leader in the core is not
+    waited for.
     """
 
     id = "L15"
@@ -43,8 +43,8 @@ class Converges(KeyedInvariant[Healing]):
     source = "the sum of what L1, L3, L4 and L12 demand"
     tested_when = "the cluster is steady again after the chaos"
     unseen = (
-        "whether clients get anywhere: L5, L6 and L7 judge that",
-        "a cluster that gets steady for a moment and leaves that again after the run has ended",
+        "whether clients make progress: L5, L6 and L7 judge that",
+        "a cluster that is steady for a moment and becomes unsteady after the run",
     )
     route = RUN
     types = (CtlPhase,)

@@ -69,10 +69,10 @@ class Gathering(WindowState):
 
 
 class GroupsGetTogether(WindowInvariant[Gathering]):
-    """A group that does not come to rest reads nothing, or reads some partitions and not others, for ever.
+    """A group that never becomes stable reads nothing, or reads only some partitions, for ever.
 
     Example: consumer-2 joined, the coordinator waits for consumer-1 to join again, and it never does although both are
-    up and in reach; or generation 9 is stable and nobody owns orders-1.
+    up and in reach; or generation 9 is stable and no member owns orders-1.
     """
 
     id = "L11"
@@ -83,14 +83,14 @@ class GroupsGetTogether(WindowInvariant[Gathering]):
     types = (GrpGen, GrpLoad, ConsOwn)
     of_groups = True
     exemptions = {
-        "fenced-static-member": "A static member had joined again under another member id, and its coordinator ended "
-        "before that generation was in the log: the next one knows the former id alone and fences the member "
-        "(FENCED_INSTANCE_ID), for which Kafka's consumer ends for good.",
+        "fenced-static-member": "A static member had rejoined under another member id, and its coordinator ended "
+        "before that generation was in the log: the next coordinator knows only the former id "
+        "and fences the member (FENCED_INSTANCE_ID), which ends Kafka's consumer for good.",
         LATE_PUSH_RULE: LATE_PUSH,
     }
     unseen = (
-        "a group with a member that is not in the core: it may be waited for",
-        "a group of which nothing was ever heard",
+        "a group with a member outside the core: the group may wait for it",
+        "a group without any event",
         "partitions that are added to a topic while it is read",
     )
 

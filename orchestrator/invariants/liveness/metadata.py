@@ -104,12 +104,12 @@ class BrokerImages(Log):
 
 
 class ImagesGetToTheEnd(FollowsTheLog[BrokerImages]):
-    """A broker that stays behind goes on leading what was taken from it, follows who leads no more, and tells clients
-    of a cluster that is gone; nobody sees an error.
+    """A broker that stays behind continues to lead partitions that it has lost, follows former leaders, and gives
+    clients an outdated cluster, without any error.
 
     Example: offset 112 of the metadata log gives orders-0 to broker-3; broker-2 is up and reaches the quorum, and its
-    image ends at 104 for good. The obligation is to get past the last record that is more than a no-op; when that is
-    done comes the next.
+    image ends at 104 for good. The obligation is to pass the last record that is more than a no-op; then the next one
+    begins.
     """
 
     id = "L8"
@@ -118,8 +118,8 @@ class ImagesGetToTheEnd(FollowsTheLog[BrokerImages]):
     tested_when = "a broker that was behind has applied the last record of the metadata log, in a window"
     types = (MetaImage, PartChange, PartRemove, BrokerReg, ConfigChange, NodeUp, NodeDown)
     unseen = (
-        "What a broker makes of what it has applied: M8 compares images.",
-        "With metadata.propagation=push, whether brokers are sent what there is: L13 and L15 show what comes of that.",
+        "The broker's image after applying the log: M8 compares images.",
+        "With metadata.propagation=push, whether brokers receive every update: L13 and L15 find the consequences.",
     )
 
     def initial(self, key: str, profile: Profile) -> BrokerImages:
@@ -199,37 +199,34 @@ class ClientViews(Log):
 
 
 class ClientsGetTheCurrentMetadata(FollowsTheLog[ClientViews]):
-    """A client that has found its metadata outdated and asks and asks, and is always told the same, or does not take
-    what it is told, is as badly off as one that never asks.
+    """A client that has found its metadata outdated, asks repeatedly, and always gets the same answer, or ignores the
+    answer, is as badly off as one that never asks.
 
     Example: broker-1 answers producer-1 with NOT_LEADER_OR_FOLLOWER for orders-0, which broker-3 leads since offset 112
-    of the metadata log; everybody is up and in reach, and producer-1 takes broker-1 for the leader for good. The
-    obligation comes up with the error, in a window or before it, and ends when the client has the leader of the leader
-    epoch that the log had then, or of a later one. It comes up as well with a position that a consumer takes up in a
-    topic that came after another one of its name, if its leader epoch is later than any that the partition has had:
-    nothing that the consumer is told may be current to it then.
+    of the metadata log; all nodes are up and in reach, and producer-1 takes broker-1 for the leader for good. The
+    obligation begins with the error, in a window or before it. It ends when the client knows the leader of the log's
+    leader epoch at that time, or of a later one. It also begins when a consumer takes a position in a topic that
+    succeeded another one of its name, if the position's leader epoch is later than any of the partition: the consumer
+    may then take every answer for outdated.
     """
 
     id = "L16"
     title = "A client whose metadata proves outdated gets the current metadata"
     source = "KIP-232; KIP-320; KIP-951; Kafka's Metadata.java, Sender.java, FetchCollector.java"
     tested_when = (
-        "a client gets the current leader in a window, after an error or a position that says that it had another"
+        "a client gets the current leader in a window, after an error or a position that shows that it had another one"
     )
     types = (PartChange, PartRemove, MetaView, ErrorSeen, ConsPos, NodeUp, NodeDown)
     exemptions = {
-        "silent-brokers": "A broker that is not in the core told it what it knew, or there are several of those: a "
-        "client waits for each, the bound for one.",
+        "silent-brokers": "A broker outside the core gave it its metadata, or there are several such brokers: a "
+        "client waits for each, and the bound is for one.",
     }
     unseen = (
         (
-            "A client that nobody refuses, or no more (it may have ended): with old metadata, and a leader that does "
-            "not know it either, it needs none."
+            "A client that is never refused, or not any more (it may have ended): with a leader that is as outdated "
+            "as the client, it needs no new metadata."
         ),
-        (
-            "With metadata.propagation=push brokers may tell of old leaders for ever; nothing but positions is judged "
-            "then."
-        ),
+        ("With metadata.propagation=push brokers may serve old leaders for ever; then only positions are judged."),
     )
 
     def initial(self, key: str, profile: Profile) -> ClientViews:

@@ -120,15 +120,15 @@ REMEMBERED = 64
 
 
 class CallsEnd(KeyedInvariant[Calls]):
-    """A call that never ends keeps whatever waits for it: a slot of the connection, a fetcher, an application.
+    """A call that never ends blocks everything that waits for it: a slot of the connection, a fetcher, an application.
 
     Example: broker-2 fetches from broker-1, which is stopped; replica.socket.timeout.ms passes, and the fetch is still
-    open when broker-1 goes on. Or both are well and in reach, and broker-1 never answers. (A Produce may wait at the
-    server as long as its client does, a controller's answer waits for the quorum, what slow links and disks held up
-    when they were slow comes first, and a node that a fault stopped tells the time anew. A coordinator answers a member
-    when what it wrote before is committed, within offsets.commit.timeout.ms, before what it was asked for later is
-    acknowledged, and at once where all replicas of offsets partitions must be in their ISRs; and only then does it look
-    at the next request on that connection.)
+    open when broker-1 continues. Or both are healthy and in reach, and broker-1 never answers. (A Produce may wait at
+    the server as long as its client does; a controller's answer waits for the quorum; messages that slow links and
+    disks delayed come first; and a node that a fault stopped measures its time again. A coordinator answers a member
+    when its earlier writes are committed, within offsets.commit.timeout.ms, and before it acknowledges later requests;
+    it answers at once if all replicas of offsets partitions must be in their ISRs. Only then does it read the next
+    request on that connection.)
     """
 
     id = "X2"
@@ -138,10 +138,13 @@ class CallsEnd(KeyedInvariant[Calls]):
     unseen = (
         "whether a Produce is answered in time: a server may wait as long as its client does, and L5 judges sends",
         "whether a JoinGroup or a SyncGroup is answered in time: it waits for other members, and L11 judges groups",
-        "whether a coordinator answers below offsets.commit.timeout.ms, if nothing shows that its writes are committed",
-        "whether it answers what a member asked last before it ended: what it asked before may have been in the way",
-        "calls that nobody answered outside of windows, beyond their own time-out",
-        "how long a server takes below the time-out of the call, and answers to whoever has hung up",
+        (
+            "whether a coordinator answers within offsets.commit.timeout.ms, if no event shows that its writes are "
+            "committed"
+        ),
+        "whether it answers the last request of a member before its end: earlier requests may have delayed it",
+        "unanswered calls outside of windows, beyond their own timeout",
+        "the time of a server within the timeout of the call, and answers to disconnected callers",
     )
     route = NODE
     types = (Rpc, NodeDown)
@@ -296,33 +299,33 @@ class Retries(WindowState):
 
 
 class RetriesGetSomewhere(WindowInvariant[Retries]):
-    """A node that repeats what cannot succeed is busy and useless, and no time-out ends it, since every request is
+    """A node that repeats a hopeless request is busy and useless, and no timeout ends it, since every request is
     answered.
 
-    Example: list-offsets-1 asks broker-1 again and again, is told NOT_LEADER_OR_FOLLOWER each time, and does not look
-    for the new leader. Useful is what changes something: a record appended, an operation that succeeds, a role taken
-    up; a request other than Metadata that is answered without an error.
+    Example: list-offsets-1 asks broker-1 again and again, gets NOT_LEADER_OR_FOLLOWER each time, and does not look for
+    the new leader. Useful is an event that changes something: an appended record, a successful operation, a new role;
+    or an answer without an error to a request other than Metadata.
     """
 
     id = "L13"
     title = "Retries lead to something useful: no node only fails for long"
     source = "KAFKA-17190"
-    tested_when = "something useful follows on a request that failed, in a window"
+    tested_when = "a useful event follows a failed request, in a window"
     route = NODE
     types = (Rpc, *USEFUL)
     exemptions = {
         LATE_PUSH_RULE: LATE_PUSH,
         "no-producer-state": NO_PRODUCER_STATE,
-        "silent-nodes": "It asked several that are not in the core, and waits for each; the bound is for one.",
-        "removed-topic": "It was told that there is no such topic or partition, and that was so, as an operator had "
-        "removed it: before it is made anew there is nothing to get, and then the bound begins anew.",
+        "silent-nodes": "It asked several nodes outside the core, and waits for each; the bound is for one.",
+        "removed-topic": "The answer was that there is no such topic or partition, and an operator had indeed removed "
+        "it: until it is created again there is no record to get, and then the bound restarts.",
     }
 
     LEAST = 10
     """Fewer requests than that are no livelock."""
     unseen = (
-        "whether a leader rightly says that a batch is out of order again and again: X1 judges each refusal",
-        "livelocks of fewer than ten requests, and of a node that gets one useful thing done now and then",
+        "whether a leader's repeated refusals of a batch as out of order are right: X1 judges each of them",
+        "livelocks of fewer than ten requests, and of a node with an occasional useful event",
     )
 
     @property
@@ -411,10 +414,10 @@ class Load(State):
 
 
 class NoStorms(KeyedInvariant[Load]):
-    """Retries without a pause turn the failure of one node into load on all others, and that into more failures.
+    """Retries without a pause turn the failure of one node into load on all others, and the load into more failures.
 
-    Example: broker-1 is crashed, and producer-1 connects to it again as fast as it is refused: 1,200 requests in a
-    second, of which none leads to anything.
+    Example: broker-1 is crashed, and producer-1 reconnects as fast as it is refused: 1,200 requests in a second without
+    any result.
     """
 
     id = "X10"
@@ -430,7 +433,7 @@ class NoStorms(KeyedInvariant[Load]):
     """Requests for each useful event beyond those."""
     unseen = (
         "storms outside stability windows, and of requests that took longer than a second",
-        "storms below 100 requests a second, and of Fetches that bring nothing below 50 more",
+        "storms below 100 requests a second, or below 50 empty Fetches a second more",
     )
 
     @property

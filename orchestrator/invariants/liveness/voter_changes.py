@@ -31,19 +31,19 @@ class Changing(WindowState):
 
 
 class VoterChangesEnd(WindowInvariant[Changing]):
-    """While a change of the voters is neither committed nor undone, no other one can begin, and members count different
-    majorities. Once nothing is wrong any more it comes to an end: the leader commits it and everybody has it, or
-    another leader does without it and it is cut off everywhere.
+    """While a change of the voters is neither committed nor undone, no other change can begin, and members count
+    different majorities. Once no fault is left the change ends: the leader commits it and all members have it, or
+    another leader does without it and all members truncate it.
 
     Example: controller-4 is added by a leader that is cut off, and is in force in two of four logs. The others elect a
-    leader without it; controller-1 comes back, cuts the record off, and goes on counting four voters.
+    leader without it; controller-1 comes back, truncates the record, and still counts four voters.
     """
 
     id = "L9"
     title = "A change of the voters, once begun, is committed or undone on all members"
     source = "KIP-853; kafka-tlaplus, ReconfigurationNotStuck"
-    tested_when = "the members agree on the voters in a window, after they did not, or a change was open"
-    unseen = ("Members outside the core, and what an operator is told meanwhile (Q19).",)
+    tested_when = "the members agree on the voters in a window, after they disagreed, or after an open change"
+    unseen = ("Members outside the core, and the answers to an operator meanwhile (Q19).",)
     route = METADATA_LOG
     types = (QVoters, QRole, LogHw, NodeDown)
     cases = {LogHw: ("leader",)}

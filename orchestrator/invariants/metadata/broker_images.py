@@ -92,32 +92,33 @@ def _below(records: list[Said], offset: int) -> Said | None:
 
 
 class ImagesAreOneHistory(LogInvariant[Images]):
-    """Each broker makes its image of the cluster from the metadata log by itself. One that leaves a record out, or
-    takes another one in, follows another leader than the rest, and tells clients of a cluster that never was.
+    """Each broker builds its image of the cluster from the metadata log by itself. A broker that skips a record, or
+    applies a different one, follows another leader than the rest, and gives clients a cluster that never existed.
 
-    Example: broker-2 has applied the metadata log up to 118, broker-3 as well, and their images differ; or broker-2
-    tells consumer-1 that broker-1 leads orders-0 in leader epoch 4, though offset 112 gave leader epoch 5 to broker-3.
-    A broker may be behind the others, not behind itself. Who is fenced at that offset leads nothing for clients. With
-    metadata.propagation=push clients are told what the controllers sent: of that it is judged that they wrote it.
+    Example: broker-2 and broker-3 have applied the metadata log up to 118, and their images differ; or broker-2 answers
+    consumer-1 that broker-1 leads orders-0 in leader epoch 4, though offset 112 gave leader epoch 5 to broker-3. A
+    broker may be behind the others, but may not go back. A broker that is fenced at that offset leads no partition for
+    clients. With metadata.propagation=push clients get the controllers' updates: the check is then that the controllers
+    wrote them.
     """
 
     id = "M8"
     title = "The metadata images of all brokers are one history, and an answer to a client is in the image it came from"
     source = "kafka-tlaplus, MetadataLogMatchingProperty; KIP-630; Kafka's MetadataImage, KRaftMetadataCache"
     tested_when = (
-        "a broker comes to an offset that another one has come to, or beyond where it was; or a client is told "
-        "of a leader that it did not know"
+        "a broker reaches an offset that another one has reached, or passes its former offset; or a client gets a "
+        "leader that it did not know"
     )
     types = (MetaImage, MetaView, PartChange, PartRemove, BrokerReg, NodeUp, LogHw)
     cases = {LogHw: ("leader",)}
     exemptions = {"loss-budget": WIPED}
     ghost = "digest of the metadata log"
     unseen = (
-        "What a client is told that it knows already, and that its trace does not repeat.",
-        "Whether a hint is as new as the image of the broker that gives it: a controller must have written it.",
-        "ISRs, replicas and configurations in an image: its digest is over the log that it was made from.",
-        "An image that stays behind for good: L8 asks that it gets to the end of the metadata log.",
-        "With metadata.propagation=push, whether what a broker tells is what it was sent last.",
+        "Answers that repeat the client's knowledge: they are not in its trace.",
+        "Whether a hint is as new as the image of its broker: the check is only that a controller wrote it.",
+        "ISRs, replicas and configurations in an image: its digest covers the log from which it was built.",
+        "An image that stays behind for good: L8 requires that it reaches the end of the metadata log.",
+        "With metadata.propagation=push, whether a broker's answer is from its last update.",
     )
 
     def initial(self, key: str, profile: Profile) -> Images:

@@ -123,30 +123,32 @@ def _adopt(state: Beliefs, event: Stamped, tp: str, leader: int, epoch: int) -> 
 
 
 class OlderMetadataIsNotAdopted(KeyedInvariant[Beliefs]):
-    """Brokers learn of a new leader one after the other. A client that believes whom it asked last goes back to a
-    leader that was replaced, writes to it, reads from it, and is sent back and forth between the two.
+    """Brokers learn of a new leader one after the other. A client that believes the last broker that it asked goes back
+    to a replaced leader, writes to it, reads from it, and alternates between the two.
 
     Example: consumer-1 knows broker-2 as the leader of orders-0 in leader epoch 5. It asks broker-3, which has not
-    heard of that, is told broker-1 in leader epoch 4, and fetches from broker-1. Leader epochs are compared within one
-    topic id: a topic that was made anew begins anew. An answer below version 9 tells no leader epoch that can be relied
-    upon, and makes a client forget the one that it had. With metadata epochs (kip-232: seed) whole answers are
-    compared; those without one are not judged.
+    heard of that leader; the answer is broker-1 in leader epoch 4, and the consumer fetches from broker-1. Leader
+    epochs are compared within one topic id: a topic that was created again starts from 0. An answer below version 9 has
+    no reliable leader epoch, and makes a client forget its known one. With metadata epochs (kip-232: seed) whole
+    answers are compared; those without one are not judged.
     """
 
     id = "M1"
     title = "A client never goes back to an older leader epoch of a partition, or to an older metadata epoch"
     source = "KIP-320; KIP-232; KAFKA-6262; KAFKA-7738; Kafka's Metadata.updateLatestMetadata"
-    tested_when = "a client that knows a leader epoch takes over another answer, or asks for offsets or records in one"
+    tested_when = (
+        "a client that knows a leader epoch accepts another answer, or asks for offsets or records in a leader epoch"
+    )
     route = CLIENT
     types = (NodeUp, MetaView, PollReturn, RpcReply)
     cases = {RpcReply: ("ListOffsets",)}
     exemptions = {
-        "topic-forgotten": "An answer in between lacked the topic, and its id went with it: Kafka takes the next one "
-        "for one about another topic.",
+        "topic-forgotten": "An answer in between lacked the topic and its id: Kafka takes the next answer for another "
+        "topic.",
     }
     unseen = (
-        "What a producer does with a leader that it has: a Produce tells no leader epoch.",
-        "Whether another topic id is that of a newer topic of its name, or of the one before: Kafka takes over any.",
+        "A producer's use of its leader: a Produce has no leader epoch.",
+        "Whether another topic id belongs to a newer topic of its name, or to an older one: Kafka accepts any.",
     )
 
     def initial(self, key: str, profile: Profile) -> Beliefs:
@@ -270,32 +272,33 @@ class Refreshing(WindowState):
 
 
 class OutdatedMetadataIsRefetched(WindowInvariant[Refreshing]):
-    """A client that finds its metadata outdated has to look for newer one, or it asks the wrong broker for ever; and
-    with a pause, or it asks all brokers all the time. What it did not take over it must not act on, and what is as new
-    as what it has it must take over: the leader of a leader epoch may have become available only now.
+    """A client that finds its metadata outdated has to look for newer metadata, or it asks the wrong broker for ever;
+    and it has to pause, or it floods all brokers. It must not act on metadata that it ignored, and it must accept
+    metadata that is as new as its own: the leader of a leader epoch may have become available only now.
 
-    Example: list-offsets-1 knows leader epoch 5 of orders-0, and broker-3 tells it that broker-1 leads in leader epoch
-    4. It asks broker-1 nothing. Broker-2 answers it NOT_LEADER_OR_FOLLOWER: it asks for metadata, retry.backoff.ms
-    after the last time at the soonest. (KIP-232 has a client ask again at once whenever an answer is older than what it
-    has; Kafka's client keeps what it has, and asks again when a broker refuses it or tells of a newer leader epoch.)
+    Example: list-offsets-1 knows leader epoch 5 of orders-0, and broker-3 answers that broker-1 leads in leader epoch
+    4. The client does not ask broker-1. Broker-2 answers with NOT_LEADER_OR_FOLLOWER: the client asks for metadata, no
+    sooner than retry.backoff.ms after the last time. (In KIP-232 a client asks again at once whenever an answer is
+    older than its own metadata; Kafka's client keeps its metadata, and asks again when a broker refuses it or reports a
+    newer leader epoch.)
     """
 
     id = "M2"
     title = "A client refetches metadata that proves outdated after the back-off, and keeps its leader until then"
     source = "KIP-320; KIP-232; Kafka's Metadata.java (requestUpdate, timeToAllowUpdate, updateLatestMetadata)"
     tested_when = (
-        "a client asks a broker for offsets, sends it records or gets some; refuses an answer or takes a hint; "
-        "refreshes its metadata once more; or, in a window, refreshes it after an error that says that it is outdated"
+        "a client asks a broker for offsets, sends it records or gets some; refuses an answer or accepts a hint; "
+        "refreshes its metadata again; or, in a window, refreshes it after an error that shows that it is outdated"
     )
     route = CLIENT
     types = (NodeUp, NodeDown, MetaView, ErrorSeen, PollReturn, Rpc, RpcReply)
     cases = {RpcReply: ("ListOffsets", "Produce")}
     exemptions = {
-        "silent-nodes": "It asked several that are not in the core, and waits for each; the bound is for one.",
+        "silent-nodes": "It asked several nodes outside the core, and waits for each; the bound is for one.",
     }
     unseen = (
-        "To whom a producer sent what is answered later than in the step that takes it, and in which leader epoch.",
-        "How a back-off grows: no pause may be shorter than the first one, and one on a clock that is wrong any.",
+        "The destination and leader epoch of a produce that is answered in a later step.",
+        "The growth of a back-off: no pause may be shorter than the first one; on a wrong clock any pause is accepted.",
     )
 
     EARLY_US = 5_000

@@ -76,18 +76,18 @@ class Epochs(State):
 
 
 class EpochsAreMintedOnce(KeyedInvariant[Epochs]):
-    """The metadata epoch tells clients which of two answers is newer. If two controllers give one epoch to two
-    updates, or a new controller begins below the old one, then newer metadata is taken for older, and is refused.
+    """The metadata epoch tells clients which of two answers is newer. If two controllers give one epoch to two updates,
+    or a new controller begins below the old one, clients take newer metadata for older, and refuse it.
 
-    Example: controller-1 mints 7 for an update and is deposed; controller-2 has not heard of it and mints 7 for
-    another one. Or a client is told metadata with epoch 9 when 8 is the last one that any controller has minted. Or
-    broker-3 tells of 7 after it told of 8, as it takes what a deposed controller sends.
+    Example: controller-1 mints 7 for an update and is deposed; controller-2 has not heard of it and mints 7 for another
+    one. Or a client gets metadata with epoch 9 when 8 is the last one that any controller has minted. Or broker-3
+    serves 7 after it served 8, because it accepts updates of a deposed controller.
     """
 
     id = "M3"
     title = "Each metadata epoch is minted once, epochs rise from controller to controller, and clients see no others"
     source = "KIP-232 (version 16), Proposed Changes 1"
-    tested_when = "a controller mints a metadata epoch after another one, or a client is told one"
+    tested_when = "a controller mints a metadata epoch after another one, or a client gets one"
     route = CONTROLLER
     types = (MetaMint, MetaView)
     at = SEED
@@ -95,8 +95,11 @@ class EpochsAreMintedOnce(KeyedInvariant[Epochs]):
         "wiped": "A controller's disk was wiped before: the quorum may have lost the last metadata epochs.",
     }
     unseen = (
-        f"who minted what clients are told of epochs that are more than {REMEMBERED:,} old",
-        "a broker that goes back to a former controller between two of its events, or within what one has sent",
+        f"the minting of epochs in answers to clients that are more than {REMEMBERED:,} epochs old",
+        (
+            "a broker that goes back to a former controller between two of its events, or within the updates of one "
+            "controller"
+        ),
     )
 
     @property
@@ -211,11 +214,11 @@ FETCH = "Fetch"
 
 
 class ConsumptionWaitsForMetadata(KeyedInvariant[Waiting]):
-    """A position was committed by somebody who knew the cluster as it was at a metadata epoch. Who begins there with
-    older metadata asks a leader that was replaced, which does not have it: the position is out of range, and is reset.
+    """A committed position belongs to the cluster as of the commit's metadata epoch. A consumer that begins there with
+    older metadata asks a replaced leader, which does not have the position: it is out of range, and is reset.
 
-    Example: consumer-2 looks up where to begin and is told 40 of orders-0, committed with metadata epoch 7. Its own
-    metadata has epoch 5, and it fetches.
+    Example: consumer-2 looks up its position and gets 40 of orders-0, committed with metadata epoch 7. Its own metadata
+    has epoch 5, and it fetches.
     """
 
     id = "M6"
@@ -226,7 +229,12 @@ class ConsumptionWaitsForMetadata(KeyedInvariant[Waiting]):
     types = (NodeUp, CommittedReturn, MetaView, PollReturn, ConsPos, ErrorSeen)
     of_groups = True
     at = SEED
-    unseen = ("when a Fetch was sent: what comes of it shows that it was; metadata may have come in between",)
+    unseen = (
+        (
+            "the time at which a Fetch was sent: only its result shows that it was, and metadata may have arrived in "
+            "between"
+        ),
+    )
 
     def initial(self, key: str, profile: Profile) -> Waiting:
         return Waiting(key)
@@ -293,21 +301,21 @@ class External(State):
 
 
 class ExternalPositionsWait(KeyedInvariant[External]):
-    """Positions that an application keeps outside Kafka are no safer than committed ones: it has to keep the metadata
-    epoch with them, and to wait for it before it goes back to one.
+    """Positions that an application stores outside Kafka are no safer than committed ones: the application has to store
+    the metadata epoch with them, and to wait for that epoch before it seeks to one.
 
-    Example: the application has kept 40 of orders-0 with metadata epoch 7, is started again, and seeks there when its
-    consumer has metadata with epoch 5. Or it had come to 40 with metadata epoch 7, and kept an older one with it.
+    Example: the application has stored 40 of orders-0 with metadata epoch 7, restarts, and seeks there when its
+    consumer has metadata with epoch 5. Or it reached 40 with metadata epoch 7, and stored an older epoch with it.
     """
 
     id = "M7"
     title = "A consumer seeks to a position kept outside Kafka only with metadata that is no older than the position's"
     source = "KIP-232 (version 16), Proposed Changes 5"
-    tested_when = "an application seeks to a position that it has kept with a metadata epoch"
+    tested_when = "an application seeks to a position that it has stored with a metadata epoch"
     route = NODE
     types = (NodeUp, MetaView, MetaWait, PollReturn, ConsPos)
     at = SEED
-    unseen = (f"what was kept with a position that polls left more than {POSITIONS:,} polls ago",)
+    unseen = (f"the epoch that was stored with a position from more than {POSITIONS:,} polls ago",)
 
     def initial(self, key: str, profile: Profile) -> External:
         return External(key)

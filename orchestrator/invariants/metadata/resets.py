@@ -59,32 +59,33 @@ class Resets(State):
 
 
 class NoSpuriousReset(LogInvariant[Resets]):
-    """A consumer whose position is out of range starts all over, or goes to the end, as auto.offset.reset says: it
-    reads everything twice, or leaves out what is in between. That is right if the log does not have that position, and
-    wrong if somebody was asked who does not lead any more, or is behind.
+    """A consumer whose position is out of range begins again, or goes to the end, as auto.offset.reset says: it reads
+    every record twice, or skips the records in between. That is right if the log does not have that position, and wrong
+    if the answer came from a replaced leader, or from a replica that is behind.
 
     Example: consumer-1 is at 40 of orders-0, of which 52 is committed. With old metadata it asks broker-1, which was
-    replaced and has 30: out of range. It begins at 0. A member of a group is reset as well if it begins where
-    auto.offset.reset says, although a position is committed for its group.
+    replaced and has 30 records: out of range. It begins at 0. A member of a group is reset as well if it begins where
+    auto.offset.reset says although its group has a committed position.
     """
 
     id = "M4"
     title = "A position is reset only if the log does not have it"
     source = "KAFKA-6262; KIP-232, Motivation; KIP-320"
     tested_when = (
-        "a consumer that has a position begins where auto.offset.reset says, or one whose group has one begins anywhere"
+        "a consumer with a position begins where auto.offset.reset says, or a consumer whose group has a position "
+        "begins anywhere"
     )
     types = (ConsPos, ConsOwn, CommitReturn, CommittedReturn, ErrorSeen, GrpCommit)
     exemptions = {
-        "no-epoch": "The consumer is older than the use of leader epochs (Metadata and Fetch of version 9, KIP-320). A "
-        "broker that did not lead any more, and lacked the position, told it that it is out of range: the consumer "
-        "could not know.",
+        "no-epoch": "The consumer is older than the use of leader epochs (Metadata and Fetch of version 9, KIP-320). "
+        "A broker that did not lead any more, and lacked the position, answered that it is out of range: "
+        "the consumer could not know.",
         **LOSS,
     }
     unseen = (
-        "a position that an application seeks, and a reset without a policy: it is the application's to deal with",
-        "whether it is right that a consumer was told that nothing is committed: O1 judges that",
-        "partitions of topics that were removed, and the first position in one that came after: it may be of both",
+        "a position that an application seeks, and a reset without a policy: they are the application's responsibility",
+        "whether the answer is right that no position is committed: O1 judges that",
+        "partitions of removed topics, and the first position in a later topic of that name: it may belong to either",
     )
 
     def initial(self, key: str, profile: Profile) -> Resets:

@@ -29,23 +29,23 @@ class Topics(State):
 
 
 class RecreatedTopicsAreNew(KeyedInvariant[Topics]):
-    """A topic that is deleted and made again has the same name, and leader epochs from 0 on. A client that compares
-    them with those of the old topic refuses the new one's leaders, for ever.
+    """A topic that is deleted and created again has the same name, and leader epochs from 0 on. A client that compares
+    them with those of the old topic refuses the new leaders for ever.
 
-    Example: consumer-1 knows leader epoch 9 of orders-0. The topic is deleted and made again; the answer with the new
-    topic id says that broker-2 leads in leader epoch 0, and the client keeps the leader of the old one.
+    Example: consumer-1 knows leader epoch 9 of orders-0. The topic is deleted and created again; the answer with the
+    new topic id says that broker-2 leads in leader epoch 0, and the client keeps the leader of the old topic.
     """
 
     id = "M9"
     title = "A client accepts a topic that was deleted and created again, whatever its leader epochs"
     source = "KAFKA-12257; KIP-516; Kafka's Metadata.updateLatestMetadata"
-    tested_when = "a client that knows a topic is told of another topic id of it"
+    tested_when = "a client that knows a topic gets another topic id for it"
     route = NODE
     types = (NodeUp, MetaView)
     at = {"kip-232": "kafka"}
     unseen = (
-        "Whether the new topic id is the newer one: nothing in an answer tells, and Kafka's clients take it.",
-        "Whether the client gets on with the new topic: L5, L6 and L16 ask that of every client.",
+        "Whether the new topic id is the newer one: no field of an answer says so, and Kafka's clients accept it.",
+        "Whether the client makes progress with the new topic: L5, L6 and L16 judge that for every client.",
     )
 
     def initial(self, key: str, profile: Profile) -> Topics:

@@ -59,37 +59,42 @@ def _end_of(log: Prefix, epoch: int) -> int:
 
 
 class TruncationIsSignalled(LogInvariant[Places]):
-    """After an unclean election the log is another one from some offset on, and the offsets go on being given. A
-    consumer that was beyond that offset and reads on has read records that are gone, leaves out those in their place,
-    and nobody notices (KIP-320).
+    """After an unclean election the log has other records from some offset on, and the offsets continue. A consumer
+    beyond that offset has read records that are gone; if it reads on, it silently skips the new records at their
+    offsets (KIP-320).
 
     Example: consumer-1 has read orders-0 up to 1,310 in leader epoch 4. Broker-2, whose log ends at 1,204, is elected
-    uncleanly and gets 300 records; consumer-1 goes on at 1,310 in leader epoch 5. Instead it must ask broker-2 first,
-    learn that leader epoch 4 ends at 1,204 there, and tell its application, or go back to 1,204.
+    uncleanly and gets 300 records; consumer-1 continues at 1,310 in leader epoch 5. Instead it must ask broker-2 first,
+    learn that leader epoch 4 ends at 1,204 there, and inform its application, or go back to 1,204.
 
-    It asks with the leader epoch of the last record that it has, or of the last one that its group has dealt with where
-    it begins at a committed position, and goes back to exactly where it is told.
+    It asks with the leader epoch of its last record, or, if it begins at a committed position, with that of the last
+    record that its group processed, and goes back exactly to the offset in the answer.
 
-    A consumer that does not know the leader epoch of what it comes after cannot ask: one that has looked its position
-    up, or sought an offset without one, and has got nothing since; or one whose Fetch, or whose broker, is too old.
+    A consumer cannot ask if it does not know the leader epoch before its position: after a look-up, or after a seek to
+    an offset without an epoch, until it gets a record; or if its Fetch version, or its broker, is too old.
     """
 
     id = "M10"
     title = "A consumer whose position is not in its new leader's log learns so before it reads on"
     source = "KIP-320; KAFKA-7747; KAFKA-7786; Kafka's SubscriptionState.maybeValidatePosition"
     tested_when = (
-        "a consumer gets records in another leader epoch than before, and knows the leader epoch of what it comes "
-        "after; it asks a leader where that epoch ends; or it goes back to where it was told"
+        "a consumer gets records in another leader epoch than before, and knows the leader epoch before its position; "
+        "it asks a leader for the end of that epoch; or it goes back to the offset in the answer"
     )
     types = (PollReturn, ConsPos, CommittedReturn, EpochTold, MetaView)
     exemptions = {
-        "older-epoch-reaches": "The new leader has nothing of the consumer's leader epoch, and an older one that ends "
-        "behind the position: Kafka compares that end alone.",
-        "not-validated": "The consumer or its broker speaks no OffsetForLeaderEpoch that clients use (version 3).",
+        "older-epoch-reaches": "The new leader has no record of the consumer's leader epoch, and an older epoch that "
+        "ends behind the position: Kafka compares only that end.",
+        "not-validated": (
+            "The consumer or its broker does not support OffsetForLeaderEpoch version 3, which clients use."
+        ),
     }
     unseen = (
-        "What a consumer leaves out that does not know the leader epoch of what it comes after; Kafka cannot tell it.",
-        "A consumer that was told where its log parts from its leader's, and begins anew elsewhere.",
+        (
+            "Records skipped by a consumer that does not know the leader epoch before its position: Kafka cannot "
+            "detect it."
+        ),
+        "A consumer that learned the point of divergence, and begins at another offset.",
     )
 
     def initial(self, key: str, profile: Profile) -> Places:

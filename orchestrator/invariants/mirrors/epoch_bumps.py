@@ -10,9 +10,9 @@ from orchestrator.invariants.mirrors.committed_records import Numbered
 from orchestrator.invariants.mirrors.producer_state import REMEMBERED, SEQUENCE_ERRORS, ProducerStates, named
 
 EPOCH_BUMP = (
-    "An idempotent producer that cannot go on with its sequence raises its epoch and numbers anew whatever it has no "
-    "answer to, written or not (KIP-360). That a leader rightly refused its place in the sequence, or that a send "
-    "failed, is a reason; a leader's own mistake is none."
+    "An idempotent producer that cannot continue its sequence raises its epoch and renumbers all unanswered records, "
+    "written or not (KIP-360). Valid reasons are a leader's correct refusal of its sequence number, or a failed send, "
+    "but not a leader's mistake."
 )
 """Exemption."""
 

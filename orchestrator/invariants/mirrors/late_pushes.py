@@ -14,8 +14,8 @@ HOLDS_UP = kinds_of(NetworkDelay, NetworkReorder)
 
 LATE_PUSH_RULE = "late-push"
 LATE_PUSH = (
-    "With metadata.propagation=push and links that held requests up, a broker may have taken an older UpdateMetadata "
-    "for the newest, and tell its clients of former leaders from then on."
+    "With metadata.propagation=push and links that delayed requests, a broker may have taken an older UpdateMetadata "
+    "for the newest, and serve former leaders to its clients from then on."
 )
 
 

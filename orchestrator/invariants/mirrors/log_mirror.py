@@ -49,7 +49,7 @@ from orchestrator.invariants.mirrors.voter_sets import VoterSets, is_majority
 ELR = "eligible.leader.replicas.version"
 """The feature of eligible leader replicas."""
 
-WIPED = "Disks of voters that the schedule wiped took it: no majority was left that must have it."
+WIPED = "The schedule wiped disks of voters: no majority was left that must have the entry."
 """When what a quorum committed may be gone."""
 
 TRIM_AT = 1024

@@ -5,10 +5,10 @@ from __future__ import annotations
 from actors.trace.events import PollReturn, SendReturn, Stamped
 from orchestrator.invariants.mirrors.log_mirror import LogMirror, LossBudget
 
-UNCLEAN = "An unclean election in between gave up what the new leader lacked."
+UNCLEAN = "An unclean election in between gave up the records that the new leader lacked."
 LOST = (
-    "Power losses or wiped disks took the record from at least min.insync.replicas of the replicas that held it, or, "
-    "without eligible leader replicas, from the last member of the ISR."
+    "Power losses or wiped disks removed the record from at least min.insync.replicas of its replicas, or, without "
+    "eligible leader replicas, from the last member of the ISR."
 )
 
 LOSS = {"unclean-election": UNCLEAN, "loss-budget": LOST}

@@ -9,7 +9,7 @@ from actors.node.errors import KafkaError
 from actors.trace.events import LogAppend, ReplyPartition, Stamped
 from orchestrator.invariants.folds.fold import Witness, witness
 
-NO_PRODUCER_STATE = "A leader whose log had nothing of the producer id took a batch with whatever sequence it had."
+NO_PRODUCER_STATE = "A leader without records of the producer id accepted a batch with any sequence number."
 """Exemption, where it follows from T2's of the same name."""
 
 MUST_REMEMBER = 5

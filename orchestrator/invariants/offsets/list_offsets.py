@@ -83,33 +83,33 @@ class Answers(State):
 
 
 class LatestNeverGoesBack(KeyedInvariant[Answers]):
-    """A new leader learns the high watermark one fetch late. If it answers ListOffsets before it has caught up with
-    its own log, clients see the end of the partition move backwards: a consumer lag that is negative, or an
-    application that takes records for new that it has seen (KAFKA-2334).
+    """A new leader learns the high watermark one fetch late. If it answers ListOffsets before it has caught up with its
+    own log, clients see the end of the partition move backwards: a negative consumer lag, or an application that takes
+    known records for new (KAFKA-2334).
 
-    Example: list-offsets-1 is told 1,310 by broker-1 (leader epoch 4). Broker-1 crashes, broker-2 takes over with
-    log end 1,310 and high watermark 1,204, and tells list-offsets-1 1,204 (leader epoch 5).
+    Example: broker-1 (leader epoch 4) reports 1,310 to list-offsets-1. Broker-1 crashes, broker-2 takes over with log
+    end 1,310 and high watermark 1,204, and reports 1,204 to list-offsets-1 (leader epoch 5).
 
-    Two answers to clients are compared only if the first had returned before the second was asked for, whoever asked
-    (what asks as a broker is told the log end, which may go back). An
-    answer under a lower leader epoch than the first's is excused: a leader that does not know that it was replaced
-    may tell a client that does not know either.
+    Two answers to clients are compared only if the first had returned before the request of the second, whichever
+    client asked (a client that asks as a broker gets the log end, which may go back). An answer under a lower leader
+    epoch than the first's is excused: a leader that does not know of its replacement may answer a client that does not
+    know of it either.
     """
 
     id = "H1"
     title = "The latest offset reported to clients never goes backwards, not even across leader changes"
     source = "KIP-207; KAFKA-2334"
     unseen = (
-        "Answers of one isolation level against those of another: without transactions both end at the high watermark.",
+        "Answers of different isolation levels are not compared: without transactions both end at the high watermark.",
     )
-    tested_when = "a client is told a latest offset, and another had been told before it asked"
+    tested_when = "a client gets a latest offset, and another one had been reported before it asked"
     route = LIST_OFFSETS
     types = (ListInvoke, ListReturn, RpcReply, PartChange, PartRemove, NodeDown)
     cases = {RpcReply: ("ListOffsets",)}
     exemptions = {
         "loss-budget": LOST,
         "stale-leader": "The second answer came from a leader of an older leader epoch than the first.",
-        "unclean-election": "An unclean election lay between the leader epochs of the two answers.",
+        "unclean-election": "There was an unclean election between the leader epochs of the two answers.",
         "unclean-enabled": "As the KIP is written, it does not apply where unclean election is enabled.",
     }
 
@@ -264,13 +264,14 @@ def _answered_as_leader(told: ReplyPartition) -> bool:
 
 
 class NewLeaderRefusesUntilCaughtUp(LogInvariant[Refusals]):
-    """The guard of H1: while a leader's high watermark is below the log end that it began its leader epoch with, it
-    does not know how far its predecessor's high watermark had come, and must not answer.
+    """H2 is the guard of H1. While a leader's high watermark is below the log end at which its leader epoch began, it
+    does not know its predecessor's high watermark, and must not answer.
 
-    Example: broker-2 leads epoch 5 from log end 1,310 with high watermark 1,204. Asked for the latest offset it must
-    answer OFFSET_NOT_AVAILABLE (LEADER_NOT_AVAILABLE below version 5); once its high watermark is 1,310 it must not.
+    Example: broker-2 leads epoch 5 from log end 1,310 with high watermark 1,204. To a request for the latest offset it
+    must answer OFFSET_NOT_AVAILABLE (LEADER_NOT_AVAILABLE below version 5); once its high watermark is 1,310 it must
+    not.
 
-    kip-207=seed: as the KIP is written, every timestamp is refused, and not where unclean election is enabled.
+    kip-207=seed: as the KIP is written, every timestamp is refused, but not where unclean election is enabled.
     kip-207=kafka: EARLIEST is answered, and a timestamp if its record is below the high watermark.
     """
 
@@ -278,8 +279,8 @@ class NewLeaderRefusesUntilCaughtUp(LogInvariant[Refusals]):
     title = "A new leader refuses ListOffsets until its high watermark reaches its leader epoch's start, and no longer"
     source = "KIP-207; Kafka's Partition.fetchOffsetForTimestamp"
     unseen = (
-        "Clusters in which a rolling bounce changes kip-207: which value held for an answer is not known.",
-        "What a broker says of its own high watermark: P10 looks at that. Where its epoch starts its log tells.",
+        "Clusters in which a rolling bounce changes kip-207: the value for an answer is unknown.",
+        "The broker's own report of its high watermark: P10 judges that. The start of its epoch is taken from its log.",
     )
     tested_when = (
         "a leader whose high watermark is below its leader epoch's start answers or refuses a client's ListOffsets, "
@@ -332,12 +333,12 @@ class NewLeaderRefusesUntilCaughtUp(LogInvariant[Refusals]):
 
 
 class BrokersAreNotRefused(KeyedInvariant[State]):
-    """Brokers ask the leader for its log end when they follow it. Refusing them too would stop the very fetches that
-    raise the high watermark, and the refusal of clients would never end.
+    """Brokers ask the leader for its log end when they follow it. Refusing them would stop the very fetches that raise
+    the high watermark, and the refusal of clients would never end.
 
-    Example: broker-3 asks broker-2, which leads with high watermark 1,204 from log end 1,310, for the latest offset
-    and gets OFFSET_NOT_AVAILABLE. A follower asks only after OFFSET_OUT_OF_RANGE; a list-offsets client with a
-    replica-id asks as it would.
+    Example: broker-3 asks broker-2, which leads with high watermark 1,204 from log end 1,310, for the latest offset and
+    gets OFFSET_NOT_AVAILABLE. A follower asks only after OFFSET_OUT_OF_RANGE; a list-offsets client with a replica-id
+    asks like a follower.
     """
 
     id = "H5"

@@ -84,12 +84,12 @@ class Client(State):
 
 class ClientsAbsorbTheRefusal(KeyedInvariant[Client]):
     """KIP-207 gives the refusal an error of its own so that clients wait and ask the same leader again: metadata is not
-    stale, the position is not wrong, and the application need not hear of it. No other error that passes is an answer
-    either: every offset that a client tells its application, and every position that a consumer takes for want of one,
-    its first one too, is what a leader told it without an error.
+    stale, the position is not wrong, and the application need not learn of it. No other transient error is an answer
+    either. Every offset that a client reports to its application, and every position that a consumer takes from a
+    look-up, its first one too, comes from a leader's answer without an error.
 
-    Example: broker-2 answers list-offsets-1 OFFSET_NOT_AVAILABLE. The next answer that list-offsets-1 gets is one to
-    the same question, 100 ms later and without a Metadata request in between; it must not return the error to its
+    Example: broker-2 answers list-offsets-1 with OFFSET_NOT_AVAILABLE. The next answer to list-offsets-1 is to the same
+    question, 100 ms later and without a Metadata request in between. The client must not return the error to its
     application before default.api.timeout.ms is over, and no consumer may begin at offset 0 because of it.
     """
 
@@ -99,19 +99,19 @@ class ClientsAbsorbTheRefusal(KeyedInvariant[Client]):
     )
     source = "KIP-207; Kafka's ListOffsetsHandler, OffsetFetcherUtils"
     tested_when = (
-        "a client that was refused gets its next answer about the partition, or its operation ends; a lookup returns "
-        "an offset, or a consumer takes a position that it has looked up"
+        "a refused client gets its next answer about the partition, or its operation ends; a lookup returns an "
+        "offset, or a consumer takes a position from a lookup"
     )
     route = CLIENT
     types = (NodeUp, ListInvoke, ListReturn, PollReturn, ErrorSeen, MetaView, ConsPos, Rpc, RpcReply)
     cases = {RpcReply: ("ListOffsets",)}
     unseen = (
-        "A lookup that is refused and never made again: operations have L7 for that, consumers L6 in long windows.",
-        "Whether Metadata that a consumer asks for after a refusal was needed: Kafka's consumer always does.",
+        "A refused lookup that is never repeated: L7 judges operations, and L6 judges consumers in long windows.",
+        "Whether a consumer's Metadata request after a refusal was needed: Kafka's consumer always sends one.",
     )
     exemptions = {
         "consumer-refreshes": "Kafka's consumer refreshes its metadata after every failed lookup of an offset.",
-        "clock": "A fault changed the clock by which the client measures the end of its operation.",
+        "clock": "A fault changed the clock by which the client measures its operation's timeout.",
     }
 
     @property

@@ -68,13 +68,13 @@ class Stamps(State):
 
 
 class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
-    """An application that begins to read at a point in time trusts that nothing from then on lies before the offset
-    that it is told, and that what is there is committed.
+    """An application that begins to read at a point in time assumes that no later record lies before the reported
+    offset, and that the record at that offset is committed.
 
-    Example: orders-0 has records of 12:00:01 at 40, 12:00:03 at 41 and 12:00:02 at 42. Asked for 12:00:02, its leader
-    says 41: the first record, in the order of the log, that is as late. With a high watermark of 41 it says that there
-    is none, though 40 is committed. The greatest timestamp is at 41, and the latest offset is the high watermark; who
-    asks as a broker sees all of the log.
+    Example: orders-0 has records of 12:00:01 at 40, 12:00:03 at 41 and 12:00:02 at 42. For 12:00:02, its leader answers
+    41: the first record, in the order of the log, that is as late. With a high watermark of 41 it answers that there is
+    none, though 40 is committed. The greatest timestamp is at 41, and the latest offset is the high watermark; a client
+    that asks as a broker sees the whole log.
     """
 
     id = "H4"
@@ -87,7 +87,10 @@ class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
     cases = {LogAppend: ("leader",), RpcReply: ("ListOffsets",)}
     unseen = (
         "Timestamps in the log of a follower, before it leads and answers.",
-        "The timestamp and the leader epoch that a client hands to its application; what its broker told is looked at.",
+        (
+            "The timestamp and the leader epoch that a client returns to its application; only the broker's answer is "
+            "checked."
+        ),
     )
 
     def initial(self, key: str, profile: Profile) -> Stamps:

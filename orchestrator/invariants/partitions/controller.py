@@ -62,19 +62,19 @@ class AssumedStates(State):
 
 
 class PartitionStatesMoveForward(ControllerInvariant[AssumedStates]):
-    """Brokers tell a newer state of a partition from an older one by its partition epoch, and a newer leader from an
-    older one by its leader epoch. One that is used twice, or goes back, makes a broker keep a state that is over.
+    """Brokers order the states of a partition by its partition epoch, and its leaders by their leader epochs. An epoch
+    that is used twice, or that goes back, makes a broker keep an outdated state.
 
-    Example: the controller takes broker-3 out of the ISR of orders-0 without a new partition epoch; broker-1 sends
-    AlterPartition against the state it knows, in which broker-3 is a member, and is believed.
+    Example: the controller removes broker-3 from the ISR of orders-0 without a new partition epoch. Broker-1 sends
+    AlterPartition for the state that it knows, in which broker-3 is a member, and the controller accepts it.
     """
 
     id = "P2"
     title = "Partition epochs and leader epochs move forward, in the controller's log and on each broker"
     source = "KIP-497; KIP-320; KAFKA-12367"
-    tested_when = "a controller changes a partition that it had a state of, or a broker takes up a state after another"
+    tested_when = "a controller changes a partition with a known state, or a broker adopts a state after another one"
     unseen = (
-        "states that no broker took up and that were lost with the controller which wrote them",
+        "states that no broker adopted and that were lost with their controller",
         "leader epochs that rise without need",
     )
     types = (PartChange, PartAssume)
@@ -151,20 +151,20 @@ class Proposals(State):
 
 
 class IsrChangesAreCompareAndSet(ControllerInvariant[Proposals]):
-    """A leader judges who is in sync by the ISR that it knows. If the controller takes a proposal that was made on an
-    older state, it undoes what happened in between; if the leader takes an answer for that to another proposal, it
-    counts on an ISR that is not the controller's; and if it asks again on a state that it knows to be over, it gets
-    nowhere.
+    """A leader decides who is in sync by the ISR that it knows. If the controller accepts a proposal that was made for
+    an older state, it undoes the changes in between. If the leader takes an answer for that to another proposal, it
+    relies on an ISR that is not the controller's. If it proposes again for an outdated state, it makes no progress.
 
-    Example: broker-1 proposes the ISR [1, 2, 3] on partition epoch 4; meanwhile the controller fences broker-3, which
-    makes partition epoch 5 with ISR [1, 2]; the proposal is taken all the same, and broker-3, which is dead, is back.
+    Example: broker-1 proposes the ISR [1, 2, 3] on partition epoch 4. Meanwhile the controller fences broker-3, which
+    makes partition epoch 5 with ISR [1, 2]. The controller accepts the proposal all the same, and the dead broker-3 is
+    back in the ISR.
     """
 
     id = "P8"
     title = "An ISR changes as its leader proposed, and on the state for which it was proposed"
     source = "KIP-497; KAFKA-12686; KAFKA-14144"
-    tested_when = "a controller changes an ISR for a proposal, or a leader learns what became of one"
-    unseen = ("proposals that the controller refused though it need not have: X1 and L4 see refusals without reason",)
+    tested_when = "a controller changes an ISR for a proposal, or a leader learns the outcome of a proposal"
+    unseen = ("needless refusals by the controller: X1 and L4 see them",)
     types = (PartChange, IsrPropose)
     before_types = (PartChange, IsrPropose)
 
@@ -250,20 +250,20 @@ class IsrChangesAreCompareAndSet(ControllerInvariant[Proposals]):
 
 
 class TheDeadAreNotInCharge(ControllerInvariant[State]):
-    """A broker that the controller has fenced serves nobody and copies nothing. If it stays in an ISR, the high
-    watermark waits for it; if it leads, the partition is gone until it comes back.
+    """A fenced broker serves no client and copies no record. If it stays in an ISR, the high watermark waits for it; if
+    it leads, the partition is unavailable until it comes back.
 
     Example: broker-3 is fenced at offset 120 of the metadata log and stays in the ISR of orders-0; broker-1 crashes,
-    and the controller elects broker-3, which is dead, too. Or broker-1 asks for broker-3, which has caught up under
-    broker epoch 40; meanwhile broker-3 loses its log, starts anew under broker epoch 97, and gets into the ISR by what
-    it was before (KAFKA-14139).
+    and the controller elects broker-3, which is dead, too. Or broker-1 proposes broker-3, which has caught up under
+    broker epoch 40; meanwhile broker-3 loses its log, restarts under broker epoch 97, and joins the ISR by its former
+    position (KAFKA-14139).
     """
 
     id = "P9"
     title = "Leaders and ISR members are registered, unfenced brokers, under their current broker epochs"
     source = "KIP-841; KIP-903; KAFKA-13916"
     tested_when = "a controller changes a partition, or fences or registers a broker"
-    unseen = ("brokers that shut down and are still in an ISR: they leave it by a change of their own",)
+    unseen = ("brokers that are shutting down and are still in an ISR: they leave it by a separate change",)
     types = (PartChange, BrokerReg)
     before_types = (BrokerReg,)
     exemptions = {
@@ -378,12 +378,12 @@ class Pools(State):
 
 
 class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
-    """Only members of the ISR, and where it is empty eligible leader replicas, have everything that was committed.
-    Whoever else is elected loses records: that needs somebody's leave, and must be told as what it is, so that the
-    new leader's log is taken for all there is.
+    """Only members of the ISR, and eligible leader replicas if the ISR is empty, have every committed record. The
+    election of any other replica loses records. It needs permission, and must be marked as unclean, so that replicas
+    take the new leader's log for complete.
 
-    Example: the last member of the ISR of orders-0 is down, unclean.leader.election.enable is false, and the
-    controller elects broker-3, which had lagged behind.
+    Example: the last member of the ISR of orders-0 is down, unclean.leader.election.enable is false, and the controller
+    elects broker-3, which had lagged behind.
     """
 
     id = "P21"
@@ -393,8 +393,8 @@ class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
     source = "KIP-106; KIP-966; Kafka's PartitionChangeBuilder"
     tested_when = "a controller gives a partition another leader, or elects uncleanly"
     unseen = (
-        "which of several replicas that may be elected is elected, and whether the preferred one is in the end",
-        "eligible leader replicas as such, and who led last: they are taken as the controller wrote them (P20)",
+        "which of several eligible replicas is elected, and whether the preferred one is elected finally",
+        "the eligible leader replicas and the last leader themselves: the check uses the controller's records (P20)",
     )
     types = (PartChange, BrokerReg)
     before_types = (PartChange, BrokerReg)

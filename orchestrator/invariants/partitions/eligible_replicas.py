@@ -21,13 +21,13 @@ class Feature(State):
 
 
 class EligibleReplicasAreThoseWhoLeft(ControllerInvariant[Feature]):
-    """Whoever leaves an ISR that is too small for anything to be committed has all that was committed, and may lead
-    when the rest of the ISR is gone, too. If one is taken for eligible that went for another reason, or goes on to be
-    when more was committed, an election that is called clean loses records; if one is forgotten, a partition stays
-    without a leader although a replica that has everything is up.
+    """A replica that leaves an ISR that is too small to commit has all committed records, and may lead when the rest of
+    the ISR is gone, too. If a replica that left for another reason counts as eligible, or stays eligible while more is
+    committed, an election that is called clean loses records. If an eligible replica is forgotten, a partition stays
+    without a leader although a complete replica is up.
 
     Example: min.insync.replicas of orders-0 is 2; its ISR shrinks to 1, with 2 eligible, and grows to 1, 3. Broker-2
-    stays eligible. What brokers 1 and 3 commit from now on it does not have; both crash, and it is elected.
+    stays eligible. It lacks the records that brokers 1 and 3 commit from now on; both crash, and it is elected.
     """
 
     id = "P20"
@@ -37,7 +37,7 @@ class EligibleReplicasAreThoseWhoLeft(ControllerInvariant[Feature]):
         "with eligible.leader.replicas.version 1, a controller changes a partition, or registers a broker after an "
         "unclean shutdown"
     )
-    unseen = ("whether a shutdown was unclean: that is the controller's word, and P5 judges what the replica has",)
+    unseen = ("whether a shutdown was unclean: the check relies on the controller, and P5 judges the replica's log",)
     types = (PartChange, BrokerReg)
     before_types = (PartChange,)
 

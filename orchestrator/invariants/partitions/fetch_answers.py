@@ -29,14 +29,13 @@ class Readers(State):
 
 
 class FetchesAreAnsweredAtOnce(KeyedInvariant[Readers]):
-    """A Fetch that finds nothing waits at the broker, up to fetch.max.wait.ms. If what it waits for comes and nobody
-    looks at it, each record is late by that; and a consumer that is refused without a reason looks for a leader, or for
-    a position, that it has.
+    """A Fetch without records waits at the broker, up to fetch.max.wait.ms. If the broker does not check it when a
+    record arrives, each record is delayed by that time. A consumer that is refused without a reason looks for a leader,
+    or for a position, that it already has.
 
-    Example: two consumers wait at 1,310 of orders-0, the high watermark goes to 1,311, and broker-1 answers the first
-    of them; the second one gets the record 400 ms later. Or a consumer at 1,310, which an earlier leader had told it,
-    is told OFFSET_OUT_OF_RANGE by the next one, whose log ends at 1,310 and whose high watermark is 1,204
-    (KAFKA-9835).
+    Example: two consumers wait at 1,310 of orders-0, the high watermark moves to 1,311, and broker-1 answers the first
+    of them; the second one gets the record 400 ms later. Or a consumer at 1,310, which an earlier leader had served,
+    gets OFFSET_OUT_OF_RANGE from the next one, whose log ends at 1,310 and whose high watermark is 1,204 (KAFKA-9835).
     """
 
     id = "P26"
@@ -47,8 +46,8 @@ class FetchesAreAnsweredAtOnce(KeyedInvariant[Readers]):
         "to the end"
     )
     unseen = (
-        "a Fetch that is answered before its time is over, and late all the same",
-        "what consumers are told without an error: C8 and M10 look at that",
+        "a late answer to a Fetch before its timeout",
+        "answers to consumers without an error: C8 and M10 judge those",
         "refusals of followers: P16 and P23 judge those",
     )
     route = PARTITION

@@ -68,30 +68,30 @@ class Electable(State):
 
 
 class ElectableReplicasHaveEverything(LogInvariant[Electable]):
-    """Any member of the ISR, and any eligible leader replica, may be elected next. One without some committed record
-    is a loss that waits for its moment.
+    """Any member of the ISR, and any eligible leader replica, may be elected next. If one of them lacks a committed
+    record, its election loses the record.
 
-    Example: broker-1 commits orders-0 up to 1,310, counting broker-2 of the ISR [1, 2], whose log ends at 1,250: when
-    broker-1 crashes, broker-2 is elected, and sixty acknowledged records are gone.
+    Example: broker-1 commits orders-0 up to 1,310, counting broker-2 of the ISR [1, 2], whose log ends at 1,250. When
+    broker-1 crashes, broker-2 is elected, and sixty acknowledged records are lost.
     """
 
     id = "P5"
     title = "Every replica that may be elected has every committed record"
     source = "KIP-497; KIP-966; KAFKA-13091"
     tested_when = (
-        "a leader moves its high watermark, an ISR grows, or a process takes the partition up for the first time, for "
-        "each replica that may be elected"
+        "for each replica that may be elected: a leader moves its high watermark, an ISR grows, or a process loads "
+        "the partition for the first time"
     )
     unseen = (
-        "a member that comes back while it is open whether the ISR that the controller wrote stands",
-        "an ISR or eligible leader replicas of a controller that was replaced: what it appended may be lost",
+        "a member that comes back while the controller's ISR may still be undone",
+        "an ISR or eligible leader replicas of a replaced controller: its appends may be lost",
     )
     types = (LogHw, PartChange, IsrPropose, PartAssume)
     cases = {LogHw: ("leader",)}
     exemptions = {
         "unclean-election": UNCLEAN,
         "loss-budget": LOST,
-        "away": "The replica lost it with a process that has ended: it leaves the ISR before it is back.",
+        "away": "The replica lost the record with a process that has ended: it leaves the ISR before it is back.",
     }
 
     def initial(self, key: str, profile: Profile) -> Electable:
@@ -189,11 +189,11 @@ def _has(mirror: LogMirror, node: str, leader: str, at_most: int) -> int:
 
 
 class ReplicationCoversElection(LogInvariant[Electable]):
-    """The high watermark is safe as long as whoever may be elected was counted for it. A leader that counts others, or
-    fewer, commits what the next leader may lack.
+    """The high watermark is safe as long as it counts every replica that may be elected. A leader that counts other
+    replicas, or fewer, commits records that the next leader may lack.
 
-    Example: the ISR of orders-0 is [1, 2, 3]; broker-1 moves its high watermark to 1,310, which it and broker-2 have,
-    as a majority does in Raft; broker-3 may be elected with 1,204.
+    Example: the ISR of orders-0 is [1, 2, 3]. Broker-1 moves its high watermark to 1,310, which it and broker-2 have,
+    like a majority in Raft; broker-3 may be elected with 1,204.
     """
 
     id = "P6"
@@ -201,8 +201,8 @@ class ReplicationCoversElection(LogInvariant[Electable]):
     source = "KIP-497; KIP-966"
     tested_when = "a leader in the controller's leader epoch moves its high watermark"
     unseen = (
-        "high watermarks in a leader epoch that is over for the controller: P4 judges what comes of them",
-        "whether a leader that has heard of an ISR below min.insync.replicas stands still: only that it counts too few",
+        "high watermarks in a leader epoch that is over for the controller: P4 judges the consequences",
+        "whether a leader that knows of an ISR below min.insync.replicas stops committing: only that it counts too few",
     )
     types = (LogHw, PartChange, IsrPropose)
     exemptions = {

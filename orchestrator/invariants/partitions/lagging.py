@@ -128,13 +128,13 @@ class Terms(PartitionState):
 
 
 class WhoLagsLeavesTheIsr(KeyedInvariant[Terms]):
-    """The high watermark waits for every member of the ISR. A leader that keeps one which does not get on stops all
-    that is sent with acks=all; one that drops members which have everything gives their copies up for nothing.
+    """The high watermark waits for every member of the ISR. A leader that keeps a member that makes no progress blocks
+    all sends with acks=all; one that drops complete members loses their copies for nothing.
 
-    Example: broker-3 of the ISR [1, 2, 3] of orders-0 is cut off from broker-1, the leader, and from nobody else. With
-    replica.lag.time.max.ms=4000 broker-1 asks for the ISR [1, 2] within six seconds; until it does, no record is
-    committed. A process that is stopped counts no time, and one whose clock jumps not the right one. While an
-    AlterPartition of its is open a leader asks for nothing else.
+    Example: broker-3 of the ISR [1, 2, 3] of orders-0 is cut off from broker-1, the leader, and from no other node.
+    With replica.lag.time.max.ms=4000 broker-1 proposes the ISR [1, 2] within six seconds; until it does, no record is
+    committed. A stopped process measures no time, and one with a clock jump measures the wrong time. While one of its
+    AlterPartition requests is open, a leader proposes no other change.
     """
 
     id = "P25"
@@ -142,11 +142,11 @@ class WhoLagsLeavesTheIsr(KeyedInvariant[Terms]):
     source = "Kafka's Partition.maybeShrinkIsr; Replica.isCaughtUp; KIP-16"
     tested_when = "a leader proposes an ISR without one of its members"
     unseen = (
-        "a leader with a proposal on its way: how long that takes depends on the controller",
-        "a leader while a clock or a pause makes its time wrong, and for the lag after it",
+        "a leader with an open proposal: its duration depends on the controller",
+        "a leader while a clock or a pause falsifies its time, and for the lag time after it",
         (
-            "A follower that is dropped too soon, after the log has grown, unless it was seen to have everything in "
-            "that time: fetches that bring nothing new are not in the trace."
+            "A follower that is dropped too soon after the log has grown, unless the trace shows that it had caught "
+            "up in that time: fetches without news are not in the trace."
         ),
     )
     route = PARTITION

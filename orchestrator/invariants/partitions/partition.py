@@ -46,18 +46,18 @@ class Leaderships(State):
 
 class OneLeaderPerLeaderEpoch(KeyedInvariant[Leaderships]):
     """Two brokers that lead a partition in one leader epoch both append under it, and no follower or client can
-    tell the one's records from the other's.
+    distinguish their records.
 
-    Example: the controller elects broker-2 after broker-1, both in leader epoch 4: broker-3, which followed
-    broker-1 in epoch 4, fetches on from broker-2 and never truncates what broker-2 lacks. A record of a controller
-    that lost its epoch before the record was committed counts for nothing unless a broker acts on it.
+    Example: the controller elects broker-2 after broker-1, both in leader epoch 4. Broker-3, which followed broker-1 in
+    epoch 4, continues to fetch from broker-2 and never truncates the records that broker-2 lacks. A record of a
+    controller that lost its epoch before the record was committed does not count unless a broker acts on it.
     """
 
     id = "P1"
     title = "One leader per leader epoch, and only the broker that the controller named"
     source = "KIP-320; KIP-101"
-    tested_when = "a broker takes up leadership"
-    unseen = ("leaders that a controller gave and that nobody took up",)
+    tested_when = "a broker becomes leader"
+    unseen = ("leaders that a controller named and that never took over",)
     route = PARTITION
     types = (PartChange, PartAssume)
 
@@ -147,11 +147,11 @@ class IsrWitnesses(State):
 
 
 class JoiningTheIsrIsEarned(KeyedInvariant[IsrWitnesses]):
-    """A follower that is let into the ISR before it has what was committed can be elected without it.
+    """A follower that joins the ISR before it has all committed records can be elected without them.
 
-    Example: broker-2 leads epoch 5 from log end 1,310 with a high watermark of 1,204. Broker-3 fetches at 1,250,
-    past the high watermark but below the start of the epoch, and is let in: if it is elected next, offsets
-    1,250-1,309, which the leader of epoch 4 had committed, are gone (KAFKA-7128).
+    Example: broker-2 leads epoch 5 from log end 1,310 with a high watermark of 1,204. Broker-3 fetches at 1,250, past
+    the high watermark but below the start of the epoch, and joins. If it is elected next, offsets 1,250-1,309, which
+    the leader of epoch 4 had committed, are lost (KAFKA-7128).
     """
 
     id = "P7"
@@ -161,10 +161,10 @@ class JoiningTheIsrIsEarned(KeyedInvariant[IsrWitnesses]):
     source = "KAFKA-7128; KIP-841; KIP-903; Partition.scala (isReplicaIsrEligible)"
     tested_when = "a leader proposes an ISR with a replica that was not in it"
     unseen = (
-        "whether the replica was unfenced when the proposal was accepted: P9 looks at that",
+        "whether the replica was unfenced when the proposal was accepted: P9 judges that",
         "a registration that a controller appended and lost",
-        "a proposal that is sent again as it was made: as Kafka's, it stands for what the leader knew then",
-        "what a leader may keep of positions when it is elected again in place",
+        "an unchanged retry of a proposal: as in Kafka, it reflects the leader's knowledge at its creation",
+        "the positions that a leader may keep when it is elected again in place",
     )
     route = PARTITION
     types = (IsrPropose, RepFetch, PartChange, LogAppend, LogTrunc, NodeDown, PartAssume)
@@ -313,21 +313,24 @@ class Lives(State):
 
 
 class ReplicaFetchesAreFenced(KeyedInvariant[Lives]):
-    """A follower that fetches in another leader epoch than its leader's may have a log that parted from the leader's.
-    If its position counts, the high watermark covers what it does not have.
+    """A follower that fetches in another leader epoch than its leader's may have a divergent log. If its position
+    counts, the high watermark covers records that the follower lacks.
 
-    Example: broker-1 leads orders-0 in leader epoch 5; broker-2, which has heard of epoch 4 only and holds other
-    records from 1,204 on, fetches at 1,310, and broker-1 takes it for caught up (KAFKA-6880). Or broker-2 has lost its
-    disk and is back, as broker-1 has heard, when the last fetch of the process before arrives, from 1,310.
+    Example: broker-1 leads orders-0 in leader epoch 5. Broker-2, which knows only epoch 4 and holds other records from
+    1,204 on, fetches at 1,310, and broker-1 takes it for caught up (KAFKA-6880). Or broker-2 has lost its disk and is
+    back, as broker-1 knows, when the last fetch of the former process arrives, from 1,310.
     """
 
     id = "P16"
     title = "A leader counts only fetches in its own leader epoch, and none of a process that is gone; it fences others"
     source = "KIP-320; KAFKA-6880; KAFKA-9338"
-    tested_when = "a leader takes note of a follower's fetch, finds that it diverges, or fences it for its leader epoch"
+    tested_when = "a leader counts a follower's fetch, finds that it diverges, or fences it for its leader epoch"
     unseen = (
-        "what a leader does with a fetch besides taking note of it: the records in the answer are of P3 and P12",
-        "UNKNOWN_LEADER_EPOCH told in the right leader epoch: so is a replica that the broker does not know yet",
+        "other effects of a fetch: P3 and P12 judge the records in the answer",
+        (
+            "UNKNOWN_LEADER_EPOCH in the right leader epoch: it is also the answer to a replica that the broker does "
+            "not know yet"
+        ),
     )
     route = PARTITION
     types = (RepFetch,)
@@ -448,12 +451,12 @@ def _value(least: Least) -> int:
 
 
 class AcksTellTheTruth(KeyedInvariant[LeaderMarks]):
-    """A producer with acks=all that gets an acknowledgement before the ISR has the record believes in a durability
-    that is not there: the next leader may lack the record. One whose record is appended though the ISR is too small is
-    told to send it again, or nothing, and finds it committed later.
+    """A producer with acks=all that gets an acknowledgement before the ISR has the record relies on a durability that
+    does not exist: the next leader may lack the record. If a leader appends a record although the ISR is too small, the
+    producer gets an error or no answer, and finds the record committed later.
 
-    Example: broker-1 acknowledges offset 41 of orders-0 with acks=all while its high watermark is 38. Or it appends it
-    while it is alone in the ISR, and min.insync.replicas is 2.
+    Example: broker-1 acknowledges offset 41 of orders-0 with acks=all while its high watermark is 38. Or it appends the
+    record while it is alone in the ISR, and min.insync.replicas is 2.
     """
 
     id = "P17"
@@ -462,9 +465,9 @@ class AcksTellTheTruth(KeyedInvariant[LeaderMarks]):
     tested_when = "a broker answers a Produce of acks=1 or acks=all without error"
     unseen = (
         "acks=0, which is not answered",
-        "the ISR after the answer: it counts as the leader had it, and says so, when it appended, and when it answered",
-        "of a min.insync.replicas that changes between append and answer, the larger value",
-        "what is appended below min.insync.replicas by a leader that does not live to answer",
+        "the ISR after the answer: the check uses the leader's ISR at the append and at the answer",
+        "the larger value of a min.insync.replicas that changes between append and answer",
+        "records appended below min.insync.replicas by a leader that dies before it answers",
     )
     route = PARTITION
     types = (RpcReply, LogHw, LogAppend, LogTrunc, PartAssume, PartChange)

@@ -40,23 +40,23 @@ class Produces(State):
 
 
 class ProducesAreAnsweredAtOnce(KeyedInvariant[Produces]):
-    """A leader that misses the moment in which a produce can be answered may not get another soon: without further
-    records nothing moves its high watermark, and the producer waits until its time is over for what was written long
-    ago.
+    """A leader that misses the moment at which it can answer a produce may not get another one soon: without further
+    records its high watermark does not move, and the producer waits until its timeout for records that were written
+    long ago.
 
-    Example: offsets 40 and 41 of orders-0 came from two producers with acks=all. The high watermark goes to 42,
-    broker-1 answers the first one, and the second one when the next record comes, or when its time is over.
+    Example: offsets 40 and 41 of orders-0 came from two producers with acks=all. The high watermark moves to 42.
+    Broker-1 answers the first one at once, and the second one only with the next record, or at its timeout.
     """
 
     id = "P24"
     title = "A leader answers acks=1 once it has appended, and acks=all once the high watermark has passed the records"
     source = "Kafka's ReplicaManager.appendRecords; DelayedProduce.tryComplete; KAFKA-10301"
-    tested_when = "a leader answers a Produce for one partition, whose append the trace tells of"
+    tested_when = "a leader answers a Produce for one partition whose append is in the trace"
     unseen = (
         "a Produce for several partitions, which waits for the slowest",
         "a batch that is sent again and was appended before",
         "a Produce that has waited for a free request handler",
-        "fetches that wait for records: the trace does not tell when they came",
+        "waiting fetches: their arrival is not in the trace",
     )
     route = PARTITION
     types = (LogAppend, LogHw, RpcReply)

@@ -27,10 +27,10 @@ class Prefixes(State):
 
 class LogMatching(LogInvariant[Prefixes]):
     """If two replicas hold a batch of the same offset and leader epoch but differ below it, no divergence check finds
-    the difference: it compares offset and epoch alone.
+    the difference: it compares only offset and epoch.
 
-    Example: broker-3 keeps its own records 40-43 of epoch 3 where the leader has others, and appends the leader's
-    batch 44-47 of epoch 4 on top: both logs say (47, epoch 4), and readers of the two see different records.
+    Example: broker-3 keeps its own records 40-43 of epoch 3 where the leader has others, and appends the leader's batch
+    44-47 of epoch 4 on top. Both logs have (47, epoch 4), and readers of the two see different records.
     """
 
     id = "P3"
@@ -38,8 +38,8 @@ class LogMatching(LogInvariant[Prefixes]):
     source = "KIP-101; KIP-279; KIP-320; Raft 5.3 (Log Matching)"
     tested_when = "a replica appends a batch whose end and leader epoch another append had"
     unseen = (
-        "what lies below the high watermarks of all replicas: it was compared before it was forgotten",
-        "the bytes on a disk, which may differ from what was appended: C11 and C3 see what is read",
+        "records below the high watermarks of all replicas: they were compared before they were dropped from the state",
+        "the bytes on a disk, which may differ from the appended ones: C11 and C3 judge the records that are read",
     )
     types = (LogAppend,)
     ghost = "prefix hash"
@@ -86,11 +86,11 @@ class LogMatching(LogInvariant[Prefixes]):
 
 
 class QuorumLogMatching(LogMatching):
-    """Voters find out where their logs part by offset and epoch alone. Two logs that agree there and differ below
-    never find out, and the two voters tell brokers different metadata.
+    """Voters find the point at which their logs diverge by offset and epoch alone. Two logs that agree there and differ
+    below never detect the difference, and the two voters give brokers different metadata.
 
     Example: controller-2 keeps its own record at offset 40, appends the leader's batch 41-44 of epoch 7 on top, and
-    becomes leader of epoch 8: of offset 40 it tells the brokers something else than controller-1 did.
+    becomes leader of epoch 8. Its record at offset 40 differs from the one that controller-1 served to the brokers.
     """
 
     id = "Q6"
@@ -100,23 +100,25 @@ class QuorumLogMatching(LogMatching):
 
 
 class LogsAreDenseAndOrdered(LogInvariant[State]):
-    """Offsets and leader epochs are how replicas find out where their logs part. A hole, or an epoch that goes back or
-    begins elsewhere than with its leader, makes them find the wrong place.
+    """Replicas find the point at which their logs diverge by offsets and leader epochs. A gap, or an epoch that goes
+    back or begins elsewhere than with its leader, makes them find the wrong point.
 
-    Example: broker-2 appends 1,312 to a log that ends at 1,310; or it has the first record of epoch 5 at 1,250, while
-    the leader of epoch 5 took it up at 1,204 (KAFKA-7415).
+    Example: broker-2 appends 1,312 to a log that ends at 1,310; or its first record of epoch 5 is at 1,250, while the
+    leader of epoch 5 took over at 1,204 (KAFKA-7415).
     """
 
     id = "P14"
     title = "Logs have no gaps, and their leader epochs rise, each from the offset at which its leader took over"
     source = "KIP-101; KIP-279; KAFKA-7415; KAFKA-10706"
-    tested_when = "a replica of a data partition appends a batch, or takes up a role with a log that it had before"
+    tested_when = "a replica of a data partition appends a batch, or takes a role with an existing log"
     unseen = (
-        "more than the last batch, or cut, that a process had told of and not written: one is excused as lost with it",
+        "more than one recorded batch, or truncation, that a process had not written: one is excused as lost with it",
     )
     types = (LogAppend, PartAssume)
     before_types = (LogAppend, PartAssume)
-    exemptions = {"crash": "The process ended between telling the trace of its last batch, or cut, and writing it."}
+    exemptions = {
+        "crash": ("The process ended between recording its last batch, or truncation, in the trace and writing it.")
+    }
 
     def initial(self, key: str, profile: Profile) -> State:
         return State(key)
@@ -164,11 +166,11 @@ class LogsAreDenseAndOrdered(LogInvariant[State]):
 
 
 class OnlyTheLeaderWrites(LogInvariant[State]):
-    """A broker that appends what producers send it without leading the partition gives offsets away that its leader
-    gives to other records.
+    """A broker that appends producers' records without leading the partition uses offsets to which the leader assigns
+    other records.
 
     Example: broker-1 has followed broker-2 since leader epoch 5, and appends a batch of producer-1 to orders-0 at 1,310
-    all the same; broker-2 has another one there. A leader that does not know that it was replaced may append: it can
+    all the same; broker-2 has another batch there. A leader that does not know of its replacement may append: it can
     neither commit nor acknowledge with acks=all.
     """
 
@@ -177,7 +179,10 @@ class OnlyTheLeaderWrites(LogInvariant[State]):
     source = "KIP-320; KIP-101"
     tested_when = "a broker appends a batch as leader"
     unseen = (
-        "what a replaced leader appends before it hears of that: it can neither commit nor acknowledge it (P6, P17)",
+        (
+            "appends of a replaced leader before it learns of its replacement: it can neither commit nor acknowledge "
+            "them (P6, P17)"
+        ),
     )
     types = (LogAppend,)
     before_types = (LogAppend,)

@@ -37,19 +37,22 @@ class Completeness(State):
 
 
 class CleanLeaderHasEverything(LogInvariant[Completeness]):
-    """A clean election that picks a replica without some committed record loses the record, acknowledged or read as
-    it may be, without anybody having agreed to that.
+    """A clean election that selects a replica without some committed record loses that record, which may have been
+    acknowledged or read, although no operator has accepted a loss.
 
-    Example: broker-1 committed up to 1,310 in leader epoch 4; broker-2 takes up leader epoch 5 with a log that ends
-    at 1,204, and the election was not unclean.
+    Example: broker-1 committed up to 1,310 in leader epoch 4; broker-2 begins leader epoch 5 with a log that ends at
+    1,204, and the election was not unclean.
     """
 
     id = "P4"
     title = "A cleanly elected leader has every committed record"
     source = "KIP-101; KIP-966; Raft 5.4 (Leader Completeness)"
-    tested_when = "a leader's log at its election is compared with what an older leader epoch committed"
+    tested_when = "a leader's log at its election is compared with the committed records of an older leader epoch"
     unseen = (
-        "what was committed by a leader of which the trace has no high watermark: a broker that died before it said so",
+        (
+            "records committed by a leader whose high watermark is not in the trace, because the broker died before "
+            "recording it"
+        ),
     )
     types: ClassVar[tuple[type[TraceEvent], ...]] = (PartAssume, LogHw)
     cases = {LogHw: ("leader",)}
@@ -154,13 +157,13 @@ class Watermarks(State):
 
 
 class HighWatermarksAreSound(LogInvariant[Watermarks]):
-    """The high watermark says what consumers may see. If it goes back, or runs ahead of what the ISR holds, they see
-    records that later are not there.
+    """The high watermark is the end of the records that consumers may see. If it goes back, or runs ahead of the ISR,
+    consumers see records that later are missing.
 
-    Example: broker-1 sets its high watermark of orders-0 to 1,310, its log end, while broker-2, a member of the
-    ISR, has fetched up to 1,204 only. Or it had fetched up to 1,310 two leader epochs ago, has cut its log since, and
-    broker-1, elected again in place, still counts it. A follower's high watermark may go down; it must never be one
-    that no leader committed, and neither must the one with which a role begins, such as that of a checkpoint.
+    Example: broker-1 sets its high watermark of orders-0 to 1,310, its log end, while broker-2, a member of the ISR,
+    has fetched only up to 1,204. Or broker-2 had fetched up to 1,310 two leader epochs ago and has truncated its log
+    since, and broker-1, elected again in place, still counts it. A follower's high watermark may go down, but it must
+    be one that some leader committed, and so must the initial one of a role, such as that of a checkpoint.
     """
 
     id = "P10"
@@ -168,8 +171,8 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
     source = "KAFKA-14704; KAFKA-9491; KIP-497"
     tested_when = "a replica of a data partition moves its high watermark"
     unseen = (
-        "the time at which a high watermark rises: P18 looks at that",
-        "a high watermark that a checkpoint brought back too high, until the broker moves it",
+        "the time at which a high watermark rises: P18 judges that",
+        "a high watermark that is too high after a checkpoint, until the broker moves it",
     )
     types = (LogHw, RepFetch, PartAssume, PartChange, IsrPropose)
     before_types = (LogTrunc,)
@@ -335,19 +338,18 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
 
 
 class CommittedIsNotTruncated(LogInvariant[State]):
-    """A replica that truncates committed records and is elected before it has fetched them again loses them for
-    everybody.
+    """A replica that truncates committed records and is elected before it has fetched them again loses them for all.
 
-    Example: broker-2 holds orders-0 up to 1,310, all committed, and knows a high watermark of 1,204. As a follower
-    of a new leader it truncates to its high watermark (as Kafka did before KIP-101); the leader crashes, broker-2 is
-    elected, and offsets 1,204-1,309 are gone. Truncating a *divergent* end is required and no violation.
+    Example: broker-2 holds orders-0 up to 1,310, all committed, and knows a high watermark of 1,204. As a follower of a
+    new leader it truncates to its high watermark (as Kafka did before KIP-101). The leader crashes, broker-2 is
+    elected, and offsets 1,204-1,309 are lost. Truncating a *divergent* end is required and is no violation.
     """
 
     id = "P11"
     title = "Committed records are never truncated"
     source = "KIP-101"
-    tested_when = "a replica of a data partition cuts its log"
-    unseen = ("records that vanish without a cut: P14 shows a log that is shorter than before",)
+    tested_when = "a replica of a data partition truncates its log"
+    unseen = ("records that vanish without a truncation: P14 finds a log that is shorter than before",)
     types = ()
     before_types = (LogTrunc,)
 

@@ -40,13 +40,13 @@ class Sessions(State):
 
 
 class SessionsAreHonoured(ControllerInvariant[Sessions]):
-    """A broker that is heard of keeps its place. One that is fenced all the same loses its leaderships without a
-    reason; if another one gets its id, two processes act for one broker. A new active controller has heard of nobody
-    yet, and gives every unfenced broker the whole session timeout.
+    """A broker that sends heartbeats keeps its place. If it is fenced all the same, it loses its leaderships without a
+    reason; if another process gets its id, two processes act for one broker. A new active controller has not yet heard
+    from any broker, and gives every unfenced broker the whole session timeout.
 
-    Example: controller-2 takes over and fences all brokers, as none has sent it a heartbeat; every partition is
-    without a leader until they have. Or broker-1 is restarted at once, and registers while its former incarnation is
-    still taken for alive.
+    Example: controller-2 takes over and fences all brokers, because none has sent it a heartbeat; every partition is
+    without a leader until they have. Or broker-1 is restarted at once, and registers while its former incarnation still
+    counts as alive.
     """
 
     id = "P27"
@@ -55,7 +55,7 @@ class SessionsAreHonoured(ControllerInvariant[Sessions]):
     tested_when = "a controller fences a broker that was unfenced, or registers another incarnation of one"
     unseen = (
         "Brokers that are fenced too late: L3 waits for another leader.",
-        "Fencing in runs in which an operator shuts brokers down: they ask for it.",
+        "Fencing in runs in which an operator shuts down brokers: they request it.",
         "Controllers and brokers whose clocks were set.",
     )
     types = (BrokerReg, Rpc, QRole, NodeDown, ClockSet, CtlFault)

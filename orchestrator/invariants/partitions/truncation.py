@@ -45,32 +45,32 @@ CONNECTIONS_KEPT = 256
 
 
 class TruncationEndsOnTheLineage(LogInvariant[Truncations]):
-    """A follower truncates to meet its leader's log: to the last boundary that both have, and no further. Less would
-    leave records that the leader never had; more gives up copies of what is committed, which may be the last ones. And
-    what a leader answered in one leader epoch says nothing of the log in the next.
+    """A follower truncates to match its leader's log: to the last boundary that both have, and no further. Truncating
+    less leaves records that the leader never had; truncating more drops copies of committed records, which may be the
+    last ones. A leader's answer in one leader epoch says nothing about the log in the next.
 
-    Example: broker-3 holds orders-0 up to 1,310, of which the leader of epoch 5 has everything up to 1,250, and cuts
-    to 1,204; or it appends the leader's 1,250 on top of an end at which the two logs differ (KAFKA-7164). Whatever the
-    reason for a cut is, it goes no lower: a position that the leader calls out of range is cut to the end of the
-    leader's log, a log that nobody can compare to the high watermark, and after a crash what cannot be read is cut off.
+    Example: broker-3 holds orders-0 up to 1,310, of which the leader of epoch 5 has everything up to 1,250, and
+    truncates to 1,204; or it appends the leader's 1,250 on top of an end at which the two logs differ (KAFKA-7164).
+    Each reason for a truncation has its limit: a position out of range truncates to the end of the leader's log, a log
+    that cannot be compared to the high watermark, and after a crash the unreadable part is truncated.
     """
 
     id = "P12"
     title = "A follower truncates to the leader's lineage, not below it, and as its leader said in this leader epoch"
     source = "KIP-279; KAFKA-7164; KAFKA-7415; Kafka's AbstractFetcherThread, getOffsetTruncationState"
     tested_when = (
-        "a replica cuts its log, whatever the reason, acts on where its leader said that their logs part, appends its "
-        "first batch under a leader epoch, or does any of that by the answer to a request that the trace knows"
+        "a replica truncates its log for any reason, acts on its leader's answer about divergence, appends its first "
+        "batch under a leader epoch, or does any of these by the answer to a request in the trace"
     )
     types = (LogTrunc, LogAppend, RepFetch, RepTruncate, EpochTold)
     before_types = (LogTrunc, LogAppend)
     cases = {LogAppend: ("follower",)}
     unseen = (
         (
-            "A cut below the leader's log start, or because the leader's epochs are unknown (before message format 2): "
-            "no data log begins later than at 0, and every batch has a leader epoch."
+            "A truncation below the leader's log start, or because the leader's epochs are unknown (before message "
+            "format 2): no data log begins later than at 0, and every batch has a leader epoch."
         ),
-        "A cut under a leader epoch that nobody has taken up yet is compared with no log.",
+        "A truncation under a leader epoch whose leader has not taken over yet is compared with no log.",
     )
 
     def initial(self, key: str, profile: Profile) -> Truncations:
@@ -240,26 +240,27 @@ class Divergences(State):
 
 
 class LeadersSayWhereLogsPart(LogInvariant[Divergences]):
-    """A follower cuts its log to what its leader tells it, and a consumer learns so that what it has read is gone. Told
-    too much it keeps records that the leader never had, told too little it gives up what may be committed; told nothing
-    it reads on in another log; and told that its position is out of range it cuts blindly.
+    """A follower truncates its log by its leader's answer, and a consumer learns by it that records it has read are
+    gone. If the answer reaches too far, the follower keeps records that the leader never had; if it does not reach far
+    enough, the follower drops records that may be committed; without an answer it continues in another log; and if its
+    position is called out of range, it truncates blindly.
 
-    Example: the leader of epoch 14 has 16 records: epoch 3 up to 8, epoch 4 up to 13, epoch 9 up to 14. A follower that
-    fetches from 9 with last epoch 5 is told epoch 4 up to 13; one that fetches from 17 with last epoch 14 that epoch 14
-    ends at 16. A leader that has not noted where its own epoch begins knows nothing of the epochs since the last
-    record, and answers a follower that led one of them OFFSET_OUT_OF_RANGE.
+    Example: the leader of epoch 14 has 16 records: epoch 3 up to 8, epoch 4 up to 13, epoch 9 up to 14. The answer to a
+    fetch from 9 with last epoch 5 is epoch 4 up to 13; the answer to a fetch from 17 with last epoch 14 is that epoch
+    14 ends at 16. A leader that has not recorded the start of its own epoch knows no epoch after its last record, and
+    answers OFFSET_OUT_OF_RANGE to a follower that led one of them.
     """
 
     id = "P23"
     title = "A leader reports divergence exactly where logs diverge; only a position beyond the log is out of range"
     source = "KIP-595, Fetch; KIP-101; KIP-279; Kafka's Partition.readRecords and LeaderEpochFileCache.endOffsetFor"
     tested_when = (
-        "a leader tells a follower that their logs diverge, or that its position is out of range, or is to do so; or "
-        "answers OffsetForLeaderEpoch"
+        "a leader answers, or has to answer, that a follower's log diverges or that its position is out of range; or "
+        "it answers OffsetForLeaderEpoch"
     )
     types = (RepFetch, EpochTold)
     unseen = (
-        "Fetches of consumers: the trace has no answer to them, only what the consumer makes of it.",
+        "Fetches of consumers: the trace has only the consumer's reaction, not the answer.",
         "A position below the log start: no data log begins later than at 0.",
         "Leader epochs of which every replica's high watermark has passed the end.",
     )

@@ -35,12 +35,12 @@ class NewLeader(PartitionState):
 
 
 class RefusalIsBrief(PartitionInvariant[NewLeader]):
-    """A new leader refuses ListOffsets until its high watermark reaches the log end that it was elected with. That is
-    to take a fetch of each follower; if it takes for ever, clients never get an answer.
+    """A new leader refuses ListOffsets until its high watermark reaches the log end at its election. That should take a
+    fetch of each follower; if it never happens, clients never get an answer.
 
-    Example: broker-2 takes up leader epoch 5 of orders-0 with a log that ends at 1,310 and a high watermark of 1,204,
-    both followers fetch from 1,310 on, and the high watermark stays. (By H2 no client is refused once it has got
-    there.)
+    Example: broker-2 begins leader epoch 5 of orders-0 with a log that ends at 1,310 and a high watermark of 1,204,
+    both followers fetch from 1,310 on, and the high watermark does not move. (By H2 no client is refused once it has
+    reached 1,310.)
     """
 
     id = "H3"
@@ -51,11 +51,11 @@ class RefusalIsBrief(PartitionInvariant[NewLeader]):
     types = (PartChange, PartAssume, LogHw)
     exemptions = {
         "isr-away": "A member of the ISR is not in the core of the window: the high watermark waits for it.",
-        "few-in-sync": "The ISR is smaller than min.insync.replicas: the high watermark stands still on purpose.",
+        "few-in-sync": "The ISR is smaller than min.insync.replicas: the high watermark does not move, by design.",
     }
     unseen = (
-        "A refusal that outlasts the high watermark's way: H2 judges each of those.",
-        "A leader that is slow while no window is long enough, or while a member of its ISR is outside of the core.",
+        "A refusal after the high watermark has caught up: H2 judges each of those.",
+        "A slow leader while no window is long enough, or while a member of its ISR is outside the core.",
     )
 
     def initial(self, key: str, profile: Profile) -> NewLeader:
@@ -132,17 +132,17 @@ class LeaderView(PartitionState):
 
 
 class HighWatermarkFollows(PartitionInvariant[LeaderView]):
-    """A leader that misses an occasion to raise its high watermark may never get another: acks=all waits, and consumers
-    do not see what every replica has.
+    """A leader that misses an occasion to raise its high watermark may never get another one: acks=all waits, and
+    consumers do not see records that every replica has.
 
-    Example: the ISR of orders-0 was 1, 2; broker-2 is gone, the controller accepts the ISR 1, and broker-1 does not
-    look at its high watermark again. Nobody fetches any more, and the records that wait for it are never acknowledged.
+    Example: the ISR of orders-0 was 1, 2. Broker-2 is down, the controller accepts the ISR 1, and broker-1 does not
+    check its high watermark again. No follower fetches any more, and the waiting records are never acknowledged.
     """
 
     id = "P18"
     title = "The high watermark advances as soon as every replica that counts has more"
     source = "KAFKA-13091; Partition.scala (maybeIncrementLeaderHW)"
-    tested_when = "what all in-sync replicas have passes the high watermark, and the high watermark follows"
+    tested_when = "all in-sync replicas have more than the high watermark, and the high watermark follows"
     unseen = ("the first rise of a new leader, while it is below the start of its leader epoch: H3 judges that",)
     route = PARTITION
     types = (PartChange, PartAssume, LogAppend, LogHw, RepFetch, IsrPropose)

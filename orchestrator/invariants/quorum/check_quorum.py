@@ -65,13 +65,13 @@ class Terms(State):
 
 
 class CutOffLeadersStepDown(KeyedInvariant[Terms]):
-    """A leader that no majority fetches from can commit nothing, and does not hear that another one was elected. As
-    long as it stays in office it tells brokers and clients that reach it what was true before.
+    """A leader from which no majority fetches cannot commit, and does not learn that another leader was elected. While
+    it stays in office, it gives outdated answers to the brokers and clients that reach it.
 
-    Example: controller-1 leads epoch 7 and is cut off from controller-2 and controller-3, not from broker-1. Both elect
-    another leader, and broker-1 fetches from controller-1 for good. A process that is stopped counts no time, and one
-    whose clock jumps, or whose disk is slow, not the right one: then the count begins anew. Who fetches a snapshot, and
-    nothing else meanwhile, is counted as well.
+    Example: controller-1 leads epoch 7 and is cut off from controller-2 and controller-3, but not from broker-1. The
+    two elect another leader, and broker-1 fetches from controller-1 for good. A stopped process measures no time, and
+    one with a clock jump or a slow disk measures the wrong time: the time then starts again. A member that only fetches
+    a snapshot counts as well.
     """
 
     id = "Q17"
@@ -79,10 +79,10 @@ class CutOffLeadersStepDown(KeyedInvariant[Terms]):
     source = "KIP-595, Leader Progress Timeout; KAFKA-15489"
     tested_when = "a leader gives up its leadership after that time"
     unseen = (
-        "Leaders while a clock, a pause or a slow disk makes their time wrong, and until that long after it.",
+        "Leaders while a clock, a pause or a slow disk falsifies their time, and for the same period after it.",
         (
-            "Whether it is the voters' own fetches that keep a leader in office within the time: it may be in office "
-            "too long only."
+            "Whether voters' own fetches keep a leader in office within the time: the check only finds a leader that "
+            "stays too long."
         ),
     )
     route = METADATA_LOG
@@ -258,11 +258,11 @@ class Calm(State):
 
 
 class LeaderIsLeftInPeace(KeyedInvariant[Calm]):
-    """A leader that a majority follows is all that the quorum needs. A voter that comes back from a cut with a higher
-    epoch takes it down, everybody elects anew, and meanwhile nothing can be decided: PreVote is to prevent that.
+    """A leader that a majority follows is sufficient. A voter that comes back from a cut with a higher epoch deposes
+    it, all voters elect again, and meanwhile no metadata can change: PreVote prevents this.
 
     Example: controller-3 was cut off for 10 s and raised its epoch from 4 to 9; controller-1 leads epoch 4 and both
-    others fetch from it. As soon as controller-3 is back, controller-1 has to give up, in a window without any fault.
+    others fetch from it. As soon as controller-3 is back, controller-1 has to resign, in a window without any fault.
     """
 
     id = "L2"
@@ -272,14 +272,16 @@ class LeaderIsLeftInPeace(KeyedInvariant[Calm]):
     tested_when = "a stability window ends with the leader of its beginning, or of its first calm moment"
     unseen = (
         (
-            "Voters that stand without raising an epoch: a follower that asks for PreVotes in vain, and leaders "
+            "Voters that stand without raising an epoch: a follower that requests PreVotes in vain, and leaders "
             "outside windows."
         ),
     )
     route = METADATA_LOG
     types = (QRole, QVote, QVoters, LogAppend, RepFetch, NodeDown)
     cases = {LogAppend: ("follower",)}
-    exemptions = {"old-peer": "A voter speaks no PreVote, or none after a bounce: then candidates do without."}
+    exemptions = {
+        "old-peer": ("A voter does not support PreVote, at all or after a bounce: then candidates do without it.")
+    }
 
     @property
     def news(self) -> tuple[type, ...]:

@@ -57,14 +57,14 @@ class Progress(State):
 
 
 class CommittedIsDurable(LogInvariant[Progress]):
-    """A quorum survives that its members lose power because what counts as committed lies on the disks of a majority. A
-    high watermark that counts what is only in memory is taken back by the next outage of that majority. Whoever is
-    counted has it: the leader itself on its disk, and the others have told so by a fetch in the leader's epoch. What a
-    member says is on its disk is in its log.
+    """A quorum survives a power loss of its members because committed entries are on the disks of a majority. If the
+    high watermark counts entries that are only in memory, the next outage of that majority takes them back. The leader
+    counts itself with its synced log, and the others by their fetches in the leader's epoch. The offset that a member
+    reports as synced is in its log.
 
-    Example: controller-2 fetches on, which acknowledges offsets up to 120, while its disk has those up to 112 only;
-    controller-1 takes 120 for committed and loses power together with controller-2. The voters are those in the log of
-    the leader, which counts for nothing itself if it is none of them.
+    Example: controller-2 continues to fetch, which acknowledges offsets up to 120, while only those up to 112 are on
+    its disk. Controller-1 takes 120 for committed and loses power together with controller-2. The voters are those in
+    the leader's log, and the leader does not count itself if it is not among them.
     """
 
     id = "Q7"
@@ -72,13 +72,16 @@ class CommittedIsDurable(LogInvariant[Progress]):
     source = "KIP-595; Kafka's RaftEventSimulationTest, MajorityReachedHighWatermark; KAFKA-10533"
     tested_when = "a quorum leader moves its high watermark"
     unseen = (
-        "What a new voter is counted with that has not fetched since it is one.",
-        "A high watermark that stays behind what a majority has.",
+        "The position with which a new voter counts that has not fetched since it became one.",
+        "A high watermark that stays behind the logs of a majority.",
     )
     types = (LogHw, LogFlush, RepFetch, QVoters)
     cases = {LogHw: ("leader",)}
     exemptions = {
-        "disk-lost": "The disk of a voter that had it was wiped, or lost what it had synced, and has not got it again."
+        "disk-lost": (
+            "The disk of a voter that had the record was wiped, or lost synced data, and does not have the record "
+            "again."
+        )
     }
 
     def initial(self, key: str, profile: Profile) -> Progress:
@@ -167,18 +170,19 @@ class Application(State):
 
 
 class StateMachinesAgree(LogInvariant[Application]):
-    """Controllers and brokers do what the committed log says. One that is handed an entry that is not committed, one
-    twice, or not all of them, holds another cluster for true than the rest.
+    """Controllers and brokers apply the committed log. A node that is handed an uncommitted entry, one entry twice, or
+    only a part of the log, has another view of the cluster than the rest.
 
-    Example: broker-2 applies the fencing of broker-3 from offset 118, which only the old leader had; the new one never
-    heard of it, and broker-2 alone takes broker-3 for fenced (KAFKA-10632 has entries that were never handed out).
+    Example: broker-2 applies the fencing of broker-3 from offset 118, which only the old leader had. The new leader
+    never had that entry, and only broker-2 takes broker-3 for fenced (KAFKA-10632 has entries that were never handed
+    out).
     """
 
     id = "Q11"
     title = "State machines are handed the same log: every entry, in order, once, and only after it is committed"
     source = "Raft 5.4.3 (State Machine Safety); KAFKA-10632; Kafka's RaftEventSimulationTest, ConsistentCommittedData"
     tested_when = "a member hands committed entries to its state machine"
-    unseen = ("Whether the state that is made of the log is right: M8 compares images.",)
+    unseen = ("Whether the state built from the log is right: M8 compares images.",)
     types = (QApply, QSnap, LogHw)
     exemptions = {"loss-budget": WIPED}
     ghost = "prefix hash"
@@ -258,15 +262,16 @@ class Answers(State):
 
 
 class DivergenceIsExact(LogInvariant[Answers]):
-    """A follower cuts its log to what its leader tells it. Told too much it keeps entries that the leader never had,
-    told too little it gives up what may be committed, told nothing it appends to another log than the leader's.
+    """A follower truncates its log by its leader's answer. If the answer reaches too far, the follower keeps entries
+    that the leader never had; if it does not reach far enough, the follower drops entries that may be committed;
+    without an answer it appends to a log that differs from the leader's.
 
-    Example: the leader of epoch 5 has epoch 1 up to 3, epoch 3 up to 6 and epoch 5 from there; to a fetch from 6 with
-    last epoch 2 the right answer is epoch 1 up to 3. The follower cuts to there, or, where it lacks that epoch, to the
-    end of what is older: it may need several rounds.
+    Example: the leader of epoch 5 has epoch 1 up to 3, epoch 3 up to 6 and epoch 5 from there. The right answer to a
+    fetch from 6 with last epoch 2 is epoch 1 up to 3. The follower truncates to that offset, or, if it lacks that
+    epoch, to the end of its older entries: it may need several rounds.
 
-    A fetch that was made in another epoch is not taken note of: it was meant for another leader's log. Nor is one by a
-    member of another cluster, whose log has nothing to do with this one.
+    The leader ignores a fetch that was made in another epoch, since it was meant for another leader's log, and a fetch
+    by a member of another cluster, whose log is unrelated.
     """
 
     id = "Q18"
@@ -274,10 +279,10 @@ class DivergenceIsExact(LogInvariant[Answers]):
         "A leader accepts fetches of its own cluster and epoch only, and reports divergence exactly where logs diverge"
     )
     source = "KIP-595, Fetch; Kafka's KafkaRaftClientTest, testLeaderImmediatelySendsDivergingEpoch"
-    tested_when = "a fetch diverges, or a follower cuts its log because of that"
+    tested_when = "a fetch diverges, or a follower truncates its log because of that"
     unseen = (
-        "Fetches of observers that fit, and what is in an answer behind its end: Q6 finds what was taken over wrongly.",
-        "What OFFSET_OUT_OF_RANGE or a snapshot's id is told to, where the log does not go back so far.",
+        "Matching fetches of observers, and the records in an answer: Q6 finds records that were appended wrongly.",
+        "Answers with OFFSET_OUT_OF_RANGE or a snapshot's id, where the log does not reach back so far.",
     )
     types = (RepFetch, LogTrunc)
     before_types = (LogTrunc,)
@@ -415,20 +420,22 @@ VOTER_CHANGES = (ADD_VOTER, REMOVE_VOTER)
 
 
 class AcknowledgedMetadataStays(LogInvariant[Acknowledgements]):
-    """A change that the controller has confirmed is in force: a leader counts on its ISR, an operator on the
-    configuration, or on the voters. Confirmed before it is committed, or lost afterwards, it was a lie.
+    """A change that the controller has confirmed is in force: a leader relies on its ISR, an operator on the
+    configuration or on the voters. The confirmation was wrong if the change is not committed yet, or is lost
+    afterwards.
 
-    Example: controller-1 accepts the ISR [1, 2] of orders-0 at offset 118 and says so before the quorum has it; it is
-    killed, controller-2 leads from 112 on, and its ISR is still [1, 2, 3], while broker-1 no longer waits for broker-3.
+    Example: controller-1 accepts the ISR [1, 2] of orders-0 at offset 118 and confirms it before the quorum has it. It
+    is killed, controller-2 leads from 112 on, and its ISR is still [1, 2, 3], while broker-1 no longer waits for
+    broker-3.
     """
 
     id = "Q19"
     title = "A change that the controller confirmed is committed, and is in the log of every later leader"
     source = "KIP-595; KIP-631; KIP-853; Kafka's ControllerWriteEvent"
-    tested_when = "a broker or an operator is told that a change was made, or another leader is elected after that"
+    tested_when = "a broker or an operator gets the confirmation of a change, or another leader is elected after that"
     unseen = (
-        "Changes that need no record, and operations whose outcome is unknown.",
-        "Which of several records of the same kind a confirmation means: one that is committed is enough.",
+        "Changes without a record, and operations with an unknown outcome.",
+        "Which of several records of the same kind a confirmation refers to: one committed record is enough.",
     )
     types = (PartChange, ConfigChange, QVoters, IsrPropose, AdminInvoke, AdminReturn, QRole)
     before_types = (QVoters,)

@@ -45,19 +45,18 @@ class Ballots(State):
 
 
 class LeaderHasAMajority(LogInvariant[Ballots]):
-    """Two majorities of one voter set always share a voter, and that is all that keeps two leaders out of one epoch,
-    and a leader without the committed log out of office. Who leads with fewer votes, or with votes of strangers, has
-    neither.
+    """Two majorities of one voter set always share a voter. Only this prevents two leaders in one epoch, and a leader
+    without the committed log. A leader with fewer votes, or with votes of nodes outside the set, has neither guarantee.
 
-    Example: of five voters controller-1 has its own vote and that of controller-2 in epoch 7, and leads; controller-3
-    to controller-5 elect another one. The voter set is the last one in the log of the leader.
+    Example: of five voters, controller-1 has its own vote and that of controller-2 in epoch 7, and leads; controller-3
+    to controller-5 elect another leader. The voter set is the last one in the leader's log.
     """
 
     id = "Q5"
     title = "A quorum leader has the votes of a majority of the voters in its log"
     source = "Raft 5.2; KIP-595; KIP-853"
     tested_when = "a voter becomes leader"
-    unseen = ("Who was asked, and how often: only the votes that were granted are in the trace.",)
+    unseen = ("The requests for votes: only granted votes are in the trace.",)
     types = (QVote, QRole)
 
     def initial(self, key: str, profile: Profile) -> Ballots:
@@ -116,12 +115,11 @@ class Removed(State):
 
 
 class OnlyVotersStand(LogInvariant[Removed]):
-    """Who is no voter any more, or not yet, does not know what the voters know: it need not have what they committed,
-    and an epoch that it raises disturbs a quorum that it does not belong to.
+    """A node that is not a voter any more, or not yet, lacks the knowledge of the voters: it need not have their
+    committed entries, and an epoch that it raises disturbs a quorum to which it does not belong.
 
     Example: controller-3 was removed from the voters and has that record in its log; its fetch times out, and it stands
-    for election (KAFKA-17067). A leader that was removed goes on until its removal is committed, and not a record
-    longer.
+    for election (KAFKA-17067). A removed leader continues until its removal is committed, and not a record longer.
     """
 
     id = "Q15"
@@ -129,7 +127,10 @@ class OnlyVotersStand(LogInvariant[Removed]):
     source = "KIP-595; KIP-853; KAFKA-17067; Kafka's RemoveVoterHandler"
     tested_when = "a member becomes prospective, candidate or leader, or a leader commits its own removal"
     unseen = (
-        "Fetches, and what else an observer may do: only roles, and the writes of a leader that is none of the voters.",
+        (
+            "Fetches and other actions of an observer: only roles, and the writes of a leader that is not a voter, are "
+            "checked."
+        ),
     )
     types = (QRole, QVoters, LogHw, LogAppend, NodeUp)
     cases = {LogHw: ("leader",), LogAppend: ("leader",)}
@@ -221,22 +222,24 @@ class Leaderships(State):
 
 
 class LeadersOnlyAppend(LogInvariant[Leaderships]):
-    """What a leader has appended may be on a majority already. If it cuts its log while it leads, or comes back from a
-    restart and goes on in the epoch that it led, it writes other entries at offsets and in an epoch that are taken. It
-    comes back as one that has resigned: in that epoch it neither gives a vote nor follows anybody.
+    """A leader's appended entries may already be on a majority. If the leader truncates its log while it leads, or
+    restarts and continues in its own epoch, it writes other entries at offsets and in an epoch that are already used. A
+    restarted leader has resigned: in its former epoch it neither votes nor follows.
 
-    Example: controller-1 leads epoch 7 and appends up to 130, loses what it had not flushed in a crash, and goes on as
-    leader of epoch 7 at 126: offset 128 of epoch 7 is two different records.
+    Example: controller-1 leads epoch 7 and appends up to 130, loses its unflushed entries in a crash, and continues as
+    leader of epoch 7 at 126. Offset 128 of epoch 7 is then two different records.
     """
 
     id = "Q12"
     title = "A quorum leader only appends, and leads an epoch in a single incarnation"
     source = "Raft 5.3 (Leader Append-Only); KAFKA-10527"
-    tested_when = "a node that has led cuts its log, becomes leader again, or comes back in the epoch that it led"
-    unseen = ("Leaders that write over an offset without a cut: Q6 finds two records at one place.",)
+    tested_when = "a node that has led truncates its log, becomes leader again, or comes back in the epoch that it led"
+    unseen = ("Leaders that overwrite an offset without a truncation: Q6 finds two records at one place.",)
     types = (QRole, LogTrunc, NodeUp)
     exemptions = {
-        "wiped": "The disk of the former leader was wiped, and with it the epochs that it had led, at kraft.version 0."
+        "wiped": (
+            "The disk of the former leader was wiped, together with the epochs that it had led, at kraft.version 0."
+        )
     }
 
     def initial(self, key: str, profile: Profile) -> Leaderships:
@@ -297,18 +300,18 @@ class LeadersOnlyAppend(LogInvariant[Leaderships]):
 
 
 class LeaderCompleteness(CleanLeaderHasEverything):
-    """A quorum leader has everybody copy its log. What was committed and it lacks is gone, and brokers that acted on it
-    know of leaders and replicas of which the cluster knows nothing.
+    """All others copy the quorum leader's log. A committed entry that the leader lacks is lost, and brokers that acted
+    on it know of leaders and replicas that the cluster does not know.
 
-    Example: the leader of epoch 4 committed up to 120; the leader of epoch 5 begins with a log that ends at 112, or has
-    other entries there. Whichever of the two comes last in the trace shows it.
+    Example: the leader of epoch 4 committed up to 120; the leader of epoch 5 begins with a log that ends at 112, or
+    that has other entries there. The later of the two events in the trace shows it.
     """
 
     id = "Q10"
     title = "A quorum leader has every entry that was committed in older epochs"
     source = "Raft 5.4 (Leader Completeness); KIP-595"
-    tested_when = "a leader's log at its election is compared with what an older epoch committed"
-    unseen = ("Members that follow: what they lack they fetch, or Q18 and Q6 find it.",)
+    tested_when = "a leader's log at its election is compared with the committed entries of an older epoch"
+    unseen = ("Members that follow: they fetch missing entries, or Q18 and Q6 find the problem.",)
     types = (QRole, LogHw)
     exemptions = {"loss-budget": WIPED}
 
@@ -339,18 +342,19 @@ _WHAT = {
 
 
 class ControllersActInOffice(LogInvariant[ActedAs]):
-    """The controller acts for the quorum while its node leads. One that goes on after its node has lost the leadership,
-    or begins before it has it, decides on a state that is not the quorum's, and answers for what nobody will commit.
+    """The controller acts for the quorum while its node leads. A controller that continues after its node has lost the
+    leadership, or begins before its node has it, decides on a state that is not the quorum's, and confirms changes that
+    will not be committed.
 
-    Example: controller-1 resigns in epoch 7, as no majority fetches any more, and its controller, which was not told,
-    appends another change of orders-0 (KAFKA-13104).
+    Example: controller-1 resigns in epoch 7 because no majority fetches any more, and its controller, which does not
+    learn of this, appends another change of orders-0 (KAFKA-13104).
     """
 
     id = "Q16"
     title = "A controller writes only between its node's election and next change of role, and in that epoch"
     source = "KIP-595; KAFKA-13104"
     tested_when = "a controller changes a partition, a registration or a configuration, or appends to the metadata log"
-    unseen = ("Answers that a controller gives out of office without having written anything.",)
+    unseen = ("Answers of a controller out of office that are not based on a write.",)
     types = (QRole, NodeUp, LogAppend, PartChange, PartRemove, BrokerReg, ConfigChange)
     cases = {LogAppend: ("leader",)}
 

@@ -35,24 +35,19 @@ class EpochLeaders(State):
 
 
 class OneLeaderPerEpoch(KeyedInvariant[EpochLeaders]):
-    """Two voters that both lead one epoch would both append to the metadata log under that epoch, and no epoch
-    check could tell their records apart.
+    """Two voters that both lead one epoch would both append to the metadata log under that epoch, and no epoch check
+    could distinguish their records.
 
-    Example: controller-1 and controller-3 each believe that they won epoch 7; a broker that fetches from the one
-    gets a leader for orders-0 that a broker fetching from the other never hears of. A leader of an *older* epoch
-    that has not noticed yet is no violation.
+    Example: controller-1 and controller-3 each believe that they won epoch 7. A broker that fetches from controller-1
+    gets a leader for orders-0 that a broker fetching from controller-3 never hears of. A leader of an *older* epoch
+    that has not noticed its replacement is no violation.
     """
 
     id = "Q1"
     title = "One leader per quorum epoch"
     source = "Raft 5.2 (Election Safety); Kafka's RaftEventSimulationTest, SingleLeader"
     tested_when = "an epoch gets its first known leader"
-    unseen = (
-        (
-            "What answers and the metadata of clients say of the leader: only roles, and what is on disk, are in the "
-            "trace."
-        ),
-    )
+    unseen = (("Answers and clients' metadata about the leader: the check uses only roles, and the state on disk."),)
     route = QUORUM
     types = (QRole, QPersist)
 
@@ -106,12 +101,12 @@ class VoterState(IdentityState):
 
 
 class OneDurableVotePerEpoch(KeyedInvariant[VoterState]):
-    """A voter that votes twice in an epoch gives that epoch two majorities; one that answers before its vote is on
-    disk forgets it in a crash, and votes twice. One that forgets on its disk whom it voted for, or stores a vote that
-    nobody was given, does the same the other way round.
+    """A voter that votes twice in an epoch gives that epoch two majorities. A voter that answers before its vote is on
+    disk forgets the vote in a crash, and votes twice. A voter that loses its vote on disk, or stores a vote that it did
+    not grant, has the same effect.
 
-    Example: controller-2 grants epoch 7 to controller-1, is killed before quorum-state was written, comes back and
-    grants epoch 7 to controller-3. At kraft.version 1 a voter that comes back with another directory is another one.
+    Example: controller-2 grants epoch 7 to controller-1, is killed before quorum-state is written, comes back and
+    grants epoch 7 to controller-3. At kraft.version 1, a voter that comes back with another directory is another voter.
     """
 
     id = "Q2"
@@ -120,12 +115,12 @@ class OneDurableVotePerEpoch(KeyedInvariant[VoterState]):
     tested_when = "a real vote is granted, a candidate's own included"
     unseen = (
         (
-            "The directory of a candidate: a vote for controller-3 counts as the same vote whichever disk that one "
-            "has, as the trace names candidates by their ids."
+            "The directory of a candidate: a vote for controller-3 counts as the same vote whichever disk it has, "
+            "because the trace names candidates by their ids."
         ),
         (
-            "A vote that the first write of an incarnation stores and nobody is given: the one before may have died "
-            "before it told."
+            "A vote that the first write of an incarnation stores and no candidate gets: the former incarnation may "
+            "have died before it answered."
         ),
     )
     route = VOTER
@@ -210,19 +205,19 @@ def _twice(event: Stamped, body: QVote, known: LeaderFact) -> str:
 
 
 class VotesGoToTheUpToDate(KeyedInvariant[State]):
-    """A voter that votes for a candidate with less than its own log may make a leader of one that lacks what was
-    committed, and the leader has everybody truncate to its own log.
+    """A voter that votes for a candidate with less than its own log may elect a leader that lacks committed entries,
+    and all others truncate to the leader's log.
 
-    Example: controller-3 was cut off while the metadata log went from 80 to 120; controller-2, which has it all, votes
-    for it, and the topics that were created in between are gone.
+    Example: controller-3 was cut off while the metadata log grew from 80 to 120. Controller-2, which has the whole log,
+    votes for it, and the topics that were created in between are lost.
     """
 
     id = "Q4"
     standalone = True
     title = "Votes go only to candidates whose log is at least as up to date as the voter's"
     source = "Raft 5.4.1; KIP-595; KIP-996"
-    tested_when = "a voter with a log grants another one its vote, or its vote beforehand"
-    unseen = ("Whether the log that a candidate tells of is its own: Q10 finds the leader that lacks something.",)
+    tested_when = "a voter with a log grants another one a vote or a PreVote"
+    unseen = ("Whether a candidate reports its real log: Q10 finds a leader that lacks entries.",)
     route = VOTER
     types = (QVote,)
 
@@ -256,21 +251,21 @@ class VoterEpoch(IdentityState):
 
 
 class EpochsNeverGoBack(KeyedInvariant[VoterEpoch]):
-    """A voter whose epoch goes back can vote, or lead, again in an epoch that is over; one that acts in an epoch
-    before it is on disk goes back in a crash.
+    """A voter whose epoch goes back can vote, or lead, again in an epoch that is over. A voter that acts in an epoch
+    before the epoch is on disk goes back in a crash.
 
-    Example: controller-2 comes back from a crash, does not read its quorum-state, and takes part in epoch 0 while
-    epoch 7 has a leader.
+    Example: controller-2 comes back from a crash, does not read its quorum-state, and takes part in epoch 0 while epoch
+    7 has a leader.
     """
 
     id = "Q3"
     title = "A voter's epoch never goes back, not even across a restart"
     source = "Kafka's RaftEventSimulationTest, MonotonicEpoch; KIP-595"
-    tested_when = "a voter stores an epoch or takes up a role, and has stored an epoch before"
+    tested_when = "a voter stores an epoch or takes a role, and has stored an epoch before"
     unseen = (
         (
-            "What a member does between two changes of role under an older epoch than its own: Q16, Q18 and X3 look "
-            "at writes, fetches and claims."
+            "Actions of a member under an older epoch than its own, between two changes of role: Q16, Q18 and X3 "
+            "judge writes, fetches and claims."
         ),
     )
     route = VOTER
@@ -318,18 +313,18 @@ class EpochsNeverGoBack(KeyedInvariant[VoterEpoch]):
 
 
 class OwnEpochCommit(LogInvariant[State]):
-    """A new leader that counts replicas of an older epoch's entries may declare them committed although another
-    voter, with a later epoch at its end, can still be elected and truncate them (Raft, section 5.4.2).
+    """A new leader that counts replicas of an older epoch's entries may declare them committed although another voter,
+    whose log ends with a later epoch, can still be elected and truncate them (Raft, section 5.4.2).
 
-    Example: the leader of epoch 4 finds an entry of epoch 2 on two of three voters and raises its high watermark
-    past it; the third voter, whose last entry is of epoch 3, wins epoch 5 and overwrites it.
+    Example: the leader of epoch 4 finds an entry of epoch 2 on two of three voters and raises its high watermark past
+    it. The third voter, whose last entry is of epoch 3, wins epoch 5 and overwrites the entry.
     """
 
     id = "Q8"
     title = "A quorum leader's high watermark moves only past an entry of its own epoch"
     source = "Raft 5.4.2; KIP-595, Fetch handling; KAFKA-12619"
     tested_when = "a quorum leader moves its high watermark"
-    unseen = ("An entry of the own epoch that is exposed without a majority: Q7 does.",)
+    unseen = ("An entry of the leader's own epoch that is exposed without a majority: Q7 sees it.",)
     requires = ("kip-595.own-epoch-commit",)
     types = (LogHw,)
     cases = {LogHw: ("leader",)}
@@ -389,21 +384,21 @@ class MetadataMarks(State):
 
 
 class CommittedMetadataStays(LogInvariant[MetadataMarks]):
-    """What the quorum committed is what brokers act on: if it can go away, brokers keep leaders, replicas and
-    producer ids that the cluster no longer knows of.
+    """Brokers act on committed entries. If these can disappear, brokers keep leaders, replicas and producer ids that
+    the cluster no longer knows.
 
-    Example: controller-1 committed up to 120 in epoch 4; the leader of epoch 5 begins with a high watermark of 112,
-    or a voter truncates to 115 although it held the committed entries up to 120.
+    Example: controller-1 committed up to 120 in epoch 4; the leader of epoch 5 begins with a high watermark of 112, or
+    a voter truncates to 115 although it held the committed entries up to 120.
     """
 
     id = "Q9"
     title = "Committed metadata is permanent: the high watermark never goes back, and nothing below it is truncated"
     source = "Kafka's RaftEventSimulationTest, MonotonicHighWatermark; KAFKA-12460"
-    tested_when = "a node moves its high watermark in the metadata log again, or cuts that log"
+    tested_when = "a node moves its high watermark in the metadata log again, or truncates that log"
     unseen = (
         (
-            "Cuts of what another node alone knew to be committed, where the node that cuts never held it: nothing is "
-            "lost by that."
+            "Truncations by a node that never held an entry that only another node knew to be committed: they lose "
+            "nothing."
         ),
     )
     types = (LogHw, LogTrunc)

@@ -44,14 +44,14 @@ class SnapshotState(State):
 
 
 class SnapshotsAreCommitted(LogInvariant[SnapshotState]):
-    """A snapshot takes the place of the log below its end, for good: nobody can look again at what was in there. So it
-    may hold only what is committed, must hold all of it, and must be called by where it really ends.
+    """A snapshot replaces the log below its end for good, and no node can look at that part again. So it may hold only
+    committed records, must hold all of them, and must be named by its real end.
 
-    Example: controller-2 makes a snapshot up to 118, of which the quorum has committed 112; it follows another leader,
-    cuts its log to 112 and is left with a state that nobody decided on. Or a snapshot up to 118 is called one up to 117
-    (KAFKA-14618): who fetches it gets the record at 117 twice. Or broker-2 leaves a topic's configuration out of its
-    snapshot, and knows nothing of it any more when it has started anew. A process that dies while a snapshot is being
-    written may find it whole on its disk: then it begins there though it never said that it has it.
+    Example: controller-2 makes a snapshot up to 118 when the quorum has committed 112. It follows another leader,
+    truncates its log to 112, and keeps a state that was never decided. Or a snapshot up to 118 is named as one up to
+    117 (KAFKA-14618), and a member that fetches it gets the record at 117 twice. Or broker-2 omits a topic's
+    configuration from its snapshot, and has lost it after a restart. A process that dies while it writes a snapshot may
+    find it complete on its disk: it then begins there although it never reported the snapshot.
     """
 
     id = "Q13"
@@ -61,8 +61,8 @@ class SnapshotsAreCommitted(LogInvariant[SnapshotState]):
     )
     tested_when = "a member makes, fetches or loads a snapshot, begins its log at one, or deletes one"
     unseen = (
-        "Whether the records in a snapshot make the right state: they are compared with those that others have there.",
-        "The records in a snapshot that nobody else has one like, up to the same end.",
+        "Whether the records in a snapshot give the right state: they are compared with those of other members.",
+        "The records in a snapshot if no other member has a snapshot up to the same end.",
     )
     types = (QSnap, LogStart, QRole, NodeUp)
     exemptions = {"loss-budget": WIPED}

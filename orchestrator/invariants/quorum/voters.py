@@ -32,14 +32,14 @@ class VoterChanges(State):
 
 
 class VoterChangesAreSerial(LogInvariant[VoterChanges]):
-    """Two voter sets that differ by one voter have no majorities without a voter in common. Two changes at once, one
-    begun behind a change that may still be undone, or by a leader that does not know yet what its epoch begins with,
-    make two sets of which each can elect, and commit, without the other.
+    """Two voter sets that differ by one voter have no disjoint majorities. Disjoint majorities, which can elect and
+    commit independently, arise from two changes at once, from a change on top of one that may still be undone, or from
+    a change by a leader that has not yet committed an entry of its epoch.
 
-    Example: controller-1 adds controller-4 to three voters, is cut off with it, and adds controller-5 before anything
-    is committed: three of these five are a majority, and so are two of the three that know of no change. A leader that
-    is no voter any more does not count towards what it commits (KAFKA-16530). A leader that only writes down where it
-    listens may do so in the first batch of its epoch.
+    Example: controller-1 adds controller-4 to three voters, is cut off with it, and adds controller-5 before any
+    commit. Three of these five are a majority, and so are two of the three that know of no change. A leader that is not
+    a voter any more does not count towards its commits (KAFKA-16530). A leader that only records its own endpoint may
+    do so in the first batch of its epoch.
     """
 
     id = "Q14"
@@ -49,10 +49,7 @@ class VoterChangesAreSerial(LogInvariant[VoterChanges]):
     source = "KIP-853; Kafka's AddVoterHandler, RemoveVoterHandler, UpdateVoterHandler; KAFKA-16530"
     tested_when = "a leader writes a voter set, or commits with one that was changed; a follower copies one"
     unseen = (
-        (
-            "Whether a new voter had caught up before it was added: fetches of observers with which all is well are "
-            "not in the trace."
-        ),
+        ("Whether a new voter had caught up before it was added: regular fetches of observers are not in the trace."),
         "The first set that a member copies after it was formatted: it may have been formatted with any.",
     )
     types = (QVoters, LogHw, NodeUp)

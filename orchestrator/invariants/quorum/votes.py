@@ -58,14 +58,14 @@ class Voters(State):
 
 
 class VotesFollowTheRule(LogInvariant[Voters]):
-    """A voter decides on a vote by its epoch, its role, the vote that it gave, the leader that it knows and its log.
-    One that grants more makes a second leader possible, or has a leader deposed by whoever is only slow to hear of it;
-    one that refuses more may leave the quorum without a leader although a majority is there.
+    """A voter decides on a vote by its epoch, its role, its granted vote, its known leader and its log. A voter that
+    grants more makes a second leader possible, or lets a node depose a leader from which it only hears late. A voter
+    that refuses more may leave the quorum without a leader although a majority is available.
 
-    The rule: the epoch asked for is taken up first. A vote beforehand is for whoever's log is not behind the voter's,
-    unless the voter leads, or follows a leader that has served it. A vote is given by unattached and prospective voters
-    alone: again to the one that has it already, a voter of the same id and directory, and else, if they know of no
-    leader of the epoch, to whoever's log is not behind their own.
+    The rule: the voter first adopts the requested epoch. It grants a PreVote to a candidate whose log is not behind its
+    own, unless it leads, or follows a leader that has served it. Only unattached and prospective voters grant votes:
+    again to the candidate that already has the vote, identified by id and directory; otherwise, if they know no leader
+    of the epoch, to a candidate whose log is not behind their own.
 
     Example: controller-2 has heard that controller-1 leads epoch 7, cannot reach it and waits unattached; controller-3
     stands in epoch 7, too, and gets the vote of controller-2.
@@ -74,11 +74,11 @@ class VotesFollowTheRule(LogInvariant[Voters]):
     id = "Q20"
     title = "A voter grants or refuses votes by its own epoch, role, vote, leader and log"
     source = "KafkaRaftClient.handleVoteRequest, EpochState.canGrantVote; KIP-595; KIP-853; KIP-996"
-    tested_when = "a voter decides on a vote, or a vote beforehand, that another one asks for"
+    tested_when = "a voter decides on another voter's request for a vote or a PreVote"
     unseen = (
-        "Requests that are answered with an error: nothing is decided then.",
-        "A vote beforehand of a follower whose leader has heard it, and sent it no records: it may have been served.",
-        "The directory of a vote that a process stored and had no time to tell of.",
+        "Requests that are answered with an error: they decide nothing.",
+        "A PreVote of a follower whose leader has received its Fetch and sent no records: it may have been served.",
+        "The directory of a vote that a process stored without answering any more.",
     )
     types = (QVote, QRole, QPersist, NodeUp, LogAppend, RepFetch, QSnapFetch)
     cases = {LogAppend: ("follower",)}

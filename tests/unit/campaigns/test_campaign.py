@@ -263,7 +263,7 @@ def test_failures_are_tried_again_first(here: Here, tmp_path: Path, monkeypatch:
     again.run(None)  # type: ignore[arg-type]
     assert [done.record.seed for done in again.directory.done()] == [5, 1]
     assert {name: each.runs for name, each in again.report().sources.items()} == {
-        "failures met before": 1,
+        "earlier failures": 1,
         "small.yaml": 1,
     }
     assert [each.signature for each in store.contents().failures] == ["H1: x"]

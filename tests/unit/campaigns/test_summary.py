@@ -94,7 +94,7 @@ def test_exit_codes() -> None:
     summary = summary_of(record(1))
     summary.kept = Kept(mismatches=["H1: held in its process, violated in Spark"])
     assert summary.exit_code() == 4
-    assert "and its verdicts are not to be trusted" in markdown(report_of(summary))
+    assert "Do not trust its verdicts" in markdown(report_of(summary))
 
 
 def test_what_nothing_tested_is_named() -> None:

@@ -63,7 +63,7 @@ def test_a_campaign_for_people(spark: NoSpark) -> None:
     directory = open_campaign_dir(Path("runs"), "latest")
     text = directory.report_text.read_text(encoding="utf-8")
     assert "| small.yaml | 2 | 2 | 0 | 0 | 0 | 0 |" in text
-    assert "| what ran | runs | held | violated | inconclusive | not carried out | unexpected |" in text
+    assert "| source | runs | held | violated | inconclusive | not carried out | unexpected |" in text
     assert len(list(directory.sample.iterdir())) == 1
 
 
@@ -76,7 +76,7 @@ def test_a_campaign_for_programs(spark: NoSpark) -> None:
     assert (ended.code, report.runs, report.violated, ended.out.count("\n")) == (1, 3, 3, 1)
     assert [each.runs for each in report.signatures] == [3]
     again = krift("campaign", "small.yaml", "--seeds", "1", "--json", "--quiet")
-    assert "1 kind of failure met before, tried first" in again.err
+    assert "1 kind of earlier failures, tried first" in again.err
     assert msgspec.json.decode(again.out, type=Report).runs == 2
     fresh = krift("campaign", "small.yaml", "--seeds", "1", "--json", "--quiet", "--fresh")
     assert msgspec.json.decode(fresh.out, type=Report).runs == 1

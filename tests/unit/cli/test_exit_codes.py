@@ -81,7 +81,7 @@ NO_EFFECT = {
     ),
     "nobody to hit": (
         "{when: {at: 100ms}, fault: {delay: {between: broker-1, and: broker-1, by: 5ms}}, for: 500ms}",
-        "fault f1 (delay) did not take effect: it found nobody to hit",
+        "fault f1 (delay) did not take effect: it had no target",
     ),
 }
 

@@ -15,7 +15,7 @@ def test_a_sim_run_is_the_same_again(run: Path) -> None:
     """Shows that all steps are taken again without a difference."""
     ended = krift("replay", run)
     assert ended.code == 0, ended.err
-    assert "steps taken again, no difference" in ended.out
+    assert "steps repeated, no difference" in ended.out
 
 
 def test_a_replay_says_that_the_run_was_had_again(run: Path) -> None:

@@ -60,7 +60,7 @@ OFF = Verdict(
     rpcs=2362,
     duration=18.0,
     defects=["list-offsets-any-offset"],
-    remarks=["f3 (crash) found nobody to hit"],
+    remarks=["f3 (crash) had no target"],
     story=[
         Moment(4_500_000, "f2 crash of broker-1, until 12.500 s"),
         Moment(7_874_000, "H1 VIOLATED: The latest offset never goes back"),
@@ -105,7 +105,7 @@ FOOT = [
     "must happen lagging-leader, offset-not-available (NEVER SEEN)",
     "defects     list-offsets-any-offset, planted on purpose",
     "outcome     violated, as expected",
-    "  note: f3 (crash) found nobody to hit",
+    "  note: f3 (crash) had no target",
 ]
 
 

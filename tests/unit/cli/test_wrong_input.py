@@ -34,7 +34,7 @@ ARGUMENTS = {
     "variant": ("run kip-207 --variant of", "there is no variant of", "did you mean off?"),
     "runtime": ("run kip-207 --runtime simm", "'simm' is not one of 'live', 'sim'", "krift run --help"),
     "seed": ("run kip-207 --seed -1", "-1 is not in the range", "krift run --help"),
-    "no seeds": ("run kip-207 --seeds 0", "it would hold no seed", "expected N (for 1 to N) or A-B"),
+    "no seeds": ("run kip-207 --seeds 0", "it would have no seed", "expected N (for 1 to N) or A-B"),
     "seeds backwards": ("run kip-207 --seeds 5-3", "5 is above 3", "expected N (for 1 to N) or A-B"),
     "seeds in words": ("run kip-207 --seeds some", "'some' is no range of seeds", "expected N (for 1 to N) or A-B"),
     "too many seeds": ("run kip-207 --seeds 9999999", "holds 9,999,999 seeds", "at most 1,000,000"),
