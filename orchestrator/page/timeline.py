@@ -42,7 +42,7 @@ def timeline_of(events: Iterable[Stamped], verdict: Verdict) -> Timeline:
     left_out = _few(len(replicas.partitions) - len(tps), "partition", "those that changed least")
     begin, end = at(first_us, zero_us), at(last_us, zero_us)
     marks, breaks = evidence.marks(zero_us), evidence.breaks(end)
-    opens = _opens(begin, end, [each.at for each in (*marks, *breaks)])
+    opens = _opens(begin, end, [*(mark.at for mark in marks), *(each.at for each in breaks)])
     room = _Room(end - opens, sorted({mark.at for mark in marks if mark.proof}))
     drawn, said = _drawn(nodes.lanes(zero_us, last_us), operations.bars(zero_us, last_us), room)
     left_out += said
