@@ -24,7 +24,7 @@ help: ## list the verbs
 setup: java $(GENERATED) ## a virtual environment in .venv with Krift and its tools
 	@echo "Ready: $(BIN)/krift"
 
-proto: $(GENERATED) ## generate krift/v1 from proto/
+proto: $(GENERATED) ## generate krift from proto/ and orchestrator/api
 	@:
 
 lint: $(GENERATED) ## format, lint, types, layers and wire
@@ -77,6 +77,6 @@ $(INSTALLED): pyproject.toml constraints.txt hatch_build.py
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
-$(GENERATED): $(INSTALLED) $(PROTOS) hatch_build.py generate_messages.py proto_sources.py
+$(GENERATED): $(INSTALLED) $(PROTOS) hatch_build.py generate_messages.py proto_sources.py orchestrator/api/__init__.py
 	@$(BIN)/python hatch_build.py
 	@touch $@

@@ -1,8 +1,9 @@
-"""Build hook: compiles proto/krift/v1/*.proto into the import package krift.v1, in place: protobuf's modules, and the
-messages of nodes (generate_messages.py)."""
+"""Build hook: makes the import package krift, in place. krift.v1 is compiled from proto/krift/v1/*.proto: protobuf's
+modules, and the messages of nodes (generate_messages.py). krift itself has the names of orchestrator/api."""
 
 from __future__ import annotations
 
+import ast
 import shutil
 import subprocess
 import sys
@@ -15,7 +16,38 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 ROOT = Path(__file__).resolve().parent
 SOURCES = ROOT / "proto"
 PACKAGE = ROOT / "krift"
+API = ROOT / "orchestrator" / "api" / "__init__.py"
 INIT = '"""Generated from proto/ by hatch_build.py; not to be edited, and never committed."""\n'
+DOOR = '''\
+"""Krift for programs: load a run, carry one out in the sim, build a scenario; events come as DataFrames.
+
+Generated from orchestrator/api by hatch_build.py; not to be edited, and never committed.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from orchestrator.api import (
+{imports}
+    )
+
+__all__ = (
+{names}
+)
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Import a name when it is asked for: what it rests on imports krift.v1, and so this package, itself."""
+        if name not in __all__:
+            raise AttributeError(f"module {{__name__!r}} has no attribute {{name!r}}")
+        from orchestrator import api
+
+        return getattr(api, name)
+
+    def __dir__() -> list[str]:
+        return sorted({{*globals(), *__all__}})
+'''
 
 
 def plugin(name: str) -> str:
@@ -24,6 +56,20 @@ def plugin(name: str) -> str:
     if found is None:
         raise RuntimeError(f"{name} not found: install mypy-protobuf, or build through pip, which does so")
     return f"--plugin={name}={found}"
+
+
+def door() -> str:
+    """The module krift, with the names of the API, each typed and imported late."""
+    found = [
+        node.value
+        for node in ast.parse(API.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == ["__all__"]
+    ]
+    if len(found) != 1:
+        raise RuntimeError(f"no one list __all__ in {API}")
+    names = ast.literal_eval(found[0])
+    imports = "\n".join(f"        {name} as {name}," for name in names)
+    return DOOR.format(imports=imports, names="\n".join(f"    {name!r}," for name in names))
 
 
 def generate() -> None:
@@ -40,8 +86,8 @@ def generate() -> None:
         outputs += [f"--descriptor_set_out={descriptors}", "--include_source_info"]
         subprocess.run([*compiler, *plugins, *outputs, *sources], cwd=SOURCES, check=True)
         fresh = Path(scratch) / "krift"
-        for package in (fresh, fresh / "v1"):
-            (package / "__init__.py").write_text(INIT, encoding="utf-8")
+        (fresh / "__init__.py").write_text(door(), encoding="utf-8")
+        (fresh / "v1" / "__init__.py").write_text(INIT, encoding="utf-8")
         (fresh / "py.typed").touch()
         structs = [sys.executable, str(ROOT / "generate_messages.py"), str(descriptors), str(fresh / "v1")]
         subprocess.run(structs, check=True)

@@ -19,7 +19,7 @@ from orchestrator.campaigns.work import carry_out, code_id
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SOURCES = {"kip-207 (kafka)": ("kip-207", "kafka"), "everything": ("everything", "")}
+SOURCES = {"kip-207 (as shipped)": ("kip-207", "kafka"), "everything": ("everything", "")}
 """What runs: an incident, whose runs are alike, and a nemesis, whose runs are not."""
 WARM_RUNS = 16
 """Runs of a round before the first that counts: executors start Python processes, and those import Krift."""

@@ -12,14 +12,14 @@ from chaos.plan import At, Plan, ScheduledFault
 from chaos.scenario.durations import format_versions
 from chaos.scenario.scalars import RANDOM, TIMESTAMPS
 from chaos.scenario.triggers import describe
+from chaos.words import varied
 
 TIMESTAMP_NAMES = {value: name for name, value in TIMESTAMPS.items()}
 
 
 def timeline(plan: Plan) -> str:
     """The whole plan, for people."""
-    variant = f", variant {plan.variant}" if plan.variant else ""
-    lines = [f"{plan.scenario}{variant}, seed {plan.seed}"]
+    lines = [f"{varied(plan.scenario, plan.variant)}, seed {plan.seed}"]
     if plan.about:
         lines.append(plan.about)
     lines += ["", *_cluster(plan), *_workload(plan), "", "timeline", *_chaos(plan), "", *_expectation(plan)]
@@ -102,7 +102,7 @@ def _chaos(plan: Plan) -> list[str]:
         end = end_us(scheduled)
         if end is not None:
             timed.append((end, index, f"{scheduled.id} {scheduled.fault.kind} ends"))
-    healed = "what is left is healed"
+    healed = "the remaining faults are healed"
     if plan.core is not None:
         healed = f"a core is healed: {', '.join(map(str, plan.core)) or RANDOM}"
     timed.append((plan.duration_us, len(plan.schedule), f"end of the chaos: {healed}"))

@@ -1,4 +1,4 @@
-"""Counts in words, with one way to say one."""
+"""Counts, and names of variants, in words."""
 
 from __future__ import annotations
 
@@ -11,3 +11,28 @@ def times(number: int) -> str:
 def some(number: int, what: str, many: str = "") -> str:
     """``1 run``, ``1,271 runs``. ``many``: where an s is not enough."""
     return f"{number:,} {what}" if number == 1 else f"{number:,} {many or f'{what}s'}"
+
+
+SWITCHED = {"seed": ("as proposed", "KIP text"), "kafka": ("as shipped", "Kafka")}
+"""Value of a switch -> its name for people, and where that version of the proposal comes from."""
+
+
+def switched(value: str) -> str:
+    """A value of a switch, or a variant named after one, for people: ``seed`` is ``as proposed``,
+    ``kafka-old-consumer`` is ``as shipped, old consumer``. Any other name stays as it is. Commands and files take the
+    value itself."""
+    first, dash, rest = value.partition("-")
+    if first not in SWITCHED:
+        return value
+    return f"{SWITCHED[first][0]}, {rest.replace('-', ' ')}" if dash else SWITCHED[first][0]
+
+
+def switched_in_full(value: str) -> str:
+    """The same with its source, where there is room: ``as proposed (KIP text)``."""
+    source = f" ({SWITCHED[value][1]})" if value in SWITCHED else ""
+    return f"{switched(value)}{source}"
+
+
+def varied(name: str, variant: str) -> str:
+    """A scenario with its variant, if it has one, for people: ``kip-207 (as proposed)``."""
+    return f"{name} ({switched(variant)})" if variant else name

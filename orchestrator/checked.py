@@ -101,10 +101,29 @@ def verdict_on(
     )
 
 
+BREAKS_MAX = 5
+"""Promises that a story says the end of, the first that were broken; what is violated at all stands below the story."""
+
+GAVE_WAY_MAX = 3
+
+
 def breaks_of(verdict: Verdict) -> list[Moment]:
-    """When each promise was broken for the first time, as lines of the story."""
-    broken = [each for each in verdict.invariants if each.status == "violated"]
-    return [Moment(each.first_us, f"{each.id} VIOLATED: {each.title}") for each in broken if each.first_us is not None]
+    """When promises were broken, or gave way, for the first time, as lines of the story."""
+    broken = [
+        Moment(each.first_us, f"{each.id} VIOLATED: {each.title}")
+        for each in verdict.invariants
+        if each.status == "violated" and each.first_us is not None
+    ]
+    excuses = [
+        Moment(each.excuses[0].at_us, f"{each.id} gives way ({each.excuses[0].rule}): {each.title}")
+        for each in verdict.invariants
+        if each.status == "excused" and each.excuses and each.excuses[0].at_us is not None
+    ]
+    return [*_earliest(broken, BREAKS_MAX), *_earliest(excuses, GAVE_WAY_MAX)]
+
+
+def _earliest(moments: Sequence[Moment], most: int) -> list[Moment]:
+    return sorted(moments, key=lambda each: each.at_us)[:most]
 
 
 def remarks_on(conductor: ScenarioConductor) -> list[str]:

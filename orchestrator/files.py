@@ -62,3 +62,9 @@ def write_pieces(path: Path, pieces: Iterable[str]) -> None:
 def write_text(path: Path, text: str) -> None:
     """The same for a text, in UTF-8."""
     write_bytes(path, text.encode("utf-8"))
+
+
+def append_text(path: Path, text: str) -> None:
+    """Add a text, in UTF-8, to what a file has, if there is one. Raises NotWritten."""
+    with writing(path), path.open("a", encoding="utf-8") as file:
+        file.write(text)

@@ -418,7 +418,7 @@ def _partitions(client: NodeSpec) -> list[str]:
 # ---- names for people ------------------------------------------------------------------------------------
 
 _TITLES = {
-    "backward.answers": "latest offsets told that are lower than before",
+    "backward.answers": "reported latest offsets that are lower than before",
     "backward.depth": "... by how many records, at most",
     "refusals": "refusals of ListOffsets to probers",
     "records.acked": "records acknowledged",
@@ -428,19 +428,19 @@ _TITLES = {
     "records.duplicated": "records duplicated",
     "records.copied": "records copied",
     "records.copied-twice": "records copied twice",
-    "resets.spurious": "positions reset for nothing",
+    "resets.spurious": "positions reset for no reason",
     "commits.backward": "commits that go back",
     "commits.refused": "commits refused for their metadata epoch",
     "leaderless.quorum": "quorum without a leader, in all",
     "leaderless.quorum.healed": "... after the last fault",
     "longest-leaderless.quorum": "... longest",
-    "zombie.quorum": "a replaced leader of the quorum goes on leading",
+    "zombie.quorum": "a replaced quorum leader still leads",
     "quorum.elections": "leaders of the quorum elected",
     "quorum.epochs": "quorum epochs used up",
     "elections.clean": "leaders elected cleanly",
     "elections.unclean": "leaders elected uncleanly",
     "rpcs": "RPCs",
-    "rpcs.quiet": "RPCs: Fetches that brought nothing, in seconds with 50 and more of one client",
+    "rpcs.quiet": "RPCs: empty Fetches, in seconds with 50 or more of one client",
 }
 _FAMILIES = {
     "unavailable": "{} without answer, in all",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import shlex
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -35,7 +35,7 @@ from orchestrator.repeats import repeat
 from orchestrator.report.junit import Judged, write_junit
 from orchestrator.run_dir import Manifest, RunDir, create_run_dir, utc_now
 from orchestrator.story.chronicle import Chronicle
-from orchestrator.story.paths import EVENTS_MAX, Paths
+from orchestrator.story.paths import Paths
 from orchestrator.trace.collect import incarnations
 from orchestrator.trace.order import merged
 from orchestrator.trace.read import line_to_stamped, read_events
@@ -297,17 +297,31 @@ def check_in_process(directory: RunDir, plan: Plan) -> Checked:
 
 
 def with_paths(verdict: Verdict, directory: RunDir, zero_us: int | None) -> Verdict:
-    """A verdict with how the first violation of each invariant came about, if the trace is there and not too long."""
-    violated = [each for each in verdict.invariants if each.violations]
-    kept = any(directory.trace.glob("*.parquet"))
-    if not violated or not kept or zero_us is None or verdict.events > EVENTS_MAX:
+    """A verdict with how each of its violations came about, if the trace is there."""
+    if not any(directory.trace.glob("*.parquet")):
         return verdict
-    paths = Paths(list(read_events(directory.path)), zero_us)
-    found = {}
-    for each in violated:
-        first = each.violations[0]
-        found[each.id] = paths.to(first.key, first.events, first.causes)
-    return msgspec.structs.replace(verdict, paths={name: path for name, path in found.items() if path})
+    return explained(verdict, lambda: read_events(directory.path), zero_us)
+
+
+def explained(verdict: Verdict, trace: Callable[[], Iterable[Stamped]], zero_us: int | None) -> Verdict:
+    """The same with the trace in order. If it is too long for all, the first violation of each invariant has its path
+    before the others have. ``zero_us``: time 0 by its clock; None if it never came: then nothing is explained."""
+    violations = [(number, each.id, one) for each in verdict.invariants for number, one in enumerate(each.violations)]
+    if zero_us is None or not violations:
+        return verdict
+    wanted = {name for _, _, one in violations for name in (*one.events, *one.causes)}
+    paths = Paths(trace(), zero_us, wanted)
+    found = {
+        (name, number): msgspec.structs.replace(one, path=paths.to(one.key, one.events, one.causes))
+        for number, name, one in sorted(violations, key=lambda entry: entry[0])
+    }
+    return msgspec.structs.replace(
+        verdict,
+        invariants=[
+            msgspec.structs.replace(each, violations=[found[each.id, number] for number in range(len(each.violations))])
+            for each in verdict.invariants
+        ],
+    )
 
 
 def write_violations(directory: RunDir, verdict: Verdict) -> None:
@@ -345,7 +359,9 @@ def keep_verdict(directory: RunDir, verdict: Verdict) -> None:
     """Write a verdict in its three forms: verdict.json, junit.xml, and a table of its violations."""
     write_verdict(verdict, directory)
     manifest = directory.read_manifest()
-    write_junit(directory.junit, [Judged(verdict, manifest.started, manifest.reproduce)])
+    write_junit(
+        directory.junit, [Judged(verdict, manifest.started, manifest.reproduce, exit_code(verdict, manifest.status))]
+    )
     write_violations(directory, verdict)
 
 

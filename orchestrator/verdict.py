@@ -39,7 +39,7 @@ class Violation(msgspec.Struct, frozen=True):
     """What proves a violation: ``events`` are ids (``node/incarnation/seq``), ``causes`` the ids of what led to
     them. times: how often it was found with this very sentence; the events are those of the first time. known: the
     finding about Kafka itself that shows here, "" if none does. at_us: when it was found for the first time, in
-    microseconds since time 0; null if time 0 never came."""
+    microseconds since time 0; null if time 0 never came. path: how it came about, from the fault to the proof."""
 
     key: str
     sentence: str
@@ -48,12 +48,25 @@ class Violation(msgspec.Struct, frozen=True):
     times: int = 1
     known: str = ""
     at_us: int | None = None
+    path: list[Step] = []
+
+
+class Excuse(msgspec.Struct, frozen=True):
+    """Where a promise gave way, as one of its exemptions allows, for the first time. rule: name of the exemption. key,
+    sentence, events, at_us: as of a ``Violation``."""
+
+    rule: str
+    key: str
+    sentence: str
+    events: list[str]
+    at_us: int | None = None
 
 
 class InvariantVerdict(msgspec.Struct, frozen=True):
     """One invariant. ``violated``: how many violations there are, of which ``violations`` has the first that differ.
-    weight: what it means for the scenario's expectation ("known": it is violated because of what Kafka itself gets
-    wrong); ``against``: what speaks against it, "" if nothing does."""
+    excused: rule -> how often it gave way by it, of which ``excuses`` has the first, the earliest rule first. weight:
+    what it means for the scenario's expectation ("known": it is violated because of what Kafka itself gets wrong);
+    ``against``: what speaks against it, "" if nothing does."""
 
     id: str
     title: str
@@ -65,6 +78,7 @@ class InvariantVerdict(msgspec.Struct, frozen=True):
     violations: list[Violation] = []
     weight: Weight = "as expected"
     against: str = ""
+    excuses: list[Excuse] = []
 
     @property
     def first_us(self) -> int | None:
@@ -106,8 +120,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     as ``expects`` says. unexpected: what speaks against it; undecided: what could not be decided. known: findings about
     Kafka itself (docs/findings.md) that show and that nobody expected. must_happen: name -> seen. asked: how an
     operator must have been answered -> whether one was. defects: bugs that were planted on purpose. remarks: what did
-    not go as it was meant to, and speaks against nothing; sentences. story: what happened, line by line. paths:
-    invariant -> how its first violation came about.
+    not go as it was meant to, and speaks against nothing; sentences. story: what happened, line by line.
     """
 
     schema: Literal["krift-verdict/v1"] = VERDICT_SCHEMA
@@ -133,7 +146,6 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     defects: list[str] = []
     remarks: list[str] = []
     story: list[Moment] = []
-    paths: dict[str, list[Step]] = {}
 
     @property
     def exit_code(self) -> int:
@@ -245,11 +257,25 @@ def _weighed(
         [_violation(finding, zero_us) for finding in result.violations],
         weight,
         against,
+        _excuses(result.excuses, zero_us),
     )
 
 
+def _excuses(findings: Sequence[Finding], zero_us: int | None) -> list[Excuse]:
+    """The first of each rule."""
+    found: dict[str, Excuse] = {}
+    for each in sorted(findings, key=lambda each: each.at_us):
+        excuse = Excuse(each.rule, each.key, each.sentence, each.events, _since_zero(each, zero_us))
+        found.setdefault(each.rule, excuse)
+    return list(found.values())
+
+
+def _since_zero(finding: Finding, zero_us: int | None) -> int | None:
+    return None if zero_us is None or finding.at_us < 0 else finding.at_us - zero_us
+
+
 def _violation(finding: Finding, zero_us: int | None) -> Violation:
-    at_us = None if zero_us is None or finding.at_us < 0 else finding.at_us - zero_us
+    at_us = _since_zero(finding, zero_us)
     return Violation(finding.key, finding.sentence, finding.events, finding.causes, finding.times, finding.rule, at_us)
 
 

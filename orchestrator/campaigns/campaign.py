@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from chaos.errors import RunError
 from chaos.failure_store import FailureStore
-from chaos.words import some
+from chaos.words import some, varied
 from orchestrator.campaigns.asked import Asked
 from orchestrator.campaigns.directory import CampaignDir, Done
 from orchestrator.campaigns.failures import failure_of, order_again, settle
@@ -104,7 +104,7 @@ class Campaign:
             return "failures met before"
         if order.source.startswith(f"{MUTATED}/"):
             return "mutations"
-        return f"{order.source} ({order.variant})" if order.variant else order.source
+        return varied(order.source, order.variant)
 
     def _take_up(self) -> None:
         """Count what was done before."""

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from chaos.plan import Expectation, Plan
+from chaos.words import switched
 from orchestrator.campaigns.intervals import mean_intervals, rate_interval, sign_test
 from orchestrator.campaigns.order import SimOrder
 from orchestrator.campaigns.record import RunRecord
@@ -90,9 +91,16 @@ class Side(msgspec.Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        """``features.kip-207=off``."""
-        parts = [f"variant {self.variant}"] if self.variant else []
-        return ", ".join([*parts, *self.settings]) or "the scenario as it is"
+        """``features.kip-207=seed (as proposed)``."""
+        parts = [f"variant {switched(self.variant)}"] if self.variant else []
+        return ", ".join([*parts, *map(_in_words, self.settings)]) or "the scenario as it is"
+
+
+def _in_words(setting: str) -> str:
+    """A setting, with the name of a switch's value beside it where that is another one."""
+    key, _, value = setting.partition("=")
+    name = switched(value) if key.startswith("features.") else value
+    return setting if name == value else f"{setting} ({name})"
 
 
 class Violated(msgspec.Struct, frozen=True):

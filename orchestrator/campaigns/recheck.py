@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from actors.trace.events import CtlPhase
 from chaos.scenario.loader import load_file
 from chaos.scenario.resolve import resolve
@@ -65,11 +67,17 @@ def _zero_us(trace: pa.Table) -> int | None:
 
 def difference(inside: Verdict, batch: Verdict) -> str:
     """How the findings of two engines over one run differ, "" if not at all."""
-    others = {each.id: each for each in batch.invariants}
-    differing = [each.id for each in inside.invariants if others.get(each.id) != each]
+    others = {each.id: _found(each) for each in batch.invariants}
+    differing = [each.id for each in inside.invariants if others.get(each.id) != _found(each)]
     parts = [f"{name}: {_said(inside, name)} in its process, {_said(batch, name)} in Spark" for name in differing]
     more = [f"and {len(parts) - SHOWN} more"] if len(parts) > SHOWN else []
     return "; ".join([*parts[:SHOWN], *more])
+
+
+def _found(each: InvariantVerdict) -> InvariantVerdict:
+    """What an engine found: how it came to a violation is told by the trace, which is the same."""
+    violations = [msgspec.structs.replace(one, path=[]) for one in each.violations]
+    return msgspec.structs.replace(each, violations=violations)
 
 
 def _said(verdict: Verdict, name: str) -> str:

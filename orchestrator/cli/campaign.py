@@ -22,10 +22,13 @@ from orchestrator.campaigns.work import code_id
 from orchestrator.cli.asked import Mistakes, Options, find_checked
 from orchestrator.cli.campaign_progress import CampaignProgress
 from orchestrator.cli.options import check_master, parse_seeds, runs_option, with_retries
+from orchestrator.cli.outputs import Outputs, output_options
 from orchestrator.files import write_text
 from orchestrator.interrupts import Interrupts
 from orchestrator.report.campaign import markdown, print_campaign
 from orchestrator.report.console import Page, page
+from orchestrator.report.junit_of_many import suites_of_campaign
+from orchestrator.report.summary import summary_of_campaign
 from orchestrator.run_dir import check_root, utc_now, wrong
 from orchestrator.version import __version__
 
@@ -76,6 +79,7 @@ NAME_MAX = 60
 )
 @click.option("--dry-run", is_flag=True, help="Print what would be run and start nothing.")
 @click.option("--json", "as_json", is_flag=True, help="What it came to on stdout, as one object, and nothing else.")
+@output_options
 @click.option("--quiet", is_flag=True, help="No progress on stderr.")
 @click.pass_context
 def command(
@@ -90,6 +94,8 @@ def command(
     as_json: bool,
     quiet: bool,
     fresh: bool,
+    junit_file: Path | None,
+    summary_file: Path | None,
     **options: Any,
 ) -> int:
     """Run NAMEs (scenario files, or names of the library) with many seeds in the sim, on Spark, and sum up."""
@@ -107,6 +113,8 @@ def command(
         _print_orders(page(), asked)
         return 0
     check_root(out)
+    outputs = Outputs(junit_file, summary_file)
+    outputs.check()
     store = None if fresh else DirectoryStore(failures_directory())
     if resume is None:
         if store is not None:
@@ -116,10 +124,10 @@ def command(
     talk.say(_announcement(asked))
     with directory.held():
         campaign = Campaign(directory, asked, talk.say, store)
-        return _carry_out(campaign, master, talk, quiet, as_json)
+        return _carry_out(campaign, master, talk, quiet, as_json, outputs)
 
 
-def _carry_out(campaign: Campaign, master: str, talk: Page, quiet: bool, as_json: bool) -> int:
+def _carry_out(campaign: Campaign, master: str, talk: Page, quiet: bool, as_json: bool, outputs: Outputs) -> int:
     from orchestrator.engines.spark_session import spark_session
 
     if campaign.resumed:
@@ -147,6 +155,7 @@ def _carry_out(campaign: Campaign, master: str, talk: Page, quiet: bool, as_json
         raise
     report = campaign.report()
     _print(report, campaign.directory, as_json)
+    outputs.write(lambda: suites_of_campaign(report), lambda: summary_of_campaign(report))
     if interrupted:
         talk.say(f"interrupted after {report.runs:,} of {some(report.asked, 'run')}; what was done is kept")
         talk.say(_how_to_resume(campaign))

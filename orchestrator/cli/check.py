@@ -16,9 +16,11 @@ from chaos.scenario.loader import load_file
 from chaos.scenario.resolve import resolve
 from orchestrator.checked import Checked, of_an_unfinished, verdict_on
 from orchestrator.cli.options import full_option, runs_option, story_option
+from orchestrator.cli.outputs import Outputs, output_options
 from orchestrator.driving import held, is_held
 from orchestrator.invariants.folds.fold import Finding
 from orchestrator.report.console import page
+from orchestrator.report.junit import Judged
 from orchestrator.report.text import print_verdict
 from orchestrator.run_dir import RESTORE, Manifest, RunDir, open_run_dir, wrong
 from orchestrator.runner import check_in_process, check_in_spark, check_in_stream, keep_verdict, with_paths, with_repeat
@@ -43,9 +45,19 @@ CUT_OFF = "the run did not come to its end: its driver was killed"
 )
 @runs_option
 @click.option("--json", "as_json", is_flag=True, help="The verdict on stdout, as one line of JSON, and nothing else.")
+@output_options
 @full_option
 @story_option
-def command(run: str, engine: str, out: Path, as_json: bool, full: bool, story: bool) -> int:
+def command(
+    run: str,
+    engine: str,
+    out: Path,
+    as_json: bool,
+    junit_file: Path | None,
+    summary_file: Path | None,
+    full: bool,
+    story: bool,
+) -> int:
     """Check the invariants over RUN (a directory, a name under --out, or "latest") again, and write its verdict."""
     directory = open_run_dir(out, run)
     # First this: a run that ends meanwhile is taken for one that goes on, and its own verdict is left alone.
@@ -59,6 +71,8 @@ def command(run: str, engine: str, out: Path, as_json: bool, full: bool, story: 
         directory.trace_parts()
     if not os.access(directory.path, os.W_OK):
         raise wrong(directory.path, "the verdict cannot be written there", "a directory that you may write to")
+    outputs = Outputs(junit_file, summary_file)
+    outputs.check()
     page(stderr=True).say(f"checking {directory.path}")
     short = _why_short(directory, manifest, driven, collected)
     checked = _check(directory, plan, engine, collected, bool(short))
@@ -82,7 +96,9 @@ def command(run: str, engine: str, out: Path, as_json: bool, full: bool, story: 
         shown.raw(json_line(verdict))
     else:
         print_verdict(shown, verdict, full=full, story=story)
-    return exit_code(verdict, manifest.status)
+    code = exit_code(verdict, manifest.status)
+    outputs.write_runs([Judged(verdict, manifest.started, manifest.reproduce, code)])
+    return code
 
 
 def _why_short(directory: RunDir, manifest: Manifest, driven: bool, collected: bool) -> str:

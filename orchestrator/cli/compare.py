@@ -36,10 +36,13 @@ from orchestrator.campaigns.spread import spread
 from orchestrator.campaigns.work import code_id
 from orchestrator.cli.asked import Mistakes, Options, find_checked
 from orchestrator.cli.options import check_master, parse_seeds, runs_option
+from orchestrator.cli.outputs import Outputs, output_options
 from orchestrator.files import write_bytes, write_text, writing
 from orchestrator.interrupts import Interrupts
 from orchestrator.report.comparison import print_comparison, svg
 from orchestrator.report.console import page
+from orchestrator.report.junit_of_many import suites_of_comparison
+from orchestrator.report.summary import summary_of_comparison
 from orchestrator.run_dir import check_root, write_json, wrong
 from orchestrator.verdict import INCONCLUSIVE, NOT_CARRIED_OUT
 from orchestrator.version import __version__
@@ -112,6 +115,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 )
 @runs_option
 @click.option("--json", "as_json", is_flag=True, help="The comparison on stdout, as one object, and nothing else.")
+@output_options
 @click.option("--quiet", is_flag=True, help="No progress on stderr.")
 def command(
     scenario: str,
@@ -123,6 +127,8 @@ def command(
     seeds: range | None,
     out: Path,
     as_json: bool,
+    junit_file: Path | None,
+    summary_file: Path | None,
     quiet: bool,
     **options: Any,
 ) -> int:
@@ -141,10 +147,12 @@ def command(
         check_master(request.master)
     request.check()
     check_root(out)
-    return _compare(request, out, as_json, quiet)
+    outputs = Outputs(junit_file, summary_file)
+    outputs.check()
+    return _compare(request, out, as_json, quiet, outputs)
 
 
-def _compare(request: Request, out: Path, as_json: bool, quiet: bool) -> int:
+def _compare(request: Request, out: Path, as_json: bool, quiet: bool, outputs: Outputs) -> int:
     talk, shown = page(stderr=True), page()
     talk.say(f"krift {__version__}: {request.scenario}, a: {request.a.label}, b: {request.b.label}")
     progress = _Progress(len(request.seeds), talk.say if not quiet else lambda line: None)
@@ -174,6 +182,7 @@ def _compare(request: Request, out: Path, as_json: bool, quiet: bool) -> int:
     else:
         print_comparison(shown, found)
     _keep(found, pairs, counted)
+    outputs.write(lambda: suites_of_comparison(found), lambda: summary_of_comparison(found))
     talk.say(f"kept in     {found.kept_in} (plot.svg, comparison.json, pairs.ndjson)")
     talk.say(f"again       {found.again}")
     if interrupted:

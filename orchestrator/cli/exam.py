@@ -18,6 +18,7 @@ from chaos.errors import InputError, Mistake, nearest
 from chaos.oddities import library
 from chaos.words import some
 from orchestrator.cli.options import check_file, check_master
+from orchestrator.cli.outputs import Outputs, output_options
 from orchestrator.cli.progress import PLAIN_SECONDS
 from orchestrator.exam.attempt import Attempt, Attempted, do
 from orchestrator.exam.examination import EVERYTHING_MAX, RUNS_MAX, DefectExam, Do, OddityExam, Part
@@ -27,6 +28,8 @@ from orchestrator.exam.schedules import EVERYTHING, any_schedule, nemesis_of, sc
 from orchestrator.files import write_text
 from orchestrator.report.console import page
 from orchestrator.report.exam import exam_json, exam_markdown, print_exam
+from orchestrator.report.junit_of_many import suites_of_exam
+from orchestrator.report.summary import summary_of_exam
 from orchestrator.run_dir import check_root
 
 FAILED = 1
@@ -81,6 +84,7 @@ HERE = "none"
     help="Write the tables to FILE, as Markdown.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One object on stdout, and nothing else.")
+@output_options
 @click.option("--quiet", is_flag=True, help="No progress on stderr.")
 def command(
     defects: tuple[str, ...],
@@ -95,13 +99,16 @@ def command(
     out: Path | None,
     write: Path | None,
     as_json: bool,
+    junit_file: Path | None,
+    summary_file: Path | None,
     quiet: bool,
 ) -> int:
     """Put every defect under schedules that were not made for it, and see that the invariant meant for it is violated;
     make every legal oddity happen, and see that nothing is."""
     if defects_only and oddities_only:
         raise click.UsageError("--defects-only and --oddities-only exclude each other")
-    _check_places(master, out, write)
+    outputs = Outputs(junit_file, summary_file)
+    _check_places(master, out, write, outputs)
     all_defects, all_oddities = _known(defects, "defect", list(DEFECTS)), _known(oddities, "oddity", library.names())
     named = bool(defects or oddities)
     chosen = [DEFECTS[name] for name in all_defects] if (defects or not named) and not oddities_only else []
@@ -119,6 +126,7 @@ def command(
         marks = _examined(asked, OddityExam(odd, oddity_seeds), work, Kept(out, work) if out is not None else work)
     marks = msgspec.structs.replace(marks, wall_s=round(time.monotonic() - began, 1))
     _report(marks, as_json, write)
+    outputs.write(lambda: suites_of_exam(marks), lambda: summary_of_exam(marks))
     if out is not None:
         write_marks(out, marks, shlex.join(["krift", *sys.argv[1:]]))
     return 0 if marks.passed else FAILED
@@ -131,7 +139,7 @@ def _nothing(defects_only: bool, oddities_only: bool) -> str:
     return f"{left_out} leaves out all that {named} names: nothing is left to examine; give one of them"
 
 
-def _check_places(master: str, out: Path | None, write: Path | None) -> None:
+def _check_places(master: str, out: Path | None, write: Path | None, outputs: Outputs) -> None:
     """See that runs can be done, and what comes of them be written, before hours are spent on them."""
     if master != HERE:
         check_master(master)
@@ -139,6 +147,7 @@ def _check_places(master: str, out: Path | None, write: Path | None) -> None:
         check_root(out)
     if write is not None:
         check_file("--write", write)
+    outputs.check()
 
 
 def _examined(parts: Mapping[str, DefectExam], legal: OddityExam, counted: _Counted, work: Do) -> Marks:

@@ -83,8 +83,9 @@ def command(
     verdict = read_verdict(directory)
     shown = page()
     if as_json or as_junit:
-        shown.raw(json_line(verdict) if as_json else junit([Judged(verdict, manifest.started, manifest.reproduce)]))
-        return exit_code(verdict, manifest.status)
+        judged = Judged(verdict, manifest.started, manifest.reproduce, exit_code(verdict, manifest.status))
+        shown.raw(json_line(verdict) if as_json else junit([judged]))
+        return judged.exit_code
     print_verdict(shown, verdict, full=full, story=story)
     shown.say(f"ran         {manifest.started} to {manifest.ended or '(unknown)'}, krift {manifest.krift}")
     if manifest.zero_ms >= 0:

@@ -15,14 +15,15 @@ from chaos.plan import Plan
 from chaos.scenario.resolve import resolve
 from chaos.schedule import timeline
 from chaos.sources import Source
-from chaos.words import some
+from chaos.words import some, switched, varied
 from orchestrator.cli.asked import Mistakes, Options, find_checked
-from orchestrator.cli.options import MAX_SEED, check_file, full_option, parse_seeds, runs_option, story_option
+from orchestrator.cli.options import MAX_SEED, full_option, parse_seeds, runs_option, story_option
+from orchestrator.cli.outputs import Outputs, output_options
 from orchestrator.cli.progress import ProgressLine
 from orchestrator.clusters.ray_address import ADDRESS_EXPECTED, parse_address
 from orchestrator.clusters.ray_on_spark import DEFAULT_MASTER, MASTER_EXPECTED, is_master
 from orchestrator.report.console import Page, page
-from orchestrator.report.junit import Judged, write_junit
+from orchestrator.report.junit import Judged
 from orchestrator.report.text import one_line, print_contrast, print_verdict
 from orchestrator.run_dir import check_root
 from orchestrator.runner import Carried, Runtime, Session, Settings, reproduce_command
@@ -54,7 +55,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     out: Path
     keep: str
     as_json: bool
-    junit_file: Path | None
+    outputs: Outputs
     quiet: bool
     full: bool
     story: bool
@@ -121,18 +122,19 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 )
 @click.option("--dry-run", is_flag=True, help="Print the resolved timeline and start nothing.")
 @click.option("--json", "as_json", is_flag=True, help="One verdict a line on stdout, and nothing else.")
-@click.option(
-    "--junit",
-    "junit_file",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Write the verdicts of all runs to FILE, as JUnit XML.",
-)
+@output_options
 @full_option
 @story_option
 @click.option("--quiet", is_flag=True, help="No progress on stderr.")
 def command(
-    seed: int | None, seeds: range | None, dry_run: bool, runtime: str, variants: tuple[str, ...], **options: Any
+    seed: int | None,
+    seeds: range | None,
+    dry_run: bool,
+    runtime: str,
+    variants: tuple[str, ...],
+    junit_file: Path | None,
+    summary_file: Path | None,
+    **options: Any,
 ) -> int:
     """Run SCENARIO (a file, or a name of the library): all its variants in turn, unless some are named. A nemesis
     draws a scenario from each seed."""
@@ -152,6 +154,7 @@ def command(
         runtime="live" if runtime == "live" else "sim",
         variants=list(dict.fromkeys(variants)) or source.variants or [""],
         seeds=chosen,
+        outputs=Outputs(junit_file, summary_file),
         **options,
     )
     if dry_run:
@@ -160,8 +163,7 @@ def command(
             shown.raw(timeline(plan) + "\n")
         return 0
     check_root(request.out)
-    if request.junit_file is not None:
-        check_file("--junit", request.junit_file)
+    request.outputs.check()
     return _run_all(request)
 
 
@@ -197,8 +199,7 @@ def _run_all(request: Request) -> int:
     except KriftError as error:
         failed = error
     _sum_up(shown, talk, request, carried)
-    if request.junit_file is not None:
-        write_junit(request.junit_file, [Judged(done.verdict, done.started, done.again) for done in carried])
+    request.outputs.write_runs(Judged(done.verdict, done.started, done.again, done.exit_code) for done in carried)
     if failed is not None:
         raise failed
     if interrupted:
@@ -223,7 +224,7 @@ def _check_cluster(cluster: str, master: str | None, runtime: str) -> None:
 
 
 def _title(plan: Plan) -> str:
-    return f"{plan.scenario} ({plan.variant})" if plan.variant else plan.scenario
+    return varied(plan.scenario, plan.variant)
 
 
 def _announcement(request: Request) -> str:
@@ -233,7 +234,7 @@ def _announcement(request: Request) -> str:
         return first
     low, high = request.seeds[0], request.seeds[-1]
     seeds = "" if len(request.seeds) == 1 else f", seeds {low} to {high}"
-    variants = f", variants {', '.join(request.variants)}" if request.variants != [""] else ""
+    variants = f", variants {', '.join(map(switched, request.variants))}" if request.variants != [""] else ""
     return f"{first}\n{some(request.runs, 'run')}, {request.runtime}{variants}{seeds}"
 
 

@@ -13,6 +13,7 @@ from chaos.plan import Plan
 from chaos.scenario.loader import load_file, load_value
 from chaos.scenario.resolve import resolve
 from chaos.sources import Source, file_text
+from chaos.words import varied
 from orchestrator.cli.asked import Mistakes, Options, find_checked
 from orchestrator.run_dir import LATEST, RunDir, open_run_dir
 from orchestrator.runner import reproduce_command
@@ -102,9 +103,8 @@ def _scenario(source: Source, choice: Choice) -> Subject:
         raise click.UsageError(f"{source.word} has variants, each a run of its own: give --variant, one of {known}")
     plan = resolve(source.loaded(choice.seed), choice.variant, choice.seed, choice.settings, choice.defects)
     again = reproduce_command(source.word, plan, "sim", choice.settings, choice.defects)
-    variant = f" ({plan.variant})" if plan.variant else ""
     text = file_text(source.word) if source.scenario is not None and not source.variants else ""
-    return Subject(plan, Origin(f"{plan.scenario}{variant}, seed {plan.seed}", again), text=text)
+    return Subject(plan, Origin(f"{varied(plan.scenario, plan.variant)}, seed {plan.seed}", again), text=text)
 
 
 def _neither(what: str, runs: Path, error: InputError) -> InputError:

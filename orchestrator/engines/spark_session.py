@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 LOOPBACK = "127.0.0.1"
 END_S = 10.0
+DRIVER_MEMORY = "2g"
+"""Of the driver's JVM, at most: on a local master it sorts what is shuffled, too, and Spark's 1g is full with some
+million events as a stream, upon which the JVM ends. SPARK_DRIVER_MEMORY of the environment has precedence."""
 NO_MORE: Mapping[str, str] = {}
 
 
@@ -137,6 +140,7 @@ def _settings(master: str, shuffle_partitions: int) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.adaptive.coalescePartitions.enabled": "false",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",
+        "spark.driver.memory": os.environ.get("SPARK_DRIVER_MEMORY", DRIVER_MEMORY),
     }
     if master.startswith("local"):
         root = str(Path(orchestrator.__file__).resolve().parents[1])

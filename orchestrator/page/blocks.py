@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from chaos.words import some
 from orchestrator.report.campaign import Section
 from orchestrator.report.comparison import Placed
 
@@ -130,7 +131,7 @@ def strip(title: str, fates: Sequence[Fate], key: Sequence[Square] = KEY) -> Str
     counts = [(kind.said, sum(each.kind is kind for each in fates)) for kind in key]
     said = "; ".join(f"{what}: {number:,}" for what, number in counts if number)
     if together > 1:
-        said += f". A square stands for {together:,} runs, and shows the worst of them."
+        said += f". A square stands for {some(together, 'run')}, and shows the worst of them."
     return Strip(title, squares, said)
 
 

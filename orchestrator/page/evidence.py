@@ -86,9 +86,9 @@ class Evidence:
                 for event in (self._found[each] for each in told if each in self._found):
                     mark = Mark(name, at(event.wall, zero_us), event.node, in_words(event), event.id, proof)
                     found.setdefault((name, event.id), mark)
-        for name, steps in self._verdict.paths.items():
-            for step in steps:
-                found.setdefault((name, step.event), _on_the_way(name, step))
+        for each in self._verdict.invariants:
+            for step in each.violations[0].path if each.violations else []:
+                found.setdefault((each.id, step.event), _on_the_way(each.id, step))
         return sorted(found.values(), key=lambda mark: (mark.at, mark.event))
 
     def arrows(self, zero_us: int) -> list[Arrow]:

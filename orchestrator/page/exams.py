@@ -86,7 +86,9 @@ def _hardest(mark: DefectMark) -> tuple[bool, int, str]:
 def _killed(mark: DefectMark, most: int) -> Cell:
     """In which run; the bar is the longer, the longer it took."""
     if not mark.killed:
-        return Cell(f"SURVIVED {mark.runs}", "violated", bar=[Part("violated", 1.0)], said=f"not in {mark.runs} runs")
+        return Cell(
+            f"SURVIVED {mark.runs}", "violated", bar=[Part("violated", 1.0)], said=f"not in {some(mark.runs, 'run')}"
+        )
     share = min(1.0, mark.first_run / most)
     return Cell(str(mark.first_run), bar=[Part("held", share), Part("", 1 - share)], said=f"run {mark.first_run}")
 
@@ -94,7 +96,9 @@ def _killed(mark: DefectMark, most: int) -> Cell:
 def _share(part: int, whole: int, what: str) -> Cell:
     share = part / whole if whole else 0.0
     bar = [Part("held", share), Part("", 1 - share)]
-    return Cell(f"{part} of {whole}", "" if part else "violated", bar=bar, said=f"{what} in {part} of {whole} runs")
+    return Cell(
+        f"{part} of {whole}", "" if part else "violated", bar=bar, said=f"{what} in {part} of {some(whole, 'run')}"
+    )
 
 
 def lines(marks: Marks) -> list[str]:

@@ -19,6 +19,7 @@ from orchestrator.report.console import printable
 from orchestrator.report.headline import headlines
 from orchestrator.report.text import MEANINGS, STYLES, conclusion, outcome, remark, title
 from orchestrator.run_dir import Manifest
+from orchestrator.story.words import clock, seconds
 from orchestrator.verdict import Verdict
 from orchestrator.version import __version__
 
@@ -110,7 +111,7 @@ def _as_json(timeline: Timeline | None) -> Markup:
 def _environment() -> Environment:
     loader = PackageLoader("orchestrator.page", TEMPLATES)
     found = Environment(loader=loader, autoescape=True, trim_blocks=True, undefined=StrictUndefined)
-    found.globals.update(source=_source, krift=__version__, printable=printable)
+    found.globals.update(source=_source, krift=__version__, printable=printable, clock=clock, seconds=seconds)
     return found
 
 

@@ -12,6 +12,7 @@ from chaos.words import some
 from orchestrator.campaigns.summary import InvariantTally, Report
 from orchestrator.invariants.registry import INVARIANTS
 from orchestrator.report.console import Page, printable
+from orchestrator.report.markdown import table
 from orchestrator.report.text import STYLES
 
 BAD = STYLES["violated"]
@@ -82,10 +83,7 @@ def markdown(report: Report) -> str:
     for section in sections(report):
         parts += [f"## {section.heading}", "", *(f"{line}  " for line in section.before)]
         if section.columns:
-            titles = [name.lstrip(">") for name in section.columns]
-            marks = ["---:" if name.startswith(">") else "---" for name in section.columns]
-            rows = [[cell.replace("|", "\\|") for cell in row] for row in section.rows]
-            parts += ["", *(f"| {' | '.join(row)} |" for row in [titles, marks, *rows])]
+            parts += ["", *table(section.columns, section.rows)]
         parts.append("")
     return printable("\n".join(parts)) + "\n"
 
@@ -194,13 +192,15 @@ def _known(report: Report) -> Section:
 def _signatures(report: Report) -> Section:
     if not report.signatures:
         return Section(NO_FAILURES, before=["none"])
-    columns = (">runs", "what failed", "first met", "again", "kept in")
+    columns = (">runs", "what failed", "what is promised", "first met", "again", "kept in")
     rows = []
     for each in report.signatures:
         first = f"run {each.number:,}, after {each.at_s:,.1f} s"
         kept = ", ".join(each.kept[:KEPT_SHOWN]) or "not kept"
         more = f" and {len(each.kept) - KEPT_SHOWN} more" if len(each.kept) > KEPT_SHOWN else ""
-        rows.append((f"{each.runs:,}", each.signature, first, each.reproduce, kept + more))
+        promised = INVARIANTS.get(each.signature.partition(":")[0])
+        title = "" if promised is None else promised.title
+        rows.append((f"{each.runs:,}", each.signature, title, first, each.reproduce, kept + more))
     return Section(FAILURES, columns, rows)
 
 

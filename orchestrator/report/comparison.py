@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from chaos.words import some, times
-from orchestrator.campaigns.comparison import Comparison, Difference, Side
+from orchestrator.campaigns.comparison import Comparison, Difference, Side, Violated
 from orchestrator.metrics import of_one_partition
 from orchestrator.report.console import Page, printable
 
@@ -41,11 +41,12 @@ def print_comparison(page: Page, found: Comparison) -> None:
         listed = "; ".join(f"{each.title} {number(each.a, each.unit)}" for each in alike)
         page.say(f"the same in all pairs (mean of a run): {printable(listed)}", "dim")
     for name, each in (("a", found.a), ("b", found.b)):
-        for line in _remarks(name, each):
+        for line in remarks(name, each):
             page.say(line, "magenta")
 
 
-def _remarks(name: str, given: Side) -> list[str]:
+def remarks(name: str, given: Side) -> list[str]:
+    """What could not be told of a side."""
     lines = []
     if given.not_carried_out:
         lines.append(f"{some(given.not_carried_out, 'run')} of {name} could not be carried out, and counts for nothing")
@@ -55,37 +56,52 @@ def _remarks(name: str, given: Side) -> list[str]:
     return lines + [f"  {times(number)}: {reason}" for reason, number in shown if lines]
 
 
+VIOLATED_COLUMNS = ("promise", ">violated in a", ">violated in b", ">only a", ">only b", ">p", "what is promised")
+MEASURE_COLUMNS = ("measure (mean of a run)", ">a", ">b", ">b - a", ">95 % interval", ">b lower / higher")
+
+
+def shares_of(found: Comparison, each: Violated) -> tuple[str, str]:
+    """In how many runs of each side, with its interval: ``100 of 100 (96.4-100 %)``."""
+    a, b = (
+        f"{runs} of {found.pairs} ({share(low)}-{share(high)} %)"
+        for runs, (low, high) in ((each.a, each.a_rate), (each.b, each.b_rate))
+    )
+    return a, b
+
+
+def violated_row(found: Comparison, each: Violated) -> list[str]:
+    """A promise's line of the table."""
+    only = [str(each.only_a), str(each.only_b), probability(each.p)]
+    return [each.invariant, *shares_of(found, each), *only, printable(each.title)]
+
+
+def measure_row(each: Difference) -> list[str]:
+    """A measure's line of the table."""
+    cells = [number(value, each.unit) for value in (each.a, each.b)]
+    return [printable(each.title), *cells, apart(each), interval(each), f"{each.lower} / {each.higher}"]
+
+
 def _violated(found: Comparison) -> Table:
-    table = _table(["promise"], ["violated in a", "violated in b", "only a", "only b", "p"], ["what is promised"])
+    table = _table(VIOLATED_COLUMNS)
     for each in found.violated:
-        rates = [
-            f"{runs} of {found.pairs} ({share(low)}-{share(high)} %)"
-            for runs, (low, high) in ((each.a, each.a_rate), (each.b, each.b_rate))
-        ]
-        style = "bold" if each.p < TELLING else ""
-        only = [str(each.only_a), str(each.only_b), probability(each.p)]
-        table.add_row(each.invariant, *rates, *only, printable(each.title), style=style)
+        table.add_row(*violated_row(found, each), style="bold" if each.p < TELLING else "")
     return table
 
 
 def _measures(differing: Sequence[Difference]) -> Table:
-    table = _table(["measure (mean of a run)"], ["a", "b", "b - a", "95 % interval", "b lower / higher"])
+    table = _table(MEASURE_COLUMNS)
     for each in differing:
-        cells = [number(value, each.unit) for value in (each.a, each.b)]
-        pairs = f"{each.lower} / {each.higher}"
-        style = "bold" if telling(each) else "dim"
-        table.add_row(Text(printable(each.title), style), *cells, apart(each), interval(each), pairs)
+        title, *cells = measure_row(each)
+        table.add_row(Text(title, "bold" if telling(each) else "dim"), *cells)
     return table
 
 
-def _table(first: Sequence[str], numbers: Sequence[str], last: Sequence[str] = ()) -> Table:
+def _table(columns: Sequence[str]) -> Table:
+    """Columns that begin with ">" have numbers; the last of others may be long."""
     table = Table(box=None, pad_edge=False, header_style="dim", show_edge=False)
-    for name in first:
-        table.add_column(name, no_wrap=True)
-    for name in numbers:
-        table.add_column(name, justify="right", no_wrap=True)
-    for name in last:
-        table.add_column(name)
+    for place, name in enumerate(columns):
+        right = name.startswith(">")
+        table.add_column(name.lstrip(">"), justify="right" if right else "left", no_wrap=right or not place)
     return table
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from io import StringIO
 from pathlib import Path
 
 from rich.console import Console, RenderableType
@@ -22,13 +23,16 @@ class Page(Console):
 
     ``gone``: whoever read it has closed it (``krift ... | head -1``). What is printed from then on is dropped: a
     closed stdout is no error, and no reason to lose what a run records. A stdout that cannot be written (a full disk)
-    is: NotWritten.
+    is: NotWritten. ``into``: takes what is printed in place of stdout or stderr, as plain text.
     """
 
-    def __init__(self, stderr: bool = False, width: int | None = None) -> None:
-        terminal = (sys.stderr if stderr else sys.stdout).isatty()
+    def __init__(self, stderr: bool = False, width: int | None = None, into: StringIO | None = None) -> None:
+        terminal = into is None and (sys.stderr if stderr else sys.stdout).isatty()
         super().__init__(
             stderr=stderr,
+            file=into,
+            force_terminal=None if into is None else False,
+            color_system="auto" if into is None else None,
             highlight=False,
             markup=False,
             emoji=False,
@@ -94,6 +98,13 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() or char == "\n" else ascii(char)[1:-1] for char in text)
+
+
+def as_text(fill: Callable[[Page], None]) -> str:
+    """What is printed to a page, as plain text."""
+    into = StringIO()
+    fill(Page(into=into))
+    return into.getvalue()
 
 
 def page(stderr: bool = False) -> Page:

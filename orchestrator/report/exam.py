@@ -12,6 +12,7 @@ from rich.text import Text
 
 from chaos.words import some
 from orchestrator.exam.marks import DefectMark, Marks, OddityMark
+from orchestrator.invariants.registry import INVARIANTS
 from orchestrator.report.console import Page, printable
 
 HEAD = """\
@@ -115,7 +116,8 @@ def defect_rows(marks: Marks) -> list[list[str]]:
     """The table of the defects, by what was asked for."""
     everything = {mark.name: mark for mark in marks.everything}
     if not marks.defects:
-        return [[mark.name, mark.meant, "", "", "", "", "", _first(mark), mark.source] for mark in marks.everything]
+        blanks = [""] * 5
+        return [[mark.name, _promise(mark.meant), *blanks, _first(mark), mark.source] for mark in marks.everything]
     return [defect_row(mark, everything.get(mark.name)) for mark in marks.defects]
 
 
@@ -131,7 +133,12 @@ def defect_row(mark: DefectMark, everything: DefectMark | None) -> list[str]:
     others = ", ".join(f"{name} ({count})" for name, count in mark.others.items())
     first = [str(mark.first_run), f"{mark.first_us / 1_000_000:.1f} s"] if mark.killed else ["", ""]
     killed = f"{mark.kills} of {mark.runs}" if mark.killed else f"SURVIVED {mark.runs}"
-    return [mark.name, mark.meant, killed, *first, others, mark.nemesis, _first(everything), mark.source]
+    return [mark.name, _promise(mark.meant), killed, *first, others, mark.nemesis, _first(everything), mark.source]
+
+
+def _promise(name: str) -> str:
+    """``P4 A cleanly elected leader has every committed record``."""
+    return f"{name} {INVARIANTS[name].title}"
 
 
 def oddity_row(mark: OddityMark) -> list[str]:
@@ -141,10 +148,11 @@ def oddity_row(mark: OddityMark) -> list[str]:
 
 def _survived(mark: DefectMark) -> str:
     """Why a defect counts as alive."""
+    promise, of = _promise(mark.meant), some(mark.runs, "run")
     if mark.kills:
-        return f"{mark.meant} was violated in {mark.kills} of {some(mark.runs, 'run')}, and without the defect, too"
+        return f"{promise}: violated in {mark.kills} of {of}, and without the defect, too"
     others = ", ".join(mark.others)
-    return f"{mark.meant} was not violated in {some(mark.runs, 'run')}" + (f" (but {others} was)" if others else "")
+    return f"{promise}: not violated in {of}" + (f" (but {others} was)" if others else "")
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:

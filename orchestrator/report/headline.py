@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from chaos.words import some, times
 from orchestrator.verdict import InvariantVerdict, Verdict
@@ -11,23 +11,30 @@ ACKNOWLEDGED = "C1"
 """The promise whose excuses are records that were acknowledged and are lost, one each."""
 
 LOSSES = {
-    "unclean-election": "{} acknowledged with acks=all, given up by an unclean election, which was allowed",
-    "loss-budget": "{} acknowledged with acks=all, with the disks of too many replicas that had them",
+    "unclean-election": "{} acknowledged with acks=all, by an unclean election, which was allowed",
+    "loss-budget": "{} acknowledged with acks=all, as too many replicas that had them lost their disks",
     "acks<=1": "{} acknowledged with acks=1, which that setting allows",
 }
 """Rule of ``C1`` -> what was lost by it, in words."""
 
 
 def losses(verdict: Verdict) -> list[str]:
-    """``316 records acknowledged with acks=all, given up by an unclean election, ...``."""
+    """``316 records acknowledged with acks=all, by an unclean election, ...``."""
     found = next((each for each in verdict.invariants if each.id == ACKNOWLEDGED), None)
     excused = {} if found is None else found.excused
     return [LOSSES[rule].format(some(number, "record")) for rule, number in excused.items() if rule in LOSSES]
 
 
-def named(every: Iterable[InvariantVerdict]) -> str:
-    """``H1 The latest offset never goes back; P4 ...``."""
-    return "; ".join(f"{each.id} {each.title}" for each in every)
+def named(every: Sequence[InvariantVerdict], most: int = 3) -> str:
+    """``H1 The latest offset never goes backwards; P4 ...; and 2 more``."""
+    shown = "; ".join(f"{each.id} {each.title}" for each in every[:most])
+    return f"{shown}; and {len(every) - most} more" if len(every) > most else shown
+
+
+def most_excused(verdict: Verdict) -> list[InvariantVerdict]:
+    """Promises that gave way, first that which says what was lost, then those that did so most often."""
+    gave_way = [each for each in verdict.invariants if each.status == "excused"]
+    return sorted(gave_way, key=lambda each: (each.id != ACKNOWLEDGED, -sum(each.excused.values())))
 
 
 def headlines(verdict: Verdict) -> list[str]:
@@ -36,16 +43,22 @@ def headlines(verdict: Verdict) -> list[str]:
     lines = []
     if violated:
         expected = " as expected" if verdict.expected else ""
-        shown = f"{named(violated[:3])}{f'; and {len(violated) - 3} more' if len(violated) > 3 else ''}"
-        lines.append(f"VIOLATED{expected}: {shown}")
+        lines.append(f"VIOLATED{expected}: {named(violated)}")
     if verdict.undecided:
         lines.append(f"UNDECIDED: {verdict.undecided[0]}")
     lines += [f"LOST: {each}" for each in losses(verdict)]
     if not violated:
-        gave_way = [each for each in verdict.invariants if each.status == "excused"]
-        rest = f"; {some(len(gave_way), 'promise')} gave way where that is allowed: " if gave_way else ""
-        ids = ", ".join(f"{each.id} ({times(sum(each.excused.values()))})" for each in gave_way)
-        lines.append(f"nothing violated{rest}{ids}")
+        lines.append(f"nothing violated{_gave_way(most_excused(verdict))}")
     if verdict.defects:
         lines.append(f"planted on purpose: {', '.join(verdict.defects)}")
     return lines
+
+
+def _gave_way(excused: Sequence[InvariantVerdict]) -> str:
+    """``; 3 promises excused, where a break is allowed: Q3 Votes are ... (once), ... and 2 more``."""
+    if not excused:
+        return ""
+    first = excused[0]
+    told = f"{first.id} {first.title} ({times(sum(first.excused.values()))})"
+    more = f", and {len(excused) - 1} more" if len(excused) > 1 else ""
+    return f"; {some(len(excused), 'promise')} excused, where a break is allowed: {told}{more}"

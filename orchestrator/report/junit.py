@@ -25,18 +25,25 @@ NEVER_SEEN = "never seen: "
 
 
 class Judged(msgspec.Struct, frozen=True):
-    """A run's verdict, when the run began (ISO 8601, in UTC), and the command that does it again."""
+    """A run's verdict, when the run began (ISO 8601, in UTC), the command that does it again, and how it would end a
+    command of its own."""
 
     verdict: Verdict
     started: str = ""
     again: str = ""
+    exit_code: int = 0
 
 
 def junit(runs: Iterable[Judged]) -> str:
     """The XML of some runs, with its declaration, in UTF-8 once it is encoded."""
+    return junit_of(map(suite_of_run, runs))
+
+
+def junit_of(suites: Iterable[TestSuite]) -> str:
+    """The same of suites."""
     document = JUnitXml("krift")
-    for run in runs:
-        document.add_testsuite(_suite(run))
+    for suite in suites:
+        document.add_testsuite(suite)
     written = io.BytesIO()
     document.write(written, pretty=True)
     return written.getvalue().decode("utf-8")
@@ -47,7 +54,8 @@ def write_junit(path: Path, runs: Iterable[Judged]) -> None:
     write_text(path, junit(runs))
 
 
-def _suite(run: Judged) -> TestSuite:
+def suite_of_run(run: Judged) -> TestSuite:
+    """The suite of a run."""
     verdict = run.verdict
     suite = TestSuite(title(verdict))
     if run.started:
@@ -84,7 +92,7 @@ def _run_case(verdict: Verdict) -> TestCase:
     if doubts:
         case.result = Error(printable("; ".join(doubts)))
     told = [*headlines(verdict), *verdict.remarks]
-    told += [f"{moment.at_us / 1_000_000:.3f} s  {moment.text}" for moment in verdict.story]
+    told += [f"{seconds(moment.at_us)}  {moment.text}" for moment in verdict.story]
     case.system_out = printable("\n".join(told))
     return case
 

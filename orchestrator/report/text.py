@@ -8,12 +8,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from chaos.words import some, times
+from chaos.words import some, switched_in_full, times, varied
 from orchestrator.invariants.folds.fold import Status
 from orchestrator.report.console import Page, printable
-from orchestrator.report.headline import headlines, losses
+from orchestrator.report.headline import headlines, losses, most_excused, named
 from orchestrator.story.moments import Step
-from orchestrator.story.words import seconds
+from orchestrator.story.words import clock, seconds
 from orchestrator.verdict import InvariantVerdict, Verdict, Violation
 
 STYLES: dict[Status, str] = {
@@ -26,24 +26,31 @@ STYLES: dict[Status, str] = {
 """The worst first."""
 
 MEANINGS: dict[Status, str] = {
-    "violated": "broken, with proof",
-    "inconclusive": "cannot be told from this run",
-    "held": "put to the test that often, and what it promises was kept each time",
-    "excused": "gave way, but only where the scenario or Kafka's contract allows it; the rest of its tests were passed",
-    "vacuous": "nothing in this run tested it, so nothing is known",
+    "violated": "broken; each violation names the events that prove it",
+    "inconclusive": "this run cannot decide it",
+    "held": "tested that often, and kept each time",
+    "excused": "broken, but only where the scenario or Kafka's contract allows it; all its other tests passed",
+    "vacuous": "not tested by this run, so nothing is known",
 }
 VIOLATIONS_SHOWN = 3
-IN_FULL = 3
-"""As many violated invariants are shown with their evidence; of more there is a line each."""
+"""Violations of one promise that ``--full`` shows, of different sentences."""
+IN_FULL = 2
+"""As many violated promises are shown with their evidence, what nobody expected first; of more than these one."""
 PATHS_SHOWN = 1
+"""Of as many how it came to that, too."""
+IN_BRIEF = 5
+"""Of as many others there is a line each."""
+GAVE_WAY_SHOWN = 3
+"""Promises that gave way and that the scenario does not name, those that did so most often."""
+AGAINST_SHOWN = 3
+"""Reasons why a run was not as expected."""
 NAMED_MAX = 10
 """A scenario that names more promises than these says that everything works: only those that did not hold are shown."""
 
 
 def title(verdict: Verdict) -> str:
     """``kip-207 (off), sim, seed 7``."""
-    variant = f" ({verdict.variant})" if verdict.variant else ""
-    return f"{verdict.scenario}{variant}, {verdict.runtime}, seed {verdict.seed}"
+    return f"{varied(verdict.scenario, verdict.variant)}, {verdict.runtime}, seed {verdict.seed}"
 
 
 def print_verdict(page: Page, verdict: Verdict, *, full: bool = False, story: bool = False) -> None:
@@ -84,7 +91,7 @@ def _print_story(page: Page, verdict: Verdict) -> None:
     page.say("what happened, in seconds since time 0", "dim")
     for moment in verdict.story:
         style = STYLES["violated"] if " VIOLATED: " in moment.text else ""
-        text = f"{moment.at_us / 1_000_000:>9.3f}  {moment.text}"
+        text = f"{clock(moment.at_us):>9}  {moment.text}"
         page.show(Padding(Text(printable(text), style), (0, 0, 0, 0), expand=False))
     page.say()
 
@@ -93,12 +100,16 @@ def _print_all_violations(page: Page, verdict: Verdict, full: bool) -> None:
     broken = [each for each in verdict.invariants if each.status == "violated" or each.violations]
     # What nobody expects comes first, then what broke first.
     broken.sort(key=lambda each: (each.weight != "unexpected", each.first_us or 0))
-    for number, each in enumerate(broken):
-        path = verdict.paths.get(each.id, []) if full or number < PATHS_SHOWN else []
-        in_full = full or number < IN_FULL
-        _print_violations(page, each, path, VIOLATIONS_SHOWN if full else int(in_full))
-        if in_full or each is broken[-1]:
+    in_full = IN_FULL if len(broken) <= IN_FULL else 1
+    shown = broken if full else broken[: in_full + IN_BRIEF]
+    for number, each in enumerate(shown):
+        most = VIOLATIONS_SHOWN if full else int(number < in_full)
+        _print_violations(page, each, most, with_path=full or number < PATHS_SHOWN)
+        if most or each is broken[-1]:
             page.say()
+    if rest := len(broken) - len(shown):
+        page.say(f"and {some(rest, 'other promise')} (--full lists them)", "dim")
+        page.say()
 
 
 def _print_promises(page: Page, verdict: Verdict, full: bool) -> None:
@@ -106,11 +117,12 @@ def _print_promises(page: Page, verdict: Verdict, full: bool) -> None:
     expects = verdict.expects
     names = {*expects.violated, *expects.held, *expects.excused}
     shown = names if len(names) <= NAMED_MAX else set()
-    loud = ("violated", "excused")
+    gave_way = most_excused(verdict)[:GAVE_WAY_SHOWN]
+    # Those that were violated have been shown.
     chosen = [
         each
         for each in verdict.invariants
-        if full or each.id in shown or each.status in loud or each.weight == "undecided" or each.violations
+        if full or each.id in shown or each in gave_way or each.weight == "undecided"
     ]
     if chosen:
         page.show(_invariants(chosen, names))
@@ -122,7 +134,7 @@ def _print_promises(page: Page, verdict: Verdict, full: bool) -> None:
             f"{some(number, 'other' if chosen else 'promise')} {status}",
             *(f"{many} {word}" for word, many in rest),
         ]
-        page.say(f"{', '.join(came)} (--full has each of them)", "dim")
+        page.say(f"{', '.join(came)} (--full lists them)", "dim")
     page.say()
     if full:
         for status in STYLES:
@@ -146,7 +158,9 @@ def conclusion(verdict: Verdict) -> list[str]:
     if verdict.defects:
         lines.append(f"defects     {', '.join(verdict.defects)}, planted on purpose")
     lines.append(f"outcome     {outcome(verdict)}")
-    lines += [f"  unexpected: {text}" for text in verdict.unexpected]
+    lines += [f"  unexpected: {text}" for text in verdict.unexpected[:AGAINST_SHOWN]]
+    if (rest := len(verdict.unexpected) - AGAINST_SHOWN) > 0:
+        lines.append(f"  unexpected: {rest} more (verdict.json has them)")
     lines += [f"  undecided: {text}" for text in verdict.undecided]
     lines += [f"  known: {name}, which Kafka itself does (docs/findings.md)" for name in verdict.known]
     lines += [f"  lost: {each}" for each in losses(verdict)]
@@ -181,40 +195,41 @@ def _invariants(chosen: Sequence[InvariantVerdict], named: Collection[str]) -> T
 
 
 def remark(each: InvariantVerdict) -> str:
-    notes = [f"excused {times(count)}: {rule}" for rule, count in sorted(each.excused.items())]
+    first = {excuse.rule: excuse.at_us for excuse in each.excuses}
+    notes = [f"excused {times(count)}{_first(first.get(rule))}: {rule}" for rule, count in sorted(each.excused.items())]
     if each.why and each.status in ("vacuous", "inconclusive"):
         notes.append(each.why)
     return f"{each.title} ({'; '.join(notes)})" if notes else each.title
 
 
-def _print_violations(page: Page, each: InvariantVerdict, path: Sequence[Step], most: int) -> None:
-    """What an invariant was violated by: when first, the way there, each sentence once with how often it was found."""
+def _print_violations(page: Page, each: InvariantVerdict, most: int, *, with_path: bool) -> None:
+    """What an invariant was violated by: when first, each sentence once with how often it was found, the way there."""
     seemed = "was" if each.status == "violated" else "seems to have been"
     tested = f"(tested {times(each.tested)})"
-    heading = f"{each.id} {seemed} violated {times(each.violated)} {tested}{_first(each)}: {each.title}"
+    heading = f"{each.id} {seemed} violated {times(each.violated)} {tested}{_first(each.first_us)}: {each.title}"
     page.show(Text(printable(heading), STYLES[each.status]))
     shown = each.violations[:most]
-    for number, violation in enumerate(shown):
+    for violation in shown:
         page.show(Padding(Text(printable(violation.sentence)), (0, 0, 0, 2), expand=False))
         page.show(Padding(Text(printable(_evidence(violation)), "dim"), (0, 0, 0, 6), expand=False))
-        if not number and path:
-            _print_path(page, path)
+        if with_path and violation.path:
+            _print_path(page, violation.path)
     rest = each.violated - sum(violation.times for violation in shown)
     if rest > 0 and most:
-        others = f"and {times(rest)} with other words or numbers (verdict.json has some of them)"
+        others = f"and {times(rest)} with other nodes or numbers (verdict.json has some of them)"
         page.show(Padding(Text(others), (0, 0, 0, 2), expand=False))
 
 
 def _print_path(page: Page, path: Sequence[Step]) -> None:
-    page.show(Padding(Text("how it came to this", "dim"), (0, 0, 0, 6), expand=False))
+    page.show(Padding(Text("how it happened", "dim"), (0, 0, 0, 6), expand=False))
     for step in path:
-        text = Text(f"{step.at_us / 1_000_000:.3f}  {printable(step.text)}")
+        text = Text(f"{clock(step.at_us)}  {printable(step.text)}")
         text.append(f"  {step.event}", "dim")
         page.show(Padding(text, (0, 0, 0, 8), expand=False))
 
 
-def _first(each: InvariantVerdict) -> str:
-    return "" if each.first_us is None else f", first at {seconds(each.first_us)}"
+def _first(at_us: int | None) -> str:
+    return "" if at_us is None else f", first at {seconds(at_us)}"
 
 
 def _evidence(violation: Violation) -> str:
@@ -228,11 +243,9 @@ def _evidence(violation: Violation) -> str:
 
 def one_line(verdict: Verdict) -> str:
     """A run among many."""
-    counts: dict[str, list[str]] = {}
-    for each in verdict.invariants:
-        counts.setdefault(each.status, []).append(each.id)
-    found = [f"violated {' '.join(counts['violated'])}"] if "violated" in counts else []
-    found.append(f"held {len(counts.get('held', ()))} of {len(verdict.invariants)}")
+    violated = [each for each in verdict.invariants if each.status == "violated"]
+    found = [f"violated {named(violated)}"] if violated else []
+    found.append(f"held {sum(each.status == 'held' for each in verdict.invariants)} of {len(verdict.invariants)}")
     mark = "ok" if verdict.expected else "!!"
     reasons = "" if verdict.expected else f"; {'; '.join([*verdict.unexpected, *verdict.undecided][:2])}"
     reasons += f"; known: {', '.join(verdict.known)}" if verdict.known else ""
@@ -250,7 +263,7 @@ def print_contrast(page: Page, verdicts: Sequence[Verdict], *, full: bool = Fals
     table = Table(box=None, pad_edge=False, header_style="dim", show_edge=False, padding=(0, 3, 0, 0))
     table.add_column("promise", no_wrap=True)
     for variant, runs in zip(variants, columns, strict=True):
-        table.add_column(f"{printable(variant) or 'plain'}, {some(len(runs), 'run')}")
+        table.add_column(f"{printable(switched_in_full(variant)) or 'plain'}, {some(len(runs), 'run')}")
     table.add_column("what is promised")
     alike: dict[Status, int] = {}
     for number, invariant in enumerate(verdicts[0].invariants):
@@ -264,7 +277,7 @@ def print_contrast(page: Page, verdicts: Sequence[Verdict], *, full: bool = Fals
     table.add_row("as expected", *(_as_expected(runs) for runs in columns), "")
     page.show(table)
     for status, number in alike.items():
-        page.show(Text(f"{status} in every run: {some(number, 'promise')} (--full has each of them)", STYLES[status]))
+        page.show(Text(f"{status} in every run: {some(number, 'promise')} (--full lists them)", STYLES[status]))
 
 
 def _cell(every: Sequence[InvariantVerdict]) -> Text:

@@ -32,10 +32,13 @@ from chaos.faults.operator import ADMIN
 from chaos.words import some, times
 from orchestrator.story.moments import Moment
 from orchestrator.story.requests import Requests
-from orchestrator.story.words import fault_words, registration, seconds, succession, takes_up, truncation
+from orchestrator.story.words import clock, fault_words, listed, registration, seconds, succession, takes_up, truncation
 
 LINES_MAX = 20
-"""Lines of a story, without those that say what broke."""
+"""Lines of a story."""
+
+ROOM_MIN = 10
+"""As many of them there are at least for what happened, besides those that say what broke."""
 
 ALWAYS, TURN, CHANGE, DETAIL = range(4)
 """How much a line matters: what was done to the cluster; a leader, a loss, an operator's request; a change that follows
@@ -79,17 +82,12 @@ class Line(msgspec.Struct):
 
     def told(self) -> str:
         """As it is read."""
-        text = self.text.replace("{}", _listed(self.subjects))
+        text = self.text.replace("{}", listed(self.subjects))
         if self.number > 1:
             until = f" until {seconds(self.last_us)}" if self.last_us - self.us > TOGETHER_US else ""
             text += f", {times(self.number)}{until}"
         felt = f" ({some(self.felt, self.felt_by)} hit)" if self.felt_by else ""
         return text + "".join(f", {note}" for note in self.notes) + felt
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown = list(dict.fromkeys(names))
-    return ", ".join(shown) if len(shown) <= 4 else f"{', '.join(shown[:3])} and {len(shown) - 3} more"
 
 
 class Chronicle:
@@ -118,12 +116,14 @@ class Chronicle:
     # ---- how it is told ---------------------------------------------------------------------------------------
 
     def told(self, breaks: Sequence[Moment] = (), lines: Sequence[Line] | None = None) -> list[Moment]:
-        """At most LINES_MAX lines, those that matter most, nearest to what broke first, with all ``breaks`` among them,
-        by time. Says how many are left out. ``lines``: those that there are to choose from, all if it is None."""
+        """At most LINES_MAX lines, those that matter most, nearest to what broke first, with ``breaks`` among them, by
+        time; ROOM_MIN at least are not ``breaks``. Says how many are left out. ``lines``: those that there are to
+        choose from, all if it is None."""
         lines = self.lines if lines is None else lines
         near_us = min((each.at_us for each in breaks), default=None)
         ranked = sorted(lines, key=lambda line: (line.weight, _distance(line, near_us)))
-        kept = {id(line) for line in (ranked if len(ranked) <= LINES_MAX else ranked[: LINES_MAX - 1])}
+        room = max(LINES_MAX - len(breaks), ROOM_MIN)
+        kept = {id(line) for line in (ranked if len(ranked) <= room else ranked[: room - 1])}
         told = [Moment(line.us, line.told()) for line in lines if id(line) in kept]
         # What breaks is told after what happened at the same moment.
         story = [*((each.at_us, 0, each) for each in told), *((each.at_us, 1, each) for each in breaks)]
@@ -139,9 +139,9 @@ class Chronicle:
         was, since time 0; None if that is only known at the end."""
         end_us = self.lines[-1].us if self.lines else 0
         at_us = end_us if failed_us is None else failed_us
-        text = f"in the end, VIOLATED: {sentence}" if failed_us is None else f"VIOLATED: {sentence}"
+        text = f"at the end, VIOLATED: {sentence}" if failed_us is None else f"VIOLATED: {sentence}"
         lines = [line for line in self.lines if line.us <= at_us or line.weight == ALWAYS]
-        return [f"{each.at_us / 1_000_000:>8.3f} s  {each.text}" for each in self.told([Moment(at_us, text)], lines)]
+        return [f"{clock(each.at_us):>8} s  {each.text}" for each in self.told([Moment(at_us, text)], lines)]
 
     # ---- how it is written ------------------------------------------------------------------------------------
 
@@ -181,9 +181,9 @@ class Chronicle:
         if body.phase == "chaos":
             self.zero_us = event.wall
         elif body.phase == "healing":
-            self.note(event, "the chaos is over: what is left is healed", ALWAYS)
+            self.note(event, "the chaos is over: the remaining faults are healed", ALWAYS)
         elif body.phase == "finished" and body.detail:
-            self.note(event, f"the run is given up: {body.detail}", ALWAYS)
+            self.note(event, f"the run is aborted: {body.detail}", ALWAYS)
 
     def fault(self, event: Stamped, body: CtlFault) -> None:
         """A fault; what an operator asks for is told by the request."""

@@ -80,7 +80,7 @@ def _part(body: PartChange) -> str:
 def _assume(body: PartAssume) -> str:
     ends = f"log end {body.log_end:,}, high watermark {body.high_watermark:,}"
     if body.role == "leader":
-        return f"takes up the leadership of {body.tp} in leader epoch {body.leader_epoch} ({ends})"
+        return f"becomes leader of {body.tp} in leader epoch {body.leader_epoch} ({ends})"
     return f"follows broker-{body.leader} for {body.tp} in leader epoch {body.leader_epoch} ({ends})"
 
 
@@ -111,9 +111,9 @@ def _rpc(body: Rpc) -> str:
 
 def _sent(body: SendReturn) -> str:
     if body.outcome != "ok":
-        return f"learns that the send of {body.uid} to {body.tp} came to {error_name(body.error)} ({body.outcome})"
+        return f"learns that its send of {body.uid} to {body.tp} ended with {error_name(body.error)} ({body.outcome})"
     at = f" at offset {body.offset:,}" if body.offset >= 0 else ""
-    return f"is told by {body.broker} that {body.uid} is written{at} of {body.tp}"
+    return f"gets the acknowledgement of {body.uid}{at} of {body.tp} from {body.broker}"
 
 
 def _polled(body: PollReturn) -> str:
@@ -125,7 +125,7 @@ def _polled(body: PollReturn) -> str:
 
 def _listed(body: ListReturn) -> str:
     told = f"offset {body.offset:,}" if body.outcome == "ok" else error_name(body.error)
-    return f"is told {told} for {body.tp} by {body.broker} (leader epoch {body.leader_epoch})"
+    return f"gets {told} for {body.tp} from {body.broker} (leader epoch {body.leader_epoch})"
 
 
 def _registered(body: BrokerReg) -> str:
@@ -141,7 +141,7 @@ def _vote(body: QVote) -> str:
 def _fetched(body: RepFetch) -> str:
     said = f"{body.follower} has {body.tp} up to {body.offset:,}"
     if body.diverging_end >= 0:
-        said += f", and tells it that their logs part: epoch {body.diverging_epoch} ends at {body.diverging_end:,}"
+        said += f", and answers that their logs diverge: epoch {body.diverging_epoch} ends at {body.diverging_end:,}"
     return f"notes that {said}" + (f" ({error_name(body.error)})" if body.error else "")
 
 

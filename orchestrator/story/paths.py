@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from array import array
+from collections.abc import Collection, Iterable, Sequence
 
 from actors.node.spec import METADATA_PARTITION
 from actors.trace.events import (
@@ -23,77 +24,114 @@ from chaos.faults.operator import ADMIN
 from orchestrator.story.events_in_words import has_words, in_words
 from orchestrator.story.moments import Step
 
-EVENTS_MAX = 300_000
-"""A longer trace is not looked through for paths: it would not fit into memory."""
+LOOKED_AT_MAX = 10_000_000
+"""Events that are gone through, for all paths of a run together: it takes seconds."""
 
 FAULTS, DECISIVE, PROOFS = 3, 5, 4
 """As many of each are told, those nearest to the violation."""
 
-WHOLE_LIFE = 1 << 62
+TELLING = (PartChange, LogTrunc, PartAssume, QRole, QVote, QVoters, AdminInvoke, ConfigChange, NodeDown, NodeUp)
+"""Types of which an event may be a turn on the way, or lead to a former life."""
+
+WHOLE_LIFE = (1 << 31) - 1
+NOWHERE = -1
 Life = tuple[str, int]
 """A node, and which of its incarnations."""
 
 
 class Paths:
-    """Finds the paths in a trace, which comes in order. ``zero_us``: time 0 by its clock."""
+    """Finds the paths in a trace, which comes in order and of which some bytes an event stay, with those that may be
+    told. ``zero_us``: time 0 by its clock. ``wanted``: ids of the events that violations name."""
 
-    def __init__(self, trace: Sequence[Stamped], zero_us: int) -> None:
-        self._trace, self._zero_us = trace, zero_us
-        self._index = {event.id: number for number, event in enumerate(trace)}
+    def __init__(self, trace: Iterable[Stamped], zero_us: int, wanted: Collection[str]) -> None:
+        self._zero_us = zero_us
+        self._left = LOOKED_AT_MAX
+        self._lives: dict[Life, int] = {}
+        # Of each event: which life it is of and its number there, and the same of its cause.
+        self._life, self._seq = array("i"), array("i")
+        self._cause_life, self._cause_seq = array("i"), array("i")
+        self._kept: dict[int, Stamped] = {}
+        self._wanted: dict[str, int] = {}
+        self._faults: list[Stamped] = []
+        for index, event in enumerate(trace):
+            self._take(index, event, wanted)
+
+    def _take(self, index: int, event: Stamped, wanted: Collection[str]) -> None:
+        self._life.append(self._number((event.node, event.incarnation)))
+        self._seq.append(event.seq)
+        cause_life, cause_seq = NOWHERE, NOWHERE
+        if event.cause:
+            node, incarnation, seq = event.cause.rsplit("/", 2)
+            cause_life, cause_seq = self._number((node, int(incarnation))), int(seq)
+        self._cause_life.append(cause_life)
+        self._cause_seq.append(cause_seq)
+        if isinstance(event.body, TELLING):
+            self._kept[index] = event
+        elif _hits(event):
+            self._faults.append(event)
+        name = event.id
+        if name in wanted:
+            self._kept[index], self._wanted[name] = event, index
+
+    def _number(self, life: Life) -> int:
+        return self._lives.setdefault(life, len(self._lives))
 
     def to(self, key: str, events: Iterable[str], causes: Iterable[str]) -> list[Step]:
         """The way to a violation at a key (a topic partition, a node), which these events prove. [] if the trace does
-        not have them."""
-        proofs = [self._trace[self._index[name]] for name in events if name in self._index]
-        if not proofs:
+        not have them, or if too many others were looked at for the paths before."""
+        indices = [self._wanted[name] for name in events if name in self._wanted]
+        if not indices or max(indices) >= self._left:
             return []
-        past = self._past(proofs)
+        self._left -= max(indices)
+        proofs = [self._kept[index] for index in indices]
         about = {event.tp for event in proofs if event.tp} | {key}
-        known = [self._trace[self._index[name]] for name in causes if name in self._index]
+        known = [self._kept[self._wanted[name]] for name in causes if name in self._wanted]
         # A cause is the last thing that a sender did before it sent, which may have to do with something else.
         known = [event for event in known if has_words(event) and (not event.tp or event.tp in about)]
+        past = self._past(indices)
         decisive = [event for event in past if event.wall >= self._zero_us and _decides(event, about)]
         shown = [*decisive[-DECISIVE:], *known, *proofs[-PROOFS:]]
-        shown += self._faults(max(event.wall for event in proofs), _involved(shown))
+        shown += self._hitting(max(event.wall for event in proofs), _involved(shown))
         told = {event.id: event for event in sorted(shown, key=lambda event: event.order)}
         return [Step(event.wall - self._zero_us, in_words(event), event.id) for event in told.values()]
 
-    def _past(self, proofs: Sequence[Stamped]) -> list[Stamped]:
-        """Everything that happened before the proofs by the causes in the trace, in order: what a node did before, and
-        what the messages that reached it came from; of a node that came back, also its former lives."""
-        reach: dict[Life, int] = {}
-        for event in proofs:
-            _extend(reach, (event.node, event.incarnation), event.seq)
+    def _past(self, proofs: Sequence[int]) -> list[Stamped]:
+        """What may be told of everything that happened before the proofs by the causes in the trace, in order: what a
+        node did before, and what the messages that reached it came from; of a node that came back, also its former
+        lives."""
+        reach = [NOWHERE] * len(self._lives)
+        for index in proofs:
+            reach[self._life[index]] = max(reach[self._life[index]], self._seq[index])
         found = []
-        last = max(self._index[event.id] for event in proofs)
-        for event in reversed(self._trace[: last + 1]):
-            if event.seq > reach.get((event.node, event.incarnation), -1):
+        for index in range(max(proofs), -1, -1):
+            if self._seq[index] > reach[self._life[index]]:
                 continue
-            found.append(event)
-            cause = self._index.get(event.cause)
-            if cause is not None:
-                led = self._trace[cause]
-                _extend(reach, (led.node, led.incarnation), led.seq)
-            if isinstance(event.body, NodeUp) and event.incarnation:
-                _extend(reach, (event.node, event.incarnation - 1), WHOLE_LIFE)
+            cause = self._cause_life[index]
+            if cause != NOWHERE and self._cause_seq[index] > reach[cause]:
+                reach[cause] = self._cause_seq[index]
+            event = self._kept.get(index)
+            if event is not None:
+                found.append(event)
+                if isinstance(event.body, NodeUp) and event.incarnation:
+                    former = self._lives.get((event.node, event.incarnation - 1))
+                    if former is not None:
+                        reach[former] = WHOLE_LIFE
         return found[::-1]
 
-    def _faults(self, until_us: int, nodes: set[str]) -> list[Stamped]:
+    def _hitting(self, until_us: int, nodes: set[str]) -> list[Stamped]:
         """The last faults that began before a moment and hit one of the nodes. No message leads from a fault to what it
         does: it is there because of whom it hit."""
-        found = []
-        for event in self._trace:
-            if event.wall > until_us:
-                break
-            body = event.body
-            if isinstance(body, CtlFault) and body.phase == "start" and body.targets != [ADMIN]:
-                if not nodes.isdisjoint(body.targets):
-                    found.append(event)
+        found = [event for event in self._faults if event.wall <= until_us and not nodes.isdisjoint(_targets(event))]
         return found[-FAULTS:]
 
 
-def _extend(reach: dict[Life, int], life: Life, seq: int) -> None:
-    reach[life] = max(reach.get(life, -1), seq)
+def _hits(event: Stamped) -> bool:
+    """Whether it is the beginning of a fault. What an operator asks for is told by the request."""
+    return isinstance(event.body, CtlFault) and event.body.phase == "start" and event.body.targets != [ADMIN]
+
+
+def _targets(event: Stamped) -> list[str]:
+    return event.body.targets if isinstance(event.body, CtlFault) else []
 
 
 def _decides(event: Stamped, about: set[str]) -> bool:

@@ -1,7 +1,8 @@
-"""What events of the trace mean, in words that need no knowledge of the trace."""
+"""Events of the trace in words, for readers who do not know the trace."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from actors.trace.events import BrokerReg, CtlFault, LogTrunc, PartAssume, PartChange
@@ -19,9 +20,26 @@ CAUSES = {
 """Cause of a change of a partition, as the trace has it -> in words."""
 
 
+NAMES_SHOWN = 4
+"""Of more nodes than these the last are counted."""
+
+
+def clock(us: int) -> str:
+    """``8.214``: seconds, never less than nothing by less than a thousandth."""
+    return f"{round(us / 1_000_000, 3) + 0.0:.3f}"
+
+
 def seconds(us: int) -> str:
     """``8.214 s``."""
-    return f"{us / 1_000_000:.3f} s"
+    return f"{clock(us)} s"
+
+
+def listed(names: Sequence[str]) -> str:
+    """``broker-1, broker-2``; of many the first, and how many more there are."""
+    shown = list(dict.fromkeys(names))
+    if len(shown) <= NAMES_SHOWN:
+        return ", ".join(shown)
+    return f"{', '.join(shown[: NAMES_SHOWN - 1])} and {len(shown) - NAMES_SHOWN + 1} more"
 
 
 def brokers(ids: list[int]) -> str:
@@ -33,11 +51,11 @@ def fault_words(body: CtlFault) -> str:
     """A fault with whom it hits: ``f1 partition between broker-1 and broker-2, broker-3``."""
     given: dict[str, Any] = body.parameters
     if "from" in given and "to" in given:
-        one, other = ", ".join(given["from"]), ", ".join(given["to"])
+        one, other = listed(given["from"]), listed(given["to"])
         if given.get("both_ways", False):
             return f"{body.fault} {body.kind} between {one} and {other}"
         return f"{body.fault} {body.kind} from {one} to {other}"
-    return f"{body.fault} {body.kind} of {', '.join(body.targets)}"
+    return f"{body.fault} {body.kind} of {listed(body.targets)}"
 
 
 def succession(before: PartChange, now: PartChange) -> tuple[bool, str]:
@@ -79,7 +97,7 @@ def takes_up(node: str, body: PartAssume) -> str:
     if body.role != "leader" or body.leader_epoch == 0 or body.high_watermark >= body.log_end:
         return ""
     return (
-        f"{node} takes up {body.tp} with its high watermark at {body.high_watermark:,}, "
+        f"{node} becomes leader of {body.tp} with high watermark {body.high_watermark:,}, "
         f"below its log end {body.log_end:,}"
     )
 
@@ -87,9 +105,9 @@ def takes_up(node: str, body: PartAssume) -> str:
 def truncation(node: str, body: LogTrunc) -> str:
     """Records that a replica drops."""
     why = {
-        "diverge": "where its log parts from the leader's",
-        "high-watermark": "down to its high watermark",
-        "out-of-range": "as the leader's log ends before",
+        "diverge": "where it diverges from the leader's log",
+        "high-watermark": "at its high watermark",
+        "out-of-range": "because the leader's log ends before",
         "recovery": "when it starts",
     }[body.reason]
-    return f"{node} cuts {some(body.was - body.to, 'record')} off its log of {body.tp}, from {body.to:,} on, {why}"
+    return f"{node} truncates {some(body.was - body.to, 'record')} of {body.tp}, from offset {body.to:,} on, {why}"

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from actors.trace.events import Stamped
 from actors.trace.lines import Line
+from chaos.errors import InputError
 from chaos.words import some
 from orchestrator.files import writing
 from orchestrator.run_dir import RESTORE, RunDir, wrong
@@ -105,5 +106,24 @@ def trace_of(directory: RunDir) -> Iterator[Stamped]:
             yield event
             number += 1
     except (pa.ArrowException, OSError, msgspec.DecodeError, UnicodeDecodeError) as damage:
-        first = str(damage).partition("\n")[0].rstrip(".")
-        raise wrong(directory.trace, f"damaged after {some(number, 'event')}: {first}", RESTORE) from damage
+        raise _damaged(directory, f"damaged after {some(number, 'event')}", damage) from damage
+
+
+def table_of(directory: RunDir) -> pa.Table:
+    """The trace of a run as one table, in order. Raises InputError for one that is missing or damaged."""
+    parts = directory.trace_parts()
+    try:
+        return pa.concat_tables(pq.ParquetFile(part).read() for part in parts)
+    except (pa.ArrowException, OSError) as damage:
+        raise _damaged(directory, "damaged", damage) from damage
+
+
+def events_table(events: Iterable[Stamped]) -> pa.Table:
+    """The same of events in memory."""
+    rows = [stamped_to_row(event) for event in events]
+    return pa.Table.from_pylist(rows, schema=ARROW_SCHEMA)
+
+
+def _damaged(directory: RunDir, what: str, damage: Exception) -> InputError:
+    first = str(damage).partition("\n")[0].rstrip(".")
+    return wrong(directory.trace, f"{what}: {first}", RESTORE)

@@ -147,9 +147,11 @@ PROOFS: dict[str, Proof] = {
     "ack-before-hw": Proof("out-of-sync", r"acknowledged offset \d+ of orders-0 .* while its high watermark was \d+"),
     "eligible-for-good": Proof("refused", r"the ISR \[1, 2\], the eligible leader replicas \[2\]: \[2\] are in both"),
     "unclean-anyway": Proof("late-follower", r"elected broker-2 .*\(unclean\), uncleanly, from outside the ISR \[1\]"),
-    "list-log-end": Proof("tail", r"was told [\d,]+ as the latest offset .* after broker-1 .* had told it [\d,]+"),
+    "list-log-end": Proof(
+        "tail", r"reported [\d,]+ as the latest offset .* to (\S+) after broker-1 .* had reported [\d,]+ to \1"
+    ),
     "refuse-too-long": Proof("late-follower", r"refused ListOffsets .* although it had caught up"),
-    "list-behind": Proof("tail", r"was told [\d,]+ as the latest offset .* had acknowledged producer-2"),
+    "list-behind": Proof("tail", r"reported [\d,]+ as the latest offset .* had acknowledged producer-2"),
     "refusal-is-fatal": Proof("late-follower", r"-1 returned OFFSET_NOT_AVAILABLE for orders-0 to .* before"),
     "refusal-refreshes": Proof("late-follower", r"-1 refreshed its metadata after broker-1 had refused"),
     "lookup-by-batch": Proof(
@@ -173,7 +175,9 @@ PROOFS: dict[str, Proof] = {
     "older-metadata-taken": Proof("stale-broker", r"took over leader epoch \d+ of orders-0 from broker-3 when it"),
     "refused-leader-taken": Proof("stale-broker", r"asked broker-1 for offsets of orders-0 in leader epoch 1, when"),
     "no-metadata-backoff": Proof("comes-back", r"asked for metadata again \d+ ms after it had an answer, before the"),
-    "oldest-duplicate": Proof("lost-answers", r"that producer-1:\d+, sent later, is at offset [\d,]+ of"),
+    "oldest-duplicate": Proof(
+        "lost-answers", r"acknowledged producer-1:\d+, sent later by producer-1, at offset [\d,]+ of"
+    ),
     "hide-reason": Proof("refused", r"answered Produce with UNKNOWN_SERVER_ERROR, which that API does not document"),
     "refuse-replicas": Proof("late-follower", r"answered ListOffsets of list-offsets-2 .* with OFFSET_NOT_AVAILABLE"),
     "lose-acked": Proof("out-of-sync", r"was told that producer-1:\d+ is at offset [\d,]+ of orders-0; the log of"),

@@ -100,7 +100,11 @@ def test_what_an_allowed_election_lost_is_told() -> None:
     assert len(story) <= 20
     asked, elected, cut = (
         next(number for number, text in enumerate(story) if each in text)
-        for each in ("an operator asks for an unclean election of orders-0", "UNCLEAN election", "cuts 175 records")
+        for each in (
+            "an operator asks for an unclean election of orders-0",
+            "UNCLEAN election",
+            "truncates 175 records",
+        )
     )
     assert asked < elected < cut
     assert "that an operator asked for" in story[elected]

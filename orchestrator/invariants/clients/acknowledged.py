@@ -62,7 +62,7 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
     """
 
     id = "C1"
-    title = "A record acknowledged with acks=all stays at its offset, and whoever reads past it reads it"
+    title = "A record acknowledged with acks=all stays at its offset, and every reader that passes it reads it"
     source = "acks=all, min.insync.replicas; Jepsen's kafka workload (lost-write)"
     tested_when = "a send with acks=all is acknowledged with an offset"
     types = (SendReturn, PollReturn, ConsPos, PartAssume, LogHw)

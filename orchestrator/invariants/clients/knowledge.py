@@ -48,8 +48,8 @@ class Known(msgspec.Struct, frozen=True, gc=False):
         if self.kind == "send":
             return f"{who} had acknowledged {self.uid} at {self.end - 1:,}"
         if self.kind == "poll":
-            return f"{self.by.node} had got {self.uid} at {self.end - 1:,} from {who}"
-        return f"{who} had told {self.by.node} {self.end:,}"
+            return f"{self.by.node} had read {self.uid} at {self.end - 1:,} from {who}"
+        return f"{who} had reported {self.end:,} to {self.by.node}"
 
 
 Floor = tuple[Known, ...]
@@ -223,7 +223,7 @@ class LatestCoversWhatIsKnown(_Ends):
     """
 
     id = "H6"
-    title = "The latest offset covers every record that was acknowledged or read before, and every earlier answer"
+    title = "The latest offset covers every record acknowledged or read earlier, and every earlier answer"
     source = "KIP-207; redpanda-data/chaos list_offsets workload"
     unseen = ("What was acknowledged with less than acks=all: it may be lost, and binds nobody.",)
     tested_when = "a client is told a latest offset, and some record or answer was known before it asked"
@@ -278,7 +278,7 @@ class LatestCoversWhatIsKnown(_Ends):
         if not _is_above(floor, body.offset):
             return NOTHING
         sentence = (
-            f"{event.node} was told {body.offset:,} as the latest offset of {state.key} by {_who(body.broker, epoch)}"
+            f"{_who(body.broker, epoch)} reported {body.offset:,} as the latest offset of {state.key} to {event.node}"
         )
         return self._judge(state, floor, Answer(epoch, body.offset, False, sentence, event), "", mirror)
 
@@ -293,7 +293,7 @@ class RealTimeOrder(_Ends):
     """
 
     id = "C6"
-    title = "What is acknowledged before an operation begins comes before what it writes, and shows in what it reads"
+    title = "A record acknowledged before an operation begins precedes its writes and shows in its reads"
     unseen = (
         "polls that begin after an acknowledgement and do not return the record: how soon they must is for L6",
         "lookups of other timestamps than LATEST, and LATEST of read_committed",
@@ -349,8 +349,8 @@ class RealTimeOrder(_Ends):
         if not _is_above(floor, body.offset):
             return NOTHING
         sentence = (
-            f"{event.node} was told by {_who(body.broker, known.leader_epoch)} that {body.uid}, sent later, is at "
-            f"offset {body.offset:,} of {state.key},"
+            f"{_who(body.broker, known.leader_epoch)} acknowledged {body.uid}, sent later by {event.node}, at "
+            f"offset {body.offset:,} of {state.key}"
         )
         return self._judge(
             state, floor, Answer(known.leader_epoch, body.offset, known.weak, sentence, event), "", mirror
@@ -364,8 +364,10 @@ class RealTimeOrder(_Ends):
         state.tested += 1
         if not _is_above(strong, body.offset):
             return NOTHING
-        sentence = f"{event.node} was told {body.offset:,} as the latest offset of {state.key} by "
-        answer = Answer(epoch, body.offset, False, sentence + _who(body.broker, epoch), event)
+        sentence = (
+            f"{_who(body.broker, epoch)} reported {body.offset:,} as the latest offset of {state.key} to {event.node}"
+        )
+        answer = Answer(epoch, body.offset, False, sentence, event)
         return self._judge(state, strong, answer, "new-leader" if lagging else "", mirror)
 
     def _read(self, state: Judged, event: Stamped, body: PollReturn, mirror: LogMirror) -> Emissions:

@@ -63,7 +63,7 @@ class ConsumersGoForward(LogInvariant[Positions]):
     """
 
     id = "C5"
-    title = "A consumer gets rising offsets and leaves no record out, until its position is moved"
+    title = "A consumer's offsets rise, and it skips no record, until its position is moved"
     source = "Jepsen's kafka workload (int-poll-skip, poll-skip, nonmonotonic-poll)"
     tested_when = (
         "a poll returns records to a consumer whose position is known, or one begins where its group has committed"
@@ -229,7 +229,7 @@ class ReadsRepeat(LogInvariant[Reads]):
     """
 
     id = "C7"
-    title = "What a consumer got at an offset, every later reader of that offset gets"
+    title = "Every later reader of an offset gets the record that an earlier consumer got there"
     source = "kafka-tlaplus, ConsistentReadProperty; KAFKA-9835"
     tested_when = "a poll returns records, or goes past offsets, of which some consumer got the record before"
     types = (PollReturn, ConsPos)
@@ -335,7 +335,7 @@ class OnlyCommittedIsShown(LogInvariant[Budgeted]):
     """
 
     id = "C8"
-    title = "Consumers get what is committed, and nothing else"
+    title = "Consumers get committed records, and nothing else"
     source = "KAFKA-9196; KAFKA-14704"
     tested_when = "a poll returns records"
     types = (PollReturn,)
@@ -435,7 +435,7 @@ class PayloadsArriveWhole(LogInvariant[Payloads]):
     """
 
     id = "C11"
-    title = "A record arrives with the payload that it was sent with"
+    title = "A record arrives with the payload with which it was sent"
     source = "KAFKA-19012; TigerBeetle's storage checker"
     tested_when = "a consumer gets a record whose sending is in the trace"
     types = (SendInvoke, PollReturn, LogHw)

@@ -39,7 +39,7 @@ class IdempotentWritesAppearOnce(LogInvariant[Copies]):
     """
 
     id = "T1"
-    title = "A record of an idempotent producer is committed once, where its acknowledgement says"
+    title = "A record of an idempotent producer is committed once, at the offset that its acknowledgement names"
     source = "KIP-98; KIP-360; Jepsen's kafka workload (duplicate)"
     tested_when = "an acknowledgement names the offset of a committed record, or a record is committed again"
     types = (SendReturn, LogHw)
@@ -143,7 +143,7 @@ class SequencesAreContiguous(LogInvariant[SequenceState]):
     """
 
     id = "T2"
-    title = "In a leader's log the sequence numbers of a producer id and epoch have no gap and no repetition"
+    title = "In a leader's log, the sequence numbers of a producer id and epoch have no gap and no repetition"
     source = "KIP-98; Kafka's ProducerAppendInfo; KAFKA-14920"
     tested_when = "a leader appends a batch of an idempotent producer"
     types = (SendInvoke,)
@@ -215,7 +215,7 @@ class OldProducerEpochsAreFenced(LogInvariant[State]):
     """
 
     id = "T3"
-    title = "A leader appends nothing of an older producer epoch than its log has"
+    title = "A leader appends no batch of an older producer epoch than its log has"
     source = "KIP-98; KIP-360; KAFKA-5231"
     tested_when = "a leader appends a batch of a producer id that its log has"
     types = ()

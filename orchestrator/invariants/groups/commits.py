@@ -181,7 +181,7 @@ class AcknowledgedCommitsAreFetched(KeyedInvariant[Registers]):
     """
 
     id = "O1"
-    title = "A look-up of a committed position returns the last one that was acknowledged before, or a later one"
+    title = "A look-up of a committed position returns the last position acknowledged before it, or a later one"
     source = "Jepsen's kafka workload; KAFKA-8069; Kafka's OffsetMetadataManager"
     tested_when = (
         "a position is looked up when one is acknowledged, or is told that somebody committed; a coordinator loads "
@@ -378,7 +378,7 @@ class CommitsGoForwardInMetadataTime(KeyedInvariant[MetadataTimes]):
     """
 
     id = "M5"
-    title = "A commit has no lower metadata epoch than the one stored, or it is refused and changes nothing"
+    title = "A commit has no lower metadata epoch than the stored one; otherwise it is refused and changes nothing"
     source = "KIP-232 (version 16), Proposed Changes 3; KAFKA-7437"
     tested_when = "a coordinator decides on a commit when one with a metadata epoch is stored"
     route = GROUP

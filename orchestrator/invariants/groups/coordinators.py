@@ -116,7 +116,7 @@ class MemoryEqualsTheLog(LogInvariant[Memory]):
     """
 
     id = "O7"
-    title = "What a coordinator has in memory is what the log of its offsets partition says"
+    title = "A coordinator's memory agrees with the log of its offsets partition"
     source = "KAFKA-5600; Kafka's GroupMetadataManager, CoordinatorRuntime"
     tested_when = "a coordinator loads an offsets partition, appends a commit, or answers which positions are committed"
     types = (GrpCommit, GrpFetch, GrpGen, GrpLoad, LogHw)

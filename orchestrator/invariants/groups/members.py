@@ -70,7 +70,7 @@ class StaleMembersCannotCommit(KeyedInvariant[Generations]):
     """
 
     id = "O2"
-    title = "Only the members of the current generation can commit"
+    title = "Only members of the current generation can commit"
     source = "KIP-62; kafka-tlaplus, ValidMemberEpoch; Kafka's ClassicGroup.validateOffsetCommit"
     tested_when = "a coordinator takes a commit when it has entered a state of the group, or loaded it"
     route = GROUP
@@ -154,7 +154,7 @@ class OneOwnerAtATime(KeyedInvariant[Owners]):
     """
 
     id = "O4"
-    title = "A partition has one owner in a group, and gets the next one when the one before has given it up"
+    title = "A partition has one owner in a group, and the next one only after the previous one has given it up"
     source = "KIP-62; KIP-429; kafka-tlaplus, NoDoubleClientAssignment"
     tested_when = "a group becomes stable with an assignment, or a member takes what it was assigned"
     route = GROUP

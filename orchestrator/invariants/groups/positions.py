@@ -41,7 +41,7 @@ class OnlyDeliveredIsCommitted(KeyedInvariant[Deliveries]):
     """
 
     id = "O3"
-    title = "A consumer commits no position beyond what its application was given, nor one before where it began"
+    title = "A consumer commits no position beyond what its application was given, and none before its own beginning"
     source = "jepsen-io/redpanda, auto_commit; Kafka's ConsumerCoordinator.allConsumedOffsets"
     tested_when = "a consumer commits a position"
     route = NODE
@@ -109,7 +109,7 @@ class CommittedPositionsExist(LogInvariant[CommittedExists]):
     """
 
     id = "O6"
-    title = "A committed position is not beyond what is committed of its partition"
+    title = "A committed position is not beyond the committed records of its partition"
     source = "KAFKA-6262, seen from the commit"
     tested_when = "a coordinator takes a commit of a partition"
     types = (GrpCommit,)

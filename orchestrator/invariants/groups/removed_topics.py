@@ -81,7 +81,7 @@ class RemovedTopicsAreForgotten(KeyedInvariant[Coordinators]):
     """
 
     id = "O8"
-    title = "A coordinator forgets what is committed of a topic when it hears that the topic was removed"
+    title = "A coordinator drops a topic's committed positions when it hears that the topic was removed"
     source = "KAFKA-5600; Kafka's GroupCoordinatorService.onPartitionsDeleted, OffsetMetadataManager"
     tested_when = "a coordinator that has a committed position in memory applies the removal of its topic"
     route = GROUP

@@ -96,7 +96,7 @@ class CoordinatorsWaitAsAsked(KeyedInvariant[Waits]):
     """
 
     id = "O9"
-    title = "A coordinator waits for its members as long as they asked it to, and goes on without who does not come"
+    title = "A coordinator waits for its members as long as they asked for, and then goes on without the missing ones"
     source = "KIP-62; KIP-345; GroupMetadataManager.java, completeClassicGroupJoin, expireClassicGroupMemberHeartbeat"
     tested_when = "a coordinator ends a wait, for members to join, to sync, or for one of which it hears nothing"
     route = GROUP

@@ -49,7 +49,7 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
     """
 
     id = "X1"
-    title = "Servers answer with errors that the API documents, and with these for their reasons"
+    title = "Servers answer only with errors that the API documents, and with each error only for its reasons"
     source = "Kafka's protocol guide; redpanda-data/chaos log checks"
     tested_when = "an answer with an error is looked at by the server or the caller"
     route = NODE

@@ -20,7 +20,7 @@ class EverythingDrains(KeyedInvariant[State]):
 
     id = "X6"
     standalone = True
-    title = "At the end nothing waits for what cannot come"
+    title = "At the end of a run, nothing waits for an event that cannot come"
     source = "KAFKA-17190; TigerBeetle's simulator (pending requests)"
     tested_when = (
         "the runtime ends a node that is up at the end of the run, and looks into it; or a coordinator gives up an "

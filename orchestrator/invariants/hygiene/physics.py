@@ -46,7 +46,7 @@ class PhysicsHold(KeyedInvariant[Links]):
     """
 
     id = "X5"
-    title = "Nothing is done by the dead, crosses a cut, or is delivered twice or out of order"
+    title = "Dead nodes do nothing, no message crosses a cut, and none is delivered twice or out of order"
     source = "a rule of the emulator: links are as TCP connections are"
     tested_when = "an answer is taken, or a request is answered"
     unseen = (

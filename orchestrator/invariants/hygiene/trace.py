@@ -167,7 +167,7 @@ class TraceIsWhole(KeyedInvariant[NodeTrace]):
 
     id = "X4"
     standalone = True
-    title = "The trace is whole: no event of a node is missing, clocks rise, causes come before effects"
+    title = "The trace is whole: no event of a node is missing, clocks rise, and causes precede effects"
     source = "a rule of the emulator: verdicts are drawn from the trace"
     tested_when = "an event is there"
     unseen = (

@@ -88,7 +88,7 @@ class SendsReturn(PartitionInvariant[Sends]):
     """
 
     id = "L5"
-    title = "A send to a partition with enough replicas in sync is acknowledged or definitely refused"
+    title = "A send to a partition with enough in-sync replicas is acknowledged or definitely refused"
     source = "KIP-91; Sender.java"
     tested_when = "a send that is open in a window returns with ok or a definite error"
     route = PARTITION
@@ -359,7 +359,7 @@ class OperationsReturn(WindowInvariant[Operations]):
     """
 
     id = "L7"
-    title = "Every operation of a client returns before its own time-out"
+    title = "Every operation of a client returns before its own timeout"
     source = "KIP-91 (delivery.timeout.ms); KIP-266 (default.api.timeout.ms)"
     tested_when = "a send, a lookup or a commit returns"
     route = NODE

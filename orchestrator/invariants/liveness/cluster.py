@@ -176,7 +176,7 @@ class BrokerIsUnfenced(WindowInvariant[BrokerState]):
     """
 
     id = "L12"
-    title = "A broker that starts, or was fenced, is unfenced"
+    title = "A broker that starts, or that was fenced, is unfenced"
     source = "KIP-631; KAFKA-13959"
     tested_when = "a broker is unfenced in a window, after it was fenced or started"
     route = BROKER
@@ -254,7 +254,7 @@ class PartitionGetsALeader(PartitionInvariant[LedPartition]):
     """
 
     id = "L3"
-    title = "A partition gets a leader, and it takes up the leadership"
+    title = "Every partition gets a leader that takes up its leadership"
     source = "KIP-595; KIP-966; ReplicationControlManager.java"
     tested_when = "a leader in the core takes up its leader epoch, after there was none"
     route = PARTITION
@@ -330,7 +330,7 @@ class IsrIsWhole(PartitionInvariant[PartitionState]):
     """
 
     id = "L4"
-    title = "A replica that is back gets into the ISR again"
+    title = "A replica that comes back rejoins the ISR"
     source = "KIP-497; KAFKA-10706; Partition.scala (maybeExpandIsr)"
     tested_when = "a replica gets into the ISR in a window, after it was out of it"
     route = PARTITION
@@ -393,7 +393,7 @@ class AcknowledgedIsOnAll(PartitionInvariant[Ends]):
     """
 
     id = "L14"
-    title = "What was acknowledged with acks=all gets to every replica"
+    title = "Records acknowledged with acks=all reach every replica"
     source = "KIP-966; ReplicaFetcherThread.scala"
     tested_when = "all replicas in the core of a window have what had been acknowledged"
     route = PARTITION

@@ -39,7 +39,7 @@ class Converges(KeyedInvariant[Healing]):
     """
 
     id = "L15"
-    title = "Once faults are over the cluster, or the core of it that is healed, converges"
+    title = "Once the faults are over, the cluster, or its healed core, converges"
     source = "the sum of what L1, L3, L4 and L12 demand"
     tested_when = "the cluster is steady again after the chaos"
     unseen = (

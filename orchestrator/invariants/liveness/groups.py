@@ -76,7 +76,7 @@ class GroupsGetTogether(WindowInvariant[Gathering]):
     """
 
     id = "L11"
-    title = "A group whose members are all there becomes stable, and every partition is owned by one of them"
+    title = "A group with all its members present becomes stable, and every partition is owned by one of them"
     source = "KIP-848, EventuallyConverges; KAFKA-12890; KIP-62"
     tested_when = "a group that was not stable becomes so, with all partitions owned, in a window"
     route = GROUP

@@ -113,7 +113,7 @@ class ImagesGetToTheEnd(FollowsTheLog[BrokerImages]):
     """
 
     id = "L8"
-    title = "A broker's image gets to the end of the metadata log"
+    title = "A broker's metadata image reaches the end of the metadata log"
     source = "kafka-tlaplus, EventuallyMetadataConverges; KIP-595; Kafka's MetadataLoader"
     tested_when = "a broker that was behind has applied the last record of the metadata log, in a window"
     types = (MetaImage, PartChange, PartRemove, BrokerReg, ConfigChange, NodeUp, NodeDown)
@@ -211,7 +211,7 @@ class ClientsGetTheCurrentMetadata(FollowsTheLog[ClientViews]):
     """
 
     id = "L16"
-    title = "A client whose metadata showed to be outdated gets the current one"
+    title = "A client whose metadata proves outdated gets the current metadata"
     source = "KIP-232; KIP-320; KIP-951; Kafka's Metadata.java, Sender.java, FetchCollector.java"
     tested_when = (
         "a client gets the current leader in a window, after an error or a position that says that it had another"

@@ -132,7 +132,7 @@ class CallsEnd(KeyedInvariant[Calls]):
     """
 
     id = "X2"
-    title = "Every call ends by its time-out, and who is in reach answers it"
+    title = "Every call ends by its timeout, and a server within reach answers it"
     source = "KAFKA-17190; KAFKA-6768; NetworkClient.java; GroupCoordinatorService.java, CoordinatorRuntime.java"
     tested_when = "a call ends"
     unseen = (
@@ -305,7 +305,7 @@ class RetriesGetSomewhere(WindowInvariant[Retries]):
     """
 
     id = "L13"
-    title = "Retries lead to something useful: no node does nothing but fail for long"
+    title = "Retries lead to something useful: no node only fails for long"
     source = "KAFKA-17190"
     tested_when = "something useful follows on a request that failed, in a window"
     route = NODE
@@ -418,7 +418,7 @@ class NoStorms(KeyedInvariant[Load]):
     """
 
     id = "X10"
-    title = "No storms: requests are in proportion to what comes of them"
+    title = "No storms: requests are in proportion to their results"
     source = "KAFKA-17190; KIP-144 (reconnect.backoff.max.ms); KIP-580"
     tested_when = "a node in the core of a window sends requests in a whole second of it"
     route = NODE

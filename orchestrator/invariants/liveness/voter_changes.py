@@ -40,7 +40,7 @@ class VoterChangesEnd(WindowInvariant[Changing]):
     """
 
     id = "L9"
-    title = "A change of the voters that was begun is committed or undone, on all members"
+    title = "A change of the voters, once begun, is committed or undone on all members"
     source = "KIP-853; kafka-tlaplus, ReconfigurationNotStuck"
     tested_when = "the members agree on the voters in a window, after they did not, or a change was open"
     unseen = ("Members outside the core, and what an operator is told meanwhile (Q19).",)

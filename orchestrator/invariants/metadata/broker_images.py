@@ -102,7 +102,7 @@ class ImagesAreOneHistory(LogInvariant[Images]):
     """
 
     id = "M8"
-    title = "The images of all brokers are one history, and what clients are told is in the image that told it"
+    title = "The metadata images of all brokers are one history, and an answer to a client is in the image it came from"
     source = "kafka-tlaplus, MetadataLogMatchingProperty; KIP-630; Kafka's MetadataImage, KRaftMetadataCache"
     tested_when = (
         "a broker comes to an offset that another one has come to, or beyond where it was; or a client is told "

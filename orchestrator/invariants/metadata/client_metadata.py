@@ -281,7 +281,7 @@ class OutdatedMetadataIsRefetched(WindowInvariant[Refreshing]):
     """
 
     id = "M2"
-    title = "Metadata that shows to be outdated is refetched after the back-off; until then the leader stays who it was"
+    title = "A client refetches metadata that proves outdated after the back-off, and keeps its leader until then"
     source = "KIP-320; KIP-232; Kafka's Metadata.java (requestUpdate, timeToAllowUpdate, updateLatestMetadata)"
     tested_when = (
         "a client asks a broker for offsets, sends it records or gets some; refuses an answer or takes a hint; "

@@ -85,7 +85,7 @@ class EpochsAreMintedOnce(KeyedInvariant[Epochs]):
     """
 
     id = "M3"
-    title = "A metadata epoch is minted once, they rise from controller to controller, and clients are told no others"
+    title = "Each metadata epoch is minted once, epochs rise from controller to controller, and clients see no others"
     source = "KIP-232 (version 16), Proposed Changes 1"
     tested_when = "a controller mints a metadata epoch after another one, or a client is told one"
     route = CONTROLLER
@@ -219,7 +219,7 @@ class ConsumptionWaitsForMetadata(KeyedInvariant[Waiting]):
     """
 
     id = "M6"
-    title = "Who begins at a committed position has metadata that is not older than what it was committed with"
+    title = "A consumer begins at a committed position only with metadata that is no older than the commit's"
     source = "KIP-232 (version 16), Proposed Changes 4; KAFKA-6262"
     tested_when = "a consumer reads a partition for the first time after it looked up a position with a metadata epoch"
     route = NODE
@@ -301,7 +301,7 @@ class ExternalPositionsWait(KeyedInvariant[External]):
     """
 
     id = "M7"
-    title = "A position that was kept outside Kafka is sought when the metadata is not older than what was kept with it"
+    title = "A consumer seeks to a position kept outside Kafka only with metadata that is no older than the position's"
     source = "KIP-232 (version 16), Proposed Changes 5"
     tested_when = "an application seeks to a position that it has kept with a metadata epoch"
     route = NODE

@@ -69,7 +69,7 @@ class NoSpuriousReset(LogInvariant[Resets]):
     """
 
     id = "M4"
-    title = "A position is reset if the log does not have it, and for no other reason"
+    title = "A position is reset only if the log does not have it"
     source = "KAFKA-6262; KIP-232, Motivation; KIP-320"
     tested_when = (
         "a consumer that has a position begins where auto.offset.reset says, or one whose group has one begins anywhere"

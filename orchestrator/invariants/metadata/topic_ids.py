@@ -37,7 +37,7 @@ class RecreatedTopicsAreNew(KeyedInvariant[Topics]):
     """
 
     id = "M9"
-    title = "A client takes over a topic that was made anew, whatever its leader epochs"
+    title = "A client accepts a topic that was deleted and created again, whatever its leader epochs"
     source = "KAFKA-12257; KIP-516; Kafka's Metadata.updateLatestMetadata"
     tested_when = "a client that knows a topic is told of another topic id of it"
     route = NODE

@@ -75,7 +75,7 @@ class TruncationIsSignalled(LogInvariant[Places]):
     """
 
     id = "M10"
-    title = "A consumer whose position is not in its new leader's log is told so before it reads on"
+    title = "A consumer whose position is not in its new leader's log learns so before it reads on"
     source = "KIP-320; KAFKA-7747; KAFKA-7786; Kafka's SubscriptionState.maybeValidatePosition"
     tested_when = (
         "a consumer gets records in another leader epoch than before, and knows the leader epoch of what it comes "

@@ -97,7 +97,7 @@ class LatestNeverGoesBack(KeyedInvariant[Answers]):
     """
 
     id = "H1"
-    title = "The latest offset that clients are told never goes backwards, over leader changes either"
+    title = "The latest offset reported to clients never goes backwards, not even across leader changes"
     source = "KIP-207; KAFKA-2334"
     unseen = (
         "Answers of one isolation level against those of another: without transactions both end at the high watermark.",
@@ -237,10 +237,9 @@ def _by_offset(told: Told) -> int:
 
 
 def _sentence(tp: str, first: Told, second: Told) -> str:
-    had_told = "it" if first.client == second.client else first.client
     return (
-        f"{second.client} was told {second.offset:,} as the latest offset of {tp} by {_who(second)} "
-        f"after {_who(first)} had told {had_told} {first.offset:,}"
+        f"{_who(second)} reported {second.offset:,} as the latest offset of {tp} to {second.client} "
+        f"after {_who(first)} had reported {first.offset:,} to {first.client}"
     )
 
 
@@ -276,7 +275,7 @@ class NewLeaderRefusesUntilCaughtUp(LogInvariant[Refusals]):
     """
 
     id = "H2"
-    title = "A new leader refuses ListOffsets until its high watermark reached its leader epoch's start, and only then"
+    title = "A new leader refuses ListOffsets until its high watermark reaches its leader epoch's start, and no longer"
     source = "KIP-207; Kafka's Partition.fetchOffsetForTimestamp"
     unseen = (
         "Clusters in which a rolling bounce changes kip-207: which value held for an answer is not known.",
@@ -343,7 +342,7 @@ class BrokersAreNotRefused(KeyedInvariant[State]):
 
     id = "H5"
     standalone = True
-    title = "ListOffsets of a broker is never refused for a lagging high watermark"
+    title = "ListOffsets from a broker is never refused for a lagging high watermark"
     source = "KIP-207 (no impact on replica fetchers)"
     unseen = ("Followers themselves, mostly: they ask only after OFFSET_OUT_OF_RANGE.",)
     tested_when = (

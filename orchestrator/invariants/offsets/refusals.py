@@ -94,7 +94,9 @@ class ClientsAbsorbTheRefusal(KeyedInvariant[Client]):
     """
 
     id = "H9"
-    title = "A client that ListOffsets refuses asks again, without new metadata, a position or an error made of it"
+    title = (
+        "A client retries a refused ListOffsets, without new metadata, and without a position or an error made of it"
+    )
     source = "KIP-207; Kafka's ListOffsetsHandler, OffsetFetcherUtils"
     tested_when = (
         "a client that was refused gets its next answer about the partition, or its operation ends; a lookup returns "

@@ -79,7 +79,7 @@ class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
 
     id = "H4"
     title = (
-        "ListOffsets tells the first offset whose record is as late as what was asked, if clients may see that record"
+        "ListOffsets returns the first offset whose record is as late as the timestamp asked for, if clients may see it"
     )
     source = "KIP-79; KIP-734; KAFKA-5522; Kafka's UnifiedLog.fetchOffsetByTimestamp, Partition.fetchOffsetForTimestamp"
     tested_when = "a broker answers a ListOffsets without an error"

@@ -70,7 +70,7 @@ class PartitionStatesMoveForward(ControllerInvariant[AssumedStates]):
     """
 
     id = "P2"
-    title = "Partition and leader epochs move forward, in the controller's log and on each broker"
+    title = "Partition epochs and leader epochs move forward, in the controller's log and on each broker"
     source = "KIP-497; KIP-320; KAFKA-12367"
     tested_when = "a controller changes a partition that it had a state of, or a broker takes up a state after another"
     unseen = (
@@ -161,7 +161,7 @@ class IsrChangesAreCompareAndSet(ControllerInvariant[Proposals]):
     """
 
     id = "P8"
-    title = "An ISR changes as its leader proposed, on the state it was proposed on"
+    title = "An ISR changes as its leader proposed, and on the state for which it was proposed"
     source = "KIP-497; KAFKA-12686; KAFKA-14144"
     tested_when = "a controller changes an ISR for a proposal, or a leader learns what became of one"
     unseen = ("proposals that the controller refused though it need not have: X1 and L4 see refusals without reason",)
@@ -260,7 +260,7 @@ class TheDeadAreNotInCharge(ControllerInvariant[State]):
     """
 
     id = "P9"
-    title = "Leaders and ISRs have none but registered, unfenced brokers, under the broker epochs that they have now"
+    title = "Leaders and ISR members are registered, unfenced brokers, under their current broker epochs"
     source = "KIP-841; KIP-903; KAFKA-13916"
     tested_when = "a controller changes a partition, or fences or registers a broker"
     unseen = ("brokers that shut down and are still in an ISR: they leave it by a change of their own",)
@@ -388,7 +388,7 @@ class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
 
     id = "P21"
     title = (
-        "Leaders come from the ISR, or from the eligible leader replicas; unclean elections are allowed and named so"
+        "Leaders come from the ISR or the eligible leader replicas; unclean elections are allowed and marked as such"
     )
     source = "KIP-106; KIP-966; Kafka's PartitionChangeBuilder"
     tested_when = "a controller gives a partition another leader, or elects uncleanly"

@@ -40,7 +40,7 @@ class FetchesAreAnsweredAtOnce(KeyedInvariant[Readers]):
     """
 
     id = "P26"
-    title = "A Fetch that waits is answered as soon as it can be, and a consumer is refused for a reason"
+    title = "A waiting Fetch is answered as soon as possible, and a consumer is refused only for a reason"
     source = "Kafka's DelayedFetch.tryComplete; Partition.readRecords; KIP-320"
     tested_when = (
         "a leader appends while a follower waits at its log end, or a broker refuses a consumer or lets a Fetch wait "

@@ -76,7 +76,7 @@ class ElectableReplicasHaveEverything(LogInvariant[Electable]):
     """
 
     id = "P5"
-    title = "Every replica that may be elected has everything that was committed"
+    title = "Every replica that may be elected has every committed record"
     source = "KIP-497; KIP-966; KAFKA-13091"
     tested_when = (
         "a leader moves its high watermark, an ISR grows, or a process takes the partition up for the first time, for "

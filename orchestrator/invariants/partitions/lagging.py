@@ -138,7 +138,7 @@ class WhoLagsLeavesTheIsr(KeyedInvariant[Terms]):
     """
 
     id = "P25"
-    title = "A leader asks a member out of the ISR when it has not caught up for replica.lag.time.max.ms, no sooner"
+    title = "A leader proposes to drop an ISR member that has not caught up for replica.lag.time.max.ms, and no sooner"
     source = "Kafka's Partition.maybeShrinkIsr; Replica.isCaughtUp; KIP-16"
     tested_when = "a leader proposes an ISR without one of its members"
     unseen = (

@@ -54,7 +54,7 @@ class OneLeaderPerLeaderEpoch(KeyedInvariant[Leaderships]):
     """
 
     id = "P1"
-    title = "One leader per leader epoch, and only the one the controller named"
+    title = "One leader per leader epoch, and only the broker that the controller named"
     source = "KIP-320; KIP-101"
     tested_when = "a broker takes up leadership"
     unseen = ("leaders that a controller gave and that nobody took up",)
@@ -156,8 +156,7 @@ class JoiningTheIsrIsEarned(KeyedInvariant[IsrWitnesses]):
 
     id = "P7"
     title = (
-        "A follower joins the ISR at the high watermark and the start of the leader epoch, not before, and not while "
-        "its leader knows that it is fenced"
+        "A follower joins the ISR no earlier than at the high watermark and epoch start, and not while known as fenced"
     )
     source = "KAFKA-7128; KIP-841; KIP-903; Partition.scala (isReplicaIsrEligible)"
     tested_when = "a leader proposes an ISR with a replica that was not in it"
@@ -323,7 +322,7 @@ class ReplicaFetchesAreFenced(KeyedInvariant[Lives]):
     """
 
     id = "P16"
-    title = "A leader takes note of fetches in its own epoch alone, and of no process that is gone; it fences others"
+    title = "A leader counts only fetches in its own leader epoch, and none of a process that is gone; it fences others"
     source = "KIP-320; KAFKA-6880; KAFKA-9338"
     tested_when = "a leader takes note of a follower's fetch, finds that it diverges, or fences it for its leader epoch"
     unseen = (
@@ -458,7 +457,7 @@ class AcksTellTheTruth(KeyedInvariant[LeaderMarks]):
     """
 
     id = "P17"
-    title = "acks=all is answered once the high watermark passed the records and the ISR is large enough"
+    title = "acks=all is answered once the high watermark has passed the records and the ISR is large enough"
     source = "Kafka's Partition.checkEnoughReplicasReachOffset; min.insync.replicas"
     tested_when = "a broker answers a Produce of acks=1 or acks=all without error"
     unseen = (

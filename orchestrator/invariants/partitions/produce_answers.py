@@ -49,7 +49,7 @@ class ProducesAreAnsweredAtOnce(KeyedInvariant[Produces]):
     """
 
     id = "P24"
-    title = "A leader answers acks=1 when it has appended, and acks=all when the high watermark has passed the records"
+    title = "A leader answers acks=1 once it has appended, and acks=all once the high watermark has passed the records"
     source = "Kafka's ReplicaManager.appendRecords; DelayedProduce.tryComplete; KAFKA-10301"
     tested_when = "a leader answers a Produce for one partition, whose append the trace tells of"
     unseen = (

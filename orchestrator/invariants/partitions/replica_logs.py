@@ -108,7 +108,7 @@ class LogsAreDenseAndOrdered(LogInvariant[State]):
     """
 
     id = "P14"
-    title = "Logs have no holes, and leader epochs rise along them, each from where its leader took it up"
+    title = "Logs have no gaps, and their leader epochs rise, each from the offset at which its leader took over"
     source = "KIP-101; KIP-279; KAFKA-7415; KAFKA-10706"
     tested_when = "a replica of a data partition appends a batch, or takes up a role with a log that it had before"
     unseen = (
@@ -173,7 +173,7 @@ class OnlyTheLeaderWrites(LogInvariant[State]):
     """
 
     id = "P15"
-    title = "Only the leader of an epoch appends under it, from when it takes it up until it takes up another state"
+    title = "Only the leader of an epoch appends under it, from taking up that leadership until its next state"
     source = "KIP-320; KIP-101"
     tested_when = "a broker appends a batch as leader"
     unseen = (

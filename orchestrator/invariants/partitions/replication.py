@@ -45,7 +45,7 @@ class CleanLeaderHasEverything(LogInvariant[Completeness]):
     """
 
     id = "P4"
-    title = "A cleanly elected leader has everything that was committed"
+    title = "A cleanly elected leader has every committed record"
     source = "KIP-101; KIP-966; Raft 5.4 (Leader Completeness)"
     tested_when = "a leader's log at its election is compared with what an older leader epoch committed"
     unseen = (
@@ -164,7 +164,7 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
     """
 
     id = "P10"
-    title = "High watermarks only rise while a leader leads, and cover nothing that the ISR lacks"
+    title = "While a leader leads, high watermarks only rise, and cover no record that an ISR member lacks"
     source = "KAFKA-14704; KAFKA-9491; KIP-497"
     tested_when = "a replica of a data partition moves its high watermark"
     unseen = (

@@ -50,7 +50,7 @@ class SessionsAreHonoured(ControllerInvariant[Sessions]):
     """
 
     id = "P27"
-    title = "A broker that was heard of within the session timeout is not fenced, and nobody else gets its id"
+    title = "A broker heard from within the session timeout is not fenced, and no other broker gets its id"
     source = "KIP-631; Kafka's BrokerHeartbeatManager, ClusterControlManager.registerBroker"
     tested_when = "a controller fences a broker that was unfenced, or registers another incarnation of one"
     unseen = (

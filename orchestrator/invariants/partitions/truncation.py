@@ -56,7 +56,7 @@ class TruncationEndsOnTheLineage(LogInvariant[Truncations]):
     """
 
     id = "P12"
-    title = "Followers truncate to the leader's lineage, not below it, and as they were told in this leader epoch"
+    title = "A follower truncates to the leader's lineage, not below it, and as its leader said in this leader epoch"
     source = "KIP-279; KAFKA-7164; KAFKA-7415; Kafka's AbstractFetcherThread, getOffsetTruncationState"
     tested_when = (
         "a replica cuts its log, whatever the reason, acts on where its leader said that their logs part, appends its "
@@ -251,7 +251,7 @@ class LeadersSayWhereLogsPart(LogInvariant[Divergences]):
     """
 
     id = "P23"
-    title = "A leader says that logs part if they do and only then, and where; out of range is only what is beyond"
+    title = "A leader reports divergence exactly where logs diverge; only a position beyond the log is out of range"
     source = "KIP-595, Fetch; KIP-101; KIP-279; Kafka's Partition.readRecords and LeaderEpochFileCache.endOffsetFor"
     tested_when = (
         "a leader tells a follower that their logs diverge, or that its position is out of range, or is to do so; or "

@@ -44,7 +44,7 @@ class RefusalIsBrief(PartitionInvariant[NewLeader]):
     """
 
     id = "H3"
-    title = "A new leader's high watermark reaches its leader epoch's start soon"
+    title = "A new leader's high watermark soon reaches its leader epoch's start"
     source = "KIP-207"
     tested_when = "the high watermark of a leader that began below its leader epoch's start reaches it in a window"
     route = PARTITION
@@ -140,7 +140,7 @@ class HighWatermarkFollows(PartitionInvariant[LeaderView]):
     """
 
     id = "P18"
-    title = "The high watermark follows at once when all replicas that count have more"
+    title = "The high watermark advances as soon as every replica that counts has more"
     source = "KAFKA-13091; Partition.scala (maybeIncrementLeaderHW)"
     tested_when = "what all in-sync replicas have passes the high watermark, and the high watermark follows"
     unseen = ("the first rise of a new leader, while it is below the start of its leader epoch: H3 judges that",)

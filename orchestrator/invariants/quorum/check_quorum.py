@@ -75,7 +75,7 @@ class CutOffLeadersStepDown(KeyedInvariant[Terms]):
     """
 
     id = "Q17"
-    title = "A quorum leader from which no majority fetches for 1.5 times the fetch timeout gives up its leadership"
+    title = "A quorum leader gives up its leadership when no majority has fetched for 1.5 times the fetch timeout"
     source = "KIP-595, Leader Progress Timeout; KAFKA-15489"
     tested_when = "a leader gives up its leadership after that time"
     unseen = (

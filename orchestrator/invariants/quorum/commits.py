@@ -68,7 +68,7 @@ class CommittedIsDurable(LogInvariant[Progress]):
     """
 
     id = "Q7"
-    title = "A quorum leader's high watermark covers only what a majority of the voters has on disk"
+    title = "A quorum leader's high watermark covers only records that a majority of the voters has on disk"
     source = "KIP-595; Kafka's RaftEventSimulationTest, MajorityReachedHighWatermark; KAFKA-10533"
     tested_when = "a quorum leader moves its high watermark"
     unseen = (
@@ -175,7 +175,7 @@ class StateMachinesAgree(LogInvariant[Application]):
     """
 
     id = "Q11"
-    title = "State machines are handed the same log: all of it, in order, once, and after it is committed"
+    title = "State machines are handed the same log: every entry, in order, once, and only after it is committed"
     source = "Raft 5.4.3 (State Machine Safety); KAFKA-10632; Kafka's RaftEventSimulationTest, ConsistentCommittedData"
     tested_when = "a member hands committed entries to its state machine"
     unseen = ("Whether the state that is made of the log is right: M8 compares images.",)
@@ -271,8 +271,7 @@ class DivergenceIsExact(LogInvariant[Answers]):
 
     id = "Q18"
     title = (
-        "A leader takes fetches of its own cluster and epoch alone, and says that they diverge if they do and only "
-        "then, and where"
+        "A leader accepts fetches of its own cluster and epoch only, and reports divergence exactly where logs diverge"
     )
     source = "KIP-595, Fetch; Kafka's KafkaRaftClientTest, testLeaderImmediatelySendsDivergingEpoch"
     tested_when = "a fetch diverges, or a follower cuts its log because of that"
@@ -424,7 +423,7 @@ class AcknowledgedMetadataStays(LogInvariant[Acknowledgements]):
     """
 
     id = "Q19"
-    title = "A change that the controller has confirmed is committed, and in the log of every later leader"
+    title = "A change that the controller confirmed is committed, and is in the log of every later leader"
     source = "KIP-595; KIP-631; KIP-853; Kafka's ControllerWriteEvent"
     tested_when = "a broker or an operator is told that a change was made, or another leader is elected after that"
     unseen = (

@@ -125,7 +125,7 @@ class OnlyVotersStand(LogInvariant[Removed]):
     """
 
     id = "Q15"
-    title = "Only voters stand for election and lead, by the voter set in their own log"
+    title = "Only voters, by the voter set in their own log, stand for election and lead"
     source = "KIP-595; KIP-853; KAFKA-17067; Kafka's RemoveVoterHandler"
     tested_when = "a member becomes prospective, candidate or leader, or a leader commits its own removal"
     unseen = (
@@ -230,7 +230,7 @@ class LeadersOnlyAppend(LogInvariant[Leaderships]):
     """
 
     id = "Q12"
-    title = "A quorum leader only appends, and leads an epoch in one incarnation alone"
+    title = "A quorum leader only appends, and leads an epoch in a single incarnation"
     source = "Raft 5.3 (Leader Append-Only); KAFKA-10527"
     tested_when = "a node that has led cuts its log, becomes leader again, or comes back in the epoch that it led"
     unseen = ("Leaders that write over an offset without a cut: Q6 finds two records at one place.",)
@@ -305,7 +305,7 @@ class LeaderCompleteness(CleanLeaderHasEverything):
     """
 
     id = "Q10"
-    title = "A quorum leader has everything that was committed in older epochs"
+    title = "A quorum leader has every entry that was committed in older epochs"
     source = "Raft 5.4 (Leader Completeness); KIP-595"
     tested_when = "a leader's log at its election is compared with what an older epoch committed"
     unseen = ("Members that follow: what they lack they fetch, or Q18 and Q6 find it.",)
@@ -347,7 +347,7 @@ class ControllersActInOffice(LogInvariant[ActedAs]):
     """
 
     id = "Q16"
-    title = "Controllers write between their node's election and its next change of role, and in its epoch"
+    title = "A controller writes only between its node's election and next change of role, and in that epoch"
     source = "KIP-595; KAFKA-13104"
     tested_when = "a controller changes a partition, a registration or a configuration, or appends to the metadata log"
     unseen = ("Answers that a controller gives out of office without having written anything.",)

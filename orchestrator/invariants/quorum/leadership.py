@@ -115,7 +115,7 @@ class OneDurableVotePerEpoch(KeyedInvariant[VoterState]):
     """
 
     id = "Q2"
-    title = "A voter grants one vote per epoch, and has it on disk before it answers, that one and no other"
+    title = "A voter grants one vote per epoch, and has exactly that vote on disk before it answers"
     source = "Raft 5.2; KIP-595; KIP-853"
     tested_when = "a real vote is granted, a candidate's own included"
     unseen = (
@@ -264,7 +264,7 @@ class EpochsNeverGoBack(KeyedInvariant[VoterEpoch]):
     """
 
     id = "Q3"
-    title = "The epoch of a voter never goes back, not over a restart either"
+    title = "A voter's epoch never goes back, not even across a restart"
     source = "Kafka's RaftEventSimulationTest, MonotonicEpoch; KIP-595"
     tested_when = "a voter stores an epoch or takes up a role, and has stored an epoch before"
     unseen = (
@@ -397,7 +397,7 @@ class CommittedMetadataStays(LogInvariant[MetadataMarks]):
     """
 
     id = "Q9"
-    title = "Committed metadata is permanent: the high watermark never goes back, nothing below it is truncated"
+    title = "Committed metadata is permanent: the high watermark never goes back, and nothing below it is truncated"
     source = "Kafka's RaftEventSimulationTest, MonotonicHighWatermark; KAFKA-12460"
     tested_when = "a node moves its high watermark in the metadata log again, or cuts that log"
     unseen = (

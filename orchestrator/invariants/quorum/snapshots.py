@@ -55,7 +55,7 @@ class SnapshotsAreCommitted(LogInvariant[SnapshotState]):
     """
 
     id = "Q13"
-    title = "A snapshot of the metadata log stands for a committed prefix, and a log begins where one ends"
+    title = "A snapshot of the metadata log covers a committed prefix, and a log begins where a snapshot ends"
     source = (
         "KIP-630; KIP-595; Kafka's RaftEventSimulationTest, SnapshotAtLogStart, LeaderNeverLoadSnapshot; KAFKA-14618"
     )

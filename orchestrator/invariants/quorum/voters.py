@@ -43,7 +43,9 @@ class VoterChangesAreSerial(LogInvariant[VoterChanges]):
     """
 
     id = "Q14"
-    title = "The voter set changes by one voter at a time, after the last change and in an epoch that has committed"
+    title = (
+        "Voters change one at a time, after the previous change is committed, in an epoch that has committed an entry"
+    )
     source = "KIP-853; Kafka's AddVoterHandler, RemoveVoterHandler, UpdateVoterHandler; KAFKA-16530"
     tested_when = "a leader writes a voter set, or commits with one that was changed; a follower copies one"
     unseen = (

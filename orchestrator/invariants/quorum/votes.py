@@ -72,7 +72,7 @@ class VotesFollowTheRule(LogInvariant[Voters]):
     """
 
     id = "Q20"
-    title = "Votes are granted and refused by the voter's epoch, role, vote, leader and log"
+    title = "A voter grants or refuses votes by its own epoch, role, vote, leader and log"
     source = "KafkaRaftClient.handleVoteRequest, EpochState.canGrantVote; KIP-595; KIP-853; KIP-996"
     tested_when = "a voter decides on a vote, or a vote beforehand, that another one asks for"
     unseen = (

@@ -35,7 +35,7 @@ def test_a_failure_is_recorded_with_its_signature() -> None:
     plan = FAILS.plan()
     record = record_of(FAILS, run_in_sim(plan), 1.5)
     assert (record.exit_code, record.outcome) == (1, "violated")
-    assert record.signature.startswith("H1: list-offsets-# was told # as the latest offset of orders-# by broker-#")
+    assert record.signature.startswith("H1: broker-# (leader epoch #) reported # as the latest offset of orders-# to")
     assert record.tallies["H1"].violated > 0
     assert 0 < record.tallies["H1"].first_us < record.virtual_us
     assert pickle.loads(pickle.dumps(record)) == record

@@ -48,7 +48,7 @@ def test_the_timeline_of_kip_207() -> None:
         "      4.500 s  f2 crash leader(orders-0), for 8s\n"
         "     11.000 s  f1 partition ends\n"
         "     12.500 s  f2 crash ends\n"
-        "     16.000 s  end of the chaos: what is left is healed\n"
+        "     16.000 s  end of the chaos: the remaining faults are healed\n"
         "  then stop producers and probers, drain consumers\n"
         "\n"
         "expect          violated H1; may H6, C6\n"

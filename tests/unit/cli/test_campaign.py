@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from junitparser import Error, Failure, JUnitXml
 
 from chaos.errors import RunError
 from orchestrator.campaigns import campaign as module
@@ -145,3 +146,36 @@ def test_a_python_process_may_die_on_any_master() -> None:
     """Shows that executors which are threads of the driver get the retries that others have."""
     masters = ["local", "local[2]", "local[*]", "local[2,1]", "local-cluster[2,1,1024]", "spark://a:7077"]
     assert [with_retries(master) for master in masters] == ["local[1,4]", "local[2,4]", "local[*,4]", *masters[3:]]
+
+
+def test_a_campaign_for_builds(spark: NoSpark) -> None:
+    """Shows the files of --junit and --summary: a failure for each kind of failure, with the command to do it again;
+    an error for what nothing tested; a promise that was tested passes; and that the summary is added to."""
+    Path("small.yaml").write_text(Path("small.yaml").read_text() + "defects: [leader-skips-offset]\n")
+    Path("page.md").write_text("before\n")
+    options = ("--seeds", "2", "--quiet", "--sample", "0", "--fresh", "--junit", "it.xml", "--summary", "page.md")
+    assert krift("campaign", "small.yaml", *options).code == 1
+    [suite] = JUnitXml.fromfile("it.xml")
+    cases = {case.name: case for case in suite}
+    [failed] = [case for name, case in cases.items() if name.startswith("failed: ")]
+    assert isinstance(failed.result[0], Failure)
+    assert "again: krift run" in failed.result[0].text
+    assert "2 runs: 0 held, 2 violated" in cases["runs of small.yaml"].system_out
+    by_id = {name.split()[0]: case for name, case in cases.items()}
+    assert isinstance(by_id["Q4"].result[0], Error)
+    assert by_id["Q4"].result[0].message == "nothing tested it in any run"
+    assert by_id["T2"].result == []
+    assert "tested" in by_id["T2"].system_out
+    page = Path("page.md").read_text()
+    assert page.startswith("before\n### Krift campaign-small-")
+    assert ": not as expected\n" in page
+    assert "<details><summary>all tables</summary>" in page
+    assert "\n| promise | tested |" in page
+
+
+def test_places_for_builds_are_looked_at_first(spark: NoSpark) -> None:
+    """Shows 2 for a file that cannot be written, before any run."""
+    ended = krift("campaign", "small.yaml", "--seeds", "2", "--summary", "nowhere/page.md")
+    assert ended.code == 2
+    assert ended.err.startswith("krift: --summary nowhere/page.md: cannot be written")
+    assert not Path("runs/latest").exists()

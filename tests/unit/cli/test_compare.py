@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from junitparser import Error, JUnitXml
 
 from orchestrator.campaigns.comparison import Comparison, MeasuredPair, Pair, measure
 from orchestrator.cli import compare
@@ -120,3 +121,24 @@ def test_spark_finds_the_same(tmp_path: Path) -> None:
     here, there = (compared(run(tmp_path, *SLOWER, "--json", *more)) for more in ((), ("--master", "local[2]")))
     assert there.differences == here.differences
     assert there.violated == here.violated
+
+
+def test_a_comparison_for_builds(tmp_path: Path) -> None:
+    """Shows the files of --junit and --summary: what is violated is no failure, as it is what is compared; runs that
+    are undecided are an error of their side."""
+    file, page = tmp_path / "it.xml", tmp_path / "page.md"
+    asked = [*WITHOUT, "--b", "features.kip-207=kafka", "--seeds", "3-3", "--out", tmp_path]
+    assert krift("compare", "kip-207", *asked, "--junit", file, "--summary", page).code == 0
+    [suite] = JUnitXml.fromfile(str(file))
+    cases = {case.name.split()[0]: case for case in suite}
+    assert (suite.failures, suite.errors) == (0, 0)
+    assert cases["H1"].system_out == "violated in a: 1 of 1 (2.5-100 %); in b: 0 of 1 (0-97.5 %)"
+    told = page.read_text(encoding="utf-8")
+    assert told.startswith("### Krift compare kip-207: 1 pair of runs, seeds 3-3\n")
+    assert "- a: features.kip-207=off\n- b: features.kip-207=kafka (as shipped)\n" in told
+    assert "| H1 | 1 of 1 (2.5-100 %) | 0 of 1 (0-97.5 %) | 1 | 0 | 1.000 |" in told
+    ended = run(tmp_path, *SLOWER, "--junit", str(file), more="must-happen: [offset-not-available]\n")
+    assert ended.code == 3
+    [suite] = JUnitXml.fromfile(str(file))
+    assert [type(case.result[0]) for case in suite] == [Error, Error]
+    assert "never seen: offset-not-available" in next(iter(suite)).result[0].message

@@ -12,7 +12,7 @@ import pytest
 from orchestrator.cli.main import COMMANDS, cli
 from orchestrator.report.schema import SCHEMA_FILES, schema_text
 from orchestrator.run_dir import Manifest
-from orchestrator.verdict import InvariantVerdict, Verdict, Violation
+from orchestrator.verdict import Excuse, InvariantVerdict, Verdict, Violation
 from tests.architecture.sources import ROOT
 
 TEXT = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
@@ -70,7 +70,7 @@ def test_each_exit_code_is_described() -> None:
     assert re.findall(r"^\| (\d+) \|", TEXT, flags=re.MULTILINE) == ["0", "1", "2", "3", "4", "130"]
 
 
-@pytest.mark.parametrize("kind", [Verdict, InvariantVerdict, Violation, Manifest])
+@pytest.mark.parametrize("kind", [Verdict, InvariantVerdict, Violation, Excuse, Manifest])
 def test_each_field_is_described(kind: type) -> None:
     """Shows that the fields of the files for programs are explained."""
     for field in kind.__struct_fields__:

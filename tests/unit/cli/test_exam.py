@@ -6,7 +6,9 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from junitparser import Failure, JUnitXml, Skipped
 
+from orchestrator.invariants.registry import INVARIANTS
 from tests.unit.cli.command import krift
 from tests.unit.exam.attempts import quiet, small
 
@@ -44,7 +46,7 @@ def test_there_are_two_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     killed = "killed by the invariant meant for them"
     assert f"defects      1 of 1 {killed} (100 %), under the nemesis meant for them" in both.out
     assert f"everything   0 of 1 {killed} (0 %), within 2 runs of that nemesis\n  not by it: list-behind" in both.out
-    assert "| `list-behind` | H6 | 1 of 1 | 1 |" in path.read_text(encoding="utf-8")
+    assert f"| `list-behind` | H6 {INVARIANTS['H6'].title} | 1 of 1 | 1 |" in path.read_text(encoding="utf-8")
     assert "| none of 2 |" in path.read_text(encoding="utf-8")
     alone = krift(*asked, "--under", "everything", "--json")
     assert alone.code == 0, alone.err
@@ -70,3 +72,34 @@ def test_an_exam_of_nothing_is_refused(asked: list[str]) -> None:
     ended = krift("exam", *asked, "--master", "none")
     assert (ended.code, ended.out) == (2, "")
     assert f"{asked[2]} leaves out all that {asked[0]} names: nothing is left to examine" in ended.err
+
+
+def test_an_exam_for_builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shows the files of --junit and --summary: a survivor of the nemesis meant for it is a failure, one that
+    everything missed is skipped, and the exam is said not to have passed."""
+    monkeypatch.setattr("orchestrator.cli.exam.schedule", small)
+    monkeypatch.setattr("orchestrator.cli.exam.any_schedule", quiet)
+    file, page = tmp_path / "it.xml", tmp_path / "page.md"
+    asked = ["--defect", "epoch-reset", "--runs", "1", "--everything-runs", "1", "--master", "none", "--quiet"]
+    assert krift("exam", *asked, "--junit", file, "--summary", page).code == 1
+    suites = {suite.name: list(suite) for suite in JUnitXml.fromfile(str(file))}
+    assert list(suites) == ["exam: defects", "exam: everything", "exam: false alarms"]
+    [meant], [missed] = suites["exam: defects"], suites["exam: everything"]
+    assert (meant.name, missed.name) == ("epoch-reset", "epoch-reset")
+    assert isinstance(meant.result[0], Failure)
+    assert isinstance(missed.result[0], Skipped)
+    assert [case.name for case in suites["exam: false alarms"]] == ["the exam"]
+    told = page.read_text(encoding="utf-8")
+    assert told.startswith("### Krift exam: NOT passed\n")
+    assert "<details><summary>defects</summary>" in told
+
+
+def test_an_oddity_that_occurs_passes(tmp_path: Path) -> None:
+    """Shows the suite of the oddities."""
+    file, page = tmp_path / "it.xml", tmp_path / "page.md"
+    asked = ["--oddity", "last-member-stays", "--oddity-seeds", "1", "--master", "none", "--quiet"]
+    assert krift("exam", *asked, "--junit", file, "--summary", page).code == 0
+    oddities, alarms = JUnitXml.fromfile(str(file))
+    [case] = oddities
+    assert (case.name, case.result, alarms.failures) == ("last-member-stays", [], 0)
+    assert page.read_text(encoding="utf-8").startswith("### Krift exam: passed\n")

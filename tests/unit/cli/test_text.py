@@ -9,14 +9,14 @@ from rich.cells import cell_len
 from orchestrator.invariants.folds.conclusion import KEPT, KeyResult, count
 from orchestrator.invariants.folds.fold import Finding
 from orchestrator.report.console import Page
-from orchestrator.report.text import one_line, print_contrast, print_verdict
+from orchestrator.report.text import one_line, print_contrast, print_verdict, title
 from orchestrator.story.moments import Moment, Step
-from orchestrator.verdict import Expected, InvariantVerdict, Verdict, Violation
+from orchestrator.verdict import Excuse, Expected, InvariantVerdict, Verdict, Violation
 
 EVENTS = ["list-offsets-1/0/479", "list-offsets-2/0/738"]
 TOLD = (
-    "list-offsets-2 was told 291 as the latest offset of orders-0 by broker-2 (leader epoch 1) after broker-1 "
-    "(leader epoch 0) had told list-offsets-1 301"
+    "broker-2 (leader epoch 1) reported 291 as the latest offset of orders-0 to list-offsets-2 after broker-1 "
+    "(leader epoch 0) had reported 301 to list-offsets-1"
 )
 OFF = Verdict(
     run="r1",
@@ -38,6 +38,7 @@ OFF = Verdict(
             "violated",
             1275,
             excused={"stale-leader": 3},
+            excuses=[Excuse("stale-leader", "orders-0", "list-offsets-1 asked broker-1", [], 6_100_000)],
             violated=308,
             violations=[
                 Violation(
@@ -48,6 +49,7 @@ OFF = Verdict(
                     164,
                     "",
                     7_874_000,
+                    [Step(4_500_000, "f2 crash of broker-1 begins", "driver/0/8")],
                 ),
                 Violation("orders-0", "list-offsets-1 was told less", ["list-offsets-1/0/751"], [], 1, "", 8_001_000),
             ],
@@ -63,7 +65,6 @@ OFF = Verdict(
         Moment(4_500_000, "f2 crash of broker-1, until 12.500 s"),
         Moment(7_874_000, "H1 VIOLATED: The latest offset never goes back"),
     ],
-    paths={"H1": [Step(4_500_000, "f2 crash of broker-1 begins", "driver/0/8")]},
 )
 ON = msgspec.structs.replace(
     OFF,
@@ -72,7 +73,6 @@ ON = msgspec.structs.replace(
     defects=[],
     remarks=[],
     story=[],
-    paths={},
     invariants=[
         OFF.invariants[0],
         InvariantVerdict("H1", "The latest offset never goes back", "held", 943),
@@ -81,6 +81,7 @@ ON = msgspec.structs.replace(
 )
 
 
+ROW = "H1       violated   1,275  The latest offset never goes back (excused 3 times, first at 6.100 s: stale-leader)"
 PLANTED = "; planted: list-offsets-any-offset"
 HEAD = [
     "kip-207 (off), sim, seed 7: Offsets go [backwards].",
@@ -94,7 +95,7 @@ HEAD = [
     "H1 was violated 308 times (tested 1,275 times), first at 7.874 s: The latest offset never goes back",
     f"  {TOLD}",
     f"      164 times, first at 7.874 s in the events {', '.join(EVENTS)}; caused by broker-1/0/595",
-    "      how it came to this",
+    "      how it happened",
     "        4.500  f2 crash of broker-1 begins  driver/0/8",
 ]
 FOOT = [
@@ -114,11 +115,11 @@ def test_a_verdict_on_a_screen(capsys: pytest.CaptureFixture[str]) -> None:
     print_verdict(Page(), OFF)
     assert capsys.readouterr().out.splitlines() == [
         *HEAD,
-        "  and 144 times with other words or numbers (verdict.json has some of them)",
+        "  and 144 times with other nodes or numbers (verdict.json has some of them)",
         "",
         "promise  status    tested  what is promised",
-        "H1       violated   1,275  The latest offset never goes back (excused 3 times: stale-leader)",
-        "1 other held, 1 vacuous (--full has each of them)",
+        ROW,
+        "1 other held, 1 vacuous (--full lists them)",
         "",
         *FOOT,
     ]
@@ -131,16 +132,16 @@ def test_a_verdict_in_full(capsys: pytest.CaptureFixture[str]) -> None:
         *HEAD,
         "  list-offsets-1 was told less",
         "      once at 8.001 s in the events list-offsets-1/0/751",
-        "  and 143 times with other words or numbers (verdict.json has some of them)",
+        "  and 143 times with other nodes or numbers (verdict.json has some of them)",
         "",
         "promise  status    tested  what is promised",
-        "H1       violated   1,275  The latest offset never goes back (excused 3 times: stale-leader)",
+        ROW,
         "P1       held           2  One leader per leader epoch",
         "H2       vacuous        0  A new leader refuses (kip-207 is off)",
         "",
-        "violated      broken, with proof",
-        "held          put to the test that often, and what it promises was kept each time",
-        "vacuous       nothing in this run tested it, so nothing is known",
+        "violated      broken; each violation names the events that prove it",
+        "held          tested that often, and kept each time",
+        "vacuous       not tested by this run, so nothing is known",
         "",
         *FOOT,
     ]
@@ -158,8 +159,8 @@ def test_a_story_of_what_went_well_is_told_to_who_asks(capsys: pytest.CaptureFix
 @pytest.mark.parametrize(
     ("rule", "lost"),
     [
-        ("unclean-election", "316 records acknowledged with acks=all, given up by an unclean election"),
-        ("loss-budget", "316 records acknowledged with acks=all, with the disks of too many replicas"),
+        ("unclean-election", "316 records acknowledged with acks=all, by an unclean election"),
+        ("loss-budget", "316 records acknowledged with acks=all, as too many replicas"),
         ("acks<=1", "316 records acknowledged with acks=1"),
     ],
 )
@@ -170,9 +171,36 @@ def test_a_loss_that_is_allowed_is_in_the_headline(rule: str, lost: str, capsys:
     print_verdict(Page(), verdict)
     lines = capsys.readouterr().out.splitlines()
     assert lines[1].startswith(f"LOST: {lost}")
-    assert lines[2].startswith("nothing violated; 1 promise gave way where that is allowed: C1 (316 times)")
+    assert lines[2].startswith(
+        "nothing violated; 1 promise excused, where a break is allowed: C1 Acknowledged records stay (316 times)"
+    )
     assert "outcome     nothing violated, 1 excused, as expected" in lines
     assert f"lost: {lost}" in one_line(verdict)
+
+
+def test_much_that_broke_fits_a_screen(capsys: pytest.CaptureFixture[str]) -> None:
+    """Shows that of many promises the first to break is shown with its evidence, some others with a line each, and that
+    the rest are counted; the same of promises that gave way and of reasons. --full has everything."""
+    broken = [msgspec.structs.replace(OFF.invariants[1], id=f"H{number}") for number in range(1, 16)]
+    weak = [InvariantVerdict(f"C{n}", "Records stay", "excused", 9, excused={"acks<=1": n}) for n in range(1, 10)]
+    story = [Moment(1_000_000 * number, f"broker-{number} is fenced") for number in range(20)]
+    reasons = [f"H{number} was violated: {TOLD}" for number in range(1, 16)]
+    verdict = msgspec.structs.replace(
+        OFF, invariants=[*broken, *weak], story=story, expects=Expected(), unexpected=reasons, expected=False
+    )
+    print_verdict(Page(width=160), verdict)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 60
+    assert sum("how it happened" in line for line in lines) == 1
+    assert sum(line.startswith("H") for line in lines) == 6
+    assert "and 9 other promises (--full lists them)" in lines
+    assert [line[:2] for line in lines if " excused " in line and line[0] == "C"] == ["C1", "C8", "C9"]
+    assert "  unexpected: 12 more (verdict.json has them)" in lines
+    assert lines[1].endswith("; and 12 more")
+    print_verdict(Page(width=160), verdict, full=True)
+    lines = capsys.readouterr().out.splitlines()
+    assert sum("how it happened" in line for line in lines) == 15
+    assert sum(line.startswith("H") for line in lines) == 30
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 200])
@@ -193,11 +221,11 @@ def test_runs_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
     """Shows that what differs is in the table, a column for each variant, and what is alike everywhere below it."""
     print_contrast(Page(), [OFF, ON])
     assert capsys.readouterr().out.splitlines() == [
-        "promise       off, 1 run             seed, 1 run        what is promised",
-        "H1            violated (308 times)   held (943 tests)   The latest offset never goes back",
-        "H2            vacuous                held (10 tests)    A new leader refuses",
+        "promise       off, 1 run             as proposed (KIP text), 1 run   what is promised",
+        "H1            violated (308 times)   held (943 tests)                The latest offset never goes back",
+        "H2            vacuous                held (10 tests)                 A new leader refuses",
         "as expected   yes                    yes",
-        "held in every run: 1 promise (--full has each of them)",
+        "held in every run: 1 promise (--full lists them)",
     ]
 
 
@@ -206,17 +234,23 @@ def test_many_runs_of_a_variant(capsys: pytest.CaptureFixture[str]) -> None:
     odd = msgspec.structs.replace(ON, expected=False, invariants=[*ON.invariants[:1], *OFF.invariants[1:]])
     print_contrast(Page(), [ON, ON, odd])
     assert capsys.readouterr().out.splitlines() == [
-        "promise       seed, 3 runs                                    what is promised",
+        "promise       as proposed (KIP text), 3 runs                  what is promised",
         "H1            violated 1 of 3, held 2 of 3; 943+ tests each   The latest offset never goes back",
         "H2            held 2 of 3, vacuous 1 of 3; 0+ tests each      A new leader refuses",
         "as expected   2 of 3",
-        "held in every run: 1 promise (--full has each of them)",
+        "held in every run: 1 promise (--full lists them)",
     ]
+
+
+def test_a_run_as_proposed_says_so() -> None:
+    """Shows that the variant named seed is not taken for the seed of a run."""
+    assert title(ON) == "kip-207 (as proposed), sim, seed 7"
 
 
 def test_a_run_as_a_line() -> None:
     """Shows a run among many, with the reason if it did not go as expected."""
-    assert one_line(OFF) == f"ok kip-207 (off), sim, seed 7: violated H1, held 1 of 3, 11,375 events{PLANTED}"
+    violated = "violated H1 The latest offset never goes back"
+    assert one_line(OFF) == f"ok kip-207 (off), sim, seed 7: {violated}, held 1 of 3, 11,375 events{PLANTED}"
     failed = msgspec.structs.replace(OFF, expected=False, unexpected=["H1 was violated: x"], undecided=["y"])
     assert one_line(failed).startswith("!! ")
     assert one_line(failed).endswith(f"; H1 was violated: x; y{PLANTED}")

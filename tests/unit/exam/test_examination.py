@@ -15,6 +15,7 @@ from orchestrator.exam.examination import ROUNDS, DefectExam, OddityExam
 from orchestrator.exam.kept import FILE, Kept
 from orchestrator.exam.marks import Marks
 from orchestrator.exam.schedules import any_schedule
+from orchestrator.invariants.registry import INVARIANTS
 from orchestrator.report.exam import conclusion, exam_json, exam_markdown
 from orchestrator.sim_run import run_in_sim
 from tests.unit.exam.attempts import Pretended, here, shown, small
@@ -41,7 +42,7 @@ def test_two_defects_under_schedules_that_were_not_made_for_them() -> None:
     assert (alive.killed, alive.kills, alive.runs, alive.reproduce) == (False, 0, 1, "")
     marks = Marks([killed, alive], [], exam.alarms, exam.clean_runs)
     assert (marks.survivors, marks.alarms, marks.passed) == (["double-vote"], [], False)
-    assert "  survivor:  double-vote, Q2 was not violated in 1 run" in conclusion(marks)
+    assert f"  survivor:  double-vote, Q2 {INVARIANTS['Q2'].title}: not violated in 1 run" in conclusion(marks)
 
 
 def test_a_dead_defect_is_laid_aside_and_one_alive_gets_all_its_runs() -> None:
@@ -180,8 +181,8 @@ def test_the_object_for_programs() -> None:
     }
     assert found["detail"]["defects"][0]["kills"] == ROUNDS[0]
     text = exam_markdown(marks, ["krift", "exam"])
-    assert "| `raise` | X3 | 1 of 1 | 1 | 1.0 s |" in text
-    assert "| `list-behind` | H6 | SURVIVED 2 |" in text
+    assert f"| `raise` | X3 {INVARIANTS['X3'].title} | 1 of 1 | 1 | 1.0 s |" in text
+    assert f"| `list-behind` | H6 {INVARIANTS['H6'].title} | SURVIVED 2 |" in text
     assert text.endswith("Made by `krift exam`.\n")
 
 

@@ -12,11 +12,11 @@ from orchestrator.verdict import InvariantVerdict, Verdict, Violation
 from tests.unit.story.stage import DRIVER, TP, Stage
 
 
-def verdict_with(*broken: InvariantVerdict, paths: dict[str, list[Step]] | None = None) -> Verdict:
+def verdict_with(*broken: InvariantVerdict) -> Verdict:
     """A verdict with these invariants."""
     return Verdict(
         run="run", scenario="s", variant="", runtime="sim", seed=1, outcome="violated" if broken else "held",
-        expected=not broken, digest="", invariants=list(broken), events=0, rpcs=0, duration=1.0, paths=paths or {},
+        expected=not broken, digest="", invariants=list(broken), events=0, rpcs=0, duration=1.0,
     )  # fmt: skip
 
 
@@ -159,7 +159,7 @@ def test_a_violation_has_its_time_its_evidence_and_its_messages() -> None:
     trace.cause = led
     proof = trace.ask("list-1", 0, 2, 1)
     step = Step(2000, "broker-2 moves", led)
-    verdict = verdict_with(violated(Violation(TP, "it went back", [proof], at_us=4000)), paths={"H1": [step]})
+    verdict = verdict_with(violated(Violation(TP, "it went back", [proof], at_us=4000, path=[step])))
     timeline = drawn(trace, verdict)
     assert [(each.promise, each.at, each.sentence) for each in timeline.breaks] == [("H1", 0.004, "it went back")]
     assert [(mark.event, mark.proof, mark.node) for mark in timeline.marks] == [
@@ -203,7 +203,10 @@ def test_the_start_of_processes_is_passed_over() -> None:
     assert (round(timeline.begin), round(timeline.opens)) == (-60, -1)
     early = Violation(TP, "it went back", [], at_us=-30_000_000)
     assert round(drawn(trace, verdict_with(violated(early))).opens) == -31
-    soon = drawn(Stage().begin())
+    trace = Stage().begin()
+    trace.wall += 20_000_000
+    trace.up("broker-1")
+    soon = drawn(trace)
     assert soon.opens == soon.begin
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from orchestrator.story.moments import Step
 from orchestrator.story.paths import Paths
 from tests.unit.story.stage import TP, Stage
@@ -10,7 +12,7 @@ from tests.unit.story.stage import TP, Stage
 def path(trace: Stage, *proofs: str, causes: tuple[str, ...] = (), key: str = TP) -> list[Step]:
     """The way to these events."""
     zero_us = next(event.wall for event in trace.events if event.type == "ctl.phase")
-    return Paths(trace.events, zero_us).to(key, proofs, causes)
+    return Paths(trace.events, zero_us, {*proofs, *causes}).to(key, proofs, causes)
 
 
 def test_a_path_goes_from_the_fault_over_the_election_to_the_wrong_answer() -> None:
@@ -60,3 +62,31 @@ def test_a_cause_that_is_about_something_else_is_left_out() -> None:
 def test_proofs_that_the_trace_does_not_have() -> None:
     """Shows that there is no path to what is not there."""
     assert path(Stage().begin(), "broker-1/0/5") == []
+
+
+def test_paths_end_when_too_much_was_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shows that a long trace with many violations has paths for the first of them, and does not take for ever."""
+    trace = Stage().begin()
+    proofs = [trace.assume(1, epoch) for epoch in range(4)]
+    monkeypatch.setattr("orchestrator.story.paths.LOOKED_AT_MAX", 8)
+    zero_us = trace.events[0].wall
+    paths = Paths(trace.events, zero_us, proofs)
+    assert [bool(paths.to(TP, [proof], [])) for proof in proofs] == [True, True, False, False]
+
+
+def test_of_a_trace_only_what_may_be_told_is_kept() -> None:
+    """Shows that a path goes over messages of which nothing but a few bytes were kept."""
+    trace = Stage().begin()
+    leads = trace.assume(2, 1)
+    trace.cause = leads
+    heard = trace.high_watermark("broker-3", 0)
+    trace.cause = heard
+    proof = trace.high_watermark("broker-4", 0)
+    assert [step.event for step in path(trace, proof)] == [leads, proof]
+
+
+def test_few_or_many_nodes_of_a_fault() -> None:
+    """Shows that of many nodes the first are named and the others are counted."""
+    trace = Stage().begin()
+    trace.fault("crash", "start", "broker-1", "broker-2", "broker-3", "broker-4", "broker-5")
+    assert trace.story() == ["f1 crash of broker-1, broker-2, broker-3 and 2 more"]

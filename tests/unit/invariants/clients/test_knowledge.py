@@ -39,11 +39,11 @@ def test_latest_below_what_is_known(how: str) -> None:
     result = trace.result("H6")
     assert result.violations[0].events == [first, second]
     assert result.violations[0].sentence == (
-        "list-offsets-2 was told 9 as the latest offset of orders-0 by broker-2 (leader epoch 5) after "
+        "broker-2 (leader epoch 5) reported 9 as the latest offset of orders-0 to list-offsets-2 after "
         + {
             "acknowledged": "broker-1 (leader epoch 4) had acknowledged a at 9",
-            "got": "consumer-1 had got a at 9 from broker-1 (leader epoch 4)",
-            "told": "broker-1 (leader epoch 4) had told list-offsets-1 10",
+            "got": "consumer-1 had read a at 9 from broker-1 (leader epoch 4)",
+            "told": "broker-1 (leader epoch 4) had reported 10 to list-offsets-1",
         }[how]
     )
 
@@ -167,7 +167,7 @@ def test_a_later_send_comes_in_front() -> None:
     result = trace.result("C6")
     assert result.violations[0].events == [first, second]
     assert result.violations[0].sentence == (
-        "producer-1 was told by broker-2 (leader epoch 1) that b, sent later, is at offset 4 of orders-0, after "
+        "broker-2 (leader epoch 1) acknowledged b, sent later by producer-1, at offset 4 of orders-0 after "
         "broker-1 (leader epoch 0) had acknowledged a at 4"
     )
 

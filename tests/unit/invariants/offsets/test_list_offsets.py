@@ -18,8 +18,8 @@ def test_latest_went_back() -> None:
     assert (result.status, result.tested, result.violated) == ("violated", 1, 1)
     assert result.violations[0].events == [first, second]
     assert result.violations[0].sentence == (
-        "list-offsets-1 was told 1,204 as the latest offset of orders-0 by broker-2 (leader epoch 5) "
-        "after broker-1 (leader epoch 4) had told it 1,310"
+        "broker-2 (leader epoch 5) reported 1,204 as the latest offset of orders-0 to list-offsets-1 "
+        "after broker-1 (leader epoch 4) had reported 1,310 to list-offsets-1"
     )
 
 
@@ -29,8 +29,8 @@ def test_answers_are_compared_across_clients() -> None:
     trace.ask("list-offsets-1", 10, broker=1, epoch=0)
     trace.ask("list-offsets-2", 9, broker=1, epoch=0)
     result = trace.result("H1")
-    assert "list-offsets-2 was told 9" in result.violations[0].sentence
-    assert "had told list-offsets-1 10" in result.violations[0].sentence
+    assert "reported 9 as the latest offset of orders-0 to list-offsets-2" in result.violations[0].sentence
+    assert "had reported 10 to list-offsets-1" in result.violations[0].sentence
 
 
 def test_rising_answers_hold() -> None:
