@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
 from chaos.words import some
+from orchestrator.campaigns.asked import Asked
 from orchestrator.campaigns.campaign import MUTATED
 from orchestrator.campaigns.directory import CampaignDir, Outcome
 from orchestrator.campaigns.keep import KeptRun
@@ -57,13 +59,17 @@ def headline(report: Report) -> tuple[str, Tone]:
     return told, tone
 
 
-def again(directory: CampaignDir) -> str:
+def again(asked: Asked) -> str:
     """The command that does it again."""
-    asked = directory.read_asked()
     first, last = asked.seeds
-    options = [f"--seeds {first}-{last}", *(f"--defect {name}" for name in asked.defects), f"--guide {asked.guide}"]
-    options += [f"--set {setting}" for setting in dict.fromkeys(each for one in asked.settings for each in one)]
-    return f"krift campaign {' '.join(source.name for source in asked.sources)} {' '.join(options)}"
+    variants = {tuple(source.variants) for source in asked.sources}
+    # What was chosen is the same for all; where each has its own, all of them were run.
+    chosen = [name for name in next(iter(variants)) if name] if len(variants) == 1 else []
+    settings = dict.fromkeys(each for one in asked.settings for each in one)
+    words = ["krift", "campaign", *(source.name for source in asked.sources), "--seeds", f"{first}-{last}"]
+    for option, values in (("--variant", chosen), ("--set", settings), ("--defect", asked.defects)):
+        words += [word for value in values for word in (option, value)]
+    return shlex.join(words if asked.guide == "random" else [*words, "--guide", asked.guide])
 
 
 def blocks(directory: CampaignDir, report: Report, kept: Sequence[KeptRun], link: Link) -> Iterator[Block]:

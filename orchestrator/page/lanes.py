@@ -165,11 +165,13 @@ class NodeLanes:
                 self._begin(node, f"pause {body.fault}", Stretch("paused", event.wall, "paused", words))
 
     def rule(self, event: Stamped, body: LinkRuleChange) -> None:
-        """Messages of some nodes that do not get through to others."""
+        """Messages of some nodes that do not get through to others. Cut off are the fewer: with one broker cut off from
+        all others, nobody would say that of all of them."""
         if body.kind not in _CUTS:
             return
         fault = body.rule.partition("/")[0]
-        for node in (*body.sources, *body.targets):
+        least = min(len(body.sources), len(body.targets))
+        for node in (node for side in (body.sources, body.targets) if len(side) == least for node in side):
             rules = self._cuts.setdefault((node, fault), set())
             told = f"{event.node} {body.rule}"
             if body.phase == "start":

@@ -83,7 +83,7 @@ def _campaign(directory: CampaignDir, to: Path) -> Written:
         tone,
         list(campaigns.blocks(directory, report, kept, link)),
         lines=list(conclusion(report)),
-        again=campaigns.again(directory),
+        again=campaigns.again(directory.read_asked()),
     )
     write_text(to, html)
     return Written(to, report.exit_code)

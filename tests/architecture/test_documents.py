@@ -12,10 +12,12 @@ import pytest
 from orchestrator.cli.main import COMMANDS, cli
 from tests.architecture.sources import ROOT, name, python_files, repository_files
 
+PICTURE = re.compile(r'(?:src|srcset)="([^"]+)"')
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 PATH = re.compile(r"`((?:actors|chaos|orchestrator|proto|tests|docs|k8s|benchmarks)/[\w./*{},-]+)`")
 TRANSCRIPT = re.compile(r"`((?:quorum|broker|controller|client)/\w+\.txt)`")
 EDGE_CASE = re.compile(r"\bE-\d{3}\b")
+PICTURE_MAX = 40 << 10
 DOCUMENTS = [path for path in repository_files() if path.suffix == ".md"]
 TRANSCRIPTS = ROOT / "tests" / "datadriven"
 CODE = re.compile(r"^```.*?^```$|`[^`\n]+(?:\n[^`\n]+)?`", re.DOTALL | re.MULTILINE)
@@ -30,10 +32,24 @@ def test_links_lead_somewhere(path: Path) -> None:
     """Shows that every relative link and every path of this repository named in a document exists."""
     text = path.read_text(encoding="utf-8")
     targets = [path.parent / link for link in LINK.findall(text) if "://" not in link]
+    targets += [path.parent / picture for picture in PICTURE.findall(text)]
     targets += [ROOT / found.split("{")[0].split("*")[0] for found in PATH.findall(text)]
     targets += [TRANSCRIPTS / found for found in TRANSCRIPT.findall(text)]
     missing = [str(target) for target in targets if not target.exists()]
     assert not missing, missing
+
+
+def test_every_picture_is_shown() -> None:
+    """Shows that each picture is in some document, light and dark, and that it is small."""
+    shown = {
+        (path.parent / picture).resolve()
+        for path in DOCUMENTS
+        for picture in PICTURE.findall(path.read_text(encoding="utf-8"))
+    }
+    pictures = sorted((ROOT / "docs" / "pictures").glob("*.png"))
+    assert pictures
+    assert [path.name for path in pictures if path not in shown] == []
+    assert [path.name for path in pictures if path.stat().st_size > PICTURE_MAX] == []
 
 
 def test_edge_cases_are_told_and_pinned() -> None:

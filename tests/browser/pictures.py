@@ -3,13 +3,17 @@ named. Each is the timeline of a run that its page tells of, as ``krift report -
 
 from __future__ import annotations
 
+import base64
+import struct
 import sys
 import tempfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
-from playwright.sync_api import Browser
+import numpy as np
+from playwright.sync_api import Browser, Page
 
 from tests.architecture.sources import ROOT
 from tests.browser.chromium import chromium
@@ -21,6 +25,17 @@ SIZE = {"width": 1180, "height": 900}
 LONG_MS = 300_000
 DRAWN = "document.documentElement.dataset.drawn !== undefined"
 ZOOM = """([from, to]) => Plotly.relayout("plot", {"xaxis.range[0]": from, "xaxis.range[1]": to})"""
+COLOURS = 64
+DECODE = """async (png) => {
+  const bytes = Uint8Array.from(atob(png), (each) => each.charCodeAt(0));
+  const image = await createImageBitmap(new Blob([bytes], { type: "image/png" }));
+  const canvas = new OffscreenCanvas(image.width, image.height), context = canvas.getContext("2d");
+  context.drawImage(image, 0, 0);
+  const data = context.getImageData(0, 0, image.width, image.height).data;
+  let text = "";
+  for (let at = 0; at < data.length; at += 30000) text += String.fromCharCode(...data.subarray(at, at + 30000));
+  return [image.width, image.height, btoa(text)];
+}"""
 ZOOMED = "from => Math.abs(Number(document.getElementById('timeline').dataset.range.split(' ')[0]) - from) < 0.01"
 
 
@@ -77,8 +92,27 @@ def take(browser: Browser, name: str, root: Path) -> None:
         if picture.seconds is not None:
             page.evaluate(ZOOM, list(picture.seconds))
             page.wait_for_function(ZOOMED, arg=picture.seconds[0])
-        page.locator("#timeline").screenshot(path=file)
+        file.write_bytes(smaller(page, page.locator("#timeline").screenshot()))
         page.context.close()
+
+
+def smaller(page: Page, png: bytes) -> bytes:
+    """A picture with as few colours as it takes to read it: a quarter of the size. The browser decodes it."""
+    width, height, pixels = page.evaluate(DECODE, base64.b64encode(png).decode())
+    rgb = np.frombuffer(base64.b64decode(pixels), np.uint8).reshape(-1, 4)[:, :3].astype(np.int32)
+    found, places, counts = np.unique(rgb, axis=0, return_inverse=True, return_counts=True)
+    palette = found[np.argsort(-counts)[:COLOURS]]
+    nearest = np.array([np.abs(palette - colour).sum(axis=1).argmin() for colour in found], np.uint8)
+    rows = nearest[places.ravel()].reshape(height, width)
+    lines = np.hstack([np.zeros((height, 1), np.uint8), rows]).tobytes()  # each begins with its filter: none
+    header = struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)
+    parts = [(b"IHDR", header), (b"PLTE", palette.astype(np.uint8).tobytes()), (b"IDAT", zlib.compress(lines, 9))]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(*part) for part in [*parts, (b"IEND", b"")])
+
+
+def chunk(name: bytes, data: bytes) -> bytes:
+    """A part of a PNG file."""
+    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
 
 
 def main(names: Sequence[str]) -> None:

@@ -74,10 +74,14 @@ def test_an_incident_is_drawn_wide_and_narrow_light_and_dark(browser: Browser, r
 
 
 def test_the_timeline_is_used_by_keyboard(browser: Browser, report: Path) -> None:
-    """Shows that keys zoom, move, go to the evidence and say it, and show all again; and that Tab reaches it."""
+    """Shows that the first stop of Tab leads to it, and that keys zoom, move, go to the evidence and say it, and show
+    all again; a time in the story leads there, too."""
     page = opened(browser, report)
     frame = page.locator("#timeline")
-    frame.focus()
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "To the timeline"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "timeline"
     whole = frame.get_attribute("data-range")
     for key in ("+", "ArrowRight", "n"):
         before = frame.get_attribute("data-range")
@@ -174,6 +178,6 @@ def test_pages_of_many_runs_lead_to_pages_of_one(browser: Browser, tmp_path: Pat
     assert page.locator("section", has_text="Promises").locator("tbody tr:visible").count() == 1
     page.locator("td a").first.focus()
     page.keyboard.press("Enter")
-    page.wait_for_function(DRAWN)
+    page.wait_for_selector("html[data-drawn]", state="attached")
     assert "VIOLATED" in page.inner_text("main")
     page.context.close()

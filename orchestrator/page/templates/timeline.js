@@ -1,7 +1,7 @@
 /* Draws the timeline of a run. What is drawn was chosen where the page was made; this lays it out, and answers keys. */
 (async () => {
   "use strict";
-  const ROW = 24, CHART = 150, GAP = 34, TOP = 48, CHARTS_FIRST = 4, EPSILON = 1e-9;
+  const ROW = 24, CHART = 150, GAP = 34, TOP = 48, CHARTS_FIRST = 4, LABEL = 80, EPSILON = 1e-9;
   const data = JSON.parse(document.getElementById("timeline-data").textContent);
   const plot = document.getElementById("plot"), frame = document.getElementById("timeline");
   const said = document.getElementById("said"), root = document.documentElement;
@@ -190,16 +190,19 @@
     const times = new Map();
     for (const each of data.breaks.filter(shows)) times.set(each.at, [...(times.get(each.at) ?? []), each.promise]);
     // The first of each promise is a line through everything; the others are ticks, lest they hide what led to them.
-    let labelled = -Infinity;
-    const met = new Set();
+    const met = new Set(), groups = [], near = (home[1] - home[0]) * LABEL / Math.max(LABEL, frame.clientWidth - 180);
     for (const [at, ids] of [...times].sort((a, b) => a[0] - b[0])) {
-      const line = upright(at, { color: colour("bad"), width: 1.5 });
-      shapes.push(ids.every((id) => met.has(id)) ? { ...line, y0: 1, y1: 1 - 10 / height } : line);
+      const line = upright(at, { color: colour("bad"), width: 1.5 }), first = ids.filter((id) => !met.has(id));
+      shapes.push(first.length ? line : { ...line, y0: 1, y1: 1 - 10 / height });
+      if (!first.length) continue;
+      if (groups.length && at - groups.at(-1).at < near) groups.at(-1).ids.push(...first);
+      else groups.push({ at, ids: [...first] });
       for (const id of ids) met.add(id);
-      if (at - labelled < (range[1] - range[0]) / 12) continue;
-      labelled = at;
-      labels.push({ x: at, y: 1, yshift: 28, xref: "x", yref: "paper", text: `<b>${safe(unique(ids).join(", "))}</b>`,
-        showarrow: false, yanchor: "bottom", font: { size: 12, color: colour("bad") } });
+    }
+    for (const { at, ids } of groups) {
+      const named = unique(ids), more = named.length > 5 ? ` and ${named.length - 5} more` : "";
+      labels.push({ x: at, y: 1, yshift: 28, xref: "x", yref: "paper", showarrow: false, yanchor: "bottom",
+        text: `<b>${safe(named.slice(0, 5).join(", "))}${more}</b>`, font: { size: 12, color: colour("bad") } });
     }
     return { shapes, labels };
   }

@@ -11,6 +11,7 @@ import pytest
 
 from chaos.errors import InputError
 from orchestrator.campaigns import campaign as module
+from orchestrator.campaigns.asked import Source
 from orchestrator.campaigns.comparison import Comparison, Measured, MeasuredPair, Side, differences, violations
 from orchestrator.campaigns.directory import CampaignDir, create_campaign_dir
 from orchestrator.exam.kept import write_marks
@@ -18,6 +19,7 @@ from orchestrator.exam.marks import DefectMark, FalseAlarm, Marks, OddityMark
 from orchestrator.files import NotWritten
 from orchestrator.page import subjects
 from orchestrator.page.blocks import AS_HELD, FAILED, KEY, SQUARES_MAX, Fate, fate, strip
+from orchestrator.page.campaigns import again
 from orchestrator.page.subjects import write_page
 from orchestrator.run_dir import write_json
 from tests.unit.campaigns.here import Here
@@ -93,6 +95,21 @@ def test_a_campaign_in_which_nothing_failed(here: None, tmp_path: Path) -> None:
     text = Texts(write_page(tmp_path, str(directory.path)).path.read_text(encoding="utf-8")).text
     assert "2 runs: nothing violated" in text
     assert "Failures None." in text
+
+
+def test_the_command_of_a_campaign() -> None:
+    """Shows every option that decides which runs there are."""
+    assert again(ASKED) == "krift campaign small.yaml --seeds 1-6"
+    sources = [Source("a", ["off", "seed"]), Source("b", ["off", "seed"])]
+    asked = msgspec.structs.replace(
+        ASKED, sources=sources, settings=[["x=1", "y=2"], ["x=3", "y=2"]], defects=["d"], guide="coverage"
+    )
+    assert again(asked) == (
+        "krift campaign a b --seeds 1-6 --variant off --variant seed --set x=1 --set y=2 --set x=3 --defect d "
+        "--guide coverage"
+    )
+    own = msgspec.structs.replace(ASKED, sources=[Source("a", ["off"]), Source("b", [""])])
+    assert again(own) == "krift campaign a b --seeds 1-6"
 
 
 def test_damaged_results_are_refused_and_left_alone(here: None, tmp_path: Path) -> None:

@@ -98,6 +98,17 @@ def test_faults_have_lanes_and_their_victims_are_marked() -> None:
         assert cut.hover == "f2: messages from broker-1 to broker-2 are held back"
 
 
+def test_cut_off_are_the_fewer() -> None:
+    """Shows that of a broker and all that it cannot reach the broker is marked."""
+    trace = Stage().begin()
+    trace.up("broker-2")
+    trace.emit(DRIVER, LinkRuleChange("f2/0", "drop", "start", ["broker-2", "broker-3"], ["broker-1"], 0))
+    timeline = drawn(trace)
+    (cut,) = bars(timeline, "broker-1", "cut")
+    assert cut.hover == "f2: messages from broker-2, broker-3 to broker-1 are lost"
+    assert bars(timeline, "broker-2", "cut") == []
+
+
 def test_many_faults_share_lanes() -> None:
     """Shows a lane a kind where there are more faults than lanes."""
     trace = Stage().begin()
