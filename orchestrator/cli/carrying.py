@@ -87,13 +87,14 @@ class Carrying:
         """Judge a run, beside the next one if ``judge`` is given and the session can."""
         plan = recorded.plan
         title = f"{plan.scenario} ({plan.variant})" if plan.variant else plan.scenario
-        if recorded.needs_spark:
-            self._progress.say(f"judging {title} in Spark{' beside the next run' if judge else ''}")
-        if judge is None or not (session.judges_beside and recorded.needs_spark):
-            self._take(session.judge(recorded))
-        else:
+        if judge is not None and session.judges_beside and recorded.needs_spark:
+            self._progress.say(f"judging {title} in Spark, beside the next run")
             self._judging = title, judge.submit(session.judge, recorded)
             self._progress.beside = f"{title} is being judged"
+            return
+        if recorded.needs_spark:
+            self._progress.say(f"judging {title} in Spark")
+        self._take(session.judge(recorded))
 
     def _finish(self, *, wait: bool) -> None:
         """Deliver the run that is judged beside this one, if there is one and it is done."""
