@@ -7,6 +7,7 @@ import os
 import shlex
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,7 +22,7 @@ from actors.sim.world import DRIVER
 from actors.trace.events import Rpc, RunRepeat, Stamped
 from chaos.conductor import ScenarioConductor
 from chaos.errors import RunError
-from chaos.must_happen import happened
+from chaos.must_happen import Sightings
 from chaos.plan import Plan
 from chaos.scenario.yaml_text import to_yaml
 from orchestrator.checked import Checked, Watcher, doubts_about, remarks_on, verdict_on
@@ -318,7 +319,15 @@ def check_in_spark(spark: SparkSession, directory: RunDir, plan: Plan, shared: b
         trace = spark.read.option("__globPaths__", "false").parquet(str(directory.trace.resolve()))
     else:
         trace = _sent(spark, directory)
-    return _with_the_rest(check_trace(trace), plan, lambda: read_events(directory.path))
+    with ThreadPoolExecutor(1, thread_name_prefix="spark-check") as beside:
+        results = beside.submit(check_trace, trace)
+        try:
+            rest = _the_rest(plan, read_events(directory.path))
+            return msgspec.structs.replace(rest, results=results.result())
+        except BaseException:
+            # Nobody waits for it any more.
+            spark.sparkContext.cancelAllJobs()
+            raise
 
 
 def check_in_stream(
@@ -333,21 +342,20 @@ def check_in_stream(
     stream = chunks(spark, directory.logs) if logs else parts(spark, directory.trace)
     with TemporaryDirectory(prefix="krift-checkpoint-") as checkpoint:
         results = check_stream(stream, Path(checkpoint), tell=tell)
-    if collected:
-        return _with_the_rest(results, plan, lambda: read_events(directory.path))
-    return _with_the_rest(results, plan, lambda: map(line_to_stamped, merged(directory.path)))
+    events = read_events(directory.path) if collected else map(line_to_stamped, merged(directory.path))
+    return msgspec.structs.replace(_the_rest(plan, events), results=results)
 
 
-def _with_the_rest(results: list[InvariantResult], plan: Plan, events: Callable[[], Iterator[Stamped]]) -> Checked:
-    """What else a trace says that Spark has checked. ``events`` reads it."""
-    seen = happened(plan, events())
-    digest, number, rpcs, chronicle = TraceDigest(), 0, 0, Chronicle()
-    for event in events():
+def _the_rest(plan: Plan, events: Iterator[Stamped]) -> Checked:
+    """What a trace says besides the results of invariants."""
+    sightings, digest, number, rpcs, chronicle = Sightings(plan), TraceDigest(), 0, 0, Chronicle()
+    for event in events:
+        sightings(event)
         chronicle(event)
         digest.add(event)
         number += 1
         rpcs += type(event.body) is Rpc
-    return Checked(results, seen, rpcs, number, digest.hexdigest(), chronicle.zero_us, chronicle)
+    return Checked([], sightings.seen, rpcs, number, digest.hexdigest(), chronicle.zero_us, chronicle)
 
 
 def check_in_process(directory: RunDir, plan: Plan) -> Checked:

@@ -58,7 +58,7 @@ class Workers(Generic[PieceT, ResultT]):
         self._work = work
         self._number = number
         self._workers: list[Worker] = []
-        self._interrupted = False
+        self._stopped = False
 
     def __enter__(self) -> Workers[PieceT, ResultT]:
         context = multiprocessing.get_context("fork")
@@ -79,16 +79,20 @@ class Workers(Generic[PieceT, ResultT]):
         for worker in self._workers:
             worker.process.join(END_S)
 
+    def stop(self) -> None:
+        """Begin no other piece."""
+        self._stopped = True
+
     def interrupt(self) -> None:
         """Begin no other piece, and let what is being done hear a SIGINT."""
-        self._interrupted = True
+        self.stop()
         for worker in self._workers:
             if worker.doing is not None:
                 os.kill(worker.process.pid, signal.SIGINT)
 
     def map(self, pieces: Iterable[PieceT], tick: Callable[[], None] = lambda: None) -> Iterator[ResultT]:
         """The results in the order of the pieces, of which one is taken when somebody can begin it; after
-        ``interrupt`` of those that had begun. ``tick`` is called a few times a second. Raises what ``work`` raises, in
+        ``stop`` of those that had begun. ``tick`` is called a few times a second. Raises what ``work`` raises, in
         its place, and RunError if a process dies."""
         todo = enumerate(pieces)
         found: dict[int, ResultT | Failed] = {}
@@ -96,7 +100,7 @@ class Workers(Generic[PieceT, ResultT]):
         while True:
             for worker in self._workers:
                 room = max((each.doing or 0) for each in self._workers) - following < AHEAD * self._number
-                if more and not self._interrupted and worker.doing is None and room:
+                if more and not self._stopped and worker.doing is None and room:
                     more = self._hand_out(worker, todo)
             busy = [worker for worker in self._workers if worker.doing is not None]
             if not busy:

@@ -128,7 +128,7 @@ class Carrying:
                 kept = done.directory or kept
                 if not self._deliver(done):
                     self.interrupted = True
-                    workers.interrupt()
+                    workers.stop()
                 if pace.done == 1:
                     self._progress.say(pace.beforehand())
             self.interrupted |= interrupts.asked

@@ -124,7 +124,8 @@ def _launch_jvm(master: str, settings: Mapping[str, str]) -> None:
 
     if SparkContext._gateway is None:
         conf = SparkConf().setAppName(NAME).setMaster(master).setAll(list(settings.items()))
-        gateway = launch_gateway(conf, {"stderr": DEVNULL})
+        # Spark's own module has no types.
+        gateway = launch_gateway(conf, {"stderr": DEVNULL})  # type: ignore[no-untyped-call]
         SparkContext._ensure_initialized(gateway=gateway, conf=conf)
 
 

@@ -112,6 +112,17 @@ def test_an_interrupt_ends_what_is_being_done(tmp_path: Path) -> None:
     assert told == ["here"]
 
 
+def test_no_piece_is_begun_after_a_stop() -> None:
+    """Shows that what had begun is finished, and gives its results."""
+    with Workers(lambda piece: piece, 2) as workers:
+        found = workers.map(range(100))
+        assert next(found) == 0
+        workers.stop()
+        rest = list(found)
+    assert rest == list(range(1, len(rest) + 1))
+    assert len(rest) < 2 * AHEAD + 2
+
+
 def test_they_end_with_their_parent(tmp_path: Path) -> None:
     """Shows that no process stays when the one that shares out work is killed in the middle of it."""
     alive, told = tmp_path / "alive", os.pipe()
