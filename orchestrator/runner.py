@@ -6,7 +6,7 @@ import io
 import os
 import shlex
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -19,7 +19,7 @@ import msgspec
 
 from actors.sim.digest import TraceDigest
 from actors.sim.world import DRIVER
-from actors.trace.events import Rpc, RunRepeat, Stamped
+from actors.trace.events import CtlPhase, Rpc, RunRepeat, Stamped
 from chaos.conductor import ScenarioConductor
 from chaos.errors import RunError
 from chaos.must_happen import Sightings
@@ -269,17 +269,20 @@ def with_repeat(checked: Checked, first: str, repeated: str) -> Checked:
 
 
 def _own_spark() -> SparkSession:
-    from orchestrator.engines.spark_session import spark_session
+    from orchestrator.engines.spark_session import QUICK, spark_session
 
-    return spark_session()
+    return spark_session(more=QUICK)
 
 
 def warm_up(spark: SparkSession) -> None:
-    """Check an empty trace while nodes start and run: the first job loads classes and starts Python workers."""
+    """Check a trace of one event while nodes start and run: the first job loads classes, and starts Python workers that
+    import Krift. Of an empty one nothing would be sent to them."""
     from orchestrator.engines.batch import check_trace
+    from orchestrator.trace.rows import COLUMNS, stamped_to_row
     from orchestrator.trace.schema import spark_schema
 
-    check_trace(spark.createDataFrame([], spark_schema()))
+    row: Mapping[str, object] = stamped_to_row(Stamped("", DRIVER, 0, 0, 0, 0, "", "", CtlPhase("starting")))
+    check_trace(spark.createDataFrame([tuple(row[name] for name in COLUMNS)], spark_schema()))
 
 
 @contextmanager

@@ -25,6 +25,9 @@ NAME = "krift"
 LOOPBACK = "127.0.0.1"
 END_S = 10.0
 NO_MORE: Mapping[str, str] = {}
+QUICK: Mapping[str, str] = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+"""For a session that is wanted soon and for little: a JVM that compiles plainly takes half of the CPU time to come up
+and to get through its first jobs. Jobs of minutes would take longer."""
 
 
 def spark_session(

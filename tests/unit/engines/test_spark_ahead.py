@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from chaos.errors import RunError
+from orchestrator import runner
 from orchestrator.engines.spark_ahead import SparkAhead
 
 WAIT_S = 60
@@ -116,3 +117,18 @@ def test_who_ends_it_early_waits_for_no_warm_up() -> None:
 def test_one_that_never_began_is_ended_at_once() -> None:
     """Shows that an end without a beginning waits for nothing."""
     SparkAhead(lambda: pytest.fail("started"), lambda session: None).end()
+
+
+def test_a_warm_up_has_something_to_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shows that the trace of a warm-up has an event, with all columns: of an empty one no Python worker is started."""
+    made: list[tuple[Any, Any]] = []
+
+    class Spark:
+        def createDataFrame(self, rows: Any, schema: Any) -> Any:
+            made.append((rows, schema))
+
+    monkeypatch.setattr("orchestrator.engines.batch.check_trace", lambda trace: [])
+    runner.warm_up(Spark())  # type: ignore[arg-type]
+    [([row], schema)] = made
+    assert len(row) == len(schema.fields)
+    assert row[schema.fieldNames().index("type")] == "ctl.phase"
