@@ -115,7 +115,10 @@ class LiveRun:
         self._starting = self._spawn(self._start_all())
         if self._interrupted:
             self._starting.cancel()
-        await asyncio.wait([self._starting])
+        while not self._starting.done():
+            await asyncio.wait([self._starting], timeout=PROGRESS_S)
+            if self._progress is not None:
+                self._progress()
         if not self._starting.cancelled():
             self._starting.result()
             await self._conduct()
