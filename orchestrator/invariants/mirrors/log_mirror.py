@@ -193,6 +193,8 @@ class LogMirror(msgspec.Struct):
     producers: ProducerStates = msgspec.field(default_factory=ProducerStates)
     voters: VoterSets = msgspec.field(default_factory=VoterSets)
     """Of the metadata log."""
+    taken_up: dict[str, tuple[int, int]] = {}
+    """Broker -> incarnation and number of the event by which it took the partition up for the first time."""
     answers: dict[str, Served] = {}
     """"connection/correlation id" -> what the server knew that answered this request; the most recent ones."""
 
@@ -266,20 +268,20 @@ class LogMirror(msgspec.Struct):
         the broker that did had not yet taken it up."""
         body = event.body
         if type(body) is PollReturn and 0 <= body.version < FETCH_BY_ID:
-            return self.removed or (is_recreated(self.tp) and not self._led_before(body.broker, event.cause))
+            return self.removed or (is_recreated(self.tp) and not self._taken_up_before(body.broker, event.cause))
         if not self.removed or not isinstance(body, SendReturn | ListReturn) or body.outcome != "ok":
             return False
         return self.served(event, body) is None
 
-    def _led_before(self, node: str, cause: str) -> bool:
-        """Whether a broker had taken this partition up when it answered; where the answer was kept for later, and has
-        another cause, whether it has by now."""
-        led = [lineage.assumed for lineage in self.lineages.values() if lineage.leader == node]
+    def _taken_up_before(self, node: str, cause: str) -> bool:
+        """Whether a broker had taken this partition up when it answered, as its leader or as a follower, of which
+        consumers fetch, too; where the answer was kept for later, and has another cause, whether it has by now."""
+        first = self.taken_up.get(node)
         by, _, event = cause.partition("/")
-        if by != node:
-            return bool(led)
+        if first is None or by != node:
+            return first is not None
         incarnation, seq = map(int, event.split("/"))
-        return any((each.incarnation, each.seq) <= (incarnation, seq) for each in led)
+        return first <= (incarnation, seq)
 
     def ph_of(self, event: Stamped, body: LogHw) -> int | None:
         """Prefix hash at a high watermark: as told, or else that of the log whose it is; None where nobody can say."""
@@ -338,6 +340,7 @@ class LogMirror(msgspec.Struct):
         elif type(body) is LogStart:
             self._start(event.node, body)
         elif type(body) is PartAssume:
+            self.taken_up.setdefault(event.node, (event.incarnation, event.seq))
             self._resume(event, body.log_end)
             replica = self.replica(event.node)
             replica.high_watermark, replica.away = body.high_watermark, False

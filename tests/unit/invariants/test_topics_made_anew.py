@@ -471,9 +471,10 @@ def test_a_removal_that_was_lost(case: str) -> None:
         assert (trace.result(invariant).violated > 0) == there, invariant
 
 
-@pytest.mark.parametrize("taken_up", [False, True])
-def test_who_fetches_by_name_is_answered_by_what_the_broker_has_heard_of(taken_up: bool) -> None:
-    """Shows that records which a broker sent before it took the second topic up are none of that one's."""
+@pytest.mark.parametrize(("taken_up", "leader"), [(False, 0), (True, 1), (True, 2)])
+def test_who_fetches_by_name_is_answered_by_what_the_broker_has_heard_of(taken_up: bool, leader: int) -> None:
+    """Shows that records which a broker sent before it took the second topic up are none of that one's; that it takes it
+    up as a follower, too, of which consumers fetch."""
     trace = TraceBuilder()
     life(trace, 1, "producer-1:0")
     removed(trace)
@@ -482,7 +483,7 @@ def test_who_fetches_by_name_is_answered_by_what_the_broker_has_heard_of(taken_u
     trace.change(1, 0, cause="create")
     answered = trace.emit("broker-1", MetaImage(40, 0))
     if taken_up:
-        answered = trace.assume(1, 0)
+        answered = trace.assume(1, 0, leader=leader)
     trace.cause = answered
     trace.polled("consumer-1", (0, "producer-1:0"), epoch=-1)
     last = trace.events[-1]
