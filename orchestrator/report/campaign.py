@@ -155,7 +155,9 @@ def _invariants(report: Report) -> Section:
     for name, each in report.invariants.items():
         runs = (each.held_runs, each.violated_runs, each.excused_runs, each.inconclusive_runs, each.vacuous_runs)
         rows.append((name, *_numbers(each.tested, *runs), _worst(each), INVARIANTS[name].title))
-    before = ["Column tested: number of tests in all runs together. The other columns: numbers of runs with that status."]
+    before = [
+        "Column tested: number of tests in all runs together. The other columns: numbers of runs with that status."
+    ]
     return Section(PROMISES, columns, rows, before)
 
 
