@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+import os
 import shlex
 import shutil
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Thread
@@ -17,18 +19,19 @@ import msgspec
 
 from actors.sim.digest import TraceDigest
 from actors.sim.world import DRIVER
-from actors.trace.events import Rpc, RunRepeat, Stamped
+from actors.trace.events import CtlPhase, Rpc, RunRepeat, Stamped
 from chaos.conductor import ScenarioConductor
 from chaos.errors import RunError
-from chaos.must_happen import happened
+from chaos.must_happen import Sightings
 from chaos.plan import Plan
 from chaos.scenario.yaml_text import to_yaml
 from orchestrator.checked import Checked, Watcher, doubts_about, remarks_on, verdict_on
-from orchestrator.clusters.base import Cluster, RunOrder, RunOutcome
+from orchestrator.clusters.base import Cluster, RunOrder, RunOutcome, Say, say_nothing
 from orchestrator.clusters.sim import SimCluster
 from orchestrator.driving import held
 from orchestrator.engines.in_process import InProcessEngine
 from orchestrator.engines.key_group import Tell, keep_quiet
+from orchestrator.engines.spark_ahead import SparkAhead
 from orchestrator.files import write_bytes, write_text
 from orchestrator.invariants.folds.conclusion import InvariantResult
 from orchestrator.repeats import repeat
@@ -82,63 +85,111 @@ class Carried(msgspec.Struct, frozen=True):
     again: str = ""
 
 
-class Session:
-    """What all runs of a command share: one cluster, and one Spark session once something is checked with it."""
+class Recorded(msgspec.Struct, frozen=True):
+    """A run that is over and not yet judged. checked: what its trace says, where that is known already.
+    hold: its directory is held until this is closed."""
 
-    def __init__(self, settings: Settings, cluster: Cluster | None = None) -> None:
+    plan: Plan
+    directory: RunDir
+    manifest: Manifest
+    checked: Checked | None
+    hold: ExitStack
+
+    @property
+    def needs_spark(self) -> bool:
+        """Whether it takes Spark to judge it."""
+        return self.checked is None and self.manifest.status != "interrupted"
+
+
+class Session:
+    """What all runs of a command share: one cluster, and one Spark session once something is checked with it. ``say``
+    is told what goes on before the first run and around each."""
+
+    def __init__(self, settings: Settings, cluster: Cluster | None = None, say: Say = say_nothing) -> None:
         self.settings = settings
+        self._say = say
         self._cluster = cluster or _cluster(settings, self.spark)
+        self._ahead: SparkAhead | None = None
         self._spark: SparkSession | None = None
-        self._warm_up: Thread | None = None
 
     def __enter__(self) -> Session:
         if self.settings.master:
+            self._say("starting Spark, and Ray on its executors, which takes half a minute")
             self.spark()
         elif self.settings.runtime == "live":
-            # Before Ray: the JVM forks, and a fork after gRPC has threads is a risk that need not be taken.
-            self._warm_up = Thread(target=warm_up, args=[self.spark()], name="spark-warm-up", daemon=True)
-            self._warm_up.start()
+            where = f"reaching the Ray at {self.settings.address}" if self.settings.address else "starting Ray"
+            self._say(f"{where}, and Spark beside it")
+            self._begin_spark()
         try:
             self._cluster.__enter__()
+            if self._ahead is not None and self._ahead.failed:
+                self.spark()  # who cannot judge need not run
         except BaseException:
             self._end_spark()
             raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        # Each takes seconds to end, most of which it waits.
+        ending = Thread(target=self._end_spark, name="spark-end")
+        ending.start()
         try:
             self._cluster.__exit__(kind, error, at)
         finally:
-            self._end_spark()
+            ending.join()
+
+    def _begin_spark(self) -> None:
+        """Let Spark come up while Ray and the first nodes do. The JVM is forked: a fork beside gRPC's threads is safe
+        without its handlers."""
+        from orchestrator.clusters.local_ray import WITHOUT_FORK_HANDLERS
+
+        os.environ.update(WITHOUT_FORK_HANDLERS)
+        self._ahead = SparkAhead(_own_spark, warm_up)
+        self._ahead.begin()
 
     def _end_spark(self) -> None:
-        if self._warm_up is not None:
-            self._warm_up.join()
-        if self._spark is not None:
+        if self._ahead is not None:
+            self._ahead.end()
+        elif self._spark is not None:
             self._spark.stop()
 
     def spark(self) -> SparkSession:
         """The Spark session of the command."""
+        if self._ahead is not None:
+            return self._ahead.session()
         if self._spark is None and self.settings.master:
             from orchestrator.clusters.ray_on_spark import spark_for_ray
 
             self._spark = spark_for_ray(self.settings.master)
         elif self._spark is None:
-            from orchestrator.engines.spark_session import spark_session
-
-            self._spark = spark_session()
+            self._spark = _own_spark()
         return self._spark
+
+    @property
+    def judges_beside(self) -> bool:
+        """Whether one run can be judged while the next one goes on: in Spark, beside nodes that have cores of their
+        own."""
+        return self.settings.runtime == "live" and not self.settings.master
 
     def carry_out(self, plan: Plan, reproduce: str = "", show: Show | None = None) -> Carried:
         """Run a plan and judge it; ``reproduce``, the command that does it again, goes into the manifest. Raises
         RunError if nothing could be recorded that is worth judging."""
+        recorded = self.record(plan, reproduce, show)
+        if recorded.needs_spark:
+            self._say("judging it in Spark")
+        return self.judge(recorded)
+
+    def record(self, plan: Plan, reproduce: str = "", show: Show | None = None) -> Recorded:
+        """Run a plan, to be judged with ``judge``. Raises RunError if nothing could be recorded that is worth that."""
         directory = create_run_dir(self.settings.out, plan.scenario, plan.variant, self.settings.runtime, plan.seed)
         manifest = _manifest(plan, directory.path.name, self.settings.runtime, reproduce)
-        with held(directory.path):
-            return self._carry_out(plan, directory, manifest, show)
+        with ExitStack() as hold:
+            hold.enter_context(held(directory.path))
+            checked = self._record(plan, directory, manifest, show)
+            return Recorded(plan, directory, manifest, checked, hold.pop_all())
 
-    def _carry_out(self, plan: Plan, directory: RunDir, manifest: Manifest, show: Show | None) -> Carried:
-        run = manifest.run
+    def _record(self, plan: Plan, directory: RunDir, manifest: Manifest, show: Show | None) -> Checked | None:
+        """Carry a plan out. What its trace says, if it was watched."""
         write_text(directory.scenario, to_yaml(plan.document))
         directory.write_manifest(manifest)
         conductor = ScenarioConductor(plan)
@@ -146,28 +197,36 @@ class Session:
         watcher = Watcher(plan) if isinstance(self._cluster, SimCluster) else None
         if isinstance(self._cluster, SimCluster):
             self._cluster.observer = watcher
+        order = RunOrder(manifest.run, plan, directory.path)
         with _told_if_it_stops_short(directory, manifest):
-            outcome = self._cluster.run(RunOrder(run, plan, directory.path), conductor, progress)
+            outcome = self._cluster.run(order, conductor, progress, self._say)
         # Before it is judged: whoever interrupts that can have it judged later.
         _note(manifest, outcome, conductor)
         directory.write_manifest(manifest)
-        if watcher is not None:
-            assert isinstance(self._cluster, SimCluster)
-            checked = watcher.checked(self._cluster.digest)
-            if (self.settings.repeat or _expects_repeat(plan)) and outcome.status != "interrupted":
-                manifest.repeated = repeat(plan).digest
-        elif outcome.status == "interrupted":
-            # Whoever pressed Ctrl-C does not want to wait for Spark.
-            checked = check_in_process(directory, plan)
-        else:
-            checked = check_in_spark(self.spark(), directory, plan, shared=not self.settings.master)
-        checked = with_repeat(checked, checked.digest, manifest.repeated)
-        verdict = verdict_on(
-            plan, run, self.settings.runtime, checked, manifest.duration, manifest.doubts, manifest.remarks
-        )
-        verdict = with_paths(verdict, directory, checked.zero_us)
-        self._finish(directory, manifest, verdict)
-        return self._carried(directory, manifest, verdict)
+        if watcher is None:
+            return None
+        assert isinstance(self._cluster, SimCluster)
+        if (self.settings.repeat or _expects_repeat(plan)) and outcome.status != "interrupted":
+            manifest.repeated = repeat(plan).digest
+        return watcher.checked(self._cluster.digest)
+
+    def judge(self, recorded: Recorded) -> Carried:
+        """Judge a run, in any thread, and keep its verdict."""
+        plan, directory, manifest = recorded.plan, recorded.directory, recorded.manifest
+        with recorded.hold:
+            checked = recorded.checked
+            if checked is None and manifest.status == "interrupted":
+                # Whoever pressed Ctrl-C does not want to wait for Spark.
+                checked = check_in_process(directory, plan)
+            elif checked is None:
+                checked = check_in_spark(self.spark(), directory, plan, shared=not self.settings.master)
+            checked = with_repeat(checked, checked.digest, manifest.repeated)
+            verdict = verdict_on(
+                plan, manifest.run, self.settings.runtime, checked, manifest.duration, manifest.doubts, manifest.remarks
+            )
+            verdict = with_paths(verdict, directory, checked.zero_us)
+            self._finish(directory, manifest, verdict)
+            return self._carried(directory, manifest, verdict)
 
     def _finish(self, directory: RunDir, manifest: Manifest, verdict: Verdict) -> None:
         manifest.digest = verdict.digest
@@ -208,14 +267,21 @@ def with_repeat(checked: Checked, first: str, repeated: str) -> Checked:
     return msgspec.structs.replace(checked, results=results)
 
 
+def _own_spark() -> SparkSession:
+    from orchestrator.engines.spark_session import QUICK, spark_session
+
+    return spark_session(more=QUICK)
+
+
 def warm_up(spark: SparkSession) -> None:
-    """Check an empty trace while nodes start and run: the first job loads classes and starts Python workers."""
+    """Check a trace of one event while nodes start and run: the first job loads classes, and starts Python workers that
+    import Krift. Of an empty one nothing would be sent to them."""
     from orchestrator.engines.batch import check_trace
+    from orchestrator.trace.rows import COLUMNS, stamped_to_row
     from orchestrator.trace.schema import spark_schema
 
-    # What fails here fails again where somebody waits for it, unless the command has ended Spark meanwhile.
-    with suppress(Exception):
-        check_trace(spark.createDataFrame([], spark_schema()))
+    row: Mapping[str, object] = stamped_to_row(Stamped("", DRIVER, 0, 0, 0, 0, "", "", CtlPhase("starting")))
+    check_trace(spark.createDataFrame([tuple(row[name] for name in COLUMNS)], spark_schema()))
 
 
 @contextmanager
@@ -255,7 +321,15 @@ def check_in_spark(spark: SparkSession, directory: RunDir, plan: Plan, shared: b
         trace = spark.read.option("__globPaths__", "false").parquet(str(directory.trace.resolve()))
     else:
         trace = _sent(spark, directory)
-    return _with_the_rest(check_trace(trace), plan, lambda: read_events(directory.path))
+    with ThreadPoolExecutor(1, thread_name_prefix="spark-check") as beside:
+        results = beside.submit(check_trace, trace)
+        try:
+            rest = _the_rest(plan, read_events(directory.path))
+            return msgspec.structs.replace(rest, results=results.result())
+        except BaseException:
+            # Nobody waits for it any more.
+            spark.sparkContext.cancelAllJobs()
+            raise
 
 
 def check_in_stream(
@@ -270,21 +344,20 @@ def check_in_stream(
     stream = chunks(spark, directory.logs) if logs else parts(spark, directory.trace)
     with TemporaryDirectory(prefix="krift-checkpoint-") as checkpoint:
         results = check_stream(stream, Path(checkpoint), tell=tell)
-    if collected:
-        return _with_the_rest(results, plan, lambda: read_events(directory.path))
-    return _with_the_rest(results, plan, lambda: map(line_to_stamped, merged(directory.path)))
+    events = read_events(directory.path) if collected else map(line_to_stamped, merged(directory.path))
+    return msgspec.structs.replace(_the_rest(plan, events), results=results)
 
 
-def _with_the_rest(results: list[InvariantResult], plan: Plan, events: Callable[[], Iterator[Stamped]]) -> Checked:
-    """What else a trace says that Spark has checked. ``events`` reads it."""
-    seen = happened(plan, events())
-    digest, number, rpcs, chronicle = TraceDigest(), 0, 0, Chronicle()
-    for event in events():
+def _the_rest(plan: Plan, events: Iterator[Stamped]) -> Checked:
+    """What a trace says besides the results of invariants."""
+    sightings, digest, number, rpcs, chronicle = Sightings(plan), TraceDigest(), 0, 0, Chronicle()
+    for event in events:
+        sightings(event)
         chronicle(event)
         digest.add(event)
         number += 1
         rpcs += type(event.body) is Rpc
-    return Checked(results, seen, rpcs, number, digest.hexdigest(), chronicle.zero_us, chronicle)
+    return Checked([], sightings.seen, rpcs, number, digest.hexdigest(), chronicle.zero_us, chronicle)
 
 
 def check_in_process(directory: RunDir, plan: Plan) -> Checked:

@@ -14,6 +14,7 @@ from chaos.errors import KriftError
 from chaos.plan import Plan
 from chaos.scenario.loader import load_file
 from chaos.scenario.resolve import resolve
+from chaos.words import some
 from orchestrator.checked import Checked, of_an_unfinished, verdict_on
 from orchestrator.cli.options import full_option, runs_option, story_option
 from orchestrator.cli.outputs import Outputs, output_options
@@ -25,10 +26,13 @@ from orchestrator.report.text import print_verdict
 from orchestrator.run_dir import RESTORE, Manifest, RunDir, open_run_dir, wrong
 from orchestrator.runner import check_in_process, check_in_spark, check_in_stream, keep_verdict, with_paths, with_repeat
 from orchestrator.trace.collect import incarnations
-from orchestrator.trace.read import line_to_stamped, trace_of
+from orchestrator.trace.read import events_in, line_to_stamped, trace_of
 from orchestrator.verdict import exit_code, json_line
 from orchestrator.version import __version__
 
+AUTO = "auto"
+IN_PROCESS_EVENTS = 50_000
+"""A trace of up to as many is judged in this process before Spark would have started."""
 GROWING = "the run had not come to its end when it was checked"
 CUT_OFF = "the run did not come to its end: its driver was killed"
 
@@ -37,11 +41,11 @@ CUT_OFF = "the run did not come to its end: its driver was killed"
 @click.argument("run", default="latest")
 @click.option(
     "--engine",
-    type=click.Choice(["spark", "streaming", "in-process"]),
-    default="spark",
+    type=click.Choice(["auto", "spark", "streaming", "in-process"]),
+    default=AUTO,
     show_default=True,
-    help="All drive the same folds; streaming reads the nodes' logs, also while a live run goes on; in-process needs "
-    "no Java.",
+    help="All drive the same folds; streaming reads the nodes' logs, those of a live run that goes on, too; "
+    f"in-process needs no Java; auto: in-process up to {IN_PROCESS_EVENTS:,} events, Spark above.",
 )
 @runs_option
 @click.option("--json", "as_json", is_flag=True, help="The verdict on stdout, as one line of JSON, and nothing else.")
@@ -73,7 +77,8 @@ def command(
         raise wrong(directory.path, "the verdict cannot be written there", "a directory that you may write to")
     outputs = Outputs(junit_file, summary_file)
     outputs.check()
-    page(stderr=True).say(f"checking {directory.path}")
+    engine = _chosen(directory, engine)
+    page(stderr=True).say(f"checking {directory.path}{_means(directory, engine)}")
     short = _why_short(directory, manifest, driven, collected)
     checked = _check(directory, plan, engine, collected, bool(short))
     if short:
@@ -106,6 +111,20 @@ def _why_short(directory: RunDir, manifest: Manifest, driven: bool, collected: b
     if manifest.status == "running":
         return GROWING if driven else CUT_OFF
     return "" if collected else f"its trace was never collected: {directory.fate(manifest)}"
+
+
+def _chosen(directory: RunDir, engine: str) -> str:
+    """The engine that a trace of this size asks for, if it is left to us."""
+    if engine != AUTO:
+        return engine
+    return "in-process" if events_in(directory) <= IN_PROCESS_EVENTS else "spark"
+
+
+def _means(directory: RunDir, engine: str) -> str:
+    """By what it is judged, where somebody may wonder why it takes its time."""
+    if engine != "spark":
+        return ""
+    return f": {some(events_in(directory), 'event')} in Spark, which takes some ten seconds to start"
 
 
 def plan_of(directory: RunDir) -> Plan:

@@ -34,7 +34,7 @@ def describe(progress: Progress, title: str) -> str:
 
 def _where(progress: Progress) -> str:
     if progress.phase == "finished":
-        return "over, its trace is collected and checked"
+        return "over"
     if progress.phase != "chaos":
         return progress.phase
     gone, whole = progress.time_us / 1_000_000, progress.duration_us / 1_000_000
@@ -60,10 +60,11 @@ def _list(names: Sequence[str]) -> str:
 class ProgressLine:
     """A line that is rewritten on a terminal, and written every few seconds elsewhere; silent if ``quiet``.
 
-    One for all ``runs`` of a command; it counts those that are over.
+    One for all ``runs`` of a command; it counts those that are over. ``beside``: what else goes on, "" if nothing does.
     """
 
     def __init__(self, runs: int = 1, quiet: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
+        self.beside = ""
         self._runs = runs
         self._quiet = quiet
         self._page = page(stderr=True)
@@ -71,43 +72,69 @@ class ProgressLine:
         self._clock = clock
         self._next = clock() + PLAIN_SECONDS
         self._begun = 0
+        self._ended = 0
         self._unexpected = 0
         self._title = ""
         self._live: Live | None = None
+
+    def __enter__(self) -> ProgressLine:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._close()
 
     @contextmanager
     def run(self, title: str) -> Iterator[None]:
         """While one run goes on."""
         self._begun += 1
         self._title = title
-        if not self._quiet and not self._plain:
-            self._live = Live(console=self._page, transient=True, auto_refresh=False)
         try:
-            if self._live is not None:
-                self._live.start()
             yield
         finally:
-            if self._live is not None:
-                self._live.stop()
-                self._live = None
+            self._close()
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """While something is printed that stays."""
+        self._close()
+        yield
 
     def ended(self, expected: bool) -> None:
         """A run is over."""
+        self._ended += 1
         self._unexpected += not expected
 
     def show(self, conductor: ScenarioConductor) -> None:
         """Show where the run stands."""
-        if self._quiet:
-            return
-        if self._live is not None:
-            self._live.update(Text(self._line(conductor)), refresh=True)
-        elif self._clock() >= self._next:
-            self._next = self._clock() + PLAIN_SECONDS
-            self._page.say(self._line(conductor))
+        self.line(lambda: self._counted(describe(conductor.progress(), self._title)))
 
-    def _line(self, conductor: ScenarioConductor) -> str:
-        line = describe(conductor.progress(), self._title)
-        if self._runs == 1:
-            return line
-        expected = self._begun - 1 - self._unexpected
-        return f"run {self._begun} of {self._runs} ({expected} as expected, {self._unexpected} not) | {line}"
+    def say(self, what: str) -> None:
+        """Tell at once what goes on now that the conductor knows nothing of."""
+        self._next = self._clock()
+        self.line(lambda: self._counted(f"{self._title}: {what}" if self._title else what))
+
+    def line(self, make: Callable[[], str]) -> None:
+        """Show a line, which is made only if it is time for one."""
+        if self._quiet or (self._plain and self._clock() < self._next):
+            return
+        self._next = self._clock() + PLAIN_SECONDS
+        if self._plain:
+            self._page.say(make())
+            return
+        if self._live is None:
+            self._live = Live(console=self._page, transient=True, auto_refresh=False)
+            self._live.start()
+        self._live.update(Text(make()), refresh=True)
+
+    def _close(self) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def _counted(self, line: str) -> str:
+        beside = f" | {self.beside}" if self.beside else ""
+        if self._runs == 1 or not self._begun:
+            return f"{line}{beside}"
+        expected = self._ended - self._unexpected
+        over = f"({expected} as expected, {self._unexpected} not)"
+        return f"run {self._begun} of {self._runs} {over} | {line}{beside}"

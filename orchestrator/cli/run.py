@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from chaos.schedule import timeline
 from chaos.sources import Source
 from chaos.words import some, switched, varied
 from orchestrator.cli.asked import Mistakes, Options, find_checked
+from orchestrator.cli.carrying import Carrying
 from orchestrator.cli.options import MAX_SEED, full_option, parse_seeds, runs_option, story_option
 from orchestrator.cli.outputs import Outputs, output_options
 from orchestrator.cli.progress import ProgressLine
@@ -26,12 +27,14 @@ from orchestrator.report.console import Page, page
 from orchestrator.report.junit import Judged
 from orchestrator.report.text import one_line, print_contrast, print_verdict
 from orchestrator.run_dir import check_root
-from orchestrator.runner import Carried, Runtime, Session, Settings, reproduce_command
+from orchestrator.runner import Carried, Runtime, Settings, reproduce_command
 from orchestrator.verdict import combined_exit_code, json_line
 from orchestrator.version import __version__
+from orchestrator.workers import cores
 
 IN_FULL = 3
 """As many runs are reported in full; of more there is a line each, and a table."""
+MAX_JOBS = 256
 KEPT = 10
 """As many runs are all kept; of more only those that did not go as expected."""
 INTERRUPTED = 130
@@ -41,7 +44,8 @@ SPARK = "spark"
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """What the command line asks for. ``seeds``: (None,) for the scenario's own. ``cluster``: "local", "spark", or the
-    address of a Ray cluster. ``master``: Spark's, where cluster is "spark"."""
+    address of a Ray cluster. ``master``: Spark's, where cluster is "spark".
+    ``jobs``: runs in the sim at a time."""
 
     scenario: str
     source: Source
@@ -55,6 +59,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     out: Path
     keep: str
     as_json: bool
+    jobs: int
     outputs: Outputs
     quiet: bool
     full: bool
@@ -65,11 +70,10 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         """How many runs that makes."""
         return len(self.variants) * len(self.seeds)
 
-    def plans(self) -> Iterator[Plan]:
-        """A plan for each run: variant by variant, seed by seed."""
-        for variant in self.variants:
-            for seed in self.seeds:
-                yield resolve(self.source.loaded(seed), variant, seed, self.settings, self.defects)
+    def plan(self, number: int) -> Plan:
+        """The plan of a run, counted from 0: variant by variant, seed by seed."""
+        variant, seed = self.variants[number // len(self.seeds)], self.seeds[number % len(self.seeds)]
+        return resolve(self.source.loaded(seed), variant, seed, self.settings, self.defects)
 
     def again(self, plan: Plan) -> str:
         """The command that does a run again."""
@@ -120,6 +124,12 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     show_default=True,
     help=f"Which run directories stay; auto: all of up to {KEPT} runs, of more those that did not go as expected.",
 )
+@click.option(
+    "--jobs",
+    type=click.IntRange(1, MAX_JOBS),
+    metavar="N",
+    help=f"Of more than {IN_FULL} runs in the sim so many at a time; as many as there are cores if not given.",
+)
 @click.option("--dry-run", is_flag=True, help="Print the resolved timeline and start nothing.")
 @click.option("--json", "as_json", is_flag=True, help="One verdict a line on stdout, and nothing else.")
 @output_options
@@ -132,6 +142,7 @@ def command(
     dry_run: bool,
     runtime: str,
     variants: tuple[str, ...],
+    jobs: int | None,
     junit_file: Path | None,
     summary_file: Path | None,
     **options: Any,
@@ -154,12 +165,13 @@ def command(
         runtime="live" if runtime == "live" else "sim",
         variants=list(dict.fromkeys(variants)) or source.variants or [""],
         seeds=chosen,
+        jobs=jobs or cores(),
         outputs=Outputs(junit_file, summary_file),
         **options,
     )
     if dry_run:
         shown = page()
-        for plan in request.plans():
+        for plan in map(request.plan, range(request.runs)):
             shown.raw(timeline(plan) + "\n")
         return 0
     check_root(request.out)
@@ -176,34 +188,41 @@ def _run_all(request: Request) -> int:
     settings = Settings(request.runtime, request.out, "all" if keep_all else "unexpected", address, master)
     talk, shown = page(stderr=True), page()
     talk.say(_announcement(request))
-    progress = ProgressLine(request.runs, request.quiet)
     carried: list[Carried] = []
-    begun, interrupted = 0, False
     failed: KriftError | None = None
-    try:
-        with Session(settings) as session:
-            for plan in request.plans():
-                if request.runs <= IN_FULL:
+    interrupted = False
+    with ProgressLine(request.runs, request.quiet) as progress:
+
+        def deliver(done: Carried) -> bool:
+            carried.append(done)
+            progress.ended(done.exit_code == 0)
+            with progress.aside():
+                _report(shown, talk, request, done)
+            return not (shown.gone and len(carried) < request.runs)
+
+        def begin(plan: Plan) -> str:
+            if request.runs <= IN_FULL:
+                with progress.aside():
                     talk.say(_first_line(request, plan))
-                begun += 1
-                with progress.run(_title(plan)):
-                    done = session.carry_out(plan, request.again(plan), progress.show)
-                carried.append(done)
-                progress.ended(done.exit_code == 0)
-                _report(shown, talk, request, done, request.again(plan))
-                if done.interrupted or (shown.gone and len(carried) < request.runs):
-                    interrupted = True
-                    break
-    except KeyboardInterrupt:
-        interrupted = True
-    except KriftError as error:
-        failed = error
+            return _title(plan)
+
+        carrying = Carrying(settings, request.plan, request.again, progress, begin, deliver)
+        try:
+            if request.runs > IN_FULL and request.runtime == "sim" and request.jobs > 1:
+                carrying.in_workers(request.runs, request.jobs)
+            else:
+                carrying.one_by_one(request.runs)
+        except KeyboardInterrupt:
+            interrupted = True
+        except KriftError as error:
+            failed = error
+        interrupted |= carrying.interrupted
     _sum_up(shown, talk, request, carried)
     request.outputs.write_runs(Judged(done.verdict, done.started, done.again, done.exit_code) for done in carried)
     if failed is not None:
         raise failed
     if interrupted:
-        kept = "what was recorded is kept" if begun else "nothing was recorded"
+        kept = "what was recorded is kept" if carrying.begun else "nothing was recorded"
         talk.say(f"interrupted after {len(carried)} of {some(request.runs, 'run')}; {kept}")
         return INTERRUPTED
     return combined_exit_code(done.exit_code for done in carried)
@@ -246,7 +265,7 @@ def _first_line(request: Request, plan: Plan) -> str:
     return f"{_title(plan)}, {request.runtime}, seed {plan.seed}{defects}{drawn}{about}"
 
 
-def _report(shown: Page, talk: Page, request: Request, done: Carried, again: str) -> None:
+def _report(shown: Page, talk: Page, request: Request, done: Carried) -> None:
     """One run: in full or as a line; where it is kept and how to do it again if somebody may want to know."""
     in_full = request.runs <= IN_FULL or done.interrupted
     if request.as_json:
@@ -260,7 +279,7 @@ def _report(shown: Page, talk: Page, request: Request, done: Carried, again: str
     if in_full or done.exit_code != 0:
         if done.directory is not None:
             talk.say(f"kept in     {done.directory}")
-        talk.say(f"again       {again}")
+        talk.say(f"again       {done.again}")
     if in_full and not request.as_json:
         shown.say()
 

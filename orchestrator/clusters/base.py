@@ -15,6 +15,13 @@ from chaos.plan import Plan
 Progress = Callable[[], None]
 """Called a few times a second while a run goes on; the conductor knows where it stands."""
 
+Say = Callable[[str], None]
+"""Told what goes on that takes a while and that the conductor knows nothing of."""
+
+
+def say_nothing(what: str) -> None:
+    """To nobody."""
+
 
 Status = Literal["completed", "interrupted", "broken"]
 
@@ -56,7 +63,9 @@ class Cluster(Protocol):
 
     def __exit__(self, *error: object) -> None: ...
 
-    def run(self, order: RunOrder, conductor: Conductor, progress: Progress | None = None) -> RunOutcome:
+    def run(
+        self, order: RunOrder, conductor: Conductor, progress: Progress | None = None, say: Say = say_nothing
+    ) -> RunOutcome:
         """Carry out a run; returns when its trace is collected. Ctrl-C (SIGINT) ends it early, in good order, with
         the status interrupted; a second one raises KeyboardInterrupt. Raises RunError if it could not be carried
         out."""

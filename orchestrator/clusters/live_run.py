@@ -41,7 +41,8 @@ from actors.trace.events import AnyTraceEvent, NodeDown, RunEnd, Stamped
 from actors.trace.lines import encode_line
 from actors.trace.stamper import Stamper
 from chaos.errors import RunError
-from orchestrator.clusters.base import Progress, RunOrder, RunOutcome, Status, run_meta
+from chaos.words import some
+from orchestrator.clusters.base import Progress, RunOrder, RunOutcome, Say, Status, run_meta, say_nothing
 from orchestrator.clusters.ray_errors import reason
 from orchestrator.trace.collect import LOGS, bury_the_killed, close_open_chunks, fetch
 from orchestrator.trace.order import merged
@@ -73,11 +74,19 @@ class LiveNode:
 class LiveRun:
     """One run on host agents that are there already; nodes are dealt to them in turn."""
 
-    def __init__(self, order: RunOrder, conductor: Conductor, agents: list[Any], progress: Progress | None) -> None:
+    def __init__(
+        self,
+        order: RunOrder,
+        conductor: Conductor,
+        agents: list[Any],
+        progress: Progress | None,
+        say: Say = say_nothing,
+    ) -> None:
         self._order = order
         self._conductor = conductor
         self._agents = agents
         self._progress = progress
+        self._say = say
         self._nodes = {
             spec.name: LiveNode(spec, agents[index % len(agents)]) for index, spec in enumerate(order.plan.nodes)
         }
@@ -102,13 +111,18 @@ class LiveRun:
         """The whole run. Raises RunError if nodes did not start."""
         began = time.monotonic()
         self._record(run_meta(self._order, "live"))
+        self._say(f"starting {some(len(self._nodes), 'node')}, each a process")
         self._starting = self._spawn(self._start_all())
         if self._interrupted:
             self._starting.cancel()
-        await asyncio.wait([self._starting])
+        while not self._starting.done():
+            await asyncio.wait([self._starting], timeout=PROGRESS_S)
+            if self._progress is not None:
+                self._progress()
         if not self._starting.cancelled():
             self._starting.result()
             await self._conduct()
+        self._say("stopping the nodes, and collecting what they recorded")
         status: Status = "broken" if self._broken else "interrupted" if self._interrupted else "completed"
         await self._end_faults()
         await self._stop_all()

@@ -13,7 +13,7 @@ import msgspec
 
 from actors.control import Conductor
 from chaos.errors import RunError
-from orchestrator.clusters.base import Progress, RunOrder, RunOutcome
+from orchestrator.clusters.base import Progress, RunOrder, RunOutcome, Say, say_nothing
 from orchestrator.interrupts import Interrupts
 
 LOOPBACK = "127.0.0.1"
@@ -113,17 +113,19 @@ class LocalRayCluster:
         """The run's directory, if all those places see it under this path."""
         return order.directory.resolve()
 
-    def run(self, order: RunOrder, conductor: Conductor, progress: Progress | None = None) -> RunOutcome:
+    def run(
+        self, order: RunOrder, conductor: Conductor, progress: Progress | None = None, say: Say = say_nothing
+    ) -> RunOutcome:
         """See ``orchestrator.clusters.base.Cluster.run``."""
         with Interrupts() as interrupts:
-            outcome = asyncio.run(self._run(order, conductor, progress, interrupts))
+            outcome = asyncio.run(self._run(order, conductor, progress, say, interrupts))
         if interrupts.asked and outcome.status == "completed":
             # It came while the run was being stopped anyway; whoever asked wants no further run.
             return msgspec.structs.replace(outcome, status="interrupted")
         return outcome
 
     async def _run(
-        self, order: RunOrder, conductor: Conductor, progress: Progress | None, interrupts: Interrupts
+        self, order: RunOrder, conductor: Conductor, progress: Progress | None, say: Say, interrupts: Interrupts
     ) -> RunOutcome:
         from orchestrator.clusters.agents import close_agents, start_agents
         from orchestrator.clusters.live_run import LiveRun
@@ -131,7 +133,7 @@ class LocalRayCluster:
         here = self.places()
         directory = self.shared_directory(order)
         agents = await start_agents(order, conductor.barriers, self._factory, self._matcher, here, directory)
-        run = LiveRun(order, conductor, agents, progress)
+        run = LiveRun(order, conductor, agents, progress, say)
         loop = asyncio.get_running_loop()
         try:
             interrupts.from_now_on(lambda: loop.call_soon_threadsafe(run.interrupt))

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from actors.control import Conductor
 from chaos.errors import RunError
-from orchestrator.clusters.base import Progress, RunOrder, RunOutcome
+from orchestrator.clusters.base import Progress, RunOrder, RunOutcome, Say, say_nothing
 from orchestrator.clusters.local_ray import FACTORY, MATCHER, OBJECT_STORE_BYTES
 from orchestrator.clusters.ray_address import ENVIRONMENT, ON_LOOPBACK, RayAddressCluster
 from orchestrator.interrupts import Interrupts
@@ -117,12 +117,15 @@ class RayOnSparkCluster(RayAddressCluster):
             if self._stdout is not None:
                 sys.stdout, self._stdout = self._stdout, None
 
-    def run(self, order: RunOrder, conductor: Conductor, progress: Progress | None = None) -> RunOutcome:
+    def run(
+        self, order: RunOrder, conductor: Conductor, progress: Progress | None = None, say: Say = say_nothing
+    ) -> RunOutcome:
         """See ``orchestrator.clusters.base.Cluster.run``. Afterwards Spark has cores to check the trace with."""
         if not self._address:
+            say("starting Ray on the executors again, which takes half a minute")
             self._bring_up()
         try:
-            return super().run(order, conductor, progress)
+            return super().run(order, conductor, progress, say)
         finally:
             if not self._room:
                 self._take_down()

@@ -10,7 +10,7 @@ from actors.sim.carriage import Carriage
 from actors.sim.digest import StepDigests
 from actors.sim.world import ProbedStep, World
 from actors.trace.events import Stamped
-from orchestrator.clusters.base import Progress, RunOrder, RunOutcome, Status, run_meta
+from orchestrator.clusters.base import Progress, RunOrder, RunOutcome, Say, Status, run_meta, say_nothing
 from orchestrator.files import write_bytes
 from orchestrator.interrupts import Interrupts
 from orchestrator.trace.read import write_events
@@ -60,7 +60,9 @@ class SimCluster:
     def __exit__(self, *error: object) -> None:
         pass
 
-    def run(self, order: RunOrder, conductor: Conductor, progress: Progress | None = None) -> RunOutcome:
+    def run(
+        self, order: RunOrder, conductor: Conductor, progress: Progress | None = None, say: Say = say_nothing
+    ) -> RunOutcome:
         """See ``orchestrator.clusters.base.Cluster.run``. The digest of the trace is in ``digest`` afterwards."""
         kept: list[Stamped] = []
         plan = order.plan

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from subprocess import Popen, TimeoutExpired
+from subprocess import DEVNULL, Popen, TimeoutExpired
 from typing import TYPE_CHECKING
 
 import orchestrator
@@ -21,12 +21,16 @@ from orchestrator.interrupts import Interrupts
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+NAME = "krift"
 LOOPBACK = "127.0.0.1"
 END_S = 10.0
 DRIVER_MEMORY = "2g"
 """Of the driver's JVM, at most: on a local master it sorts what is shuffled, too, and Spark's 1g is full with some
 million events as a stream, upon which the JVM ends. SPARK_DRIVER_MEMORY of the environment has precedence."""
 NO_MORE: Mapping[str, str] = {}
+QUICK: Mapping[str, str] = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+"""For a session that is wanted soon and for little: a JVM that compiles plainly takes half of the CPU time to come up
+and to get through its first jobs. Jobs of minutes would take longer."""
 
 
 def spark_session(
@@ -46,13 +50,15 @@ def spark_session(
         return running
     os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.appName("krift").master(master)
-    for key, value in {**_settings(master, shuffle_partitions), **more}.items():
+    settings = {**_settings(master, shuffle_partitions), **more}
+    builder = SparkSession.builder.appName(NAME).master(master)
+    for key, value in settings.items():
         builder = builder.config(key, value)
     try:
         # Spark would leave a JVM behind, for good, if it were interrupted while it waits for it.
-        with _handler_kept(), _jvm_silenced(), Interrupts() as interrupts:
+        with _handler_kept(), Interrupts() as interrupts:
             try:
+                _launch_jvm(master, settings)
                 session = builder.getOrCreate()
                 if master.startswith("local-cluster"):
                     atexit.register(_clear_work, session.sparkContext.applicationId)
@@ -116,20 +122,17 @@ def _handler_kept() -> Iterator[None]:
             signal.signal(signal.SIGINT, before)
 
 
-@contextmanager
-def _jvm_silenced() -> Iterator[None]:
-    """Start the JVM with its stderr closed: it greets with warnings that no setting can turn off, and what goes wrong
-    in it comes back as an exception anyway."""
-    sys.stderr.flush()
-    kept = os.dup(2)
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(nowhere, 2)
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nowhere)
+def _launch_jvm(master: str, settings: Mapping[str, str]) -> None:
+    """Start the JVM of this process, if there is none, with its stderr closed: it greets with warnings that no setting
+    can turn off, and what goes wrong in it comes back as an exception anyway. This process's own stays open."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    if SparkContext._gateway is None:
+        conf = SparkConf().setAppName(NAME).setMaster(master).setAll(list(settings.items()))
+        # Spark's own module has no types.
+        gateway = launch_gateway(conf, {"stderr": DEVNULL})  # type: ignore[no-untyped-call]
+        SparkContext._ensure_initialized(gateway=gateway, conf=conf)
 
 
 def _settings(master: str, shuffle_partitions: int) -> dict[str, str]:

@@ -132,7 +132,7 @@ while True:
 @pytest.mark.parametrize("command", ["check", "live"])
 def test_without_java(command: str, kept_run: Path, tmp_path: Path) -> None:
     """Shows one error that names JAVA_HOME, before any node is started."""
-    arguments = ["check", str(kept_run)]
+    arguments = ["check", str(kept_run), "--engine", "spark"]
     if command == "live":
         arguments = ["run", str(scenario(tmp_path)), "--runtime", "live", "--out", str(tmp_path / "runs")]
     ended = subprocess.run(

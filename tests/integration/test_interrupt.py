@@ -14,6 +14,7 @@ from actors.trace.events import CtlFault, CtlPhase, NodeDown, RunEnd, Stamped
 from actors.trace.lines import decode_line
 from orchestrator.run_dir import RunDir
 from orchestrator.trace.read import read_events
+from orchestrator.verdict import read_verdict
 from tests.integration.command import Command
 
 FAULTS = [
@@ -58,15 +59,15 @@ class Runs:
         self.started.append(Command(self.folder, *arguments))
         return self.started[-1]
 
-    def live(self) -> Command:
-        """A live run in which all three faults are in force."""
+    def live(self, run: str = "latest") -> Command:
+        """A live run in which all three faults are in force. ``run``: a pattern for the name of its directory."""
         command = self.start("run", "long.yaml", "--runtime", "live")
-        command.until(lambda: self.faults_in_force() == len(FAULTS))
+        command.until(lambda: self.faults_in_force(run) == len(FAULTS))
         return command
 
-    def faults_in_force(self) -> int:
+    def faults_in_force(self, run: str) -> int:
         """How many faults the driver has recorded to have begun."""
-        chunks = sorted(self.folder.glob("runs/latest/logs/node=driver/*"))
+        chunks = sorted(self.folder.glob(f"runs/{run}/logs/node=driver/*"))
         lines = [line for chunk in chunks for line in chunk.read_bytes().splitlines(keepends=True)]
         return sum(decode_line(line).type == "ctl.fault" for line in lines if line.endswith(b"\n"))
 
@@ -125,6 +126,30 @@ def test_ctrl_c_ends_a_live_run_in_good_order(runs: Runs) -> None:
     assert command.end() == 130, command.said()
     assert not command.left_over()
     assert_kept(runs, "live")
+
+
+@pytest.mark.ray
+@pytest.mark.timeout(400)
+@pytest.mark.spark
+def test_ctrl_c_while_the_run_before_is_judged(runs: Runs) -> None:
+    """Shows that a run which is over keeps its verdict though the next one is interrupted beside it, and is told before
+    it; the interrupted one is kept, and no process is left."""
+    variants = {"short": {"duration": "1s"}, "long": {"about": "As it is."}}
+    never = "offset-not-available"
+    faults = [{"when": each["when"], "fault": each["fault"], "until": {"seen": never}} for each in FAULTS]
+    scenario = {**SCENARIO, "name": "two", "variants": variants, "chaos": faults}
+    (runs.folder / "long.yaml").write_text(yaml.safe_dump(scenario, sort_keys=False))
+    command = runs.live("two-long-*")
+    command.signal_group(signal.SIGINT)
+    assert command.end() == 130, command.said()
+    assert not command.left_over()
+    told = command.stdout.read_text()
+    assert told.index("two (short), live") < told.index("two (long), live")
+    assert "interrupted after 2 of 2 runs; what was recorded is kept" in command.said()
+    [short] = runs.folder.glob("runs/two-short-*")
+    assert RunDir(short).read_manifest().status == "completed"
+    assert {each.id: each.status for each in read_verdict(RunDir(short)).invariants}["X4"] == "held"
+    assert runs.directory.read_manifest().status == "interrupted"
 
 
 @pytest.mark.long

@@ -136,7 +136,7 @@ def test_130_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         return carry_out(world, limit_us)
 
     monkeypatch.setattr(World, "run", interrupted)
-    ended = run(tmp_path, "", "--seeds", "5")
+    ended = run(tmp_path, "", "--seeds", "5", "--jobs", "1")
     first, second = verdicts(ended)
     assert ended.code == 130
     assert (first.expected, second.expected) == (True, False)
@@ -158,7 +158,7 @@ def test_130_between_two_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         raise KeyboardInterrupt
 
     monkeypatch.setattr(run_command, "_report", interrupt)
-    ended = run(tmp_path, "", "--seeds", "4")
+    ended = run(tmp_path, "", "--seeds", "4", "--jobs", "1")
     assert (ended.code, len(verdicts(ended))) == (130, 1)
     assert "1 of 4 runs: 1 as expected\n" in ended.err
 
@@ -167,7 +167,7 @@ def test_several_runs_end_with_the_worst(tmp_path: Path, monkeypatch: pytest.Mon
     """Shows that one run that could not be carried out outweighs those that went as expected."""
     codes = {1: 0, 2: 3, 3: 1, 4: 4}
     monkeypatch.setattr(runner, "exit_code", lambda verdict, _: codes[verdict.seed])
-    ended = run(tmp_path, "", "--seeds", "4")
+    ended = run(tmp_path, "", "--seeds", "4", "--jobs", "1")
     assert (ended.code, len(verdicts(ended))) == (4, 4)
     assert "1 as expected, 1 not as expected, 1 undecided, 1 not carried out\n" in ended.err
 

@@ -207,7 +207,9 @@ def test_a_full_disk_is_told_with_its_path(tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr("orchestrator.clusters.sim.write_events", full)
     junit = tmp_path / "junit.xml"
-    ended = krift("run", scenario(tmp_path), "--out", tmp_path / "runs", "--seeds", "4", "--junit", junit)
+    ended = krift(
+        "run", scenario(tmp_path), "--out", tmp_path / "runs", "--seeds", "4", "--jobs", "1", "--junit", junit
+    )
     latest = (tmp_path / "runs" / "latest").resolve()
     told = f"krift: {latest}/trace/part-00000.parquet: cannot be written: No space left on device; expected a disk"
     assert ended.code == 4
