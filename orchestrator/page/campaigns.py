@@ -52,7 +52,7 @@ def headline(report: Report) -> tuple[str, Tone]:
     if failed:
         told = f"{begin}: {failed:,} not as expected, in {some(len(report.signatures), 'way')}"
     elif broken:
-        told = f"{begin}: all as expected; violated, as they must be: {', '.join(broken)}"
+        told = f"{begin}: all as expected; violated, as expected: {', '.join(broken)}"
     else:
         told = f"{begin}: nothing violated"
     tone: Tone = {0: "held", 1: "violated"}.get(report.exit_code, "inconclusive")  # type: ignore[assignment]
@@ -88,11 +88,15 @@ def blocks(directory: CampaignDir, report: Report, kept: Sequence[KeptRun], link
 def _failures(report: Report, kept: Sequence[KeptRun], link: Link) -> Block:
     if not report.signatures:
         return Block("Failures", ["None."])
-    columns = (">runs", "what failed, for the first time", "seeds", "again")
+    columns = (">runs", "failure, in the words of the first run", "seeds", "again")
     rows = [_failure(each, kept, link) for each in report.signatures]
-    told = "A sentence leads to the page of the first run that failed so" if any(row[1].href for row in rows) else ""
+    before = (
+        ["Each sentence links to the page of the first run with that failure."]
+        if any(row[1].href for row in rows)
+        else []
+    )
     left = sum(not row[1].href for row in rows)
-    before = [told + (f"; {some(left, 'kind')} of failure without a page" * (left > 0)) + "."] if told else []
+    before += [f"{some(left, 'kind')} of failure without a page."] if left else []
     return Block("Failures", before, "", columns, rows)
 
 
@@ -146,7 +150,11 @@ def _promises(report: Report) -> Block:
         numbers = [Cell(f"{number:,}" if number else "") for number in (*runs.values(), each.tested)]
         rows.append([Cell(name), _bar(runs), *numbers, Cell(INVARIANTS[name].title)])
     return Block(
-        "Promises", ["In how many runs each came out how; tested: how often, in all runs together."], "", columns, rows
+        "Promises",
+        ["Column tested: number of tests in all runs together. The other columns: numbers of runs with that status."],
+        "",
+        columns,
+        rows,
     )
 
 

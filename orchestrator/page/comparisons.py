@@ -44,7 +44,7 @@ from orchestrator.verdict import INCONCLUSIVE, NOT_CARRIED_OUT
 COMPARISON, PAIRS = "comparison.json", "pairs.ndjson"
 COMPARISON_SCHEMA = "krift-comparison/v1"
 PARTED_MAX = 5
-"""Pairs that part of which the commands are told."""
+"""Pairs whose commands are shown."""
 
 
 def read_comparison(directory: Path) -> Comparison:
@@ -162,7 +162,7 @@ def _parted(pairs: Sequence[MeasuredPair]) -> Iterator[Block]:
     if rows:
         columns = (">seed", "violated in a", "violated in b", "a again", "b again")
         before = [f"The first of {some(len(rows), 'pair')}."] if len(rows) > PARTED_MAX else []
-        yield Block("Pairs that part", before, "", columns, rows[:PARTED_MAX])
+        yield Block("Pairs with different violations", before, "", columns, rows[:PARTED_MAX])
 
 
 def _measures(found: Comparison, pairs: Sequence[MeasuredPair]) -> Block:
@@ -177,7 +177,7 @@ def _measures(found: Comparison, pairs: Sequence[MeasuredPair]) -> Block:
     )
     values = partial(per_pair, pairs)
     rows = [_measure(each, values(each.metric) if pairs else []) for each in shown(found.differences)]
-    before = ["Grey: where b - a of the pairs lies; the dot and its line: their mean and its 95 % interval; dashed: 0."]
+    before = ["Grey bars: b - a of the pairs. Dot and line: the mean and its 95 % interval. Dashed line: 0."]
     return Block("What was measured", before, "", columns, rows)
 
 

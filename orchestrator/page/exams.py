@@ -18,7 +18,7 @@ def headline(marks: Marks) -> tuple[str, Tone]:
         parts.append(f"{len(marks.survivors)} of {some(len(marks.defects), 'planted bug')} survived")
     if marks.everything:
         missed = len(marks.missed_by_everything)
-        parts.append(f"{missed} of {len(marks.everything)} were not found by the nemesis that is the same for all")
+        parts.append(f"the nemesis everything missed {missed} of {len(marks.everything)}")
     if marks.oddities:
         parts.append(
             f"{len(marks.unproven)} of {some(len(marks.oddities), 'legal oddity', 'legal oddities')} never occurred"
@@ -64,7 +64,7 @@ def _meant(marks: Marks) -> Block:
         after = f"{mark.first_us / 1_000_000:.1f} s" if mark.killed else ""
         rest = plain([after, f"{mark.kills} of {mark.runs}", others, mark.nemesis, mark.source, mark.reproduce], code=5)
         rows.append([Cell(mark.name), Cell(mark.meant), _killed(mark, RUNS_MAX), *rest])
-    before = ["Survivors come first, then what took the most runs. Each was laid aside once it was killed."]
+    before = ["Survivors first, then the bugs that took the most runs. The exam stops with a bug once it is killed."]
     return Block("Planted bugs, under the nemesis meant for each", before, "", columns, rows)
 
 
@@ -75,7 +75,7 @@ def _everything(marks: list[DefectMark]) -> Block:
         [Cell(mark.name), Cell(mark.meant), _killed(mark, EVERYTHING_MAX), Cell(mark.reproduce, code=True)]
         for mark in sorted(marks, key=_hardest)
     ]
-    before = ["As for somebody who knows nothing of the bug: the same schedules for all."]
+    before = ["The same schedules for every bug, like a user who does not know it."]
     return Block("Planted bugs, under the nemesis everything", before, "", columns, rows)
 
 

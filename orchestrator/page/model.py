@@ -18,6 +18,7 @@ Style = Literal[
     "fault",
     "request",
     "leader",
+    "unclean",
     "isr",
     "out",
     "waits",
@@ -27,7 +28,8 @@ Style = Literal[
     "open",
 ]
 """How a bar is drawn. Of nodes: up, down, leads (a partition, or the quorum), votes (a candidate), paused, cut (off
-from others). fault, request (of an operator). Of replicas: leader, isr, out (of it). Of operations: waits (from the
+from others). fault, request (of an operator). Of replicas: leader, unclean (a leader
+by an unclean election), isr, out (of it). Of operations: waits (from the
 call to the return), and its return as ok, fail or unknown; open (it never returned)."""
 
 

@@ -38,6 +38,7 @@ LEGEND = (
     ("fault", "fault"),
     ("request", "an operator's request"),
     ("leader", "leader of the partition"),
+    ("unclean", "by an unclean election"),
     ("isr", "in its ISR"),
     ("out", "not in its ISR"),
     ("waits", "an operation under way"),

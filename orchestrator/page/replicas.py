@@ -39,6 +39,8 @@ class Replicas:
         self.changes: dict[str, int] = {}
         """Partition -> how often its state changed."""
         self._stretches: dict[str, dict[int, list[Stretch]]] = {}
+        self._unclean: dict[str, int] = {}
+        """Partition -> the leader epoch that an unclean election began last."""
         self._ends: dict[tuple[str, str], _Line] = {}
         self._watermarks: dict[tuple[str, str], _Line] = {}
 
@@ -111,11 +113,15 @@ class Replicas:
         state = f"{body.tp}: {leader} leads in leader epoch {body.leader_epoch}, ISR {brokers(body.isr)} ({why})"
         if body.elr:
             state += f", eligible besides: {brokers(body.elr)}"
+        if body.cause == "unclean":
+            self._unclean[body.tp] = body.leader_epoch
+        unclean = self._unclean.get(body.tp) == body.leader_epoch
         for number in body.replicas:
-            style: Style = "leader" if number == body.leader else "isr" if number in body.isr else "out"
-            unclean = ", UNCLEAN" if body.cause == "unclean" else ""
-            leads = f"leader, epoch {body.leader_epoch}{unclean}"
-            label = leads if style == "leader" else "in ISR" if style == "isr" else ""
+            if number == body.leader:
+                style: Style = "unclean" if unclean else "leader"
+                label = f"leader, epoch {body.leader_epoch}{', unclean' if unclean else ''}"
+            else:
+                style, label = ("isr", "in ISR") if number in body.isr else ("out", "")
             lanes = self._stretches.setdefault(body.tp, {})
             lanes.setdefault(number, []).append(Stretch(style, us, label, state, body.tp))
 

@@ -8,7 +8,7 @@
   const METADATA = "__cluster_metadata-0";
   // Style of a bar -> its height, its place below the middle of the lane, and whether it has a pattern.
   const STYLES = {
-    up: [0.84, 0], down: [0.84, 0, "x"], leads: [0.84, 0], votes: [0.84, 0], leader: [0.8, 0], isr: [0.8, 0],
+    up: [0.84, 0], down: [0.84, 0, "x"], leads: [0.84, 0], votes: [0.84, 0], leader: [0.8, 0], unclean: [0.8, 0], isr: [0.8, 0],
     out: [0.8, 0], fault: [0.7, 0], request: [0.7, 0], waits: [0.16, 0], ok: [0.46, 0], unknown: [0.56, 0],
     open: [0.56, 0], fail: [0.56, 0], paused: [0.84, 0, "/"], cut: [0.2, 0.34],
   };
@@ -104,7 +104,7 @@
         marker: {
           color: colour(style), line: { width: LINES[style] ?? 1, color: colour(style) },
           ...(shape ? { pattern: { shape, fgcolor: colour(style), bgcolor: colour("ground"), size: 7, solidity: .2 } } : {}),
-          ...(style === "leader" || style === "isr" ? { line: { width: 1, color: colour("ground") } } : {}),
+          ...(["leader", "unclean", "isr"].includes(style) ? { line: { width: 1, color: colour("ground") } } : {}),
         },
       };
     shown.forEach(({ lane }, row) => {

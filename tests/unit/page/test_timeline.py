@@ -130,6 +130,19 @@ def test_replicas_lead_are_in_the_isr_or_out_of_it() -> None:
     assert "ISR 2, 3 (a broker is fenced)" in lane(timeline, f"{TP} on 1").bars[1].hover
 
 
+def test_a_leader_by_an_unclean_election_is_marked() -> None:
+    """Shows it through changes of the ISR, until there is another leader."""
+    trace = Stage().begin()
+    trace.change(1, 0)
+    trace.change(2, 1, [2], "unclean")
+    trace.change(2, 1, [2, 3], "alter-isr")
+    trace.change(3, 2, [2, 3], "elect")
+    timeline = drawn(trace)
+    assert [bar.style for bar in lane(timeline, f"{TP} on 2").bars] == ["isr", "unclean", "unclean", "isr"]
+    assert lane(timeline, f"{TP} on 2").bars[2].label == "leader, epoch 1, unclean"
+    assert lane(timeline, f"{TP} on 3").bars[-1].style == "leader"
+
+
 def test_offsets_of_replicas_are_lines() -> None:
     """Shows log ends with a truncation, and the high watermark, of each replica."""
     trace = Stage().begin()
