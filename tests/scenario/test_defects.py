@@ -49,7 +49,7 @@ PROOFS: dict[str, Proof] = {
         "kip-232-rolling-bounce/seed", r"took over what broker-\d told with metadata epoch \d+ when its own had \d+"
     ),
     "wait-ends-with-any-metadata": Proof(
-        "kip-232-external-offsets/seed", r"waited for metadata epoch \d+ and was told that it is there, when its"
+        "kip-232-external-offsets/seed", r"waited for metadata epoch \d+ and was informed that it is there, when its"
     ),
     "seeks-without-waiting": Proof(
         "kip-232-external-offsets/seed", r"seeks to \d+ of orders-0, kept with metadata epoch \d+"
@@ -228,7 +228,7 @@ PROOFS: dict[str, Proof] = {
     "consumer-gives-up": Proof("slow-leader", r"consumer-1 did not read orders-0 up to [\d,]+ within"),
     "no-delivery-timeout": Proof("slow-leader", r"of producer-1 did not return within 1.5 s, its time-out"),
     "busy-metadata-log": Proof("comes-back", r"broker-\d was not unfenced within .*: it is fenced by controller-\d"),
-    "old-leader-for-ever": Proof("comes-back", r"list-offsets-1 sent \d+ requests and got nowhere within"),
+    "old-leader-for-ever": Proof("comes-back", r"list-offsets-1 sent \d+ requests without progress within"),
     "image-stops-when-fenced": Proof("deposed", r"the image of broker-1 did not get to \d+ of the metadata log within"),
     "one-produce-for-all": Proof(
         "two-leaders", r"producer-1 sent records of orders-1 to broker-1, when it took broker-2"
@@ -264,7 +264,7 @@ PROOFS: dict[str, Proof] = {
         "last-known", r"elected broker-1 .*\(unclean\), the last known leader, though \[2\] is eligible"
     ),
     "elect-fenced-last-known": Proof("nobody-left", r"broker-1 leads orders-0 in leader epoch \d+, and is fenced"),
-    "retry-keeps-epoch": Proof("comes-back", r"list-offsets-1 sent \d+ requests and got nowhere within"),
+    "retry-keeps-epoch": Proof("comes-back", r"list-offsets-1 sent \d+ requests without progress within"),
     "producers-of-leaders-only": Proof(
         "other-leader", r"appended sequence \d+ of producer id \d+.* where \d+ was next"
     ),
@@ -273,7 +273,7 @@ PROOFS: dict[str, Proof] = {
     "producers-forgotten-in-office": Proof(
         "other-leader", r"producer-1:\d+ is committed at offset \d+ and at offset \d+"
     ),
-    "bump-at-any-error": Proof("lost-answers", r"epoch 0 and producer id 0, epoch 2, with no reason to number it anew"),
+    "bump-at-any-error": Proof("lost-answers", r"epoch 0 and producer id 0, epoch 2, with no reason to renumber it"),
     "producers-forgotten-at-start": Proof("restarted", r"appended sequence \d+ of producer id 0.* where \d+ was next"),
     "sequence-from-one": Proof("out-of-sync", r"appended sequence 1 of .* where 0 records had been sent before"),
     "old-producer-epoch-taken": Proof("muted", r"appended a batch of producer id 0, epoch 0, .* after one of epoch 1"),

@@ -259,8 +259,8 @@ class AcknowledgedCommitsAreFetched(KeyedInvariant[Registers]):
                 register.fresh.append(Acknowledged(event.wall, commit, witness(event)))
                 continue
             sentence = (
-                f"{event.node} was told that {body.offsets[tp][0]:,} of {tp} is committed for group {state.key}, which "
-                "no coordinator has appended for it"
+                f"{event.node} was informed that {body.offsets[tp][0]:,} of {tp} is committed for group {state.key}, "
+                "which no coordinator has appended for it"
             )
             found.extend(self.violated(state.key, sentence, None if begun is None else begun.by, event))
         return found
