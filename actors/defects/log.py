@@ -12,7 +12,7 @@ LOG_DEFECTS: tuple[Defect, ...] = (
         "P12",
         "A broker that was not shut down cleanly drops the last batch of each log, though it can be read.",
     ),
-    Defect("leader-skips-offset", "actors.log", "P14", "A leader leaves out an offset now and then."),
+    Defect("leader-skips-offset", "actors.log", "P14", "A leader occasionally skips an offset."),
     Defect(
         "oldest-duplicate",
         "actors.log",
@@ -20,7 +20,7 @@ LOG_DEFECTS: tuple[Defect, ...] = (
         "A batch that is sent again is acknowledged with the offset of the oldest batch that the leader remembers.",
         nemesis="clients",
     ),
-    Defect("skip-sequence-check", "actors.log", "T2", "A leader takes any sequence number."),
+    Defect("skip-sequence-check", "actors.log", "T2", "A leader accepts any sequence number."),
     Defect(
         "producers-of-leaders-only",
         "actors.log",

@@ -6,13 +6,13 @@ from actors.defects.defect import Defect
 
 RUNTIME_DEFECTS: tuple[Defect, ...] = (
     Defect("no-request-timeout", "actors.node", "X2", "A request waits for its answer for ever.", nemesis="clients"),
-    Defect("leaky-partition", "actors", "X5", "A partition of links does not stop what arrives at a node."),
+    Defect("leaky-partition", "actors", "X5", "A partition of links does not stop arriving messages."),
     Defect("unseeded-timers", "actors.sim", "X8", "The runtime draws timers from no seed."),
     Defect(
         "no-reconnect-backoff",
         "actors.node",
         "X10",
-        "A connection that was refused is tried again at once.",
+        "A refused connection is retried at once.",
         "KIP-144",
     ),
     Defect("lose-trace", "actors.trace", "X4", "The runtime drops every hundredth event of a node."),

@@ -46,10 +46,10 @@ PROOFS: dict[str, Proof] = {
         "metadata-epochs", r"minted metadata epoch 1 in controller epoch \d+, which controller-"
     ),
     "older-epoch-accepted": Proof(
-        "kip-232-rolling-bounce/seed", r"took over what broker-\d told with metadata epoch \d+ when its own had \d+"
+        "kip-232-rolling-bounce/seed", r"accepted the answer of broker-\d with metadata epoch \d+ when its own had \d+"
     ),
     "wait-ends-with-any-metadata": Proof(
-        "kip-232-external-offsets/seed", r"waited for metadata epoch \d+ and was told that it is there, when its"
+        "kip-232-external-offsets/seed", r"waited for metadata epoch \d+ and was informed that it is there, when its"
     ),
     "seeks-without-waiting": Proof(
         "kip-232-external-offsets/seed", r"seeks to \d+ of orders-0, kept with metadata epoch \d+"
@@ -139,7 +139,9 @@ PROOFS: dict[str, Proof] = {
         "by-turns", r"broker-2 cut .* and kept leader epoch 1, though its leader has epoch 0"
     ),
     "truncate-fully": Proof("by-turns", r"truncated orders-0 from [\d,]+ to 0 \(diverge\) .* although it shared"),
-    "epochs-outlive-truncation": Proof("by-turns", r"goes on with leader epoch 1, while that of its last record is 0"),
+    "epochs-outlive-truncation": Proof(
+        "by-turns", r"continues with leader epoch 1, while that of its last record is 0"
+    ),
     "recovery-drops-last": Proof("by-turns", r"recovered orders-0 up to [\d,]+, although its disk had it up to [\d,]+"),
     "leader-skips-offset": Proof("out-of-sync", r"appended a batch to orders-0 at \d+, while its log ended at \d+"),
     "follower-takes-produce": Proof("there-and-back", r"as leader of epoch 1, which broker-2 took up"),
@@ -180,10 +182,10 @@ PROOFS: dict[str, Proof] = {
     ),
     "hide-reason": Proof("refused", r"answered Produce with UNKNOWN_SERVER_ERROR, which that API does not document"),
     "refuse-replicas": Proof("late-follower", r"answered ListOffsets of list-offsets-2 .* with OFFSET_NOT_AVAILABLE"),
-    "lose-acked": Proof("out-of-sync", r"was told that producer-1:\d+ is at offset [\d,]+ of orders-0; the log of"),
-    "lose-acks-1": Proof("acks-1", r"was told that producer-1:\d+ is at offset [\d,]+ of orders-0; the log of"),
+    "lose-acked": Proof("out-of-sync", r"was informed that producer-1:\d+ is at offset [\d,]+ of orders-0; the log of"),
+    "lose-acks-1": Proof("acks-1", r"was informed that producer-1:\d+ is at offset [\d,]+ of orders-0; the log of"),
     "consumer-mislabel": Proof("out-of-sync", r"offset \d+ of orders-0 holds producer-1:\d+ for consumer-1, and"),
-    "refuse-after-append": Proof("refused", r"was told that producer-1:\d+ had failed for good; .*committed it at"),
+    "refuse-after-append": Proof("refused", r"was informed that producer-1:\d+ had failed for good; .*committed it at"),
     "unmuted-partition": Proof("one-in-flight", r"committed at offset .*, which was sent later"),
     "position-past-rest": Proof("two-readers", r"consumer-1 had read orders-0 up to \d+ .*: it left out offset \d+"),
     "fetch-drops-batch": Proof("two-readers", r"got no record there, where consumer-\d had got producer-1:\d+"),
@@ -228,7 +230,7 @@ PROOFS: dict[str, Proof] = {
     "consumer-gives-up": Proof("slow-leader", r"consumer-1 did not read orders-0 up to [\d,]+ within"),
     "no-delivery-timeout": Proof("slow-leader", r"of producer-1 did not return within 1.5 s, its time-out"),
     "busy-metadata-log": Proof("comes-back", r"broker-\d was not unfenced within .*: it is fenced by controller-\d"),
-    "old-leader-for-ever": Proof("comes-back", r"list-offsets-1 sent \d+ requests and got nowhere within"),
+    "old-leader-for-ever": Proof("comes-back", r"list-offsets-1 sent \d+ requests without progress within"),
     "image-stops-when-fenced": Proof("deposed", r"the image of broker-1 did not get to \d+ of the metadata log within"),
     "one-produce-for-all": Proof(
         "two-leaders", r"producer-1 sent records of orders-1 to broker-1, when it took broker-2"
@@ -264,7 +266,7 @@ PROOFS: dict[str, Proof] = {
         "last-known", r"elected broker-1 .*\(unclean\), the last known leader, though \[2\] is eligible"
     ),
     "elect-fenced-last-known": Proof("nobody-left", r"broker-1 leads orders-0 in leader epoch \d+, and is fenced"),
-    "retry-keeps-epoch": Proof("comes-back", r"list-offsets-1 sent \d+ requests and got nowhere within"),
+    "retry-keeps-epoch": Proof("comes-back", r"list-offsets-1 sent \d+ requests without progress within"),
     "producers-of-leaders-only": Proof(
         "other-leader", r"appended sequence \d+ of producer id \d+.* where \d+ was next"
     ),
@@ -273,7 +275,7 @@ PROOFS: dict[str, Proof] = {
     "producers-forgotten-in-office": Proof(
         "other-leader", r"producer-1:\d+ is committed at offset \d+ and at offset \d+"
     ),
-    "bump-at-any-error": Proof("lost-answers", r"epoch 0 and producer id 0, epoch 2, with no reason to number it anew"),
+    "bump-at-any-error": Proof("lost-answers", r"epoch 0 and producer id 0, epoch 2, with no reason to renumber it"),
     "producers-forgotten-at-start": Proof("restarted", r"appended sequence \d+ of producer id 0.* where \d+ was next"),
     "sequence-from-one": Proof("out-of-sync", r"appended sequence 1 of .* where 0 records had been sent before"),
     "old-producer-epoch-taken": Proof("muted", r"appended a batch of producer id 0, epoch 0, .* after one of epoch 1"),
@@ -284,8 +286,10 @@ PROOFS: dict[str, Proof] = {
     "strangers-commit": Proof("group", r"took a commit of orders-\d by \S+ in generation \d+ of group g, ", (3,)),
     "commit-before-hw": Proof("group-cut", r"loaded that \d+ of orders-\d is committed .*, after \d+ was ack", (3,)),
     "commit-of-more": Proof("group", r"took [\d,]+ of orders-\d as committed .*, of which \d+ is the highest", (3,)),
-    "commit-unwritten": Proof("group", r"told that nothing of orders-\d is committed for group g, after \d+ was", (3,)),
-    "former-controller-obeyed": Proof("late-push", r"told consumer-\d of metadata epoch \d+ (after|before) it"),
+    "commit-unwritten": Proof(
+        "group", r"informed that nothing of orders-\d is committed for group g, after \d+ was", (3,)
+    ),
+    "former-controller-obeyed": Proof("late-push", r"gave consumer-\d metadata epoch \d+ (after|before) it"),
     "removed-topics-remembered": Proof("group-topic-removed", r"removed at \d+, and keeps \d+ of it for group g in"),
     "load-ends-early": Proof("group", r"loaded .* of orders-\d for group g, where the log of __consumer_off", (3,)),
     "coordinates-as-follower": Proof("group-cut", r"orders-\d|for group g in leader epoch \d+ of __consumer", (3,)),

@@ -162,7 +162,9 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
         if batch is not None and batch.uid_at(offset) == sent.uid:
             return NOTHING
         holds = "lacks that offset" if batch is None else f"has {batch.uid_at(offset) or 'no record'} there"
-        sentence = f"{sent.by.node} was told that {sent.uid} is at offset {offset:,} of {state.key}; {where} {holds}"
+        sentence = (
+            f"{sent.by.node} was informed that {sent.uid} is at offset {offset:,} of {state.key}; {where} {holds}"
+        )
         return self._lost(state, sent, offset, sentence, epoch, mirror, proof)
 
     def _lost(
@@ -216,7 +218,7 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
             past = next((client for client, reader in sorted(state.readers.items()) if reader.covers(offset)), None)
             if past is not None:
                 sentence = (
-                    f"{sent.by.node} was told that {sent.uid} is at offset {offset:,} of {state.key}; "
+                    f"{sent.by.node} was informed that {sent.uid} is at offset {offset:,} of {state.key}; "
                     f"{past} read past it, and no consumer got it"
                 )
                 found.extend(self._lost(state, sent, offset, sentence, newest, mirror, None))

@@ -75,7 +75,7 @@ class DefiniteFailureStaysFailed(LogInvariant[Failures]):
 
     def _seen(self, state: Failures, uid: str, how: str, event: Stamped | None) -> Emissions:
         by = state.failed[uid]
-        return self.violated(state.key, f"{by.node} was told that {uid} had failed for good; {how}", by, event)
+        return self.violated(state.key, f"{by.node} was informed that {uid} had failed for good; {how}", by, event)
 
 
 def _committed(state: Failures, node: str, uid: str, batch: BatchFacts) -> str:

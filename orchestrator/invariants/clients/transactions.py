@@ -74,8 +74,8 @@ class IdempotentWritesAppearOnce(LogInvariant[Copies]):
         if copy.offset == body.offset or any(each.offset == body.offset for each in state.others.get(body.uid, ())):
             return NOTHING
         sentence = (
-            f"{event.node} was told that {body.uid} is at offset {body.offset:,} of {state.key}; it is committed at "
-            f"offset {copy.offset:,}"
+            f"{event.node} was informed that {body.uid} is at offset {body.offset:,} of {state.key}; it is committed "
+            f"at offset {copy.offset:,}"
         )
         epoch = acknowledged_in(event, body, mirror)
         if rule := given_up(mirror, copy.leader_epoch, epoch, min(copy.offset, body.offset)):
@@ -104,7 +104,7 @@ class IdempotentWritesAppearOnce(LogInvariant[Copies]):
         if first.numbered != second.numbered:
             if bump_is_due(mirror.producers, state.failed, uid, first.numbered, second.numbered):
                 return self.excused("epoch-bump", state.key, sentence, first.by, second.by)
-            sentence += ", with no reason to number it anew"
+            sentence += ", with no reason to renumber it"
         return self.violated(state.key, sentence, first.by, second.by)
 
 

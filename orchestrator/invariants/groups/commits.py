@@ -259,8 +259,8 @@ class AcknowledgedCommitsAreFetched(KeyedInvariant[Registers]):
                 register.fresh.append(Acknowledged(event.wall, commit, witness(event)))
                 continue
             sentence = (
-                f"{event.node} was told that {body.offsets[tp][0]:,} of {tp} is committed for group {state.key}, which "
-                "no coordinator has appended for it"
+                f"{event.node} was informed that {body.offsets[tp][0]:,} of {tp} is committed for group {state.key}, "
+                "which no coordinator has appended for it"
             )
             found.extend(self.violated(state.key, sentence, None if begun is None else begun.by, event))
         return found
@@ -280,7 +280,7 @@ class AcknowledgedCommitsAreFetched(KeyedInvariant[Registers]):
                 continue
             if floor is not None and entry == NO_ENTRY and self._of_another(state, event, tp, [floor.commit, *later]):
                 continue
-            found.extend(self._lacks(state, event, "was told that", tp, entry, floor))
+            found.extend(self._lacks(state, event, "was informed that", tp, entry, floor))
         return found
 
     def _of_another(self, state: Registers, event: Stamped, tp: str, commits: list[Commit]) -> bool:
@@ -312,7 +312,11 @@ class AcknowledgedCommitsAreFetched(KeyedInvariant[Registers]):
         self, state: Registers, event: Stamped, did: str, tp: str, entry: Entry, floor: Acknowledged | None
     ) -> Emissions:
         what = f"{entry[0]:,} of {tp} is committed" if entry[0] >= 0 else f"nothing of {tp} is committed"
-        since = f", after {floor.commit.entry[0]:,} was acknowledged" if floor is not None else ", which nobody did"
+        since = (
+            f", after {floor.commit.entry[0]:,} was acknowledged"
+            if floor is not None
+            else ", although no member committed it"
+        )
         sentence = f"{event.node} {did} {what} for group {state.key}{since}"
         by = None if floor is None else floor.by
         if rule := self._rule(state, event, floor):

@@ -270,7 +270,7 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
             return NOTHING
         if kind is PollReturn:
             if body.outcome != "ok":
-                # auto.offset.reset=none: the application was told that there is no position.
+                # auto.offset.reset=none: the application was informed that there is no position.
                 state.positions.pop(event.node, None)
                 self.void(state, event.node)
             elif body.records:

@@ -318,7 +318,7 @@ class ClientsGetTheCurrentMetadata(FollowsTheLog[ClientViews]):
         if name in state.ahead:
             sentence = (
                 f"{client} took up a position of leader epoch {state.ahead[name]} in {tp}, which is in leader epoch "
-                f"{last.leader_epoch}, and takes nothing that it is told of it {self.within(state)}"
+                f"{last.leader_epoch}, and accepts no answer about it {self.within(state)}"
             )
             return self.violated(state.key, sentence, obligation.by, last.by, known=state.known)
         sentence = (

@@ -380,7 +380,8 @@ class RetriesGetSomewhere(WindowInvariant[Retries]):
         if state.count < self.LEAST:
             return NOTHING
         sentence = (
-            f"{state.key} sent {state.count:,} requests and got nowhere {self.within(state)}; the last was {state.told}"
+            f"{state.key} sent {state.count:,} requests without progress {self.within(state)}; "
+            f"the last was {state.told}"
         )
         if state.pushes.possible and not state.key.startswith(("broker-", "controller-")):
             return self.excused(LATE_PUSH_RULE, state.key, sentence, obligation.by, state.last)

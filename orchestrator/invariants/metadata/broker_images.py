@@ -164,7 +164,7 @@ class ImagesAreOneHistory(LogInvariant[Images]):
         known = state.digests.setdefault(body.offset, Digest(body.digest, witness(event)))
         state.tested += before >= 0 or known.by.id != event.id
         if body.offset < before:
-            wrong = f"came to {body.offset:,} of the metadata log when it had come to {before:,}"
+            wrong = f"reached {body.offset:,} of the metadata log when it had reached {before:,}"
         elif body.offset > mirror.committed.end:
             wrong = (
                 f"has applied the metadata log up to {body.offset:,}, of which {mirror.committed.end:,} is committed"

@@ -194,7 +194,8 @@ class OlderMetadataIsNotAdopted(KeyedInvariant[Beliefs]):
         if epoch >= before:
             return NOTHING
         sentence = (
-            f"{event.node} took over what {body.server} told with metadata epoch {epoch:,} when its own had {before:,}"
+            f"{event.node} accepted the answer of {body.server} with metadata epoch {epoch:,} "
+            f"when its own had {before:,}"
         )
         return self.violated(state.key, sentence, by, event)
 
@@ -429,7 +430,7 @@ class OutdatedMetadataIsRefetched(WindowInvariant[Refreshing]):
         if body.metadata_epoch < state.metadata_epoch:
             return self._wanted(state, event)
         sentence = (
-            f"{event.node} did not take over what {body.server} told with metadata epoch {body.metadata_epoch:,}, "
+            f"{event.node} did not accept the answer of {body.server} with metadata epoch {body.metadata_epoch:,}, "
             f"though its own had {state.metadata_epoch:,}"
         )
         return self.violated(state.key, sentence, event)

@@ -127,7 +127,7 @@ class EpochsAreMintedOnce(KeyedInvariant[Epochs]):
             return found
         if epoch in state.minted:
             return NOTHING
-        sentence = f"{body.server} told {event.node} of metadata epoch {epoch:,}, which no controller has minted"
+        sentence = f"{body.server} gave {event.node} metadata epoch {epoch:,}, which no controller has minted"
         return self._found(state, sentence, None, event)
 
     def _told(self, state: Epochs, event: Stamped, server: str, epoch: int) -> Emissions:
@@ -143,9 +143,9 @@ class EpochsAreMintedOnce(KeyedInvariant[Epochs]):
             ordered = each.incarnation == incarnation and earlier[0] < later[0]
             if ordered and self._controller(state, earlier[1]) > self._controller(state, later[1]) >= 0:
                 sentence = (
-                    f"{server} told {event.node} of metadata epoch {later[1]:,} after it had told of {earlier[1]:,}"
+                    f"{server} gave {event.node} metadata epoch {later[1]:,} after it had given {earlier[1]:,}"
                     if later == (seq, epoch)
-                    else f"{server} told {event.node} of metadata epoch {earlier[1]:,} before it told of {later[1]:,}"
+                    else f"{server} gave {event.node} metadata epoch {earlier[1]:,} before it gave {later[1]:,}"
                 )
                 return self._found(state, sentence, each.by, event)
         known.append(Told(incarnation, seq, epoch, witness(event)))

@@ -124,7 +124,7 @@ class TruncationIsSignalled(LogInvariant[Places]):
             where = f"leader epoch {told.epoch} ends at {told.end:,}" if told.end >= 0 else "its log has no such epoch"
             sentence = (
                 f"{event.node} read on at {body.records[0].offset:,} of {state.key} in leader epoch "
-                f"{body.leader_epoch}, in which it was told that {where}"
+                f"{body.leader_epoch}, in which the answer was that {where}"
             )
             return self.violated(state.key, sentence, told.by, event)
         if before is None or body.leader_epoch < 0 or body.leader_epoch == before.leader_epoch:
@@ -147,7 +147,7 @@ class TruncationIsSignalled(LogInvariant[Places]):
             return NOTHING
         sentence = (
             f"{event.node} went back to {body.new:,} of {state.key}, after a record of leader epoch {body.epoch}, when "
-            f"it was told that leader epoch {told.epoch} ends at {told.end:,}"
+            f"the answer was that leader epoch {told.epoch} ends at {told.end:,}"
         )
         return self.violated(state.key, sentence, told.by, event)
 

@@ -191,7 +191,7 @@ class ClientsAbsorbTheRefusal(KeyedInvariant[Client]):
             state.epochs[body.tp] = body.leader_epoch
             state.allowed = _REASONED
         if body.outcome == "ok":
-            sentence = f"{event.node} told its application offset {body.offset:,} of {body.tp}"
+            sentence = f"{event.node} returned offset {body.offset:,} of {body.tp} to its application"
             return [*found, *self._believed(state, event, body.tp, body.offset, sentence)]
         if not traits(body.error).retriable or asking is None:
             return found
@@ -253,11 +253,11 @@ class ClientsAbsorbTheRefusal(KeyedInvariant[Client]):
         state.tested += 1
         answer = state.answers.get(event.cause, {}).get(partition_name(tp))
         if answer is None:
-            return self.violated(state.key, f"{sentence}, which no answer told it", event)
+            return self.violated(state.key, f"{sentence}, which no answer contained", event)
         if answer.error:
             told = f"{answer.broker} had refused with {error_name(answer.error)}"
         elif answer.offset != offset:
-            told = f"{answer.broker} had told {answer.offset:,}"
+            told = f"{answer.broker} had answered {answer.offset:,}"
         else:
             return NOTHING
         return self.violated(state.key, f"{sentence}, where {told}", answer.by, event)

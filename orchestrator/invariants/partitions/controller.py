@@ -242,8 +242,8 @@ class IsrChangesAreCompareAndSet(ControllerInvariant[Proposals]):
             return NOTHING
         return self.violated(
             body.tp,
-            f"{event.node} was told that its proposal {body.proposal}, {named(body.isr)} for the ISR of {body.tp} on "
-            f"partition epoch {body.partition_epoch}, was accepted; no controller made that change",
+            f"{event.node} was informed that its proposal {body.proposal}, {named(body.isr)} for the ISR of {body.tp} "
+            f"on partition epoch {body.partition_epoch}, was accepted; no controller made that change",
             waiting.by,
             event,
         )

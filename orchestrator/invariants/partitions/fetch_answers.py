@@ -81,7 +81,7 @@ class FetchesAreAnsweredAtOnce(KeyedInvariant[Readers]):
     def _late(self, state: Readers, replica: Grown, event: Stamped, body: FetchTold) -> Emissions:
         who = "a consumer" if body.replica_id < 0 else f"broker-{body.replica_id}"
         if body.error:
-            told = f"and then told it {error_name(body.error)}"
+            told = f"and then answered it {error_name(body.error)}"
         elif body.replica_id < 0:
             told = f"though its high watermark was {body.high_watermark:,}"
         else:

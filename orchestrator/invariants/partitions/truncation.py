@@ -141,7 +141,12 @@ class TruncationEndsOnTheLineage(LogInvariant[Truncations]):
         cut = state.cuts.pop(event.node, None)
         if cut is None or cut.incarnation != event.incarnation:
             return NOTHING
-        return self.violated(state.key, f"{event.node} cut its log of {state.key}, and was not told to", cut, event)
+        return self.violated(
+            state.key,
+            f"{event.node} truncated its log of {state.key}, although no answer of its leader required it",
+            cut,
+            event,
+        )
 
     def _truncated(self, state: Truncations, event: Stamped, body: LogTrunc, mirror: LogMirror) -> Emissions:
         leader = mirror.lineage_log(body.leader_epoch)
@@ -200,7 +205,7 @@ class TruncationEndsOnTheLineage(LogInvariant[Truncations]):
         asked = self._request(state, event)
         log = mirror.replica(event.node).log
         if log.end == body.to and log.last_epoch not in (body.epoch, -1):
-            wrong = f"and goes on with leader epoch {body.epoch}, while that of its last record is {log.last_epoch}"
+            wrong = f"and continues with leader epoch {body.epoch}, while that of its last record is {log.last_epoch}"
             by: Witness | None = None
         else:
             wrong, by = _wrongly(state, event.node, body, asked)
@@ -225,11 +230,11 @@ def _wrongly(state: Truncations, node: str, body: RepTruncate, asked: Asked | No
     elif body.reason == "high-watermark":
         # Its leader cannot tell, or it has no leader epochs to ask about; every batch has one.
         if (asked is None or asked.told != UNTOLD) and body.to < body.was:
-            return "without having been told that its leader knows nothing of its leader epochs", None
+            return "without an answer that its leader knows none of its leader epochs", None
     else:
         refused = state.out_of_range.get(node)
         if refused is None or refused.leader_epoch != body.leader_epoch:
-            return "without having been told that its position was out of range", None
+            return "without an answer that its position was out of range", None
         if body.to > body.told_end:
             return f"though its leader's log ends at {body.told_end:,}", refused.by
     return "", None

@@ -343,8 +343,8 @@ class DivergenceIsExact(LogInvariant[Answers]):
             return NOTHING
         return self.violated(
             state.key,
-            f"{event.node} cut its log to {body.to:,} after its leader had told it that epoch {told.epoch} ends at "
-            f"{told.end:,}; right is {end:,}",
+            f"{event.node} truncated its log to {body.to:,} after its leader had answered that epoch {told.epoch} ends "
+            f"at {told.end:,}; right is {end:,}",
             told.by,
             event,
         )
@@ -471,7 +471,7 @@ class AcknowledgedMetadataStays(LogInvariant[Acknowledgements]):
             if body.outcome == "accepted":
                 what = f"{body.leader_epoch}/{body.partition_epoch + 1}/{sorted(body.isr)}"
                 records = [each for each in state.changes.get(body.tp, ()) if each.what == what]
-                sentence = f"{event.node} was told that its ISR {sorted(body.isr)} of {body.tp} was accepted"
+                sentence = f"{event.node} was informed that its ISR {sorted(body.isr)} of {body.tp} was accepted"
                 return self._told(state, event, records, sentence, mirror)
         elif type(body) is AdminReturn:
             return self._returned(state, event, body, mirror)
@@ -493,7 +493,7 @@ class AcknowledgedMetadataStays(LogInvariant[Acknowledgements]):
         for name, error in body.results.items():
             if error != "NONE":
                 continue
-            sentence = f"{event.node} was told that {call} of {name} was done"
+            sentence = f"{event.node} was informed that {call} of {name} was done"
             subject = f"{call}/{name}" if call in VOTER_CHANGES else name
             records = [each for each in state.changes.get(subject, ()) if each.wall_us >= asked.at_us]
             if asked.values:

@@ -293,7 +293,7 @@ class LeadersOnlyAppend(LogInvariant[Leaderships]):
             return NOTHING
         return self.violated(
             state.key,
-            f"{event.node} cut its log from {body.was:,} to {body.to:,} while it led epoch {led.epoch}",
+            f"{event.node} truncated its log from {body.was:,} to {body.to:,} while it led epoch {led.epoch}",
             led.by,
             event,
         )

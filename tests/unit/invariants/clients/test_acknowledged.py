@@ -26,7 +26,7 @@ def test_an_acknowledged_record_that_is_not_there() -> None:
     result = trace.result("C1")
     assert result.violations[0].events == [ack]
     assert result.violations[0].sentence == (
-        "producer-1 was told that b is at offset 1 of orders-0; the log of broker-1 at that time lacks that offset"
+        "producer-1 was informed that b is at offset 1 of orders-0; the log of broker-1 at that time lacks that offset"
     )
     other = committed("a")
     other.acked("producer-1", "b", 0, 1, 0)
@@ -77,7 +77,7 @@ def test_acks_1_says_that_the_leader_has_it() -> None:
     trace.append("broker-1", "a")
     trace.acked("producer-1", "b", 1, 1, 0, acks=1)
     assert trace.result("C1").violations[0].sentence == (
-        "producer-1 was told that b is at offset 1 of orders-0; the log of broker-1 at that time lacks that offset"
+        "producer-1 was informed that b is at offset 1 of orders-0; the log of broker-1 at that time lacks that offset"
     )
     passed = TraceBuilder()
     passed.lead(1, 0)
@@ -139,7 +139,7 @@ def test_an_unclean_election_excuses_what_was_acknowledged_before() -> None:
     trace.change(2, 2)
     trace.truncate("broker-2", 0)
     trace.assume(2, 2)
-    assert "producer-1 was told that b is at offset 0" in trace.result("C1").violations[0].sentence
+    assert "producer-1 was informed that b is at offset 0" in trace.result("C1").violations[0].sentence
 
 
 def test_a_power_loss_excuses_what_it_took() -> None:

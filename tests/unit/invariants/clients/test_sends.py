@@ -25,7 +25,7 @@ def test_a_failed_record_that_is_read() -> None:
     result = trace.result("C2")
     assert result.violations[0].events == [fail, poll]
     assert result.violations[0].sentence == (
-        "producer-1 was told that a had failed for good; consumer-1 got it at offset 4 of orders-0"
+        "producer-1 was informed that a had failed for good; consumer-1 got it at offset 4 of orders-0"
     )
 
 

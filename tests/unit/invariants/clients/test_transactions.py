@@ -132,7 +132,7 @@ def test_a_record_is_committed_once_where_its_acknowledgement_says() -> None:
     result = trace.result("T1")
     assert result.violations[0].events == [committed, wrong]
     assert result.violations[0].sentence == (
-        "producer-1 was told that p:1 is at offset 0 of orders-0; it is committed at offset 1"
+        "producer-1 was informed that p:1 is at offset 0 of orders-0; it is committed at offset 1"
     )
 
 

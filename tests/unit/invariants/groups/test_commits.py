@@ -32,10 +32,12 @@ def test_an_older_commit_is_told() -> None:
         event = trace.is_told(trace.looks_up(), None if told is None else entry(told))
         (finding,) = trace.result("O1").violations
         assert finding.events == [by, event]
-        assert finding.sentence == (f"consumer-2 was told {says} is committed for group g, after 20 was acknowledged")
+        assert finding.sentence == (
+            f"consumer-2 was informed {says} is committed for group g, after 20 was acknowledged"
+        )
     trace = GroupTrace()
     trace.is_told(trace.looks_up(), entry(99))
-    assert trace.result("O1").violations[0].sentence.endswith(", which nobody did")
+    assert trace.result("O1").violations[0].sentence.endswith(", although no member committed it")
 
 
 def test_an_acknowledgement_after_the_look_up_began() -> None:

@@ -96,7 +96,7 @@ def test_images_that_are_no_history() -> None:
     assert back.says() == ""
     back.applies(1, 2)
     back.applies(1, 1)
-    assert back.says() == "broker-1 came to 1 of the metadata log when it had come to 2"
+    assert back.says() == "broker-1 reached 1 of the metadata log when it had reached 2"
     ahead = Cluster()
     ahead.elects(1, 0, committed=False)
     ahead.applies(1, 1)

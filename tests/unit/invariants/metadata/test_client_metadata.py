@@ -280,11 +280,11 @@ def test_an_answer_of_an_older_metadata_epoch() -> None:
     told(back, 4)
     told(back, 3)
     assert back.result("M1").violations[0].sentence == (
-        f"{CLIENT} took over what broker-1 told with metadata epoch 3 when its own had 4"
+        f"{CLIENT} accepted the answer of broker-1 with metadata epoch 3 when its own had 4"
     )
     stubborn = TraceBuilder()
     told(stubborn, 4)
     told(stubborn, 4, accepted=False)
     assert stubborn.result("M2").violations[0].sentence == (
-        f"{CLIENT} did not take over what broker-1 told with metadata epoch 4, though its own had 4"
+        f"{CLIENT} did not accept the answer of broker-1 with metadata epoch 4, though its own had 4"
     )

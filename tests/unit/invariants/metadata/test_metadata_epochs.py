@@ -102,7 +102,7 @@ def test_clients_are_told_of_no_other_epoch() -> None:
     trace.mints(1)
     trace.view(2)
     assert trace.result("M3").violations[0].sentence == (
-        "broker-1 told consumer-1 of metadata epoch 2, which no controller has minted"
+        "broker-1 gave consumer-1 metadata epoch 2, which no controller has minted"
     )
 
 

@@ -145,7 +145,7 @@ def test_a_topic_that_was_removed_has_no_positions() -> None:
 
 
 def test_a_look_up_that_finds_nothing_is_not_the_members() -> None:
-    """Shows that a member that was told that nothing is committed begins where auto.offset.reset says (O1 judges
+    """Shows that a member that was informed that nothing is committed begins where auto.offset.reset says (O1 judges
     what it was told), and that one that was told of a position must not."""
     for told, violated in ((None, 0), (entry(2), 1)):
         trace = GroupTrace()

@@ -85,7 +85,7 @@ def test_a_reader_goes_back_to_where_it_is_told() -> None:
     ignored.req = ""
     reads_on(ignored, (3, "z"))
     assert ignored.result("M10").violations[0].sentence == (
-        "consumer-1 read on at 3 of orders-0 in leader epoch 1, in which it was told that leader epoch 0 ends at 1"
+        "consumer-1 read on at 3 of orders-0 in leader epoch 1, in which the answer was that leader epoch 0 ends at 1"
     )
 
 

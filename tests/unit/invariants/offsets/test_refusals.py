@@ -173,13 +173,13 @@ def test_a_position_is_what_a_leader_told(reason: str) -> None:
         (finding,) = took(0, -1, error).result("H9").violations
         assert finding.sentence.endswith(f"in orders-0, where broker-2 had refused with {name}")
     (finding,) = took(0, 41, 0).result("H9").violations
-    assert finding.sentence.endswith("in orders-0, where broker-2 had told 41")
+    assert finding.sentence.endswith("in orders-0, where broker-2 had answered 41")
     sought = Refused("consumer-1", "consumer")
     sought.trace.moved("consumer-1", 5, "seek")
     assert sought.trace.result("H9").violated == 0
     nothing = Refused("consumer-1", "consumer")
     nothing.trace.moved("consumer-1", 5, reason)
-    assert nothing.trace.result("H9").violations[0].sentence.endswith("which no answer told it")
+    assert nothing.trace.result("H9").violations[0].sentence.endswith("which no answer contained")
 
 
 def test_an_application_is_told_what_a_leader_told() -> None:
@@ -188,7 +188,8 @@ def test_an_application_is_told_what_a_leader_told() -> None:
     refused.answered(-1, 78)
     refused.trace.told(refused.client, refused.op, 0, 2, 0)
     assert refused.trace.result("H9").violations[0].sentence == (
-        "list-offsets-1 told its application offset 0 of orders-0, where broker-2 had refused with OFFSET_NOT_AVAILABLE"
+        "list-offsets-1 returned offset 0 of orders-0 to its application, "
+        "where broker-2 had refused with OFFSET_NOT_AVAILABLE"
     )
 
 

@@ -67,7 +67,7 @@ def test_what_was_there_is_not_waited_for() -> None:
     assert (
         refused.result("P26")
         .violations[0]
-        .sentence.endswith("wait until its time was over, and then told it FENCED_LEADER_EPOCH")
+        .sentence.endswith("wait until its time was over, and then answered it FENCED_LEADER_EPOCH")
     )
 
 

@@ -284,5 +284,5 @@ def test_recovery_may_cut_what_the_disk_lost_and_no_more() -> None:
 
 
 def test_no_truncation_tests_nothing() -> None:
-    """Shows that P11 is vacuous where no replica cut its log."""
+    """Shows that P11 is vacuous where no replica truncated its log."""
     assert committed("a").result("P11").status == "vacuous"

@@ -99,7 +99,7 @@ def test_a_cut_that_nobody_asked_for() -> None:
     took = trace.append("broker-1", "y", epoch=1, role="follower")
     (finding,) = trace.result("P12").violations
     assert (finding.sentence, finding.events) == (
-        "broker-1 cut its log of orders-0, and was not told to",
+        "broker-1 truncated its log of orders-0, although no answer of its leader required it",
         [cut, took],
     )
 
@@ -110,7 +110,7 @@ def test_a_cut_that_nobody_asked_for() -> None:
         (0, 2, 2, 0, ""),
         (0, 2, 3, 0, "and kept leader epoch 0, though its leader has epoch 0 up to 2"),
         (-1, 2, 2, 0, "and kept leader epoch 0, though its leader has epoch -1 up to 2"),
-        (0, 2, 2, 1, "and goes on with leader epoch 1, while that of its last record is 0"),
+        (0, 2, 2, 1, "and continues with leader epoch 1, while that of its last record is 0"),
     ],
 )
 def test_what_a_follower_makes_of_what_it_was_told(epoch: int, end: int, to: int, keeps: int, says: str) -> None:

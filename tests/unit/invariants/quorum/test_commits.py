@@ -306,7 +306,7 @@ def test_where_a_follower_cuts(told: tuple[int, int], cut: int, right: int) -> N
         trace.append(FOLLOWER, "a", "b", epoch=epoch, tp=METADATA_PARTITION, role="follower")
     trace.append(FOLLOWER, "c", epoch=4, tp=METADATA_PARTITION, role="follower")
     event = trace.truncate(FOLLOWER, cut, METADATA_PARTITION, epoch=5)
-    found = [each for each in trace.result("Q18").violations if "cut its log" in each.sentence]
+    found = [each for each in trace.result("Q18").violations if "truncated its log" in each.sentence]
     assert [each.events for each in found] == ([] if cut == right else [[answer, event]])
     if found:
         assert found[0].sentence.endswith(f"; right is {right}")
@@ -353,8 +353,8 @@ def test_accepted_too_early() -> None:
     assert (found.events, found.sentence) == (
         [change, told],
         (
-            "broker-1 was told that its ISR [1, 2] of orders-0 was accepted, at offset 0 of the metadata log in epoch "
-            "1, which no leader had committed"
+            "broker-1 was informed that its ISR [1, 2] of orders-0 was accepted, at offset 0 of the metadata log in "
+            "epoch 1, which no leader had committed"
         ),
     )
 
@@ -388,7 +388,7 @@ def test_what_an_operator_is_told() -> None:
     for call in ("alter-config", "elect-leaders"):
         trace = TraceBuilder()
         configured(trace, call)
-        assert f"admin-1 was told that {call} of" in trace.result("Q19").violations[0].sentence
+        assert f"admin-1 was informed that {call} of" in trace.result("Q19").violations[0].sentence
     for how in ({"error": "NOT_CONTROLLER"}, {"outcome": "unknown"}):
         failed = TraceBuilder()
         configured(failed, **how)
@@ -432,7 +432,7 @@ def test_a_change_of_the_voters_is_confirmed() -> None:
     assert (found.events, found.sentence) == (
         events,
         (
-            "admin-1 was told that add-voter of controller-4 was done, at offset 0 of the metadata log in epoch 1, "
+            "admin-1 was informed that add-voter of controller-4 was done, at offset 0 of the metadata log in epoch 1, "
             "which no leader had committed"
         ),
     )
@@ -453,7 +453,7 @@ def test_a_change_of_the_voters_that_nobody_wrote() -> None:
     found = trace.result("Q19").violations[0]
     assert (found.events, found.sentence) == (
         [told],
-        "admin-1 was told that remove-voter of controller-4 was done, and no leader had written that",
+        "admin-1 was informed that remove-voter of controller-4 was done, and no leader had written that",
     )
 
 

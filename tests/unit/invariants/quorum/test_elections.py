@@ -108,7 +108,7 @@ def test_a_leader_cuts_its_log() -> None:
     cut = trace.truncate(LEADER, 0, METADATA_PARTITION)
     result = trace.result("Q12")
     assert (result.tested, result.violations[0].events) == (1, [leads, cut])
-    assert result.violations[0].sentence == "controller-1 cut its log from 1 to 0 while it led epoch 1"
+    assert result.violations[0].sentence == "controller-1 truncated its log from 1 to 0 while it led epoch 1"
 
 
 def test_a_former_leader_comes_back() -> None:
