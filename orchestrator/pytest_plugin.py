@@ -63,8 +63,9 @@ def krift_run(request: pytest.FixtureRequest) -> KriftRun:
     ) -> Run:
         __tracebackhide__ = True
         if isinstance(scenario, Case):
-            scenario, variant = scenario.scenario, variant or scenario.variant
-        done = run(scenario, variant=variant, seed=seed, settings=settings or {}, defects=defects, out=out)
+            variant = variant or scenario.variant
+        word = scenario.scenario if isinstance(scenario, Case) else scenario
+        done = run(word, variant=variant, seed=seed, settings=settings or {}, defects=defects, out=out)
         if not done.as_expected:
             pytest.fail(_why(done), pytrace=False)
         return done
