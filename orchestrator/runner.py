@@ -144,7 +144,7 @@ class Session:
         from orchestrator.clusters.local_ray import WITHOUT_FORK_HANDLERS
 
         os.environ.update(WITHOUT_FORK_HANDLERS)
-        self._ahead = SparkAhead(_own_spark, warm_up)
+        self._ahead = SparkAhead(_launch, _own_spark, warm_up)
         self._ahead.begin()
 
     def _end_spark(self) -> None:
@@ -193,7 +193,14 @@ class Session:
         write_text(directory.scenario, to_yaml(plan.document))
         directory.write_manifest(manifest)
         conductor = ScenarioConductor(plan)
-        progress = (lambda: show(conductor)) if show is not None else None
+
+        def progress() -> None:
+            if self._ahead is not None and (conductor.phase != "starting" or plan.duration_us < LONG_US):
+                # Until then the nodes that start need the cores; in a short run all do at once.
+                self._ahead.go_on()
+            if show is not None:
+                show(conductor)
+
         watcher = Watcher(plan) if isinstance(self._cluster, SimCluster) else None
         if isinstance(self._cluster, SimCluster):
             self._cluster.observer = watcher
@@ -244,6 +251,8 @@ class Session:
         return Carried(verdict, code, path, interrupted, error, manifest.started, manifest.reproduce)
 
 
+LONG_US = 5_000_000
+"""In a run of such a duration Spark has the time to come up."""
 REPEAT = "X8"
 
 
@@ -265,6 +274,12 @@ def with_repeat(checked: Checked, first: str, repeated: str) -> Checked:
     found = repeat_result(first, repeated)
     results = [found if each.id == REPEAT else each for each in checked.results]
     return msgspec.structs.replace(checked, results=results)
+
+
+def _launch() -> None:
+    from orchestrator.engines.spark_session import QUICK, launch_ahead
+
+    launch_ahead(QUICK)
 
 
 def _own_spark() -> SparkSession:

@@ -15,14 +15,18 @@ WarmUp = Callable[["SparkSession"], None]
 
 
 class SparkAhead:
-    """Starts a session in a thread of its own, and then warms it up. ``start`` may raise anything: who asks for the
-    session starts it again, in the foreground, and is told the same."""
+    """Brings a session up in a thread of its own. First it is prepared: what shows that it can come up, and costs
+    little. Once ``go_on`` is called, or somebody asks for it, it is started and warmed up, which keeps cores busy for a
+    while. ``prepare`` and ``start`` may raise anything: who asks for the session starts it again, in the foreground,
+    and is told the same."""
 
-    def __init__(self, start: Start, warm_up: WarmUp) -> None:
+    def __init__(self, prepare: Callable[[], None], start: Start, warm_up: WarmUp) -> None:
+        self._prepare = prepare
         self._start = start
         self._warm_up = warm_up
         self._session: SparkSession | None = None
         self._failed = False
+        self._wanted = Event()
         self._over = Event()
         """Somebody has ended it: what still waits need not begin."""
         self._up = Event()
@@ -30,18 +34,25 @@ class SparkAhead:
         self._thread = Thread(target=self._work, name="spark-ahead")
 
     def begin(self) -> None:
-        """Let it come up."""
+        """Let it be prepared."""
         self._thread.start()
+
+    def go_on(self) -> None:
+        """Let it come up: there are cores for it now."""
+        self._wanted.set()
 
     def _work(self) -> None:
         try:
-            self._session = self._start()
+            self._prepare()
+            self._wanted.wait()
+            if not self._over.is_set():
+                self._session = self._start()
         except BaseException:  # noqa: BLE001  (told where somebody asks for the session)
             self._failed = True
             return
         finally:
             self._up.set()
-        if not self._over.is_set():
+        if self._session is not None and not self._over.is_set():
             # What fails here fails again where somebody waits for it, unless the command has ended Spark meanwhile.
             with suppress(Exception):
                 self._warm_up(self._session)
@@ -53,6 +64,7 @@ class SparkAhead:
 
     def session(self) -> SparkSession:
         """The session, once it is up; started here if it could not be started ahead. Raises what ``start`` raises."""
+        self.go_on()
         self._up.wait()
         if self._session is None:
             self._session = self._start()
@@ -61,6 +73,7 @@ class SparkAhead:
     def end(self) -> None:
         """Stop the session, also one that is still coming up, and return when nothing of it goes on."""
         self._over.set()
+        self.go_on()
         if self._thread.ident is not None:
             self._up.wait()
         if self._session is not None:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 NAME = "krift"
+LOCAL = "local[2]"
+SHUFFLE_PARTITIONS = 4
 LOOPBACK = "127.0.0.1"
 END_S = 10.0
 DRIVER_MEMORY = "2g"
@@ -34,7 +36,7 @@ and to get through its first jobs. Jobs of minutes would take longer."""
 
 
 def spark_session(
-    master: str = "local[2]", shuffle_partitions: int = 4, more: Mapping[str, str] = NO_MORE
+    master: str = LOCAL, shuffle_partitions: int = SHUFFLE_PARTITIONS, more: Mapping[str, str] = NO_MORE
 ) -> SparkSession:
     """The running session, or a new one on ``master``, with ``more`` settings. The command that asks for it stops it at
     its end.
@@ -48,8 +50,6 @@ def spark_session(
     running = SparkSession.getActiveSession()
     if running is not None:
         return running
-    os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     settings = {**_settings(master, shuffle_partitions), **more}
     builder = SparkSession.builder.appName(NAME).master(master)
     for key, value in settings.items():
@@ -63,8 +63,7 @@ def spark_session(
                 if master.startswith("local-cluster"):
                     atexit.register(_clear_work, session.sparkContext.applicationId)
             finally:
-                atexit.unregister(_end_jvm)
-                atexit.register(_end_jvm)
+                _see_it_end()
     except PySparkRuntimeError as error:
         raise RunError(_no_jvm(error)) from None
     if interrupts.asked:
@@ -72,6 +71,25 @@ def spark_session(
         raise KeyboardInterrupt
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def launch_ahead(more: Mapping[str, str] = NO_MORE) -> None:
+    """Start the JVM of a local session to come, with the settings that it will have, if there is none. Raises RunError
+    if none comes up."""
+    from pyspark.errors import PySparkRuntimeError
+
+    try:
+        _launch_jvm(LOCAL, {**_settings(LOCAL, SHUFFLE_PARTITIONS), **more})
+    except PySparkRuntimeError as error:
+        raise RunError(_no_jvm(error)) from None
+    finally:
+        _see_it_end()
+
+
+def _see_it_end() -> None:
+    """Have the JVM ended with this process."""
+    atexit.unregister(_end_jvm)
+    atexit.register(_end_jvm)
 
 
 def _end_jvm() -> None:
@@ -128,6 +146,8 @@ def _launch_jvm(master: str, settings: Mapping[str, str]) -> None:
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
 
+    os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if SparkContext._gateway is None:
         conf = SparkConf().setAppName(NAME).setMaster(master).setAll(list(settings.items()))
         # Spark's own module has no types.

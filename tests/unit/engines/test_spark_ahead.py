@@ -47,8 +47,9 @@ def test_it_comes_up_beside_other_work() -> None:
         threads.append(threading.current_thread())
         warm.set()
 
-    ahead = SparkAhead(start, warm_up)
+    ahead = SparkAhead(nothing, start, warm_up)
     ahead.begin()
+    ahead.go_on()
     go.set()
     assert ahead.session() is made
     assert warm.wait(WAIT_S)
@@ -56,6 +57,44 @@ def test_it_comes_up_beside_other_work() -> None:
     assert made.done[-1] == "stopped"
     assert threads[0] is threads[1] is not threading.current_thread()
     assert not threads[0].is_alive()
+
+
+def nothing() -> None:
+    """Nothing to prepare."""
+
+
+def test_it_is_only_prepared_until_there_are_cores_for_it() -> None:
+    """Shows that it is started when it is told to go on, and not before; that an end in between starts nothing; and
+    that what shows in the preparation that it cannot come up is known at once."""
+    prepared, started = threading.Event(), threading.Event()
+
+    def start() -> Any:
+        started.set()
+        return Session()
+
+    ahead = SparkAhead(prepared.set, start, lambda session: None)
+    ahead.begin()
+    assert prepared.wait(WAIT_S)
+    assert not started.is_set()
+    ahead.go_on()
+    assert started.wait(WAIT_S)
+    ahead.end()
+
+    started.clear()
+    ended = SparkAhead(nothing, start, lambda session: None)
+    ended.begin()
+    ended.end()
+    assert not started.is_set()
+
+    def no_java() -> None:
+        raise RunError("no Java")
+
+    failing = SparkAhead(no_java, start, lambda session: None)
+    failing.begin()
+    failing._thread.join(WAIT_S)
+    assert failing.failed
+    assert not started.is_set()
+    failing.end()
 
 
 def test_what_keeps_it_from_starting_is_told_to_who_asks() -> None:
@@ -70,7 +109,7 @@ def test_what_keeps_it_from_starting_is_told_to_who_asks() -> None:
             raise RunError(f"no Java, attempt {attempts}")
         return Session()
 
-    ahead = SparkAhead(start, lambda session: None)
+    ahead = SparkAhead(nothing, start, lambda session: None)
     ahead.begin()
     with pytest.raises(RunError, match="attempt 2"):
         ahead.session()
@@ -82,14 +121,17 @@ def test_what_keeps_it_from_starting_is_told_to_who_asks() -> None:
 def test_who_ends_it_early_waits_for_no_warm_up() -> None:
     """Shows that what still starts is stopped once it is up, without a warm-up; and that a warm-up that goes on has its
     jobs cancelled before the session is stopped."""
-    go, made = threading.Event(), Session()
+    asked, go, made = threading.Event(), threading.Event(), Session()
 
     def start() -> Any:
+        asked.set()
         assert go.wait(WAIT_S)
         return made
 
-    ahead = SparkAhead(start, lambda session: session.done.append("warm"))
+    ahead = SparkAhead(nothing, start, lambda session: session.done.append("warm"))
     ahead.begin()
+    ahead.go_on()
+    assert asked.wait(WAIT_S)
     ending = threading.Thread(target=ahead.end)
     ending.start()
     while not ahead._over.is_set():
@@ -107,8 +149,9 @@ def test_who_ends_it_early_waits_for_no_warm_up() -> None:
         assert cancelled.wait(WAIT_S)
         raise RuntimeError("its job was cancelled")
 
-    ahead = SparkAhead(lambda: made, warm_up)  # type: ignore[arg-type, return-value]
+    ahead = SparkAhead(nothing, lambda: made, warm_up)  # type: ignore[arg-type, return-value]
     ahead.begin()
+    ahead.go_on()
     assert begun.wait(WAIT_S)
     ahead.end()
     assert made.done == ["stopped"]
@@ -116,7 +159,7 @@ def test_who_ends_it_early_waits_for_no_warm_up() -> None:
 
 def test_one_that_never_began_is_ended_at_once() -> None:
     """Shows that an end without a beginning waits for nothing."""
-    SparkAhead(lambda: pytest.fail("started"), lambda session: None).end()
+    SparkAhead(nothing, lambda: pytest.fail("started"), lambda session: None).end()
 
 
 def test_a_warm_up_has_something_to_check(monkeypatch: pytest.MonkeyPatch) -> None:

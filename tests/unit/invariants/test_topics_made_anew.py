@@ -473,8 +473,8 @@ def test_a_removal_that_was_lost(case: str) -> None:
 
 @pytest.mark.parametrize(("taken_up", "leader"), [(False, 0), (True, 1), (True, 2)])
 def test_who_fetches_by_name_is_answered_by_what_the_broker_has_heard_of(taken_up: bool, leader: int) -> None:
-    """Shows that records which a broker sent before it took the second topic up are none of that one's; that it takes it
-    up as a follower, too, of which consumers fetch."""
+    """Shows that records which a broker sent before it took the second topic up are none of that one's. It takes it up
+    as a follower, too, of which consumers fetch."""
     trace = TraceBuilder()
     life(trace, 1, "producer-1:0")
     removed(trace)
