@@ -203,6 +203,6 @@ def test_a_crash_takes_what_its_voter_has_to_do_with_and_nothing_else() -> None:
 def test_each_promise_names_the_invariant_that_makes_it() -> None:
     """Shows that each promise leads to an invariant of the quorum whose title says the same."""
     said = {promise: INVARIANTS[invariant].title for promise, invariant in PROMISES.items()}
-    assert "has everything that was committed" in said[COMPLETENESS]
+    assert "has every entry that was committed" in said[COMPLETENESS]
     assert "a majority of the voters has on disk" in said[DURABLE_MAJORITY]
     assert "permanent" in said[COMMITTED_PREFIX]
