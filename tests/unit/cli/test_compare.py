@@ -95,7 +95,7 @@ def test_4_one_run_could_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     ended = run(tmp_path, *SLOWER)
     assert ended.code == 4
     assert "1 pair of runs compared" in ended.out
-    assert "1 run of b could not be carried out, and counts" in ended.out
+    assert "1 run of b could not be carried out, and is ignored" in ended.out
 
 
 def test_130_what_was_done_is_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

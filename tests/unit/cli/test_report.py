@@ -62,7 +62,7 @@ def test_why_needs_an_event(run: Path) -> None:
     for arguments in (["--why"], ["--event", "broker-1/0/0", "--why", "--json"]):
         ended = krift("report", run, *arguments)
         assert (ended.code, ended.out) == (2, "")
-        assert "--why tells of the causes of an --event" in ended.err
+        assert "--why shows the causes of an --event" in ended.err
 
 
 def test_a_violation_has_its_time_its_path_and_the_bug_that_was_planted(tmp_path: Path) -> None:

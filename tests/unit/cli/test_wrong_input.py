@@ -53,7 +53,7 @@ ARGUMENTS = {
     "run": ("report nothing", "nothing: no such run", "the directory of a run"),
     "empty run": ("check", "latest: no such run", "--out where runs are"),
     "too long": ("report " + "x" * 5000, "cannot be read: File name too long", "x"),
-    "verdict and event": ("report --junit --event broker-1/0/0", "prints something else than", "krift report --help"),
+    "verdict and event": ("report --junit --event broker-1/0/0", "print different things", "krift report --help"),
     "master for nobody": ("run kip-207 --runtime live --master yarn", "--master: nothing of", "--cluster spark"),
     "master without executors": (
         "run kip-207 --runtime live --cluster spark --master local[2]",
