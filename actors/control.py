@@ -1,4 +1,4 @@
-"""What the hand that breaks things can ask of a runtime: the vocabulary both runtimes share with ``chaos``.
+"""The requests of the injector to a runtime: the vocabulary that both runtimes share with ``chaos``.
 
 Control never travels over the links it cuts.
 """
@@ -19,14 +19,14 @@ CERTAIN = 1_000_000
 """A chance of one, in parts per million."""
 
 Link = tuple[str, str]
-"""Source and target node of what goes over it."""
+"""Source and target node of its messages."""
 
 Draw = Callable[[int], int]
-"""A number from 0 up to, and without, the one given."""
+"""A number from 0 up to, and excluding, the given one."""
 
 
 def leaks(defects: list[str]) -> bool:
-    """Whether the defect ``leaky-partition`` lets through to a node what a rule of the kind hold should keep back."""
+    """Whether the defect ``leaky-partition`` passes messages to a node that a rule of the kind hold should stop."""
     return "leaky-partition" in defects
 
 

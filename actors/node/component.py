@@ -1,7 +1,7 @@
 """How timers, answers and choices find the component of a node that asked for them.
 
-A component declares the names that it uses, each with who takes what comes of it. A name is one as it stands, or a
-prefix that ends with ``/``; what follows a prefix is handed over as the argument.
+A component declares the names that it uses, each with its handler. A name is complete, or a
+prefix that ends with ``/``; the rest after a prefix is the handler's argument.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ Owner = TypeVar("Owner")
 Turn_contra = TypeVar("Turn_contra", contravariant=True)
 
 OnTimer = Callable[[Part, Turn_contra, str], None]
-"""Takes a timer of the component's: the component, the node's turn, the argument."""
+"""Handles a timer of the component: the component, the node's turn, the argument."""
 OnEnded = Callable[[Part, Turn_contra, "Ended", str], None]
-"""Takes the end of a call that was made under one of the component's purposes."""
+"""Handles the end of a call with one of the component's purposes."""
 OnChosen = Callable[[Part, Turn_contra, int, str], None]
-"""Takes the value of a choice that the component asked for."""
+"""Handles the value of a choice that the component requested."""
 
 
 class Component(Generic[Part, Turn_contra]):
-    """What a component of the class ``Part`` declares: name -> handler, of timers, of purposes of calls, of choices."""
+    """The declarations of a component of class ``Part``: name -> handler, for timers, calls' purposes, and choices."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Component(Generic[Part, Turn_contra]):
 
 
 class Components(Generic[Owner, Turn_contra]):
-    """All components of a node's class, and where in the node each is. No two share a name."""
+    """All components of a node's class, and their places in the node. No two share a name."""
 
     def __init__(self) -> None:
         self._timers: dict[str, Callable[[Owner, Turn_contra, str], None]] = {}
@@ -50,7 +50,7 @@ class Components(Generic[Owner, Turn_contra]):
         self._choices: dict[str, Callable[[Owner, Turn_contra, int, str], None]] = {}
 
     def add(self, component: Component[Part, Turn_contra], part: Callable[[Owner], Part]) -> None:
-        """Take up a component; ``part`` finds it in its node."""
+        """Add a component; ``part`` finds it in its node."""
         for name, on_timer in component.timers.items():
             _declare(self._timers, name, _of_part(part, on_timer))
         for name, on_ended in component.answers.items():
@@ -79,7 +79,7 @@ Handler = TypeVar("Handler")
 
 
 def find(table: Mapping[str, Handler], name: str) -> tuple[Handler, str]:
-    """Who takes a name, and the argument in it ("" none)."""
+    """The handler of a name, and the argument in it ("" if there is none)."""
     found = table.get(name)
     if found is not None:
         return found, ""
@@ -89,7 +89,7 @@ def find(table: Mapping[str, Handler], name: str) -> tuple[Handler, str]:
         if found is not None:
             return found, name[end + 1 :]
         end = name.find("/", end + 1)
-    raise AssertionError(f"nobody takes {name}")
+    raise AssertionError(f"no component handles {name}")
 
 
 def _declare(table: dict[str, Any], name: str, handler: Any) -> None:

@@ -1,8 +1,8 @@
-"""What a node has not answered yet, and how each of it goes on
+"""The operations that wait at a node, and how each of them continues
 (``server-common/.../purgatory/{DelayedOperation,DelayedOperationPurgatory}.java``, ``DeferredEventQueue.java``).
 
-What waits is data: its class says what to do when something that it waits for has happened, and when its time is over.
-A new kind of waiting is a new class, in the union of those that the node's purgatory may hold.
+A waiting operation is data: its class says how it reacts to an awaited event, and to its deadline.
+A new kind of waiting is a new class, in the union of the classes that the node's purgatory may hold.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from actors.node.step import Step
 from actors.node.turn import NodeTurn
 
 NEVER_MS = 1 << 62
-"""Deadline of what waits for as long as it takes."""
+"""Deadline of an operation that waits without limit."""
 
 PREFIX = "purgatory/"
 """Prefix of the timers that end a wait: ``purgatory/<kind>``."""
 
 Key = tuple[str, str]
-"""What is waited for, and of which partition ("" where there is one only)."""
+"""The awaited event, and its partition ("" if there is only one)."""
 
 
 class DelayedOperation(msgspec.Struct, tag=True):
-    """A request that waits. ``connection``: where its answer goes, and its name: a connection has one request served at
-    a time. ``deadline_ms``: when it has waited long enough.
+    """A request that waits. ``connection``: the destination of its answer, and its name, since a connection serves one
+    request at a time. ``deadline_ms``: the end of its wait.
 
-    ``timer``: the one that ends the waits of its kind, "" if nothing does. ``context`` is what the node hands down
-    through a step, a ``NodeTurn``.
+    ``timer``: the timer that ends the waits of its kind, "" if there is none. ``context`` is the ``NodeTurn`` of the
+    step.
     """
 
     connection: str
@@ -41,20 +41,20 @@ class DelayedOperation(msgspec.Struct, tag=True):
 
     @property
     def keys(self) -> Iterable[Key]:
-        """What it waits for; the same from its first moment to its last."""
+        """The events that it waits for; they never change."""
         return ()
 
     def try_complete(self, context: Any, key: Key) -> bool:
-        """Look again, as ``key`` has happened: whether the wait is over. Called after everything else that waits for
-        the key and came before."""
+        """Check again after ``key`` has happened, and return whether the wait is over. Called in the order of arrival
+        of the operations that wait for the key."""
         raise NotImplementedError
 
     def on_complete(self, context: Any) -> None:
-        """The wait is over: answer. It is in the purgatory no longer."""
+        """Answer, since the wait is over. The operation is not in the purgatory any more."""
         raise NotImplementedError
 
     def on_expiration(self, context: Any) -> None:
-        """The time is over: answer. It is in the purgatory no longer."""
+        """Answer, since the deadline is over. The operation is not in the purgatory any more."""
         raise NotImplementedError
 
 
@@ -62,10 +62,10 @@ Operation = TypeVar("Operation", bound=DelayedOperation)
 
 
 class Purgatory(msgspec.Struct, Generic[Operation]):
-    """All that waits at a node, in the order in which it came.
+    """All waiting operations of a node, in the order of their arrival.
 
-    watchers: who waits for what: happening -> partition -> connections. due_ms: when each timer fires. A timer never
-    fires later than the earliest deadline of its kind; it may fire for one that nobody waits for any more.
+    watchers: event -> partition -> connections of the operations that wait for it. due_ms: when each timer fires. A
+    timer never fires later than the earliest deadline of its kind; it may fire for an operation that is gone.
     """
 
     parked: dict[str, Operation] = {}

@@ -1,4 +1,4 @@
-"""What every part of a node is given while it takes one step."""
+"""The input of every part of a node during one step."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from actors.node.step import Step
 
 
 class NodeTurn:
-    """Handed down through a node during one step: the step, and the node's files and connections, which are of its
-    state. It lives no longer than the step."""
+    """The step, and the node's files and connections, which belong to its state. A turn lives no longer than its
+    step."""
 
     __slots__ = ("files", "net", "step")
 

@@ -1,8 +1,8 @@
-"""What a fault is: one class for each kind, which is all that Krift knows of the kind.
+"""Faults: one class for each kind, with everything that Krift knows about the kind.
 
-A kind is a model of what stands behind its name in a scenario file. What the class says of itself and of such a value
-is what the loader, the plan, the injector, the nemeses, the shrinker, the mutator, the invariants and the documents go
-by; none of them knows a kind by name. Actions of an operator are kinds, too. ``chaos.faults.kinds`` lists them all.
+A kind is the model of the value after its name in a scenario file. The loader, the plan, the injector, the nemeses,
+the shrinker, the mutator, the invariants and the documents use only the class; none of them refers to a kind by name.
+An operator's actions are kinds, too. ``chaos.faults.kinds`` lists all kinds.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ Drawing = Callable[[str, Sequence[Selector]], list[Selector]]
 """The place of selectors within the fault, and the selectors -> the same with names for ``any``."""
 
 Whom = Literal["all", "servers", "brokers"]
-"""Whom a fault may hit: servers have a disk."""
+"""The possible targets of a fault; servers have a disk."""
 
 
 class Told(msgspec.Struct, frozen=True):
-    """A row of ``docs/faults.md``: how it is written, what it means, what the runtimes do, and what shows that it took
-    effect."""
+    """A row of ``docs/faults.md``: the syntax, the meaning, the implementation in both runtimes, and the evidence of
+    its effect."""
 
     written: str
     means: str
@@ -47,7 +47,7 @@ class Told(msgspec.Struct, frozen=True):
 
 
 class Bounce(msgspec.Struct, frozen=True):
-    """How nodes are bounced: what is otherwise for them afterwards, and how long one may take to stop, or come back."""
+    """A bounce of nodes: their new settings, and the time that one may take to stop, or to come back."""
 
     timeout_us: int
     features: dict[str, str] = {}
@@ -55,7 +55,7 @@ class Bounce(msgspec.Struct, frozen=True):
     config: dict[str, Any] = {}
 
     def after(self, spec: NodeSpec) -> NodeSpec:
-        """A node with its new settings; of the configuration those that its role reads."""
+        """A node with its new settings; only configuration keys that its role reads."""
         config = {key: value for key, value in self.config.items() if spec.role in CONFIG[key].scopes}
         return msgspec.structs.replace(
             spec,
@@ -66,15 +66,15 @@ class Bounce(msgspec.Struct, frozen=True):
 
 
 class Aimed(msgspec.Struct, frozen=True):
-    """A fault with its targets chosen, compiled to what a runtime is asked for.
+    """A fault with resolved targets, compiled to the requests for a runtime.
 
-    targets: all nodes it concerns. parameters: for the trace. begin, end: actions, in order. Its effect is seen
+    targets: all affected nodes. parameters: for the trace. begin, end: actions, in order. Its effect is seen
     when every rule in ``rules`` was installed (a clock's is ``fault/node``), every node in ``stopped`` went down, and
-    every operation in ``operations`` (id -> node that it was given to) has returned; what nothing else ends is over
-    then. silent: nodes of which the others hear nothing while it is in force, if that is all it does; [] for a fault
-    that does anything else. held: nodes whose processes stand still meanwhile. points: where nodes are to go down (id
-    of the point -> node): one that does is restarted at the end, which is counted from the first one on, and whose
-    effect is seen then. leave: the nodes are only asked to stop, so that one may still be at it at the end. bounce: the
+    every operation in ``operations`` (id -> its node) has returned; a fault without another end is over
+    then. silent: nodes that are silent while it is in force, if that is its only effect; [] for any other fault.
+    held: nodes whose processes are stopped meanwhile. points: where nodes go down (id of the point -> node): such a
+    node is restarted at the end, which is counted from the first one on, and the effect is seen then. leave: the nodes
+    are only asked to stop, so that one may still be stopping at the end. bounce: the
     nodes in ``targets`` are stopped and started one after the other.
     """
 
@@ -94,13 +94,12 @@ class Aimed(msgspec.Struct, frozen=True):
 
 
 class Fault(Model):
-    """Base of all kinds. Fields of a kind are what a scenario may say of it, in the order in which it is written.
+    """Base of all kinds. The fields of a kind are its keys in a scenario, in the order in which they are written.
 
-    kind: its name. section: the key of a chaos entry that it stands under. lasts: it has an end of its own; else it is
-    over when it is done. short: the field that a selector, or a list of them, stands for where there is no mapping.
-    hits: whom a mutation may aim it at. plainness: of two kinds the plainer one (a lower number) is left over by
-    shrinking. spare: fields that shrinking may leave out, in the order in which it tries. told: its rows of
-    ``docs/faults.md``.
+    kind: its name. section: its key in a chaos entry. lasts: it has an end of its own; otherwise it ends when it is
+    done. short: the field for a selector, or a list of them, without a mapping. hits: the targets at which a mutation
+    may aim it. plainness: of two kinds, shrinking keeps the plainer one (a lower number). spare: fields that
+    shrinking may leave out, in the order in which it tries. told: its rows of ``docs/faults.md``.
     """
 
     kind: ClassVar[str] = ""
@@ -131,12 +130,12 @@ class Fault(Model):
         return schema
 
     def check(self, place: Path_, references: References) -> None:
-        """Add what is wrong between this and the rest of the scenario. ``place``: where it is in the file."""
+        """Add the mistakes between this and the rest of the scenario. ``place``: its place in the file."""
         for key in self.selectors():
             references.selectors((*place, key), self._at(key))
 
     def resolved(self, drawing: Drawing) -> Self:
-        """The same with nothing left to draw, or to be written in more than one way."""
+        """The same with all draws resolved, in canonical form."""
         given = {key: self._at(key) for key in self.selectors()}
         places = {key: self.kind if key == self.short else f"{self.kind}.{key}" for key in given}
         drawn = {self._names()[key]: drawing(places[key], value) for key, value in given.items() if value is not None}
