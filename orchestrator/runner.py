@@ -447,9 +447,7 @@ def keep_verdict(directory: RunDir, verdict: Verdict) -> None:
     """Write a verdict in its three forms: verdict.json, junit.xml, and a table of its violations."""
     write_verdict(verdict, directory)
     manifest = directory.read_manifest()
-    write_junit(
-        directory.junit, [Judged(verdict, manifest.started, manifest.reproduce, exit_code(verdict, manifest.status))]
-    )
+    write_junit(directory.junit, [Judged(verdict, manifest.started, manifest.reproduce)])
     write_violations(directory, verdict)
 
 

@@ -32,7 +32,7 @@ from orchestrator.version import __version__
 
 AUTO = "auto"
 IN_PROCESS_EVENTS = 50_000
-"""A trace of up to as many is judged in this process before Spark would have started."""
+"""A trace of up to as many is judged in this process, where Spark would only begin to start."""
 GROWING = "the run had not come to its end when it was checked"
 CUT_OFF = "the run did not come to its end: its driver was killed"
 
@@ -124,7 +124,7 @@ def _means(directory: RunDir, engine: str) -> str:
     """By what it is judged, where somebody may wonder why it takes its time."""
     if engine != "spark":
         return ""
-    return f": {some(events_in(directory), 'event')} in Spark, which takes some ten seconds to start"
+    return f": {some(events_in(directory), 'event')} in Spark, which takes a while to start"
 
 
 def plan_of(directory: RunDir) -> Plan:
