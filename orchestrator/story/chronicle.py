@@ -28,7 +28,9 @@ from actors.trace.events import (
     Stamped,
     TraceEvent,
 )
+from chaos.faults.kinds import kinds_of
 from chaos.faults.operator import ADMIN
+from chaos.faults.process import NodeBounce, NodeCrash, NodeShutdown
 from chaos.words import some, times
 from orchestrator.story.moments import Moment
 from orchestrator.story.requests import Requests
@@ -59,6 +61,9 @@ yet."""
 
 KEPT_MAX = 2_000
 """Lines that a run of days keeps; what was done to the cluster is always kept."""
+
+STOPPING = kinds_of(NodeCrash, NodeShutdown, NodeBounce)
+"""Kinds of faults that take processes down."""
 
 NOTES_MAX = 6
 SOON_US = 1_000_000
@@ -105,6 +110,7 @@ class Chronicle:
         self._counted: dict[tuple[str, str], Line] = {}
         self._faults: dict[str, tuple[Line, list[str]]] = {}
         self._down: dict[str, Line] = {}
+        self._killed: dict[str, Line] = {}
         self._ended: dict[int, int] = {}
         self._dropped = 0
 
@@ -191,11 +197,21 @@ class Chronicle:
             return
         if body.phase == "start":
             line = self.note(event, fault_words(body), ALWAYS)
-            self._faults[body.fault] = (line, list(body.targets))
+            stopped = list(body.targets) if body.kind in STOPPING else []
+            self._faults[body.fault] = (line, stopped)
+            for node in stopped:
+                self._explain(node, line)
         elif body.fault in self._faults:
             line = self._faults[body.fault][0]
             line.notes.append(f"until {self._at(event)}")
             self._ended[id(line)] = event.wall
+
+    def _explain(self, node: str, fault: Line) -> None:
+        """A live process may be down a moment before its fault is noted: then it went down by that fault."""
+        line = self._killed.pop(node, None)
+        if line is not None and fault.us - line.us <= TOGETHER_US:
+            self.lines = [each for each in self.lines if each is not line]
+            self._down[node] = fault
 
     def rule(self, event: Stamped, rule: str, number: int, what: str) -> None:
         """How often a rule of a fault was felt."""
@@ -215,6 +231,8 @@ class Chronicle:
         if by is None or body.mode in ("fatal", "bug"):
             ends = {"clean": "shuts down", "fatal": "ends itself", "bug": "ends in an internal error"}
             by = self.note(event, f"{event.node} {ends.get(body.mode, 'is killed')}{detail}", TURN)
+            if body.mode not in ends:
+                self._killed[event.node] = by
         elif event.wall - self.zero_us - by.us > SOON_US and len(by.notes) < NOTES_MAX:
             by.notes.append(f"{event.node} down at {self._at(event)}")
         self._down[event.node] = by

@@ -187,3 +187,29 @@ def test_the_story_of_a_failure_ends_with_it() -> None:
         "   0.004 s  the chaos is over: the remaining faults are healed",
     ]
     assert trace.chronicle.story_of(None, "x")[-1] == "   0.004 s  at the end, VIOLATED: x"
+
+
+def test_a_process_that_is_down_before_its_fault_is_noted() -> None:
+    """Shows a live crash: the process is gone a moment before the driver says that the crash began, while a partition
+    of the same node goes on. It went down by the crash, and nobody tells of it twice."""
+    trace = Stage().begin()
+    trace.fault("partition", "start", "broker-1", name="f1")
+    trace.wall += 1_000_000
+    trace.down("broker-1")
+    trace.wall += 1_000
+    trace.fault("crash", "start", "broker-1", name="f2")
+    trace.wall += 5_000_000
+    trace.fault("crash", "stop", "broker-1", name="f2")
+    trace.up("broker-1")
+    told = trace.story()
+    assert [line.partition(",")[0] for line in told] == ["f1 partition of broker-1", "f2 crash of broker-1"]
+    assert not any("down at" in line or "is killed" in line for line in told)
+
+
+def test_a_process_that_dies_of_nothing_known_is_killed() -> None:
+    """Shows that an end which no fault explains is told, also where a partition of that node goes on."""
+    trace = Stage().begin()
+    trace.fault("partition", "start", "broker-1", name="f1")
+    trace.wall += 1_000_000
+    trace.down("broker-1")
+    assert trace.story() == ["f1 partition of broker-1", "broker-1 is killed"]
