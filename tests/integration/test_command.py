@@ -44,7 +44,8 @@ def test_no_further_run_is_begun_for_nobody(tmp_path: Path) -> None:
     """Shows that of five runs the first is finished and kept when nobody reads its verdict, and no other begun."""
     reading, writing = os.pipe()
     os.close(reading)
-    command = [*KRIFT, "run", str(scenario(tmp_path)), "--seeds", "5", "--out", str(tmp_path / "runs"), "--quiet"]
+    many = ["--seeds", "5", "--jobs", "1", "--out", str(tmp_path / "runs"), "--quiet"]
+    command = [*KRIFT, "run", str(scenario(tmp_path)), *many]
     ended = subprocess.run(
         command, stdout=writing, stderr=subprocess.PIPE, env=environment(), timeout=TIMEOUT_S, check=False
     )

@@ -49,7 +49,7 @@ PROOFS: dict[str, Proof] = {
         "kip-232-rolling-bounce/seed", r"accepted the answer of broker-\d with metadata epoch \d+ when its own had \d+"
     ),
     "wait-ends-with-any-metadata": Proof(
-        "kip-232-external-offsets/seed", r"waited for metadata epoch \d+ and was informed that it is there, when its"
+        "kip-232-external-offsets/seed", r"waited for metadata epoch \d+ and was told that it is there, when its"
     ),
     "seeks-without-waiting": Proof(
         "kip-232-external-offsets/seed", r"seeks to \d+ of orders-0, kept with metadata epoch \d+"
