@@ -55,7 +55,8 @@ def headline(report: Report) -> tuple[str, Tone]:
         told = f"{begin}: all as expected; violated, as expected: {', '.join(broken)}"
     else:
         told = f"{begin}: nothing violated"
-    tone: Tone = {0: "held", 1: "violated"}.get(report.exit_code, "inconclusive")  # type: ignore[assignment]
+    tones: dict[int, Tone] = {0: "held", 1: "violated"}
+    tone = tones.get(report.exit_code, "inconclusive")
     return told, tone
 
 

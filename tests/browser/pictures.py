@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, ViewportSize
 
 from tests.architecture.sources import ROOT
 from tests.browser.chromium import chromium
@@ -21,7 +21,7 @@ from tests.unit.cli.command import krift
 
 HOME = ROOT / "docs" / "pictures"
 SEED = 7
-SIZE = {"width": 1180, "height": 900}
+SIZE: ViewportSize = {"width": 1180, "height": 900}
 LONG_MS = 300_000
 DRAWN = "document.documentElement.dataset.drawn !== undefined"
 ZOOM = """([from, to]) => Plotly.relayout("plot", {"xaxis.range[0]": from, "xaxis.range[1]": to})"""
@@ -85,7 +85,7 @@ def take(browser: Browser, name: str, root: Path) -> None:
     picture = PICTURES[name]
     for scheme, file in files(name).items():
         dark = scheme == "dark"
-        page = browser.new_context(viewport=SIZE, color_scheme="dark" if dark else "light").new_page()  # type: ignore[arg-type]
+        page = browser.new_context(viewport=SIZE, color_scheme="dark" if dark else "light").new_page()
         page.set_default_timeout(LONG_MS)
         page.goto(page_of(picture.scenario, root).as_uri())
         page.wait_for_function(DRAWN)
