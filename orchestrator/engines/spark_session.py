@@ -27,8 +27,9 @@ SHUFFLE_PARTITIONS = 4
 LOOPBACK = "127.0.0.1"
 END_S = 10.0
 DRIVER_MEMORY = "2g"
-"""Of the driver's JVM, at most: on a local master it sorts what is shuffled, too, and Spark's 1g is full with some
-million events as a stream, upon which the JVM ends. SPARK_DRIVER_MEMORY of the environment has precedence."""
+"""Heap of the driver's JVM, at most: on a local master it sorts what is shuffled, too. With Spark's own 1g a JVM that
+checked five million events as a stream was seen to end by itself, and another one's old generation to be full.
+SPARK_DRIVER_MEMORY of the environment has precedence."""
 NO_MORE: Mapping[str, str] = {}
 QUICK: Mapping[str, str] = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 """For a session that is wanted soon and for little: a JVM that compiles plainly takes half of the CPU time to come up

@@ -104,3 +104,12 @@ def test_what_libraries_log_is_not_printed(monkeypatch: pytest.MonkeyPatch, caps
     except KeyboardInterrupt:
         logging.exception("KeyboardInterrupt while sending command.")
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(("given", "heap"), [(None, "2g"), ("6g", "6g")])
+def test_the_heap_of_the_driver(given: str | None, heap: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shows that the driver's JVM has more than Spark's own default, unless the environment says otherwise."""
+    monkeypatch.delenv("SPARK_DRIVER_MEMORY", raising=False)
+    if given is not None:
+        monkeypatch.setenv("SPARK_DRIVER_MEMORY", given)
+    assert module._settings("local[2]", 4)["spark.driver.memory"] == heap
