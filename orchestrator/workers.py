@@ -96,12 +96,13 @@ class Workers(Generic[PieceT, ResultT]):
         its place, and RunError if a process dies."""
         todo = enumerate(pieces)
         found: dict[int, ResultT | Failed] = {}
-        following, more = 0, True
+        begun, following, more = 0, 0, True
         while True:
             for worker in self._workers:
-                room = max((each.doing or 0) for each in self._workers) - following < AHEAD * self._number
+                room = begun - following < AHEAD * self._number
                 if more and not self._stopped and worker.doing is None and room:
                     more = self._hand_out(worker, todo)
+                    begun += more
             busy = [worker for worker in self._workers if worker.doing is not None]
             if not busy:
                 return

@@ -52,6 +52,36 @@ def test_pieces_are_taken_as_they_are_needed() -> None:
         assert len(taken) <= AHEAD + 1
 
 
+def test_results_that_wait_for_a_slow_one_are_few(tmp_path: Path) -> None:
+    """Shows the same where the first piece takes long: the other process stops when so many results wait for it."""
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    taken: list[int] = []
+    looked: list[int] = []
+
+    def work(piece: int) -> int:
+        if piece == 0:
+            gate.read_text()
+        return piece
+
+    def pieces() -> Iterator[int]:
+        for number in range(200):
+            taken.append(number)
+            yield number
+
+    def look() -> None:
+        """Let the first piece go on when nothing was begun between two looks."""
+        looked.append(len(taken))
+        if len(looked) > 3 and len(set(looked[-3:])) == 1 and gate.exists():
+            assert len(taken) <= 2 * AHEAD
+            gate.write_text("go on")
+            gate.unlink()
+
+    with Workers(work, 2) as workers:
+        assert list(workers.map(pieces(), look)) == list(range(200))
+    assert not gate.exists()
+
+
 @pytest.mark.parametrize(
     ("error", "kind", "code"),
     [
