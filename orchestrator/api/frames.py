@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from actors.trace.events import EVENT_TYPES, CtlPhase
+from actors.trace.events import EVENT_TYPES
 from chaos.errors import InputError, Mistake, nearest
 from orchestrator.verdict import Verdict
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 ENVELOPE = ("id", "at_us", "node", "incarnation", "seq", "type", "tp", "cause", "req")
 """Columns of every frame of events."""
-PHASE = str(CtlPhase.__struct_config__.tag)
 
 
 def check_types(types: Collection[str]) -> None:
@@ -47,14 +46,6 @@ def events_frame(trace: pa.Table, zero_us: int | None, types: Collection[str]) -
     bodies = pd.DataFrame([msgspec.json.decode(text) for text in frame["body"]], index=frame.index)
     fields = [name for name in bodies.columns if name not in ENVELOPE]
     return pd.concat([frame[list(ENVELOPE)], bodies[fields]], axis=1)
-
-
-def zero_of(trace: pa.Table) -> int | None:
-    """Time 0 by the clock of a trace that has its ``ctl.phase`` events, None if it never came."""
-    import pyarrow.compute as pc
-
-    phases = trace.filter(pc.equal(trace["type"], PHASE)).select(["wall", "body"]).to_pylist()
-    return next((row["wall"] for row in phases if msgspec.json.decode(row["body"])["phase"] == "chaos"), None)
 
 
 def promises_frame(verdict: Verdict) -> pd.DataFrame:

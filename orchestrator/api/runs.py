@@ -7,14 +7,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orchestrator.api.frames import check_types, events_frame, promises_frame, violations_frame, zero_of
+from orchestrator.api.frames import check_types, events_frame, promises_frame, violations_frame
 from orchestrator.report.console import as_text
 from orchestrator.report.junit import Judged, junit
 from orchestrator.report.summary import summary_of_runs
 from orchestrator.report.text import outcome, print_verdict, title
 from orchestrator.run_dir import Manifest, RunDir, open_run_dir
 from orchestrator.story.moments import Moment
-from orchestrator.trace.read import table_of
+from orchestrator.trace.read import table_of, zero_of
 from orchestrator.verdict import Verdict, exit_code, read_verdict
 
 if TYPE_CHECKING:

@@ -7,19 +7,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from actors.trace.events import CtlPhase
 from chaos.scenario.loader import load_file
 from chaos.scenario.resolve import resolve
 from orchestrator.campaigns.keep import KeptRun
 from orchestrator.checked import Checked, verdict_on
 from orchestrator.run_dir import RunDir
 from orchestrator.runner import with_repeat
-from orchestrator.trace.read import TRACE
-from orchestrator.trace.rows import row_to_stamped
+from orchestrator.trace.read import TRACE, zero_of
 from orchestrator.verdict import InvariantVerdict, Verdict, read_verdict
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import SparkSession
 
 SHOWN = 3
@@ -47,22 +44,13 @@ def recheck(spark: SparkSession, kept: KeptRun) -> str:
         verdict.rpcs,
         table.num_rows,
         verdict.digest,
-        _zero_us(table),
+        zero_of(table),
     )
     checked = with_repeat(checked, manifest.digest, manifest.repeated)
     plan = resolve(load_file(directory.scenario))
     again = verdict_on(plan, manifest.run, manifest.runtime, checked, manifest.duration, manifest.doubts)
     found = difference(verdict, again)
     return f"{directory.path}: {found}" if found else ""
-
-
-def _zero_us(trace: pa.Table) -> int | None:
-    """Time 0 of a kept run, by its trace's clock."""
-    import pyarrow.compute as pc
-
-    phases = map(row_to_stamped, trace.filter(pc.equal(trace["type"], "ctl.phase")).to_pylist())
-    begun = (event.wall for event in phases if isinstance(event.body, CtlPhase) and event.body.phase == "chaos")
-    return next(begun, None)
 
 
 def difference(inside: Verdict, batch: Verdict) -> str:

@@ -10,9 +10,10 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from actors.trace.events import Stamped
+from actors.trace.events import CtlPhase, Stamped
 from actors.trace.lines import Line
 from chaos.errors import InputError
 from chaos.words import some
@@ -22,6 +23,7 @@ from orchestrator.trace.rows import COLUMNS, row_to_stamped, stamped_to_row
 from orchestrator.trace.schema import ARROW_SCHEMA
 
 TRACE = "trace"
+PHASE = str(CtlPhase.__struct_config__.tag)
 GROUP_ROWS = 50_000
 FILE_ROWS = 100_000
 """Rows of one file: a Spark task reads at least one, and so does a step of a stream, which has them in memory."""
@@ -128,6 +130,14 @@ def events_table(events: Iterable[Stamped]) -> pa.Table:
     """The same of events in memory."""
     rows = [stamped_to_row(event) for event in events]
     return pa.Table.from_pylist(rows, schema=ARROW_SCHEMA)
+
+
+def zero_of(trace: pa.Table) -> int | None:
+    """Time 0 of a run by its trace's clock, None if it never came."""
+    phases = map(row_to_stamped, trace.filter(pc.equal(trace["type"], PHASE)).to_pylist())
+    return next(
+        (event.wall for event in phases if isinstance(event.body, CtlPhase) and event.body.phase == "chaos"), None
+    )
 
 
 def _damaged(directory: RunDir, what: str, damage: Exception) -> InputError:
