@@ -58,41 +58,69 @@ CONFIG: dict[str, ConfigKey] = {
     key.name: key
     for key in (
         # quorum
-        ConfigKey("controller.quorum.election.timeout.ms", 1000, _CB, "Silence after which a voter stands.", 1),
-        ConfigKey("controller.quorum.fetch.timeout.ms", 2000, _CB, "Follower gives up on the leader.", 1),
-        ConfigKey("controller.quorum.election.backoff.max.ms", 1000, _CB, "Longest delay after EndQuorumEpoch."),
-        ConfigKey("controller.quorum.request.timeout.ms", 2000, _CB, "In-flight quorum RPC.", 1),
-        ConfigKey("controller.quorum.retry.backoff.ms", 20, _CB, "Pause after a failed quorum RPC."),
-        ConfigKey("controller.quorum.append.linger.ms", 25, _C, "Batching of the leader's appends."),
+        ConfigKey(
+            "controller.quorum.election.timeout.ms",
+            1000,
+            _CB,
+            "Time without a leader after which a voter stands for election.",
+            1,
+        ),
+        ConfigKey(
+            "controller.quorum.fetch.timeout.ms",
+            2000,
+            _CB,
+            "Time without a successful Fetch after which a follower gives up its leader.",
+            1,
+        ),
+        ConfigKey(
+            "controller.quorum.election.backoff.max.ms", 1000, _CB, "Longest delay of an election after EndQuorumEpoch."
+        ),
+        ConfigKey(
+            "controller.quorum.request.timeout.ms", 2000, _CB, "Time-out of a request between members of the quorum.", 1
+        ),
+        ConfigKey(
+            "controller.quorum.retry.backoff.ms", 20, _CB, "Pause after a failed request between members of the quorum."
+        ),
+        ConfigKey(
+            "controller.quorum.append.linger.ms",
+            25,
+            _C,
+            "Time for which the quorum leader gathers records into a batch.",
+        ),
         ConfigKey(
             "controller.quorum.fetch.max.bytes",
             1048576,
             _CB,
-            "Bytes of a Fetch of the metadata log; one batch at least.",
+            "Maximum of bytes in an answer to a Fetch of the metadata log; one batch is always sent.",
         ),
         ConfigKey(
             "controller.quorum.fetch.snapshot.max.bytes",
             1048576,
             _CB,
-            "Most of a snapshot in one answer.",
+            "Maximum of bytes of a snapshot in one answer.",
             1,
         ),
         ConfigKey(
-            "metadata.log.max.record.bytes.between.snapshots", 20971520, _CB, "Of metadata, for the next snapshot.", 1
+            "metadata.log.max.record.bytes.between.snapshots",
+            20971520,
+            _CB,
+            "Bytes of new metadata records after which a node writes a snapshot.",
+            1,
         ),
         ConfigKey(
-            "metadata.log.max.snapshot.interval.ms", 3600000, _CB, "At most between snapshots; 0: only by bytes."
+            "metadata.log.max.snapshot.interval.ms",
+            3600000,
+            _CB,
+            "Longest time between two snapshots; 0: only the bytes count.",
         ),
         ConfigKey(
             "metadata.max.retention.bytes",
             104857600,
             _CB,
-            "Of the metadata log and its snapshots, before the oldest go; -1: no limit.",
+            "Size of the metadata log with its snapshots above which the oldest are deleted; -1: no limit.",
             -1,
         ),
-        ConfigKey(
-            "metadata.max.retention.ms", 604800000, _CB, "Age at which the oldest snapshot goes; -1: no limit.", -1
-        ),
+        ConfigKey("metadata.max.retention.ms", 604800000, _CB, "Age at which a snapshot is deleted; -1: no limit.", -1),
         ConfigKey(
             "controller.quorum.bootstrap.servers",
             "",
@@ -111,32 +139,64 @@ CONFIG: dict[str, ConfigKey] = {
             "advertised.listeners",
             "",
             _C,
-            "Host that the voter set has of a voter; empty: its name. Nodes are found by their ids all the same.",
+            "Host of a voter in the voter set; empty: its name. Nodes are found by their ids in any case.",
         ),
-        ConfigKey("metadata.max.idle.interval.ms", 500, _C, "No-op record so that the high watermark moves."),
-        # controller and registration
-        ConfigKey("broker.session.timeout.ms", 9000, _CB, "Silence after which a broker is fenced.", 1),
-        ConfigKey("broker.heartbeat.interval.ms", 2000, _B, "Between a broker's heartbeats.", 1),
         ConfigKey(
-            "initial.broker.registration.timeout.ms", 60000, _B, "A broker that is not registered by then ends.", 1
+            "metadata.max.idle.interval.ms",
+            500,
+            _C,
+            "Interval of no-op records in the metadata log, which let its high watermark move.",
         ),
-        ConfigKey("controlled.shutdown.enable", True, _B, "Ask the controller before stopping."),
-        ConfigKey("unclean.leader.election.interval.ms", 300000, _C, "Between passes over partitions without one.", 1),
-        ConfigKey("auto.leader.rebalance.enable", True, _C, "Preferred leaders are elected by and by."),
-        ConfigKey("leader.imbalance.check.interval.seconds", 300, _C, "Between such passes.", 1),
-        ConfigKey("unclean.leader.election.enable", False, _CBT, "Elect outside the ISR.", dynamic=True),
-        ConfigKey("num.partitions", 1, _C, "Of a topic that is created without saying how many.", 1),
-        ConfigKey("default.replication.factor", 1, _C, "The same of its replicas.", 1, 32767),
-        ConfigKey("delete.topic.enable", True, _C, "Whether topics may be deleted."),
+        # controller and registration
+        ConfigKey(
+            "broker.session.timeout.ms", 9000, _CB, "Time without a heartbeat after which a broker is fenced.", 1
+        ),
+        ConfigKey("broker.heartbeat.interval.ms", 2000, _B, "Interval of a broker's heartbeats.", 1),
+        ConfigKey(
+            "initial.broker.registration.timeout.ms",
+            60000,
+            _B,
+            "Time within which a broker must be registered; otherwise its process ends.",
+            1,
+        ),
+        ConfigKey(
+            "controlled.shutdown.enable",
+            True,
+            _B,
+            "A broker that stops first asks the controller to move its leaderships away.",
+        ),
+        ConfigKey(
+            "unclean.leader.election.interval.ms",
+            300000,
+            _C,
+            "Interval at which the controller looks for partitions without a leader, to elect one uncleanly.",
+            1,
+        ),
+        ConfigKey(
+            "auto.leader.rebalance.enable", True, _C, "The controller elects preferred leaders at regular intervals."
+        ),
+        ConfigKey("leader.imbalance.check.interval.seconds", 300, _C, "Interval of those elections.", 1),
+        ConfigKey(
+            "unclean.leader.election.enable",
+            False,
+            _CBT,
+            "A replica outside the ISR may be elected if no other is available.",
+            dynamic=True,
+        ),
+        ConfigKey("num.partitions", 1, _C, "Partitions of a topic whose creation names no number.", 1),
+        ConfigKey("default.replication.factor", 1, _C, "Replicas of a topic whose creation names no number.", 1, 32767),
+        ConfigKey("delete.topic.enable", True, _C, "Topics may be deleted."),
         # replication
-        ConfigKey("min.insync.replicas", 1, _CBT, "Least ISR for acks=all.", 1, dynamic=True),
-        ConfigKey("message.max.bytes", 1048588, _B, "Largest batch that a topic takes.", dynamic=True),
-        ConfigKey("max.message.bytes", 1048588, _T, "The same of one topic."),
+        ConfigKey(
+            "min.insync.replicas", 1, _CBT, "Minimum size of the ISR for a write with acks=all.", 1, dynamic=True
+        ),
+        ConfigKey("message.max.bytes", 1048588, _B, "Maximum size of a batch.", dynamic=True),
+        ConfigKey("max.message.bytes", 1048588, _T, "Maximum size of a batch of this topic."),
         ConfigKey(
             "log.message.timestamp.before.max.ms",
             LONG_MAX,
             _B,
-            "How far a record's timestamp may lie behind the leader's clock.",
+            "Longest time by which a record's timestamp may be behind the leader's clock.",
             high=LONG_MAX,
             dynamic=True,
         ),
@@ -145,73 +205,137 @@ CONFIG: dict[str, ConfigKey] = {
             "log.message.timestamp.after.max.ms",
             3600000,
             _B,
-            "How far it may lie ahead.",
+            "Longest time by which a record's timestamp may be ahead of the leader's clock.",
             high=LONG_MAX,
             dynamic=True,
         ),
         ConfigKey("message.timestamp.after.max.ms", 3600000, _T, "The same in one topic.", high=LONG_MAX),
         ConfigKey("replica.lag.time.max.ms", 30000, _B, "Lag after which a follower leaves the ISR.", 1),
-        ConfigKey("replica.fetch.wait.max.ms", 500, _B, "Longest parking of a follower's Fetch."),
-        ConfigKey("replica.fetch.min.bytes", 1, _B, "Least bytes for a follower's Fetch."),
-        ConfigKey("replica.fetch.max.bytes", 1048576, _B, "Bytes per partition of a follower's Fetch.", 1),
-        ConfigKey("replica.fetch.response.max.bytes", 10485760, _B, "Bytes of a follower's Fetch.", 1),
-        ConfigKey("replica.fetch.backoff.ms", 1000, _B, "Pause of a fetcher after an error."),
+        ConfigKey(
+            "replica.fetch.wait.max.ms", 500, _B, "Longest time for which a leader lets a follower's Fetch wait."
+        ),
+        ConfigKey("replica.fetch.min.bytes", 1, _B, "Bytes for which a leader lets a follower's Fetch wait."),
+        ConfigKey(
+            "replica.fetch.max.bytes",
+            1048576,
+            _B,
+            "Maximum of bytes of a partition in an answer to a follower's Fetch.",
+            1,
+        ),
+        ConfigKey(
+            "replica.fetch.response.max.bytes", 10485760, _B, "Maximum of bytes in an answer to a follower's Fetch.", 1
+        ),
+        ConfigKey("replica.fetch.backoff.ms", 1000, _B, "Pause of a replica fetcher after an error."),
         ConfigKey("replica.socket.timeout.ms", 30000, _B, "Time-out of a follower's Fetch.", 1),
-        ConfigKey("replica.high.watermark.checkpoint.interval.ms", 5000, _B, "Between checkpoints of the HW.", 1),
-        ConfigKey("max.incremental.fetch.session.cache.slots", 1000, _B, "Fetch sessions that a broker keeps."),
+        ConfigKey(
+            "replica.high.watermark.checkpoint.interval.ms",
+            5000,
+            _B,
+            "Interval at which a broker writes its high watermarks to disk.",
+            1,
+        ),
+        ConfigKey(
+            "max.incremental.fetch.session.cache.slots", 1000, _B, "Maximum number of fetch sessions of a broker."
+        ),
         # groups
-        ConfigKey("offsets.topic.num.partitions", 50, _B, "Partitions of `__consumer_offsets`, when it is made.", 1),
-        ConfigKey("offsets.topic.replication.factor", 3, _B, "Its replicas.", 1, 32767),
-        ConfigKey("offsets.commit.timeout.ms", 5000, _B, "For which a coordinator waits for its high watermark.", 1),
-        ConfigKey("offset.metadata.max.bytes", 4096, _B, "Longest text that comes with a committed offset."),
-        ConfigKey("offsets.retention.minutes", 10080, _B, "For which offsets stay of a group that has no members.", 1),
-        ConfigKey("offsets.retention.check.interval.ms", 600000, _B, "Between looks for offsets that expired.", 1),
-        ConfigKey("group.min.session.timeout.ms", 6000, _B, "Least session time-out that a member may ask for."),
-        ConfigKey("group.max.session.timeout.ms", 1800000, _B, "Longest session time-out."),
-        ConfigKey("group.initial.rebalance.delay.ms", 3000, _B, "For which an empty group waits for more members."),
-        ConfigKey("group.max.size", INT_MAX, _B, "Most members of a group.", 1),
-        ConfigKey("num.io.threads", 8, _B, "Request handler slots.", 1, dynamic=True),
-        ConfigKey("request.timeout.ms", 30000, _ALL, "A client's request; a broker's call to the controller.", 1),
+        ConfigKey("offsets.topic.num.partitions", 50, _B, "Partitions of `__consumer_offsets` at its creation.", 1),
+        ConfigKey(
+            "offsets.topic.replication.factor", 3, _B, "Replicas of `__consumer_offsets` at its creation.", 1, 32767
+        ),
+        ConfigKey(
+            "offsets.commit.timeout.ms",
+            5000,
+            _B,
+            "Longest time for which a coordinator waits until a commit is replicated.",
+            1,
+        ),
+        ConfigKey("offset.metadata.max.bytes", 4096, _B, "Maximum length of the text beside a committed offset."),
+        ConfigKey(
+            "offsets.retention.minutes", 10080, _B, "Time after which the offsets of a group without members expire.", 1
+        ),
+        ConfigKey(
+            "offsets.retention.check.interval.ms",
+            600000,
+            _B,
+            "Interval at which a coordinator removes expired offsets.",
+            1,
+        ),
+        ConfigKey("group.min.session.timeout.ms", 6000, _B, "Shortest session time-out that a member may ask for."),
+        ConfigKey("group.max.session.timeout.ms", 1800000, _B, "Longest session time-out that a member may ask for."),
+        ConfigKey(
+            "group.initial.rebalance.delay.ms", 3000, _B, "Time for which an empty group waits for further members."
+        ),
+        ConfigKey("group.max.size", INT_MAX, _B, "Maximum number of members of a group.", 1),
+        ConfigKey(
+            "num.io.threads", 8, _B, "Number of requests that a broker handles at the same time.", 1, dynamic=True
+        ),
+        ConfigKey(
+            "request.timeout.ms",
+            30000,
+            _ALL,
+            "Time-out of a client's request, and of a broker's request to the controller.",
+            1,
+        ),
         # clients
-        ConfigKey("reconnect.backoff.ms", 50, _ALL, "Pause before a connection is tried again."),
-        ConfigKey("reconnect.backoff.max.ms", 1000, _ALL, "Longest such pause; it doubles per failure."),
+        ConfigKey("reconnect.backoff.ms", 50, _ALL, "Pause before the next attempt to connect."),
+        ConfigKey("reconnect.backoff.max.ms", 1000, _ALL, "Longest such pause; each failure doubles it."),
         ConfigKey(
             "socket.connection.setup.timeout.ms",
             10000,
             _PNA,
-            "With mend.hung-brokers: after which a connection that is being made is no longer preferred.",
+            "With mend.hung-brokers: time after which a connection in progress is no longer preferred.",
             1,
         ),
-        ConfigKey("retry.backoff.ms", 100, _PNA, "Pause before a request is tried again."),
-        ConfigKey("retry.backoff.max.ms", 1000, _PNA, "Longest such pause; it doubles per failure."),
-        ConfigKey("metadata.max.age.ms", 300000, _PNA, "Age at which metadata is refreshed anyway.", 1),
-        ConfigKey("acks", "all", _P, "0, 1 or all.", choices=("0", "1", "all")),
-        ConfigKey("enable.idempotence", True, _P, "Sequence numbers; needs acks=all."),
-        ConfigKey("linger.ms", 5, _P, "Wait for more records before a batch is sent."),
-        ConfigKey("batch.size", 16384, _P, "Bytes at which a batch is full.", 1),
-        ConfigKey("max.in.flight.requests.per.connection", 5, _P, "Unanswered requests per connection.", 1, 5),
-        ConfigKey("retries", 2147483647, _P, "Attempts after the first."),
-        ConfigKey("delivery.timeout.ms", 120000, _P, "Time in which a send succeeds or fails.", 1),
+        ConfigKey("retry.backoff.ms", 100, _PNA, "Pause before the next attempt of a request."),
+        ConfigKey("retry.backoff.max.ms", 1000, _PNA, "Longest such pause; each failure doubles it."),
+        ConfigKey(
+            "metadata.max.age.ms", 300000, _PNA, "Age at which metadata is refreshed without any other reason.", 1
+        ),
+        ConfigKey(
+            "acks", "all", _P, "Replicas that must have a record before its send succeeds.", choices=("0", "1", "all")
+        ),
+        ConfigKey(
+            "enable.idempotence",
+            True,
+            _P,
+            "The leader recognizes repeated batches by their sequence numbers; needs acks=all.",
+        ),
+        ConfigKey("linger.ms", 5, _P, "Time for which a batch waits for further records."),
+        ConfigKey("batch.size", 16384, _P, "Size at which a batch is full.", 1),
+        ConfigKey(
+            "max.in.flight.requests.per.connection",
+            5,
+            _P,
+            "Maximum number of unanswered Produce requests of a connection.",
+            1,
+            5,
+        ),
+        ConfigKey("retries", 2147483647, _P, "Maximum number of attempts after the first."),
+        ConfigKey("delivery.timeout.ms", 120000, _P, "Time within which a send succeeds or fails.", 1),
         ConfigKey(
             "isolation.level",
             "read_uncommitted",
             _N,
-            "Which records of transactions are read.",
+            "Records of transactions that are read: all, or those of committed transactions.",
             choices=("read_uncommitted", "read_committed"),
         ),
-        ConfigKey("fetch.max.wait.ms", 500, _N, "Longest parking of a consumer's Fetch."),
-        ConfigKey("fetch.min.bytes", 1, _N, "Least bytes for a consumer's Fetch."),
-        ConfigKey("fetch.max.bytes", 52428800, _N, "Bytes of a Fetch.", 1),
-        ConfigKey("max.partition.fetch.bytes", 1048576, _N, "Bytes per partition of a Fetch.", 1),
+        ConfigKey("fetch.max.wait.ms", 500, _N, "Longest time for which a leader lets a consumer's Fetch wait."),
+        ConfigKey("fetch.min.bytes", 1, _N, "Bytes for which a leader lets a consumer's Fetch wait."),
+        ConfigKey("fetch.max.bytes", 52428800, _N, "Maximum of bytes in an answer to a Fetch.", 1),
+        ConfigKey(
+            "max.partition.fetch.bytes", 1048576, _N, "Maximum of bytes of a partition in an answer to a Fetch.", 1
+        ),
         ConfigKey(
             "auto.offset.reset",
             "earliest",
             _N,
-            "Kafka's default is latest; a checker wants every record.",
+            "Position of a consumer that has none. Kafka's default is latest; here every record is to be read.",
             choices=("earliest", "latest", "none"),
         ),
-        ConfigKey("session.timeout.ms", 45000, _G, "Silence after which a group goes on without its member.", 1),
-        ConfigKey("heartbeat.interval.ms", 3000, _G, "Between a member's heartbeats.", 1),
+        ConfigKey(
+            "session.timeout.ms", 45000, _G, "Time without a heartbeat after which the group removes a member.", 1
+        ),
+        ConfigKey("heartbeat.interval.ms", 3000, _G, "Interval of a member's heartbeats.", 1),
         ConfigKey(
             "max.poll.interval.ms",
             300000,
@@ -219,8 +343,8 @@ CONFIG: dict[str, ConfigKey] = {
             "A member whose application does not poll for so long leaves; the group waits so long for members to join.",
             1,
         ),
-        ConfigKey("enable.auto.commit", True, _G, "The consumer commits what it delivered by itself."),
-        ConfigKey("auto.commit.interval.ms", 5000, _G, "Between two such commits.", 1),
+        ConfigKey("enable.auto.commit", True, _G, "The consumer regularly commits its positions by itself."),
+        ConfigKey("auto.commit.interval.ms", 5000, _G, "Interval of those commits.", 1),
         ConfigKey(
             "partition.assignment.strategy",
             "range,cooperative-sticky",
@@ -229,15 +353,20 @@ CONFIG: dict[str, ConfigKey] = {
             "join again.",
             choices=ASSIGNMENT_STRATEGIES,
         ),
-        ConfigKey("group.instance.id", "", _G, "Of a static member, which does not leave when it stops; empty: none."),
-        ConfigKey("internal.leave.group.on.close", True, _G, "A dynamic member that is closed says so."),
-        ConfigKey("default.api.timeout.ms", 60000, _NA, "Time for one operation of the application.", 1),
+        ConfigKey(
+            "group.instance.id",
+            "",
+            _G,
+            "Name of a static member, which does not leave the group when it stops; empty: a dynamic member.",
+        ),
+        ConfigKey("internal.leave.group.on.close", True, _G, "A dynamic member leaves the group when it is closed."),
+        ConfigKey("default.api.timeout.ms", 60000, _NA, "Time-out of one call of the application.", 1),
         # the emulator's own
         ConfigKey(
             "metadata.propagation",
             "log",
             ("controller", "broker", "krift"),
-            "What brokers tell clients comes from the metadata log, or is pushed by UpdateMetadata as before KRaft.",
+            "Source of the brokers' metadata: the metadata log, or UpdateMetadata of the controller as before KRaft.",
             choices=("log", "push"),
         ),
         ConfigKey(
@@ -252,18 +381,20 @@ CONFIG: dict[str, ConfigKey] = {
             "krift.metadata.clean.interval.ms",
             60000,
             ("controller", "broker", "krift"),
-            "Between looks for metadata snapshots that may go; a constant in Kafka.",
+            "Interval at which expired metadata snapshots are deleted; a constant in Kafka.",
             1,
         ),
         ConfigKey(
-            "krift.group.load.ms", 10, ("broker", "krift"), "Modelled time in which a coordinator reads its log."
+            "krift.group.load.ms", 10, ("broker", "krift"), "Modelled time that a coordinator takes to read its log."
         ),
-        ConfigKey("krift.request.service.us", 0, ("broker", "krift"), "Modelled time in a request handler slot."),
+        ConfigKey(
+            "krift.request.service.us", 0, ("broker", "krift"), "Modelled time that the handling of a request takes."
+        ),
         ConfigKey(
             "krift.os.flush.ms",
             30000,
             ("controller", "broker", "krift"),
-            "Between two times that the operating system writes out what no Sync covered.",
+            "Interval at which the operating system writes unsynced data to disk.",
             1,
         ),
     )
