@@ -61,7 +61,7 @@ class SkewedClock(ClockFault):
     @model_validator(mode="after")
     def _wrong(self) -> SkewedClock:
         if self.offset is None and self.rate is None:
-            raise Malformed("nothing is wrong with the clock", "offset, rate or both")
+            raise Malformed("the clock is not changed", "offset, rate or both")
         return self
 
     def error(self) -> tuple[int, int]:

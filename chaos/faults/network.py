@@ -190,7 +190,7 @@ class _ByChance(LinkFault):
 
     spare = ("apis",)
 
-    chance: Chance = Field(description="Of a message to be hit, such as 5%.")
+    chance: Chance = Field(description="Chance of each message to be hit, such as 5%.")
     apis: list[str] = Field([], description="Requests of these APIs, and their answers; of all if not given.")
 
     def _apis(self) -> list[str]:

@@ -206,7 +206,7 @@ class VoterChange(AdminAction):
     """A change of one voter, with the directory that an operator finds in the voter set or, of a controller that is not
     in it, on its disk. There is none where the voters are not in the log."""
 
-    controller: Selectors = Field(description="A selector of a controller; of several the first.")
+    controller: Selectors = Field(description="A selector of a controller; if it selects several, the first one.")
 
     def check(self, place: Path_, references: References) -> None:
         references.controllers((*place, "controller"), self.controller)

@@ -63,7 +63,7 @@ class NodeCrash(Fault):
 
     nodes: Selectors
     at: Point | None = None
-    of: str | None = Field(None, description="The file, API or partition that the point is about.")
+    of: str | None = Field(None, description="The file, API or partition of the point.")
     nth: int = Field(1, ge=1, le=1_000_000)
 
     @model_validator(mode="after")

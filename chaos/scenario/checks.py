@@ -112,7 +112,7 @@ def _replicas(topic: Topic) -> list[int]:
 def _check_assignment(path: Path_, topic: Topic, brokers: int, mistakes: Mistakes) -> None:
     if topic.replication is not None and topic.replication > brokers:
         mistakes.add(
-            (*path, "replication"), f"{topic.replication} replicas", f"at most {brokers}, the brokers there are"
+            (*path, "replication"), f"{topic.replication} replicas", f"at most {brokers}, the number of brokers"
         )
     if topic.replicas is not None and not 1 <= len(topic.replicas) <= 1000:
         mistakes.add((*path, "replicas"), "no partition is given", "1 to 1000 lists of broker ids")

@@ -58,11 +58,11 @@ class Cluster(Model):
 
     voters: int = Field(3, ge=1, le=9, description="controller-1 to controller-N")
     spare_controllers: int = Field(
-        0, ge=0, le=6, description="As many more controllers, numbered on, that are no voters at first."
+        0, ge=0, le=6, description="Number of further controllers, which are no voters at first."
     )
     brokers: int = Field(3, ge=1, le=50, description="broker-1 to broker-N")
     topics: dict[TopicName, Topic] = Field(min_length=1, max_length=100, description="Topics by name.")
-    config: Config = Field({}, description="Of controllers and brokers, Kafka's keys.")
+    config: Config = Field({}, description="Configuration of controllers and brokers, with Kafka's keys.")
 
 
 class NodeOverride(Model):
@@ -88,7 +88,7 @@ class Client(Model):
 
     topic: TopicName = Field(description="A topic of the cluster.")
     partitions: list[int] | None = Field(None, description="Partitions of the topic; all of them if not given.")
-    count: int = Field(1, ge=1, le=100, description="As many clients alike.")
+    count: int = Field(1, ge=1, le=100, description="Number of clients of this kind.")
     features: FeatureValues = {}
     versions: VersionRanges = {}
     config: Config = {}
@@ -106,30 +106,32 @@ class Rewind(Model):
     """A consumer that goes back from time to time, to the first record that is at most so old."""
 
     every: PositiveDuration = Field(description="Time between two rewinds, such as 2s.")
-    by: Duration = Field(description="How old what it goes back to may be, such as 500ms.")
+    by: Duration = Field(description="Greatest age of the records that it goes back to, such as 500ms.")
 
 
 class ExternalOffsets(Model):
     """A consumer whose application keeps its positions itself, and goes on there when it starts again."""
 
-    every: PositiveDuration = Field(description="Time between two times that it saves them, such as 100ms.")
+    every: PositiveDuration = Field(description="Time between two saves, such as 100ms.")
     wait: PositiveDuration = Field(
-        10_000_000, description="With kip-232: seed, how long it waits for metadata at a time before it goes on there."
+        10_000_000, description="With kip-232: seed, longest wait for newer metadata, after which it waits again."
     )
 
 
 class Stall(Model):
     """An application that does not poll for a while, from time to time: its heartbeats go on."""
 
-    every: PositiveDuration = Field(description="Time between two beginnings, such as 10s.")
+    every: PositiveDuration = Field(
+        description="Time from the beginning of one pause to that of the next, such as 10s."
+    )
     lasts: PositiveDuration = Field(description="How long it does not poll, such as 2s.")
 
 
 class Absence(Model):
     """An application that closes its consumer from time to time, and makes a new one."""
 
-    every: PositiveDuration = Field(description="Time between two times that it closes it, such as 10s.")
-    lasts: PositiveDuration = Field(description="Time until it makes the new one, such as 2s.")
+    every: PositiveDuration = Field(description="Time between two closes, such as 10s.")
+    lasts: PositiveDuration = Field(description="Time until it opens a new one, such as 2s.")
 
 
 class Consumer(Client):
@@ -241,8 +243,8 @@ class Chaos(Model):
     fault: Fault | None = None
     action: Action | None = None
     lasts: PositiveDuration | None = Field(None, alias="for", description="How long it lasts.")
-    until: Moment | None = Field(None, description="When it ends; at the latest with the chaos.")
-    optional: bool = Field(False, description="The run proves as much if it never takes effect.")
+    until: Moment | None = Field(None, description="The moment at which it ends, at the latest the end of the chaos.")
+    optional: bool = Field(False, description="The run may pass although this never takes effect.")
 
     @property
     def what(self) -> FaultBase:
@@ -256,7 +258,7 @@ class Chaos(Model):
         self.one_of("fault", "action")
         if not self.what.lasts:
             if self.lasts is not None or self.until is not None:
-                raise Malformed("the action has an end", "neither for nor until: it is over when it is done")
+                raise Malformed("the action has an end", "neither for nor until: an action ends by itself")
         elif (self.lasts is None) == (self.until is None):
             what = self.what.section
             problem = f"the {what} has no end" if self.lasts is None else f"the {what} has two ends"
@@ -325,7 +327,9 @@ class Scenario(Model):
     heal: Heal = Heal()
     budgets: Budgets = Budgets()
     variants: dict[Name, Variant] = Field({}, max_length=50)
-    variant: str = Field("", pattern=r"^([a-z0-9-]{1,63})?$", description="Of a resolved file: what it came from.")
+    variant: str = Field(
+        "", pattern=r"^([a-z0-9-]{1,63})?$", description="Of a resolved file: the variant that it was made from."
+    )
 
 
 def json_schema() -> dict[str, Any]:

@@ -83,21 +83,21 @@ class References:
         for number, selector in enumerate(selectors):
             if role_of(selector) is None:
                 wrong = f"{selector} is no controller or broker"
-                self.mistakes.add((*path, number), wrong, "controllers and brokers alone")
+                self.mistakes.add((*path, number), wrong, "controllers and brokers only")
 
     def controllers(self, path: Path_, selectors: Sequence[Selector]) -> None:
         """Selectors of controllers."""
         self.servers(path, selectors)
         for number, selector in enumerate(selectors):
             if role_of(selector) != "controller":
-                self.mistakes.add((*path, number), f"{selector} is no controller", "controllers alone")
+                self.mistakes.add((*path, number), f"{selector} is no controller", "controllers only")
 
     def brokers(self, path: Path_, selectors: Sequence[Selector] | None) -> None:
         """Selectors of brokers."""
         self.selectors(path, selectors)
         for number, selector in enumerate(selectors or ()):
             if not _means_brokers(selector):
-                self.mistakes.add((*path, number), f"{selector} is no broker", "brokers alone")
+                self.mistakes.add((*path, number), f"{selector} is no broker", "brokers only")
 
     def crash_point(self, path: Path_, at: str, of: str) -> None:
         """Whether there is what a crash point is about."""

@@ -56,7 +56,7 @@ def check_versions(path: Path_, versions: Mapping[str, list[int]], mistakes: Mis
             continue
         bounds = API_VERSIONS[Api[name]]
         if low < bounds[0] or high > bounds[1]:
-            wrong = f"{name} {format_versions(low, high)} is not spoken"
+            wrong = f"{name} {format_versions(low, high)} is not supported"
             mistakes.add((*path, name), wrong, f"versions within {format_versions(*bounds)}")
 
 

@@ -60,7 +60,7 @@ def _check_named(path: Path_, trigger: str, among: tuple[NodeKind, ...], value: 
             continue
         if not any(may_mean(selector, node) and kind_of(node) in among for node in references.nodes):
             alone = " and ".join(f"{kind}s" for kind in among)
-            mistakes.add(place, f"no {trigger} has {selector} as its {path[-1]}", f"{alone} alone")
+            mistakes.add(place, f"{trigger} never has {selector} as its {path[-1]}", f"{alone} only")
 
 
 def _check_argument(path: Path_, argument: Argument, value: Any, references: References) -> None:

@@ -74,12 +74,12 @@ def _check_speaks_of_directories(layers: list[Layer], mistakes: Mistakes) -> Non
     remedy = f'{KRAFT_VERSION_FEATURE}: "0"'
     form, place = _in_force(layers, DIVERGENCE_FEATURE)
     if form == "seed":
-        wrong = f"such a Fetch tells no directory, by which voters are known at {KRAFT_VERSION_FEATURE} 1"
+        wrong = f"such a Fetch carries no directory id, which identifies a voter at {KRAFT_VERSION_FEATURE} 1"
         mistakes.add(place, wrong, f"kafka or off, or {remedy}")
     spoken = {name: (path, bounds) for path, layer in layers for name, bounds in layer.versions.items()}
     for api, least in DIRECTORY_VERSIONS.items():
         path, (low, high) = spoken.get(api.name, ((), (0, least)))
         if high < least:
-            wrong = f"{api.name} {format_versions(low, high)} tells no directory, by which voters are known at "
+            wrong = f"{api.name} {format_versions(low, high)} carries no directory id, which identifies a voter at "
             wrong += f"{KRAFT_VERSION_FEATURE} 1"
             mistakes.add((*path, "versions", api.name), wrong, f"versions up to {least} at least, or {remedy}")
