@@ -79,7 +79,9 @@ def keyresults_batch(trace: DataFrame, profile: Profile, only: Collection[str] |
     routed = trace.join(f.broadcast(table), list(KIND_COLUMNS)).select(
         "share", *ORDER_COLUMNS, "cause", "req", f.when(f.col("reads"), f.col("body")).alias("body")
     )
-    ordered = routed.repartitionById(shares.number, "share").sortWithinPartitions("share", *ORDER_COLUMNS)
+    # A partition is a share. So its rows are sorted by their times first, as numbers, which Spark does without a look
+    # at the rest of them.
+    ordered = routed.repartitionById(shares.number, "share").sortWithinPartitions(*ORDER_COLUMNS)
     check = _Check(chosen, profile, shares, max(row["wall"] for row in counted))
     return results_of(ordered.mapInArrow(check, RESULT_SCHEMA).collect())
 
@@ -115,8 +117,8 @@ def events_of(batch: pa.RecordBatch) -> Iterator[Stamped]:
 
 
 class _Check:
-    """Drives the folds of a share over its rows, which come in the trace's order. A class, so that Spark ships names
-    and not code."""
+    """Drives the folds of a share over its rows, which come in the trace's order: a partition has the rows of one
+    share. A class, so that Spark ships names and not code."""
 
     def __init__(self, only: Sequence[str] | None, profile: Profile, shares: Shares, horizon_us: int) -> None:
         self.only = only
@@ -125,15 +127,12 @@ class _Check:
         self.horizon_us = horizon_us
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        here, engine = -1, None
+        engine = None
         for batch in batches:
-            numbers = batch.column("share").to_pylist()
-            for number, event in zip(numbers, events_of(batch), strict=True):
-                if engine is None or number != here:
-                    if engine is not None:
-                        yield results_batch(engine.key_results(self.horizon_us))
-                    here, engine = number, self._engine(number)
-                engine.feed(event)
+            if engine is None and batch.num_rows:
+                engine = self._engine(batch.column("share")[0].as_py())
+            if engine is not None:
+                engine.feed_all(events_of(batch))
         if engine is not None:
             yield results_batch(engine.key_results(self.horizon_us))
 
