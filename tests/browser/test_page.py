@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page
 
+from actors.trace.client_events import Outcome
 from actors.trace.events import RunMeta, SendInvoke, SendReturn, Stamped
 from orchestrator.campaigns import campaign as campaign_module
 from orchestrator.page.render import run_page
@@ -44,9 +46,9 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root / "page.html"
 
 
-def opened(browser: Browser, path: Path, width: int = 1280, **how: object) -> Page:
+def opened(browser: Browser, path: Path, width: int = 1280, **how: Any) -> Page:
     """A page that has been drawn, without an error, and without asking for anything but itself."""
-    page = browser.new_context(viewport={"width": width, "height": 900}, **how).new_page()  # type: ignore[arg-type]
+    page = browser.new_context(viewport={"width": width, "height": 900}, **how).new_page()
     page.set_default_timeout(LONG_MS)
     wrong: list[str] = []
     page.on("pageerror", lambda error: wrong.append(str(error)))
@@ -139,8 +141,8 @@ def million() -> Iterator[Stamped]:
         node, seq, uid = clients[client], 2 * (number // CLIENTS), f"{client}:{number}"
         sent, done = 200 * number, 200 * number + 150 + 40_000 * (number % 997 == 0)
         yield Stamped("run", node, 0, seq, sent, 0, "", "", SendInvoke(uid, "orders-0", uid, -1))
-        outcome = "fail" if number % 4_999 == 0 else "ok"
-        body = SendReturn(uid, outcome, 0, "orders-0", uid, -1, offset=number)  # type: ignore[arg-type]
+        outcome: Outcome = "fail" if number % 4_999 == 0 else "ok"
+        body = SendReturn(uid, outcome, 0, "orders-0", uid, -1, offset=number)
         yield Stamped("run", node, 0, seq + 1, done, 0, "", "", body)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from chaos.errors import InputError
 from orchestrator.campaigns import campaign as module
-from orchestrator.campaigns.asked import Source
+from orchestrator.campaigns.asked import Asked, Source
 from orchestrator.campaigns.comparison import Comparison, Measured, MeasuredPair, Side, differences, violations
 from orchestrator.campaigns.directory import CampaignDir, create_campaign_dir
 from orchestrator.exam.kept import write_marks
@@ -37,12 +37,12 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "recheck", lambda spark, kept: "")
 
 
-def carried_out(root: Path, asked: object = BROKEN) -> CampaignDir:
+def carried_out(root: Path, asked: Asked = BROKEN) -> CampaignDir:
     """A campaign that ended."""
     directory = create_campaign_dir(root, "small")
-    directory.write_asked(asked)  # type: ignore[arg-type]
-    campaign = begin(directory, asked)  # type: ignore[arg-type]
-    campaign.run(None)  # type: ignore[arg-type]
+    directory.write_asked(asked)
+    campaign = begin(directory, asked)
+    campaign.run(None)  # type: ignore[arg-type]  # Here needs no session of Spark
     campaign.report()
     return directory
 
