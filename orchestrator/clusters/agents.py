@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from actors.control import Barrier
 from actors.live.host_agent import HostAgent, RunSetup
 from orchestrator.clusters.base import RunOrder
+from orchestrator.clusters.places import Place
 
 
 async def start_agents(
@@ -20,30 +22,30 @@ async def start_agents(
     barriers: list[Barrier],
     factory: str,
     matcher: str,
-    places: list[tuple[str, str]],
+    places: Sequence[Place],
     directory: Path | None,
 ) -> list[Any]:
-    """Start an agent at each place (Ray node id, address that nodes serve on there). ``directory``: the run's, where
-    the places share the driver's file system, else None."""
+    """Start an agent at each place. ``directory``: the run's, where the places share the driver's file system, else
+    None."""
     agents = []
-    for ray_node, host in places:
+    for place in places:
         namespace = f"krift-{order.run}"
         setup = RunSetup(
             order.run,
             namespace,
             order.plan.seed,
-            host,
+            place.host,
             "" if directory is None else str(directory),
             factory,
             matcher,
             barriers,
         )
         options: dict[str, Any] = {
-            "name": f"host-agent-{ray_node[:8]}",
+            "name": f"host-agent-{place.ray_node[:8]}",
             "namespace": namespace,
             "num_cpus": 0,
             "max_restarts": 0,
-            "scheduling_strategy": NodeAffinitySchedulingStrategy(ray_node, soft=False),
+            "scheduling_strategy": NodeAffinitySchedulingStrategy(place.ray_node, soft=False),
         }
         agents.append(ray.remote(HostAgent).options(**options).remote(setup))
     return agents

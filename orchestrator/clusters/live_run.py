@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from typing import Any
 
 from ray.exceptions import RayActorError, RayError
@@ -72,13 +72,14 @@ class LiveNode:
 
 
 class LiveRun:
-    """One run on host agents that are there already; nodes are dealt to them in turn."""
+    """One run on host agents that are there already. ``homes``: node -> index of its agent."""
 
     def __init__(
         self,
         order: RunOrder,
         conductor: Conductor,
         agents: list[Any],
+        homes: Mapping[str, int],
         progress: Progress | None,
         say: Say = say_nothing,
     ) -> None:
@@ -87,9 +88,7 @@ class LiveRun:
         self._agents = agents
         self._progress = progress
         self._say = say
-        self._nodes = {
-            spec.name: LiveNode(spec, agents[index % len(agents)]) for index, spec in enumerate(order.plan.nodes)
-        }
+        self._nodes = {spec.name: LiveNode(spec, agents[homes[spec.name]]) for spec in order.plan.nodes}
         self._stamper = Stamper(order.run, DRIVER, 0)
         self._trace = ChunkWriter(order.directory / LOGS / f"node={DRIVER}", "0")
         self._rules: dict[str, AnyRule] = {}

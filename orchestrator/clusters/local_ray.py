@@ -14,6 +14,7 @@ import msgspec
 from actors.control import Conductor
 from chaos.errors import RunError
 from orchestrator.clusters.base import Progress, RunOrder, RunOutcome, Say, say_nothing
+from orchestrator.clusters.places import Place, distributed
 from orchestrator.interrupts import Interrupts
 
 LOOPBACK = "127.0.0.1"
@@ -103,11 +104,11 @@ class LocalRayCluster:
     def __exit__(self, *error: object) -> None:
         self._shut_down()
 
-    def places(self) -> list[tuple[str, str]]:
-        """The Ray nodes to run on: id, and address that nodes serve on there."""
+    def places(self) -> list[Place]:
+        """The Ray nodes to run on."""
         import ray
 
-        return [(ray.get_runtime_context().get_node_id(), LOOPBACK)]
+        return [Place(ray.get_runtime_context().get_node_id(), LOOPBACK)]
 
     def shared_directory(self, order: RunOrder) -> Path | None:
         """The run's directory, if all those places see it under this path."""
@@ -131,9 +132,10 @@ class LocalRayCluster:
         from orchestrator.clusters.live_run import LiveRun
 
         here = self.places()
+        homes = distributed(order.plan.names, here)
         directory = self.shared_directory(order)
         agents = await start_agents(order, conductor.barriers, self._factory, self._matcher, here, directory)
-        run = LiveRun(order, conductor, agents, progress, say)
+        run = LiveRun(order, conductor, agents, homes, progress, say)
         loop = asyncio.get_running_loop()
         try:
             interrupts.from_now_on(lambda: loop.call_soon_threadsafe(run.interrupt))

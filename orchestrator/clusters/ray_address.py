@@ -19,6 +19,7 @@ from typing import Any
 from chaos.errors import RunError
 from orchestrator.clusters.base import RunOrder
 from orchestrator.clusters.local_ray import FACTORY, MATCHER, WITHOUT_FORK_HANDLERS, LocalRayCluster
+from orchestrator.clusters.places import Place, set_apart
 from orchestrator.version import __version__
 
 REACH_S = 5.0
@@ -103,16 +104,15 @@ class RayAddressCluster(LocalRayCluster):
             raise
         return self
 
-    def places(self) -> list[tuple[str, str]]:
-        """The nodes of the cluster that take work: id, and address to serve on."""
+    def places(self) -> list[Place]:
+        """The nodes of the cluster that take work, in the order of their addresses."""
         import ray
 
         alive = [node for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]
         # A head without CPUs is there to coordinate, as on Kubernetes.
         working = [node for node in alive if node["Resources"].get("CPU")] or alive
-        return sorted(
-            ((node["NodeID"], node["NodeManagerAddress"]) for node in working), key=lambda place: (place[1], place[0])
-        )
+        places = [Place(node["NodeID"], node["NodeManagerAddress"], set_apart(node["Resources"])) for node in working]
+        return sorted(places, key=lambda place: (place.host, place.ray_node))
 
     def shared_directory(self, order: RunOrder) -> Path | None:
         """None: the nodes' machines may not see this one's files."""
@@ -127,10 +127,10 @@ class RayAddressCluster(LocalRayCluster):
         from orchestrator.clusters.ray_errors import reason
 
         asked: list[tuple[str, Any]] = []
-        for ray_node, host in self.places():
-            strategy = NodeAffinitySchedulingStrategy(ray_node, soft=False)
+        for place in self.places():
+            strategy = NodeAffinitySchedulingStrategy(place.ray_node, soft=False)
             look = ray.remote(installed_version).options(num_cpus=0, max_retries=0, scheduling_strategy=strategy)
-            asked.append((host, look.remote()))
+            asked.append((place.host, look.remote()))
         for host, answer in asked:
             try:
                 version = ray.get(answer, timeout=LOOK_S)

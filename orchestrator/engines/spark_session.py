@@ -43,7 +43,8 @@ def spark_session(
     its end.
 
     On a local master everything binds to 127.0.0.1, there is no web interface, and Python workers import Krift from
-    where this process did. Raises RunError if no JVM comes up.
+    where this process did. A command that spark-submit started runs where spark-submit was told to. Raises RunError
+    if no JVM comes up.
     """
     from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
@@ -52,7 +53,9 @@ def spark_session(
     if running is not None:
         return running
     settings = {**_settings(master, shuffle_partitions), **more}
-    builder = SparkSession.builder.appName(NAME).master(master)
+    builder = SparkSession.builder.appName(NAME)
+    if not submitted():
+        builder = builder.master(master)
     for key, value in settings.items():
         builder = builder.config(key, value)
     try:
@@ -72,6 +75,11 @@ def spark_session(
         raise KeyboardInterrupt
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def submitted() -> bool:
+    """Whether spark-submit started this process. Its JVM is there already, with the master it was given."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def launch_ahead(more: Mapping[str, str] = NO_MORE) -> None:
@@ -102,7 +110,9 @@ def _end_jvm() -> None:
         return
     if SparkContext._active_spark_context is not None:
         SparkContext._active_spark_context.stop()
-    process: Popen[bytes] = gateway.proc
+    process: Popen[bytes] | None = gateway.proc
+    if process is None:  # spark-submit's own, which ends after this process
+        return
     gateway.shutdown()
     if process.stdin is not None:
         process.stdin.close()
@@ -150,7 +160,9 @@ def _launch_jvm(master: str, settings: Mapping[str, str]) -> None:
     os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if SparkContext._gateway is None:
-        conf = SparkConf().setAppName(NAME).setMaster(master).setAll(list(settings.items()))
+        conf = SparkConf().setAppName(NAME).setAll(list(settings.items()))
+        if not submitted():
+            conf.setMaster(master)
         # Spark's own module has no types.
         gateway = launch_gateway(conf, {"stderr": DEVNULL})  # type: ignore[no-untyped-call]
         SparkContext._ensure_initialized(gateway=gateway, conf=conf)
@@ -158,12 +170,16 @@ def _launch_jvm(master: str, settings: Mapping[str, str]) -> None:
 
 def _settings(master: str, shuffle_partitions: int) -> dict[str, str]:
     settings = {
-        "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": str(shuffle_partitions),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.adaptive.coalescePartitions.enabled": "false",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",
+    }
+    if submitted():
+        return settings
+    settings |= {
+        "spark.ui.enabled": "false",
         "spark.driver.memory": os.environ.get("SPARK_DRIVER_MEMORY", DRIVER_MEMORY),
     }
     if master.startswith("local"):

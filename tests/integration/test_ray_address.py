@@ -17,6 +17,7 @@ from chaos.errors import RunError
 from chaos.scenario.resolve import resolve
 from chaos.sources import find
 from orchestrator.clusters.local_ray import OBJECT_STORE_BYTES, WITHOUT_FORK_HANDLERS
+from orchestrator.clusters.places import APART, distributed
 from orchestrator.clusters.ray_address import RayAddressCluster, parse_address
 from tests.parity.judged import play
 
@@ -24,6 +25,8 @@ ROOT = Path(__file__).parents[2]
 STEADY = ROOT / "tests" / "parity" / "scenarios" / "steady.yaml"
 LOOK_S = 0.05
 HOSTS = ["127.0.0.1", "127.0.0.2"]
+APART_FOR = "broker-2"
+"""The node that the second Ray node is set apart for."""
 
 
 class Addresses(msgspec.Struct, frozen=True):
@@ -67,7 +70,7 @@ def two_ray_nodes() -> Iterator[Addresses]:
     head = {**shared, "node_ip_address": HOSTS[0], "ray_client_server_port": port}
     cluster = Cluster(initialize_head=True, head_node_args=head)
     try:
-        cluster.add_node(**shared, node_ip_address=HOSTS[1])
+        cluster.add_node(**shared, node_ip_address=HOSTS[1], resources={f"{APART}{APART_FOR}": 1})
         until_listening(port)
         yield Addresses(f"ray://127.0.0.1:{port}", cluster.address)
     finally:
@@ -79,10 +82,13 @@ def two_ray_nodes() -> Iterator[Addresses]:
 @pytest.mark.parametrize("kind", ["client", "head"])
 def test_a_run_is_spread_over_a_cluster_that_was_there(kind: str, two_ray_nodes: Addresses, tmp_path: Path) -> None:
     """Shows that nodes run on both Ray nodes of a cluster joined by its address, that their logs reach the run's
-    directory through the agents, and that the verdict is the one expected."""
+    directory through the agents, that a Ray node serves the node alone that it is set apart for, and that the verdict
+    is the one expected."""
     plan = resolve(find(str(STEADY)).loaded(None))
     with RayAddressCluster(getattr(two_ray_nodes, kind)) as cluster:
-        assert [host for _, host in cluster.places()] == HOSTS
+        places = cluster.places()
+        assert [(place.host, place.apart_for) for place in places] == [(HOSTS[0], ""), (HOSTS[1], APART_FOR)]
+        assert [name for name, index in distributed(plan.names, places).items() if index == 1] == [APART_FOR]
         run = play(cluster, plan, tmp_path / "run")
     assert run.verdict.expected, [*run.verdict.unexpected, *run.verdict.undecided]
     assert run.outcome.hosts == HOSTS
