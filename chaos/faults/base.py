@@ -169,6 +169,10 @@ class Fault(Model):
         """The keys of its selectors."""
         return _written_as(cls, AS_SELECTORS)
 
+    def aimed_at(self) -> list[Selector]:
+        """All its selectors, in the order of their keys."""
+        return [selector for key in self.selectors() for selector in self._at(key) or ()]
+
     @classmethod
     def durations(cls) -> tuple[str, ...]:
         """The keys of its durations."""

@@ -31,6 +31,7 @@ COMMANDS = {
     "incidents": "List the library of incidents, or show one.",
     "report": "Show the verdict of a run, or write it as an HTML page.",
     "export": "Write the trace of a run for Perfetto, ShiViz or Jepsen's checkers.",
+    "k8s": "Write a scenario's faults as experiments of Chaos Mesh.",
     "doctor": "Check this machine, and say how to fix what is missing.",
 }
 """Subcommand -> its one line of help, so that ``krift --help`` imports none of them."""

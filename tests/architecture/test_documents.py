@@ -22,7 +22,7 @@ DOCUMENTS = [path for path in repository_files() if path.suffix == ".md"]
 TRANSCRIPTS = ROOT / "tests" / "datadriven"
 CODE = re.compile(r"^```.*?^```$|`[^`\n]+(?:\n[^`\n]+)?`", re.DOTALL | re.MULTILINE)
 MAKE = re.compile(r"(?:^|[`\s])make ([a-z][a-z-]*)")
-KRIFT = re.compile(r"(?:^|(?<=[`$#(]|\s))krift ([a-z]+)((?:[^\n`;|]|\\\n)*)", re.MULTILINE)
+KRIFT = re.compile(r"(?:^|(?<=[`$#(]|\s))krift ([a-z][a-z0-9]*)((?:[^\n`;|]|\\\n)*)", re.MULTILINE)
 OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]*)")
 VARIABLE = re.compile(r"\bKRIFT_[A-Z_]+\b")
 

@@ -20,7 +20,7 @@ TEXT = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
 
 def sections() -> dict[str, str]:
     """Heading of a command, such as ``krift run SCENARIO`` -> the text below it, by the command's name."""
-    parts = re.split(r"^## `krift ([a-z]+)[^`]*`$", TEXT, flags=re.MULTILINE)[1:]
+    parts = re.split(r"^## `krift ([a-z][a-z0-9]*)[^`]*`$", TEXT, flags=re.MULTILINE)[1:]
     return {
         name: re.split(r"^## ", text, flags=re.MULTILINE)[0] for name, text in zip(parts[::2], parts[1::2], strict=True)
     }

@@ -1,0 +1,1 @@
+"""Krift's pods on Kubernetes, as other tools see them."""

@@ -1,0 +1,1 @@
+"""The manifests, checked without a cluster."""
