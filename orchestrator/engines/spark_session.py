@@ -6,6 +6,7 @@ import atexit
 import os
 import shutil
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Iterator, Mapping
@@ -25,7 +26,9 @@ NAME = "krift"
 LOCAL = "local[2]"
 SHUFFLE_PARTITIONS = 4
 LOOPBACK = "127.0.0.1"
+STANDALONE = "spark://"
 END_S = 10.0
+REACH_S = 5.0
 DRIVER_MEMORY = "2g"
 """Heap of the driver's JVM, at most: on a local master it sorts what is shuffled, too. With Spark's own 1g a JVM that
 checked five million events as a stream was seen to end by itself, and another one's old generation to be full.
@@ -52,6 +55,7 @@ def spark_session(
     running = SparkSession.getActiveSession()
     if running is not None:
         return running
+    _reach(master)
     settings = {**_settings(master, shuffle_partitions), **more}
     builder = SparkSession.builder.appName(NAME)
     if not submitted():
@@ -93,6 +97,23 @@ def launch_ahead(more: Mapping[str, str] = NO_MORE) -> None:
         raise RunError(_no_jvm(error)) from None
     finally:
         _see_it_end()
+
+
+def _reach(master: str) -> None:
+    """Raise RunError unless something listens at the address of a standalone master, or of one of several: Spark would
+    go on trying for a minute, and then say so in the JVM's words."""
+    if submitted() or not master.startswith(STANDALONE):
+        return
+    said = "no answer"
+    for place in master.removeprefix(STANDALONE).split(","):
+        host, _, port = place.rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), REACH_S).close()
+        except OSError as error:
+            said = error.strerror or str(error) or said
+        else:
+            return
+    raise RunError(f"no Spark master at {master}: {said}; is it up, and is this its address?")
 
 
 def _see_it_end() -> None:

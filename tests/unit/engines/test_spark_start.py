@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import signal
+import socket
 from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
 
+from chaos.errors import RunError
 from orchestrator.cli.main import _silence_libraries
 from orchestrator.engines import spark_session as module
 
@@ -113,3 +115,29 @@ def test_the_heap_of_the_driver(given: str | None, heap: str, monkeypatch: pytes
     if given is not None:
         monkeypatch.setenv("SPARK_DRIVER_MEMORY", given)
     assert module._settings("local[2]", 4)["spark.driver.memory"] == heap
+
+
+@pytest.mark.parametrize("master", ["spark://127.0.0.1:1", "spark://127.0.0.1:1,127.0.0.1:2"])
+def test_a_master_that_is_not_there_is_one_clear_error(master: str) -> None:
+    """Shows that no JVM is started for a standalone master that nobody listens at: Spark would try for a minute."""
+    with pytest.raises(RunError) as told:
+        module.spark_session(master)
+    assert str(told.value) == f"no Spark master at {master}: Connection refused; is it up, and is this its address?"
+
+
+def test_one_of_several_masters_suffices() -> None:
+    """Shows that masters that stand by for another are not looked for once one is there."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        module._reach(f"spark://127.0.0.1:1,127.0.0.1:{server.getsockname()[1]}")
+
+
+def test_a_command_that_spark_submit_started_has_its_master(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shows that neither a master nor what the JVM was started with is set a second time."""
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    module._reach("spark://127.0.0.1:1")
+    assert module.submitted()
+    assert not module._settings(module.LOCAL, 4).keys() & {
+        "spark.driver.memory",
+        "spark.driver.host",
+        "spark.ui.enabled",
+    }
