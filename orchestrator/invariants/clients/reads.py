@@ -185,12 +185,12 @@ class Poll(msgspec.Struct, frozen=True, gc=False):
 
 class Reads(State):
     """``read``: what was got first at each offset, and ``polls``, in order of their first offsets, by which;
-    ``positions``: per consumer."""
+    ``positions``: per consumer, its process and how far that has read."""
 
     read: OffsetWindow = msgspec.field(default_factory=OffsetWindow)
     polls: Rows = msgspec.field(default_factory=lambda: Rows(_POLL.size))
     nodes: Names = msgspec.field(default_factory=Names)
-    positions: dict[str, int] = {}
+    positions: dict[str, tuple[int, int]] = {}
     budget: LossBudget = LossBudget()
 
     def poll_of(self, offset: int) -> Poll | None:
@@ -251,15 +251,17 @@ class ReadsRepeat(LogInvariant[Reads]):
     def step(self, state: Reads, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
         if type(body) is ConsPos:
-            state.positions[event.node] = body.new
+            state.positions[event.node] = (event.incarnation, body.new)
             return NOTHING
         assert type(body) is PollReturn
         if not _is_read(body):
             return NOTHING
         records = body.records
         first, end = records[0].offset, records[-1].offset + 1
-        position = state.positions.get(event.node, first)
-        state.positions[event.node] = end
+        process, position = state.positions.get(event.node, (-1, first))
+        if process != event.incarnation:
+            position = first
+        state.positions[event.node] = (event.incarnation, end)
         found: list[object] = []
         if position < first:
             found.extend(self._passed_by(state, position, first, event, mirror))

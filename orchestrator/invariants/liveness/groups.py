@@ -30,9 +30,9 @@ class Seen(msgspec.Struct, frozen=True):
 class Gathering(WindowState):
     """expected: clients that are to be members, and partitions, all that are to be owned. running: those of them that
     run; away: that left of themselves -> member id that each had. owned: client -> what it has. ids: client -> its
-    newest member id. forgotten: static members -> the id of theirs of which the next coordinator knows nothing,
-    having loaded the one before. pushes: of UpdateMetadata. removed: topics that are gone. seen: the newest
-    coordinator's word."""
+    newest member id. forgotten: static members -> the id of theirs of which the coordinator in office knows nothing: it
+    has loaded the one before, or a former coordinator gave the new one meanwhile. pushes: of UpdateMetadata. removed:
+    topics that are gone. seen: the newest coordinator's word."""
 
     expected: list[str] = []
     partitions: list[str] = []
@@ -68,6 +68,11 @@ class Gathering(WindowState):
         return ""
 
 
+def _is_static(member: str, client: str) -> bool:
+    """Whether a member id is of a static member: it begins with the instance's name, not with the client's."""
+    return not member.startswith(f"{client}-")
+
+
 class GroupsGetTogether(WindowInvariant[Gathering]):
     """A group that never becomes stable reads nothing, or reads only some partitions, for ever.
 
@@ -84,8 +89,8 @@ class GroupsGetTogether(WindowInvariant[Gathering]):
     of_groups = True
     exemptions = {
         "fenced-static-member": "A static member had rejoined under another member id, and its coordinator ended "
-        "before that generation was in the log: the next coordinator knows only the former id "
-        "and fences the member (FENCED_INSTANCE_ID), which ends Kafka's consumer for good.",
+        "before that generation was in the log, or was no longer in office: the next coordinator knows only the "
+        "former id and fences the member (FENCED_INSTANCE_ID), which ends Kafka's consumer for good.",
         LATE_PUSH_RULE: LATE_PUSH,
     }
     unseen = (
@@ -151,7 +156,7 @@ class GroupsGetTogether(WindowInvariant[Gathering]):
             # It goes on with what its log has, and moves the group into no other state for that.
             for member, client in body.members.get(state.key, {}).items():
                 newest = state.ids.get(client, member)
-                if newest != member and not newest.startswith(f"{client}-"):
+                if newest != member and _is_static(newest, client):
                     state.forgotten[client] = newest
             self._told(state, event, body.coordinator_epoch, body.groups[state.key], body.members.get(state.key, {}))
         return self._judge(state, event)
@@ -161,6 +166,9 @@ class GroupsGetTogether(WindowInvariant[Gathering]):
     ) -> None:
         """The word of a coordinator. A member under the id with which it left is only not given up yet."""
         if state.seen is not None and epoch < state.seen.coordinator_epoch:
+            for member, client in members.items():
+                if _is_static(member, client) and member != state.ids.get(client, member):
+                    state.forgotten[client] = member
             return
         state.seen = Seen(*now, epoch, list(members.values()), witness(event))
         for member, client in members.items():

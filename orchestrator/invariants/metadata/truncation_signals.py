@@ -152,14 +152,17 @@ class TruncationIsSignalled(LogInvariant[Places]):
         return self.violated(state.key, sentence, told.by, event)
 
     def _asks(self, state: Places, event: Stamped, body: EpochTold) -> Emissions:
-        """A consumer that asks takes nothing until it is answered; what it did since then is after the cause."""
+        """A consumer that asks takes nothing until it is answered; what it did since then is after the cause. Where it
+        has read on since, it had given up the request, and the answer does not reach it."""
         consumer, _, rest = event.cause.partition("/")
         if body.replica_id != CLIENT or not event.req.startswith(f"{consumer}>"):
             return NOTHING
-        state.told[consumer] = Told(event.req, body.current_leader_epoch, body.epoch, body.end, witness(event))
         place = state.places.get(consumer)
         incarnation, _, seq = rest.partition("/")
-        if place is None or (place.by.incarnation, place.by.seq) > (int(incarnation), int(seq)):
+        if place is not None and (place.by.incarnation, place.by.seq) > (int(incarnation), int(seq)):
+            return NOTHING
+        state.told[consumer] = Told(event.req, body.current_leader_epoch, body.epoch, body.end, witness(event))
+        if place is None:
             return NOTHING
         state.tested += 1
         if body.asked_epoch == place.epoch:

@@ -138,6 +138,17 @@ def test_a_reader_that_jumps_misses_nothing() -> None:
     assert trace.result("C7").status == "held"
 
 
+def test_a_process_that_begins_anew_went_past_nothing() -> None:
+    """Shows that a consumer that was restarted did not read from where its former process was to where it begins."""
+    trace = TraceBuilder()
+    trace.up("consumer-2", "consumer")
+    trace.polled("consumer-1", (0, "a"), (1, "b"), (2, "c"))
+    trace.polled("consumer-2", (0, "a"))
+    trace.up("consumer-2", "consumer")
+    trace.polled("consumer-2", (2, "c"))
+    assert (trace.result("C7").status, trace.result("C7").tested) == ("held", 2)
+
+
 def test_an_unclean_election_and_a_power_loss_excuse_another_value() -> None:
     """Shows that C7 and C8 excuse what an unclean election gave up, and what min.insync.replicas holders lost."""
     trace = committed("a", "b", followers=(2,))

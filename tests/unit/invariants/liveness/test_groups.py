@@ -250,3 +250,19 @@ def test_a_static_member_that_the_next_coordinator_fences(newest: str) -> None:
     later(trace)
     assert trace.result("L11").excused == ({"fenced-static-member": 1} if newest == "m3" else {})
     assert trace.result("L11").violated == (newest != "m3")
+
+
+@pytest.mark.parametrize("loads", [1, 2])
+def test_a_static_member_that_a_former_coordinator_took_in(loads: int) -> None:
+    """Shows the same of a member whose newest id is from a coordinator that was no longer in office, whether or not
+    another one loads the group afterwards."""
+    trace = begun()
+    settles(trace)
+    trace.loads_stable(1, epoch=1, broker=2, m1=TP, m2="orders-1")
+    trace.emit("broker-1", GrpGen(OFFSETS, GROUP, "CompletingRebalance", 2, 0, members={"m3": TWO}))
+    if loads == 2:
+        trace.loads_stable(1, epoch=2, broker=3, m1=TP, m2="orders-1")
+    trace.stable(3, loads, loads + 1, m1=f"{TP} orders-1")
+    trace.owns(ONE, f"{TP} orders-1", 3)
+    later(trace)
+    assert trace.result("L11").excused == {"fenced-static-member": 1}

@@ -146,3 +146,18 @@ def test_what_excuses_a_reader() -> None:
     longer = elected("z", has=("a", "p", "q", "r"))
     longer.polled(READER, (4, "z"), broker=2, epoch=1, batch_epoch=1)
     assert longer.result("M10").excused == {"older-epoch-reaches": 1}
+
+
+def test_an_answer_to_a_request_that_was_given_up_does_not_count() -> None:
+    """Shows that a reader need not obey an answer that comes after it has gone on: it had given up that request."""
+    trace = elected("x", "y", "z")
+    sent = next(event.id for event in reversed(trace.events) if event.node == READER)
+    asks(trace, 0, (0, 1))
+    trace.emit(READER, ConsPos(TP, 3, 1, 0, "truncation"))
+    trace.req = ""
+    reads_on(trace, (1, "x"))
+    trace.cause, trace.req = sent, f"{READER}>broker-2:metadata:0.0#5"
+    trace.emit("broker-2", EpochTold(TP, -1, 1, 1, 0, 0, 1))
+    trace.cause = trace.req = ""
+    reads_on(trace, (2, "y"))
+    assert trace.result("M10").status == "held"
