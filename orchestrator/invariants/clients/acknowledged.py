@@ -134,7 +134,8 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
             return NOTHING
         found: list[Any] = []
         for offset, sent in state.recent.items():
-            found.extend(self._in_lineage(state, sent, offset, lineage.epoch, mirror))
+            if sent.leader_epoch <= lineage.epoch:  # a leader that takes up late need not have what later ones append
+                found.extend(self._in_lineage(state, sent, offset, lineage.epoch, mirror))
         return found
 
     def _in_lineage(self, state: Sends, sent: Acknowledged, offset: int, epoch: int, mirror: LogMirror) -> Emissions:

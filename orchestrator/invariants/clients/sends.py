@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.trace.events import LogHw, PollReturn, SendReturn, Stamped
+from actors.trace.events import LogHw, PollReturn, SendInvoke, SendReturn, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.folds.rows import REMEMBERED
 from orchestrator.invariants.folds.uids import place_of
@@ -16,7 +16,7 @@ from orchestrator.invariants.mirrors.producer_state import NO_PRODUCER_STATE
 
 
 class Failures(State):
-    """uid -> the send that failed for good."""
+    """uid -> the send that failed for good, and was not begun again since."""
 
     failed: dict[str, Witness] = {}
 
@@ -34,9 +34,13 @@ class DefiniteFailureStaysFailed(LogInvariant[Failures]):
     title = "A record whose send failed with a definite error is never seen"
     source = "Jepsen's kafka workload (G1a on sends); KAFKA-1555"
     tested_when = "a send returns a definite error"
-    types = (SendReturn, PollReturn, LogHw)
+    types = (SendInvoke, SendReturn, PollReturn, LogHw)
     cases = {LogHw: ("leader",)}
     unseen = (
+        (
+            "a record that its producer sends again: where a topic was created anew, a send ends for the one topic, "
+            "goes on for the other, and may come back to the first"
+        ),
         "a record of a follower that no leader commits during the run",
         "whether the error is definite: the producer itself reports that (X1 and C1 judge the broker's side)",
     )
@@ -50,6 +54,8 @@ class DefiniteFailureStaysFailed(LogInvariant[Failures]):
         if type(body) is SendReturn:
             if body.outcome == "fail":
                 return self._fails(state, event, body, mirror)
+        elif type(body) is SendInvoke:
+            failed.pop(body.uid, None)
         elif type(body) is PollReturn:
             if failed:
                 for record in body.records:

@@ -43,6 +43,22 @@ def test_the_next_leader_lacks_it() -> None:
     assert result.violations[0].sentence.endswith("the log of broker-3, leader of epoch 1, lacks that offset")
 
 
+def test_a_leader_that_takes_up_after_the_next_one() -> None:
+    """Shows that a leader of an earlier epoch, which heard of its election after the next leader had appended, need not
+    have what that one acknowledged, its epoch told or not; and that a later leader must."""
+    for epoch in (2, -1):
+        trace = committed("a", followers=(2, 3))
+        trace.lead(2, 2)
+        trace.append("broker-2", "b", epoch=2)
+        trace.append("broker-3", "b", epoch=2, role="follower")
+        trace.high_watermark("broker-2", 2, 2, counted=(2, 3))
+        trace.acked("producer-1", "b", 1, 2, epoch)
+        trace.assume(1, 1)
+        assert trace.result("C1").status == "held"
+        trace.lead(1, 3)
+        assert trace.result("C1").violated == 1
+
+
 def test_an_acknowledgement_that_arrives_after_the_election() -> None:
     """Shows that it is compared with the leaders of later epochs that came before it, its epoch told or not."""
     for epoch in (0, -1):

@@ -42,6 +42,17 @@ def test_a_failed_record_that_is_committed() -> None:
     assert after.result("C2").violations[0].events == [fail, commit]
 
 
+def test_a_record_that_is_sent_again_may_be_seen() -> None:
+    """Shows that a failure counts until its producer begins to send the record again, as it does where a name stood for
+    another topic meanwhile; and that of two records the other one counts on."""
+    for uid, violated in (("a", 0), ("b", 1)):
+        trace = TraceBuilder()
+        trace.failed("producer-1", "a", 100)
+        trace.sends("producer-1", uid)
+        trace.polled("consumer-1", (0, "a"))
+        assert trace.result("C2").violated == violated
+
+
 # ---- C4 --------------------------------------------------------------------------------------------------------
 
 
