@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from orchestrator.kubernetes.pods import groups_of
 from tests.k8s.schemas import mistakes
 
 SCENARIO = Path(__file__).parent / "chaos.yaml"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "kubernetes.md"
 CONTROLLERS = ["controller-1", "controller-2", "controller-3"]
 BROKERS = ["broker-1", "broker-2", "broker-3"]
 
@@ -124,6 +126,15 @@ def test_the_command_names_every_fault_that_it_cannot_write() -> None:
         CliRunner().invoke(command, ["chaos", str(SCENARIO)], catch_exceptions=False, standalone_mode=False)
     assert [mistake.key.split()[0] for mistake in told.value.mistakes] == [f"f{number}" for number in range(7, 13)]
     assert "--skip" in str(told.value)
+
+
+def test_the_command_of_the_document_prints_a_workflow() -> None:
+    """Shows that what docs/kubernetes.md has its reader copy writes experiments that Chaos Mesh takes."""
+    (words,) = re.findall(r"(?m)^krift k8s (chaos .*?) \|", DOCUMENT.read_text(encoding="utf-8"))
+    done = CliRunner().invoke(command, words.split(), catch_exceptions=False)
+    document = yaml.safe_load(done.stdout)
+    assert mistakes(document) == []
+    assert [each for each in document["spec"]["templates"] if each["templateType"].endswith("Chaos")]
 
 
 def test_the_command_leaves_out_what_it_is_told_to() -> None:
