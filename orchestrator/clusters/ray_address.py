@@ -11,7 +11,6 @@ import logging
 import os
 import re
 import signal
-import socket
 import warnings
 from pathlib import Path
 from typing import Any
@@ -20,9 +19,9 @@ from chaos.errors import RunError
 from orchestrator.clusters.base import RunOrder
 from orchestrator.clusters.local_ray import FACTORY, MATCHER, WITHOUT_FORK_HANDLERS, LocalRayCluster
 from orchestrator.clusters.places import Place, set_apart
+from orchestrator.reach import why_not_reached
 from orchestrator.version import __version__
 
-REACH_S = 5.0
 LOOK_S = 60.0
 """A node may have to start a worker process before it can answer."""
 
@@ -72,11 +71,8 @@ class RayAddressCluster(LocalRayCluster):
         """Raise RunError unless something listens at the address. Ray itself would go on trying for half a minute."""
         place = parse_address(self._address)
         assert place is not None, self._address
-        try:
-            socket.create_connection(place, REACH_S).close()
-        except OSError as error:
-            reason = error.strerror or str(error) or "no answer"
-            raise RunError(f"no Ray cluster at {self._address}: {reason}; is it up, and is this its address?") from None
+        if said := why_not_reached(*place):
+            raise RunError(f"no Ray cluster at {self._address}: {said}; is it up, and is this its address?")
 
     def __enter__(self) -> RayAddressCluster:
         self.reach()

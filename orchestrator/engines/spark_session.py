@@ -6,7 +6,6 @@ import atexit
 import os
 import shutil
 import signal
-import socket
 import sys
 import threading
 from collections.abc import Iterator, Mapping
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING
 import orchestrator
 from chaos.errors import RunError
 from orchestrator.interrupts import Interrupts
+from orchestrator.reach import why_not_reached
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,7 +28,6 @@ SHUFFLE_PARTITIONS = 4
 LOOPBACK = "127.0.0.1"
 STANDALONE = "spark://"
 END_S = 10.0
-REACH_S = 5.0
 DRIVER_MEMORY = "2g"
 """Heap of the driver's JVM, at most: on a local master it sorts what is shuffled, too. With Spark's own 1g a JVM that
 checked five million events as a stream was seen to end by itself, and another one's old generation to be full.
@@ -104,14 +103,11 @@ def _reach(master: str) -> None:
     go on trying for a minute, and then say so in the JVM's words."""
     if submitted() or not master.startswith(STANDALONE):
         return
-    said = "no answer"
+    said = ""
     for place in master.removeprefix(STANDALONE).split(","):
         host, _, port = place.rpartition(":")
-        try:
-            socket.create_connection((host.strip("[]"), int(port)), REACH_S).close()
-        except OSError as error:
-            said = error.strerror or str(error) or said
-        else:
+        said = why_not_reached(host.strip("[]"), int(port))
+        if not said:
             return
     raise RunError(f"no Spark master at {master}: {said}; is it up, and is this its address?")
 
